@@ -3,19 +3,26 @@
 1. Some tests need a real etcd, or kubectl: a run reports which of them it found.
 2. One test mostly waits, for more than a minute. It runs first, so that the other process runs the rest. (Processes
    take tests from each other: `--dist worksteal`.)
-3. A run in the background of a script ignores SIGINT, and so would the programs that tests start and interrupt.
+3. Clusters that tests start are registered in a directory of the run, not in that of the user.
+4. A run in the background of a script ignores SIGINT, and so would the programs that tests start and interrupt.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
 import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="mooring-tests-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 _ETCD = shutil.which("etcd")
 _KUBECTL = shutil.which("kubectl")

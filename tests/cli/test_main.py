@@ -9,9 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from mooring import __version__
+from mooring.cli.flags import SectionedCommand
+from mooring.cli.main import main
 from tests.cli.screens import ROOT, run
 from tests.waiting import LIMIT_S
 
@@ -41,6 +44,19 @@ HARBOUR = str(ROOT / "examples/clusters/harbour.yaml")
 def test_the_command_line(arguments: list[str], code: int, said: str) -> None:
     result = run(*arguments)
     assert (result.exit_code, said in result.output) == (code, True), result.output
+
+
+@pytest.mark.parametrize("command", ["up", "nodes", "controllers", "status", "down"])
+def test_help_fits_a_terminal_and_is_grouped(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(command, "--help").output.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert isinstance(main, click.Group)
+    found = main.commands[command]
+    if isinstance(found, SectionedCommand):
+        at = lines.index("Other options:")
+        assert lines[at + 1].strip().startswith("-h, --help"), "every option belongs to a section"
+        assert {name for names in found.sections.values() for name in names} <= {each.name for each in found.params}
 
 
 def test_help_imports_neither_numpy_nor_rich_nor_yaml() -> None:

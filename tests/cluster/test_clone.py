@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -137,7 +138,8 @@ def play(scenario: Scenario, nodes: int, fill: Scenario) -> None:
         async with open_api_server(MemoryStore(), clock, Entropy(nodes), Settings(TOKEN_KEY)) as api_server:
             await fill(api_server)
             async with TaskGroup("components") as group:
-                components = run_components(ClusterSettings(nodes=nodes), api_server, clock, Entropy(1))
+                settings, ready = ClusterSettings(nodes=nodes), asyncio.Event()
+                components = run_components(settings, api_server, clock, Entropy(1), None, ready)
                 group.start_background(components, name="components")
                 await scenario(api_server)
 

@@ -117,6 +117,15 @@ def test_a_node_that_somebody_else_made_is_told_whole() -> None:
     assert {"addresses", "allocatable", "capacity", "conditions", "daemonEndpoints", "nodeInfo"} == set(status)
 
 
+def test_a_node_with_resources_that_somebody_else_made_gets_the_rest() -> None:
+    node = known_as({"metadata": {"name": "node-1"}, "status": {"allocatable": {"cpu": "2"}}})
+    assert not is_healthy(node)
+    status = heartbeat_patch(node, SETTINGS, VIRTUAL_WALL_S)["status"]
+    assert {"addresses", "capacity", "conditions", "daemonEndpoints", "nodeInfo"} == set(status)
+    assert status["capacity"] == {"cpu": "2"}
+    assert status["nodeInfo"]["kubeletVersion"] == "v1.36.4"
+
+
 def test_a_lease_belongs_to_its_node_and_is_renewed_with_one_field() -> None:
     body = lease_document(known_as(registered()), SETTINGS, VIRTUAL_WALL_S)
     assert body["metadata"]["ownerReferences"] == [

@@ -123,19 +123,23 @@ FIT = frozenset(("NodeResourcesFit",))
     [
         pytest.param(
             rejected_in_cycle(Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT)),
-            Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT),
+            Failure("0/1 nodes", is_error=False, plugin="NodeResourcesFit", unschedulable_plugins=FIT),
             id="no node: the nomination is kept",
         ),
         pytest.param(
             rejected_in_cycle(Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT, clears_nomination=True)),
-            Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT, nominated_node=""),
+            Failure(
+                "0/1 nodes", is_error=False, plugin="NodeResourcesFit", unschedulable_plugins=FIT, nominated_node=""
+            ),
             id="no node, and preemption does not help: the nomination is cleared",
         ),
         pytest.param(
             rejected_in_cycle(
                 Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT, preemption=PreemptionPlan("n1", ()))
             ),
-            Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT, nominated_node="n1"),
+            Failure(
+                "0/1 nodes", is_error=False, plugin="NodeResourcesFit", unschedulable_plugins=FIT, nominated_node="n1"
+            ),
             id="preemption finds a node",
         ),
         pytest.param(
@@ -148,6 +152,7 @@ FIT = frozenset(("NodeResourcesFit",))
             Failure(
                 "0/1 nodes are available: 1 not today.",
                 is_error=False,
+                plugin="Quota",
                 unschedulable_plugins=frozenset(("Quota",)),
                 nominated_node="",
             ),
@@ -158,6 +163,7 @@ FIT = frozenset(("NodeResourcesFit",))
             Failure(
                 "0/1 nodes are available: 1 waiting.",
                 is_error=False,
+                plugin="Quota",
                 pending_plugins=frozenset(("Quota",)),
                 nominated_node="",
             ),
@@ -165,7 +171,7 @@ FIT = frozenset(("NodeResourcesFit",))
         ),
         pytest.param(
             rejected_in_binding(Status(Code.UNSCHEDULABLE, ("not ready",), "Disks")),
-            Failure("not ready", is_error=False, nominated_node=""),
+            Failure("not ready", is_error=False, plugin="Disks", nominated_node=""),
             id="PreBind or Bind rejected it: retried, because no event is known to help",
         ),
         pytest.param(

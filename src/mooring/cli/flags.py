@@ -10,17 +10,20 @@ Input: the text of a flag. Output: its value, and its text as `/flagz` shows it.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 from click.shell_completion import CompletionItem
 
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 _FALSE = ("0", "f", "F", "false", "FALSE", "False")
+
+SECTION_COLUMN_MAX = 26
+"""Width of the column of options in a help with sections, which fits a terminal of 80 columns."""
 
 FlagValue = bool | int | float | str | tuple[str, ...]
 
@@ -156,6 +159,21 @@ def option_of(flag: Flag) -> click.Option:
     if flag.flag_type in (FlagType.LIST, FlagType.PAIRS):
         settings |= {"multiple": True, "default": None, "callback": _joined(flag)}
     return click.Option(names, type=ValueType(flag.flag_type, flag.endings), hidden=not flag.has_effect, **settings)
+
+
+class SectionedCommand(click.Command):
+    """A command whose help shows its options by section: `sections` has the names of their parameters."""
+
+    sections: ClassVar[Mapping[str, Sequence[str]]] = {}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        shown = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
+        rest = [name for name in shown if not any(name in names for names in self.sections.values())]
+        for title, names in {**self.sections, "Other options": rest}.items():
+            rows = [row for name in names if (row := shown.get(name)) is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=SECTION_COLUMN_MAX)
 
 
 def _joined(flag: Flag) -> Any:

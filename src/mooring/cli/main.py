@@ -16,6 +16,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from mooring import __version__
+from mooring.cli.clusters.command import down, status
 from mooring.cli.errors import InputError
 from mooring.cli.explain.command import explain
 from mooring.cli.scheduler.command import scheduler
@@ -82,5 +83,7 @@ main.add_command(completion)
 main.add_command(explain)
 main.add_command(scheduler)
 main.add_command(up)
+main.add_command(status)
+main.add_command(down)
 main.add_command(controllers)
 main.add_command(nodes)

@@ -2,7 +2,8 @@
 
 Input: settings, a clock, entropy. Output: a running cluster. Its components stop in order, the last started first.
 
- 1. The cluster is up when the API server answers `/readyz` with 200: the store is read, roles and defaults exist.
+ 1. The cluster is up when the API server answers `/readyz` with 200: the store is read, roles and defaults exist, the
+    nodes that the cluster adds are ready.
  2. The scheduler and the other components use a `LoopbackClient`: they write like any client, without the network.
  3. A problem with the environment (a port in use, a directory that is not writable) is a `ClusterError` in one line.
 """
@@ -18,7 +19,9 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
-from mooring.api.kinds import REGISTRY, SERVICE_ACCOUNT
+from mooring.api.decode import decode_as
+from mooring.api.kinds import NODE, REGISTRY, SERVICE_ACCOUNT
+from mooring.api.views.node import Node
 from mooring.apiserver.access.certificates import ADMIN, KUBELET_CLIENT
 from mooring.apiserver.access.keyring import (
     Keyring,
@@ -35,12 +38,19 @@ from mooring.apiserver.bootstrap import NAMESPACES
 from mooring.apiserver.http.handler import RequestHandler
 from mooring.apiserver.http.server import HttpServer
 from mooring.apiserver.server import ApiServer
-from mooring.client.errors import AlreadyExistsError
+from mooring.client.errors import AlreadyExistsError, NotFoundError
 from mooring.client.http.tls import unverified_tls
 from mooring.client.interface import Client
 from mooring.cluster.component_client import component_client, component_user
 from mooring.cluster.kubernetes_service import API_SERVER, AdvertisedServer, advertised_address, keep_published, publish
-from mooring.cluster.settings import COMPONENT_NAMES, COMPONENTS, KEYS_FOLDER, STORE_FOLDER, ClusterSettings
+from mooring.cluster.settings import (
+    ADDED_ANNOTATIONS,
+    COMPONENT_NAMES,
+    COMPONENTS,
+    KEYS_FOLDER,
+    STORE_FOLDER,
+    ClusterSettings,
+)
 from mooring.cluster.worker import WorkerAccess, new_tokens
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -70,6 +80,10 @@ class RunningCluster:
     api_server: ApiServer
     handler: RequestHandler
     components: tuple[str, ...]
+    nodes_ready: asyncio.Event
+    """Set when the nodes that the cluster adds are ready. Until then `/readyz` fails."""
+    extra_nodes: tuple[str, ...] = ()
+    """Nodes that an earlier start added and this one does not: they have no kubelet, or were deleted."""
 
 
 @asynccontextmanager
@@ -98,6 +112,9 @@ async def run_cluster(
             settings = replace(settings, control_plane=replace(settings.control_plane, root_ca_pem=authority_pem))
             async with open_api_server(store, clock, entropy.fork("apiserver"), server_settings) as api_server:
                 handler = RequestHandler(api_server, settings.limits)
+                nodes_ready = asyncio.Event()
+                if settings.adds_nodes:
+                    api_server.health.ready["nodes"] = nodes_ready.is_set
                 address = advertised_address(settings.host)
                 bound = () if settings.host in EVERY_ADDRESS else (settings.host,)
                 tls = keys.server_tls([*bound, *((address,) if address else ())])
@@ -113,14 +130,20 @@ async def run_cluster(
                         if fill is not None:
                             await publish(client, advertised)
                             await fill(api_server)
+                        extra_nodes = await _extra_nodes(client, settings) if fill is None else ()
                         group.start_background(keep_published(client, clock, advertised), name="Service kubernetes")
                         names = [name for name in COMPONENTS if settings.runs(name)]
                         worker = WorkerAccess(handler, settings.limits, worker_tokens) if worker_tokens else None
-                        group.start_background(
-                            _run_components(settings, api_server, clock, entropy, worker), name="components"
-                        )
+                        run = _run_components(settings, api_server, clock, entropy, worker, nodes_ready)
+                        group.start_background(run, name="components")
                         yield RunningCluster(
-                            server.url, settings.kubeconfig, api_server, handler, ("apiserver", *names)
+                            server.url,
+                            settings.kubeconfig,
+                            api_server,
+                            handler,
+                            ("apiserver", *names),
+                            nodes_ready,
+                            extra_nodes,
                         )
 
 
@@ -167,8 +190,31 @@ async def _make_default_accounts(client: Client) -> None:
             await client.create(SERVICE_ACCOUNT, namespace, account)
 
 
+async def _extra_nodes(client: Client, settings: ClusterSettings) -> tuple[str, ...]:
+    """Nodes that an earlier start added. Deletes them, if the settings say so."""
+    if not settings.runs("nodes") or not (await client.list(NODE, limit=1)).items:
+        return ()
+    wanted = set(settings.kubelet_settings().node_names())
+    nodes = [decode_as(Node, raw) for raw in (await client.list(NODE)).items]
+    extra = [node.metadata.name for node in nodes if node.metadata.name not in wanted and _was_added(node)]
+    if settings.prunes_nodes:
+        for name in extra:
+            with suppress(NotFoundError):
+                await client.delete(NODE, "", name)
+    return tuple(sorted(extra))
+
+
+def _was_added(node: Node) -> bool:
+    return any(node.metadata.annotations.get(name) == value for name, value in ADDED_ANNOTATIONS.items())
+
+
 async def _run_components(
-    settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy, worker: WorkerAccess | None
+    settings: ClusterSettings,
+    api_server: ApiServer,
+    clock: Clock,
+    entropy: Entropy,
+    worker: WorkerAccess | None,
+    nodes_ready: asyncio.Event,
 ) -> None:
     # The modules import numpy and half of the package: in a thread, while the server already answers.
     here = ("mooring.cluster.control_plane",) if worker is None else ()
@@ -176,7 +222,7 @@ async def _run_components(
         await asyncio.get_running_loop().run_in_executor(None, import_module, name)
     from mooring.cluster.components import run_components
 
-    await run_components(settings, api_server, clock, entropy, worker)
+    await run_components(settings, api_server, clock, entropy, worker, nodes_ready)
 
 
 @contextmanager

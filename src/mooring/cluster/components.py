@@ -7,47 +7,57 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from mooring.apiserver.server import ApiServer
 from mooring.cluster.component_client import component_client
+from mooring.cluster.objects import wait_nodes
 from mooring.cluster.settings import COMPONENT_NAMES, PODS_FOLDER, PROCESS, ClusterSettings
 from mooring.cluster.worker import WorkerAccess, run_worker
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.kubelets import Kubelets
-from mooring.kubelet.settings import KubeletSettings
-
-ZONES = ("zone-a", "zone-b", "zone-c")
-"""The zones of simulated nodes, in turn."""
 
 
 async def run_components(
-    settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy, worker: WorkerAccess | None = None
+    settings: ClusterSettings,
+    api_server: ApiServer,
+    clock: Clock,
+    entropy: Entropy,
+    worker: WorkerAccess | None,
+    nodes_ready: asyncio.Event,
 ) -> None:
-    """Run all enabled components until cancelled. With `worker`, the control plane runs in the worker process."""
+    """Run all enabled components until cancelled. With `worker`, the control plane runs in the worker process.
+
+    Sets `nodes_ready` when the nodes of the settings are.
+    """
     async with TaskGroup("components") as group:
         if worker is not None:
-            group.start(run_worker(settings.control_plane, worker, clock, entropy), name="worker process")
+            run = run_worker(settings.control_plane, worker, clock, entropy, api_server.component_pages)
+            group.start(run, name="worker process")
         else:
             from mooring.cluster.control_plane import CONTROL_PLANE  # numpy and half of the package
 
             for component in settings.control_plane_components():
                 client = component_client(api_server, COMPONENT_NAMES[component])
-                group.start(CONTROL_PLANE[component](settings.control_plane, client, clock, entropy), name=component)
+                run = CONTROL_PLANE[component](
+                    settings.control_plane, client, clock, entropy, api_server.component_pages
+                )
+                group.start(run, name=component)
         if settings.runs("nodes"):
             kubelets = _kubelets(settings, api_server, clock, entropy)
             api_server.logs = kubelets
             group.start(kubelets.run(), name="nodes")
+            await wait_nodes(api_server, kubelets.node_names, untainted=settings.removes_node_taints())
+        nodes_ready.set()
 
 
 def _kubelets(settings: ClusterSettings, api_server: ApiServer, clock: Clock, entropy: Entropy) -> Kubelets:
-    client = component_client(api_server, "kubelet")
+    client, wanted = component_client(api_server, "kubelet"), settings.kubelet_settings()
     if settings.runtime != PROCESS:
-        simulated = KubeletSettings(
-            count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s, stages=settings.stages
-        )
-        return Kubelets(client, clock, entropy.fork("nodes"), simulated)
+        return Kubelets(client, clock, entropy.fork("nodes"), wanted)
     from mooring.cluster.nodes import process_kubelets  # simulated nodes do not need it
 
     directory = settings.data_directory / PODS_FOLDER if settings.data_directory is not None else None
-    return process_kubelets(client, clock, entropy.fork("nodes"), directory, settings.nodes)
+    return process_kubelets(client, clock, entropy.fork("nodes"), directory, wanted)

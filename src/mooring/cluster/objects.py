@@ -9,23 +9,26 @@ Output     the same objects in the cluster, through the API server's registry: d
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Collection
 
 import msgspec
 
+from mooring.api.decode import decode_as
 from mooring.api.document import Document
-from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NODE, SERVICE_ACCOUNT, Kind, kind_named
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, NODE, SERVICE_ACCOUNT, Kind, kind_named
+from mooring.api.views.node import Node
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
 from mooring.cluster.component_client import component_client
+from mooring.kubelet.node_status import SILENT_ANNOTATION
 
 SERVER_FIELDS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 """What the server sets in the metadata of every object."""
 POLL_S = 0.05
 ESTABLISHED_S_MAX = 5.0
+_NOT_READY_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 ACCOUNT_S_MAX = 15.0
 """How long controllers may take to start and to create a service account."""
-AVAILABLE_POLL_S = 0.2
 
 
 def loopback_client(api_server: ApiServer) -> LoopbackClient:
@@ -74,25 +77,23 @@ async def wait_default_account(api_server: ApiServer, namespace: str) -> None:
         await api_server.clock.wait(POLL_S)
 
 
-async def wait_nodes(api_server: ApiServer, count: int) -> None:
-    """Until so many nodes are registered."""
-    client = loopback_client(api_server)
-    while True:
-        page = await client.list(NODE, limit=1)
-        if len(page.items) + (page.remaining or 0) >= count:
-            return
-        await api_server.clock.wait(POLL_S)
+async def wait_nodes(api_server: ApiServer, names: Collection[str], *, untainted: bool) -> None:
+    """Until these nodes are registered and ready, except those that are silent on purpose.
+
+    `untainted`: also until the node lifecycle controller has removed the taints of nodes that are not ready.
+    """
+    client, missing = loopback_client(api_server), set(names)
+    while missing:
+        for raw in (await client.list(NODE)).items:
+            node = decode_as(Node, raw)
+            if node.metadata.name in missing and _is_usable(node, untainted):
+                missing.remove(node.metadata.name)
+        if missing:
+            await api_server.clock.wait(POLL_S)
 
 
-async def wait_available(api_server: ApiServer, documents: Iterable[Document]) -> AsyncIterator[str]:
-    """A line for each Deployment, when all of its replicas are available."""
-    for document in documents:
-        if (document["apiVersion"], document["kind"]) != (DEPLOYMENT.api_version, DEPLOYMENT.kind):
-            continue
-        namespace, name = document["metadata"].get("namespace") or "default", document["metadata"].get("name", "")
-        while (live := await api_server.lookup.get(DEPLOYMENT, namespace, name)) is not None:
-            wanted = live["spec"].get("replicas", 1)
-            if live["status"].get("availableReplicas", 0) >= wanted:
-                yield f"deployment/{name}: {wanted} of {wanted} replicas are available"
-                break
-            await api_server.clock.wait(AVAILABLE_POLL_S)
+def _is_usable(node: Node, untainted: bool) -> bool:
+    if node.metadata.annotations.get(SILENT_ANNOTATION) == "true":
+        return True
+    is_ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    return is_ready and not (untainted and any(taint.key in _NOT_READY_TAINTS for taint in node.spec.taints))

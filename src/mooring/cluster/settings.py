@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.event_expiry import EVENT_TTL_S
 from mooring.apiserver.http.request import RequestLimits
 from mooring.controllers.settings import ControllerSettings
 
+if TYPE_CHECKING:
+    from mooring.kubelet.settings import KubeletSettings  # imported late: the API server answers before
+
 DEFAULT_PORT = 6_443
 SIMULATED, PROCESS = "simulated", "process"
 """What pods are on our nodes."""
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-"""The log format of all processes of a cluster."""
 STORE_FOLDER, KEYS_FOLDER, PODS_FOLDER = "store", "keys", "pods"
 """Folders of the data directory."""
 SERVICE_ACCOUNT_PLUGIN = "ServiceAccount"
@@ -24,7 +26,13 @@ COMPONENTS = ("scheduler", "controllers", "nodes")
 """Components that run beside the API server unless `without` names them."""
 
 
-COMPONENT_NAMES = {"scheduler": "kube-scheduler", "controllers": "kube-controller-manager"}
+ZONES = ("zone-a", "zone-b", "zone-c")
+"""The zones of simulated nodes, in turn."""
+ADDED_ANNOTATIONS = {"mooring.dev/added-by": "mooring-up"}
+"""On each node that `mooring up` adds: a later start recognizes the nodes of an earlier one."""
+NODE_LIFECYCLE = "node-lifecycle-controller"
+SCHEDULER = "scheduler"
+COMPONENT_NAMES = {SCHEDULER: "kube-scheduler", "controllers": "kube-controller-manager"}
 """The names that components have in Kubernetes."""
 
 
@@ -39,6 +47,45 @@ def processes_for(nodes: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeShapes:
+    """What hollow nodes are like, for `mooring up` and `mooring nodes`."""
+
+    cpu: str = "32"
+    memory: str = "256Gi"
+    pods: int = 110
+    zones: tuple[str, ...] = ZONES
+    """Assigned to the nodes in turn."""
+    templates: str = ""
+    """The content of a file of node templates, whose nodes are added to those of the other fields."""
+    templates_file: str = ""
+    """Its name, for messages."""
+
+    def kubelet_settings(
+        self,
+        count: int,
+        *,
+        name_prefix: str = "node-",
+        lease_s: int = 40,
+        stages: str = "",
+        annotations: Mapping[str, str] | None = None,
+    ) -> KubeletSettings:
+        """Settings of so many nodes, and of those of the templates. Raises `ValueError`."""
+        from mooring.kubelet.node_templates import load_node_templates  # imports the kubelet
+        from mooring.kubelet.settings import KubeletSettings, NodeCapacity
+
+        return KubeletSettings(
+            count=count,
+            name_prefix=name_prefix,
+            zones=self.zones,
+            shape=NodeCapacity(cpu=self.cpu, memory=self.memory, pods=self.pods),
+            templates=load_node_templates(self.templates, self.templates_file) if self.templates else (),
+            lease_s=lease_s,
+            stages=stages,
+            annotations=annotations or {},
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ControlPlaneSettings:
     """Settings of the scheduler and the controllers, in whichever process they run."""
 
@@ -48,6 +95,10 @@ class ControlPlaneSettings:
     """As kube-controller-manager's `--controllers`."""
     root_ca_pem: str = ""
     """The authority that signs the certificate of the API server."""
+    plugins: tuple[str, ...] = ()
+    """Scheduler plugins: Python files, or `package.module:Class`."""
+    log_format: str = "text"
+    """The log format of all processes of the cluster: `text` or `json`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +124,9 @@ class ClusterSettings:
     """As kube-apiserver's `--event-ttl`; 0: events are never deleted."""
     without: frozenset[str] = frozenset()
     nodes: int = 0
+    shapes: NodeShapes = field(default_factory=NodeShapes)
+    prunes_nodes: bool = False
+    """Delete the nodes that an earlier start added, and this one does not."""
     runtime: str = SIMULATED
     node_lease_s: int = 40
     """Duration of the leases of nodes, which are renewed four times in that time."""
@@ -91,6 +145,26 @@ class ClusterSettings:
     def control_plane_components(self) -> list[str]:
         """The components that may run in a worker process."""
         return [component for component in COMPONENT_NAMES if self.runs(component)]
+
+    @property
+    def adds_nodes(self) -> bool:
+        return self.runs("nodes") and bool(self.nodes or self.shapes.templates)
+
+    def kubelet_settings(self) -> KubeletSettings:
+        """The nodes that the cluster adds."""
+        if self.runtime == PROCESS:
+            from mooring.kubelet.settings import host_facts, host_settings
+
+            return replace(host_settings(host_facts(), self.nodes), annotations=ADDED_ANNOTATIONS)
+        return self.shapes.kubelet_settings(
+            self.nodes, lease_s=self.node_lease_s, stages=self.stages, annotations=ADDED_ANNOTATIONS
+        )
+
+    def removes_node_taints(self) -> bool:
+        """Whether the controller runs that removes the taints of new nodes when they are ready."""
+        enabled = self.control_plane.enabled_controllers
+        is_enabled = NODE_LIFECYCLE in enabled or ("*" in enabled and f"-{NODE_LIFECYCLE}" not in enabled)
+        return self.runs("controllers") and is_enabled
 
     def admission_plugins_off(self) -> frozenset[str]:
         """Without controllers no service account is created, and ServiceAccount would reject every pod."""

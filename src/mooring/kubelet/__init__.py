@@ -2,6 +2,7 @@
 
     kubelets           all kubelets of a process: watches of nodes and pods, workers, writers
     settings           number and size of the nodes; facts about this machine
+    node_templates     nodes of several kinds, from a file
     node_state         one node: its pods, resources and addresses; admission of pods
     node_status        Node and Lease objects; heartbeats of all nodes
     pod_worker         one pod on its node, from admission to termination

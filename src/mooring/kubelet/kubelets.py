@@ -19,15 +19,17 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+import msgspec
+
 from mooring.api.document import Document
-from mooring.api.kinds import NODE, POD
+from mooring.api.kinds import NODE, POD, RESOURCE_SLICE
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
 from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import AlreadyExistsError, BadRequestError, ClientError
 from mooring.client.events.formats import CoreFormat
 from mooring.client.events.writer import EventWriter
-from mooring.client.interface import Change, Client, WatchEvent
+from mooring.client.interface import Change, Client, PatchForm, WatchEvent
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -40,6 +42,8 @@ from mooring.kubelet.node_status import (
     needs_correction,
     node_document,
     node_resources,
+    resource_slices,
+    resources_patch,
 )
 from mooring.kubelet.pod_worker import PodWorker, WorkerContext
 from mooring.kubelet.runtime import ContainerState, LogRequest, Runtime, RuntimeContext, RuntimeFactory
@@ -156,9 +160,17 @@ class Kubelets:
         self._registrations: WriteQueue[str] = WriteQueue(
             "registrations", self._register, clock, self._timers, in_flight_max=settings.node_writes_in_flight_max
         )
+        self._slices: WriteQueue[str] = WriteQueue(
+            "resource slices",
+            self._publish_devices,
+            clock,
+            self._timers,
+            in_flight_max=settings.node_writes_in_flight_max,
+        )
         self._worker_context = WorkerContext(
             self._runtime, clock, self._timers, self._statuses.add, self._record_event, self._resources_released
         )
+        self._own_names = frozenset(settings.node_names())
         for name in settings.node_names():
             self._new_node(name)
 
@@ -167,7 +179,7 @@ class Kubelets:
         if make_runtime is None:
             # The name "lives" selects the random stream: another name would change all recorded runs.
             return SimulatedRuntime(load_stage_sets(self._settings.stages), clock, entropy.fork("lives"), timers, self)
-        resources = node_resources(self._settings)
+        resources = node_resources(self._settings.shape)
         return make_runtime(
             RuntimeContext(self._client, clock, entropy.fork("runtime"), timers, self, self._record_event, resources)
         )
@@ -181,6 +193,7 @@ class Kubelets:
                 self._heartbeats.start(group)
                 self._statuses.start(group)
                 self._registrations.start(group)
+                self._slices.start(group)
                 node_reflector = self._reflector("nodes", nodes)
                 group.start(node_reflector.run(), name="nodes")
                 await node_reflector.wait_synced()
@@ -262,12 +275,17 @@ class Kubelets:
             if view is None or not self._is_given_to_us(view):
                 return
             node = self._new_node(name)
+        is_new = node.view is None
         node.observe(view)
         if view is None:
             self._heartbeats.remove(node)
             return
+        if is_new and self._settings.kind_of(name, node.index)[0].devices:
+            self._slices.add(name)
         self._update_silence(node)
         self._heartbeats.add(node)
+        if is_new and name in self._own_names and resources_patch(node, self._settings):
+            self._heartbeats.correct_resources(node)
         if needs_correction(node):
             self._heartbeats.correct(node)
         self._start_waiting_pods(node)
@@ -307,6 +325,31 @@ class Kubelets:
             logger.warning("registering node %s failed: %s", name, error)
             return REGISTRATION_RETRY_S
         return None
+
+    async def _publish_devices(self, name: str) -> float | None:
+        """Create or update the ResourceSlices of a node."""
+        node = self._nodes[name]
+        if node.view is None:
+            return None
+        for wanted in resource_slices(node, self._settings):
+            try:
+                await self._publish_slice(wanted)
+            except ClientError as error:
+                logger.warning("publishing the devices of node %s failed: %s", name, error)
+                return REGISTRATION_RETRY_S
+        return None
+
+    async def _publish_slice(self, wanted: Document) -> None:
+        try:
+            await self._client.create(RESOURCE_SLICE, "", wanted, is_answer_wanted=False)
+        except AlreadyExistsError:
+            slice_name = wanted["metadata"]["name"]
+            found: Document = msgspec.json.decode(await self._client.get(RESOURCE_SLICE, "", slice_name))
+            if found["spec"].get("devices", []) == wanted["spec"]["devices"]:
+                return
+            pool = {**wanted["spec"]["pool"], "generation": found["spec"]["pool"]["generation"] + 1}
+            patch = {"spec": {"devices": wanted["spec"]["devices"], "pool": pool}}
+            await self._client.patch(RESOURCE_SLICE, "", slice_name, patch, form=PatchForm.MERGE)
 
     def _report_limitations(self) -> None:
         """Log what the runtime cannot do on this machine, and record it as an event of each node."""

@@ -19,14 +19,15 @@ from hashlib import blake2b
 from heapq import heappop, heappush
 
 from mooring.api.document import Document
-from mooring.api.kinds import LEASE, NODE
+from mooring.api.kinds import LEASE, NODE, RESOURCE_SLICE
+from mooring.api.quantity import quantity_nano
 from mooring.api.well_known import ARCH_LABEL, HOSTNAME, NODE_LEASE_NAMESPACE, OS_LABEL, REGION, ZONE
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339, format_rfc3339_micro
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.node_state import NodeState
-from mooring.kubelet.settings import VERSION, HostFacts, KubeletSettings
+from mooring.kubelet.settings import VERSION, DeviceTemplate, HostFacts, KubeletSettings, NodeCapacity
 from mooring.kubelet.timers import Timers
 from mooring.kubelet.write_queue import WriteQueue
 
@@ -61,25 +62,29 @@ def node_document(node: NodeState, settings: KubeletSettings, wall_s: float) -> 
         "metadata": {
             "name": node.name,
             "labels": node_labels(node, settings),
-            "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+            "annotations": {
+                "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+                **settings.annotations,
+            },
         },
-        "spec": {},
+        "spec": {"taints": list(taints)} if (taints := settings.kind_of(node.name, node.index)[0].taints) else {},
         "status": node_status(node, settings, wall_s),
     }
 
 
 def node_labels(node: NodeState, settings: KubeletSettings) -> dict[str, str]:
-    architecture = settings.shape.architecture
+    template, number = settings.kind_of(node.name, node.index)
+    architecture = template.shape.architecture
     labels = {
         "beta.kubernetes.io/arch": architecture,
         "beta.kubernetes.io/os": "linux",
         ARCH_LABEL: architecture,
         HOSTNAME: node.name,
         OS_LABEL: "linux",
-        **settings.labels,
+        **template.labels,
     }
-    if settings.zones:
-        labels[ZONE] = settings.zones[node.index % len(settings.zones)]
+    if template.zones:
+        labels[ZONE] = template.zones[number % len(template.zones)]
     if settings.region:
         labels[REGION] = settings.region
     return labels
@@ -88,7 +93,8 @@ def node_labels(node: NodeState, settings: KubeletSettings) -> dict[str, str]:
 def node_status(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
     """The complete status of a node."""
     now = format_rfc3339(wall_s)
-    resources = node_resources(settings)
+    shape = settings.kind_of(node.name, node.index)[0].shape
+    resources = node_resources(shape)
     return {
         "addresses": [{"type": "InternalIP", "address": node.host_ip}, {"type": "Hostname", "address": node.name}],
         "allocatable": resources,
@@ -105,12 +111,43 @@ def node_status(node: NodeState, settings: KubeletSettings, wall_s: float) -> Do
             for type, status, reason, message in _HEALTHY
         ],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": settings.port}},
-        "nodeInfo": _node_info(node.name, settings),
+        "nodeInfo": _node_info(node.name, settings, shape.architecture),
     }
 
 
-def node_resources(settings: KubeletSettings) -> dict[str, str]:
-    shape = settings.shape
+def resource_slices(node: NodeState, settings: KubeletSettings) -> list[Document]:
+    """The ResourceSlices of a node, one for each driver. They are deleted with the node."""
+    assert node.view is not None, f"node {node.name} is not known to the API"
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.view.metadata.uid, "controller": True}
+    by_driver: dict[str, list[Document]] = {}
+    for template in settings.kind_of(node.name, node.index)[0].devices:
+        by_driver.setdefault(template.driver, []).extend(_devices(template))
+    return [
+        {
+            "apiVersion": RESOURCE_SLICE.api_version,
+            "kind": RESOURCE_SLICE.kind,
+            "metadata": {"name": f"{node.name}-{driver}", "ownerReferences": [owner]},
+            "spec": {
+                "driver": driver,
+                "nodeName": node.name,
+                "pool": {"name": node.name, "generation": 1, "resourceSliceCount": 1},
+                "devices": devices,
+            },
+        }
+        for driver, devices in by_driver.items()
+    ]
+
+
+def _devices(template: DeviceTemplate) -> list[Document]:
+    parts: Document = {}
+    if template.attributes:
+        parts["attributes"] = dict(template.attributes)
+    if template.capacity:
+        parts["capacity"] = {name: {"value": amount} for name, amount in template.capacity.items()}
+    return [{"name": f"{template.name}-{number}", **parts} for number in range(template.count)]
+
+
+def node_resources(shape: NodeCapacity) -> dict[str, str]:
     return {
         "cpu": shape.cpu,
         "ephemeral-storage": shape.ephemeral_storage,
@@ -123,7 +160,8 @@ def node_resources(settings: KubeletSettings) -> dict[str, str]:
 
 
 def heartbeat_patch(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
-    """Heartbeat times; the complete status if the stored one is empty; conditions that another client changed."""
+    """Heartbeat times; conditions that another client changed; what is missing in the status of a node that another
+    client created, such as kubelet version and address, or everything."""
     view = node.view
     assert view is not None, f"node {node.name} is not known to the API"
     now = format_rfc3339(wall_s)
@@ -138,7 +176,27 @@ def heartbeat_patch(node: NodeState, settings: KubeletSettings, wall_s: float) -
     if not view.status.allocatable:
         reported = node_status(node, settings, wall_s)
         patch["status"] = {**reported, "conditions": conditions}
+    elif not view.status.addresses:
+        reported = node_status(node, settings, wall_s)
+        patch["status"] |= {name: reported[name] for name in ("addresses", "daemonEndpoints", "nodeInfo")}
+        if not view.status.capacity:
+            patch["status"]["capacity"] = dict(view.status.allocatable)
     return patch
+
+
+def resources_patch(node: NodeState, settings: KubeletSettings) -> dict[str, str]:
+    """The resources of an earlier start that are different now, as a kubelet corrects them when it starts.
+
+    Resources that the kubelet does not know, such as those that a user added, stay.
+    """
+    assert node.view is not None, f"node {node.name} is not known to the API"
+    stored = node.view.status.capacity
+    wanted = node_resources(settings.kind_of(node.name, node.index)[0].shape)
+    return {
+        name: amount
+        for name, amount in wanted.items()
+        if name not in stored or quantity_nano(stored[name]) != quantity_nano(amount)
+    }
 
 
 def is_healthy(node: NodeState) -> bool:
@@ -146,7 +204,8 @@ def is_healthy(node: NodeState) -> bool:
     if node.view is None:
         return False
     known = {condition.type: condition.status for condition in node.view.status.conditions}
-    return all(known.get(type) == status for type, status, _, _ in _HEALTHY) and bool(node.view.status.allocatable)
+    is_complete = bool(node.view.status.allocatable and node.view.status.addresses)
+    return is_complete and all(known.get(type) == status for type, status, _, _ in _HEALTHY)
 
 
 def lease_document(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
@@ -171,13 +230,13 @@ def renewal_patch(wall_s: float) -> Document:
     return {"spec": {"renewTime": format_rfc3339_micro(wall_s)}}
 
 
-def _node_info(name: str, settings: KubeletSettings) -> Document:
+def _node_info(name: str, settings: KubeletSettings, architecture: str) -> Document:
     if settings.host is not None:
         return _host_info(settings.host)
     identity = blake2b(name.encode(), digest_size=16).hexdigest()
     uuid = f"{identity[:8]}-{identity[8:12]}-{identity[12:16]}-{identity[16:20]}-{identity[20:]}"
     return {
-        "architecture": settings.shape.architecture,
+        "architecture": architecture,
         "bootID": uuid,
         "containerRuntimeVersion": RUNTIME_VERSION,
         "kernelVersion": "6.12.0",
@@ -219,7 +278,10 @@ class Heartbeats:
         self._clock = clock
         self._timers = timers
         self._settings = settings
+        self._own_nodes = len(settings.node_names())
         self._nodes: dict[str, NodeState] = {}
+        self._resources_changed: set[str] = set()
+        """Nodes whose stored resources are those of an earlier start."""
         self._due: list[tuple[float, int, str, str]] = []  # due time, sequence number, node, LEASES or STATUSES
         self._number = 0
         in_flight_max = settings.node_writes_in_flight_max
@@ -239,7 +301,7 @@ class Heartbeats:
         self._nodes[node.name] = node
         self._leases.add(node.name)
         # The turn of a node depends on its index, not on when it was added: all nodes are added at once.
-        share, now_s = _share(node.index, self._settings.count), self._clock.now_s()
+        share, now_s = _share(node.index, self._own_nodes), self._clock.now_s()
         for what, period_s in ((LEASES, self._settings.lease_period_s), (STATUSES, self._settings.status_period_s)):
             self._push(now_s + (share * period_s - now_s) % period_s, node.name, what)
         self._schedule()
@@ -251,6 +313,11 @@ class Heartbeats:
         """The stored status is wrong: write it soon."""
         if node.name in self._nodes:
             self._statuses.add_after(node.name, CORRECTION_S)
+
+    def correct_resources(self, node: NodeState) -> None:
+        """The node has the resources of an earlier start: write the present ones."""
+        self._resources_changed.add(node.name)
+        self._statuses.add(node.name)
 
     def resume(self, node: NodeState) -> None:
         """The node is not silent any more: write lease and status now."""
@@ -319,12 +386,16 @@ class Heartbeats:
         if node is None or node.is_silent or node.view is None:
             return None
         patch = heartbeat_patch(node, self._settings, self._clock.wall_s())
+        if name in self._resources_changed:
+            changed = resources_patch(node, self._settings)
+            patch["status"] |= {"capacity": changed, "allocatable": changed}
         try:
             await self._client.patch(NODE, "", name, patch, form=PatchForm.STRATEGIC, subresource="status")
         except NotFoundError:
             return None
         except ClientError as error:
             return _retry_s(error, f"the status of node {name}")
+        self._resources_changed.discard(name)
         return None
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
+from mooring.api.document import Document
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import parse_quantity
 from mooring.kit.host_address import host_address
@@ -62,6 +63,10 @@ def host_facts() -> HostFacts:
         boot_id=_line("/proc/sys/kernel/random/boot_id"),
         system_uuid=_line("/sys/class/dmi/id/product_uuid") or machine_id,
     )
+
+
+def is_node_name(name: str) -> bool:
+    return _NODE_NAME.fullmatch(name) is not None
 
 
 def node_name_of(hostname: str) -> str:
@@ -117,6 +122,33 @@ class NodeCapacity:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceTemplate:
+    """Equal devices of a node, which a driver publishes in a ResourceSlice."""
+
+    driver: str
+    name: str
+    """Devices are named `gpu-0`, `gpu-1`, and so on."""
+    count: int
+    attributes: Mapping[str, Document] = field(default_factory=dict)
+    capacity: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTemplate:
+    """Equal nodes, see `node_templates`."""
+
+    name: str
+    """Nodes are named `gpu-0`, `gpu-1`, and so on."""
+    count: int
+    shape: NodeCapacity = NodeCapacity()
+    zones: tuple[str, ...] = ()
+    """Assigned to the nodes in turn."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Document, ...] = ()
+    devices: tuple[DeviceTemplate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class KubeletSettings:
     """The nodes of one process."""
 
@@ -128,6 +160,10 @@ class KubeletSettings:
     """Assigned to the nodes in turn."""
     region: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    templates: tuple[NodeTemplate, ...] = ()
+    """Further nodes, of other kinds."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Of every node that these kubelets register."""
     stages: str = ""
     """The content of a stage file, see `simulated.stage_file`."""
     lease_s: int = 40
@@ -147,15 +183,33 @@ class KubeletSettings:
             raise ValueError(f"the number of nodes is {self.count}; wanted 0 or more")
         if self.lease_s <= 0:
             raise ValueError(f"the lease duration is {self.lease_s} s; wanted 1 or more")
-        if not _NODE_NAME.fullmatch(f"{self.name_prefix}0"):
+        if not is_node_name(f"{self.name_prefix}0"):
             wanted = "lower case letters, digits, - and ., and a letter or digit first"
             raise ValueError(f"nodes would be called {self.name_prefix + '0'!r}; wanted {wanted}")
+        common = {name for name in self._plain_names() if name in self._templates_by_name()}
+        if common:
+            raise ValueError(f"node {min(common)} is named by the prefix {self.name_prefix!r} and by a template")
 
     @property
     def lease_period_s(self) -> float:
         return self.lease_s * LEASE_RENEWED_SHARE
 
     def node_names(self) -> tuple[str, ...]:
+        return (*self._plain_names(), *self._templates_by_name())
+
+    def kind_of(self, name: str, index: int) -> tuple[NodeTemplate, int]:
+        """The template of a node, and its number in it. A node without one, such as an adopted node, is as `shape`."""
+        if self.templates:
+            template, _, number = name.rpartition("-")
+            for each in self.templates:
+                if each.name == template and number.isdecimal() and int(number) < each.count:
+                    return each, int(number)
+        return NodeTemplate(self.name_prefix, self.count, self.shape, self.zones, self.labels), index
+
+    def _templates_by_name(self) -> dict[str, NodeTemplate]:
+        return {f"{each.name}-{number}": each for each in self.templates for number in range(each.count)}
+
+    def _plain_names(self) -> tuple[str, ...]:
         """A single node of the process runtime has the name of the machine."""
         if self.host is not None and self.count == 1:
             return (self.host.name,)

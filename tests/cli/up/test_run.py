@@ -301,6 +301,33 @@ def test_objects_are_taken_as_kubectl_takes_and_prints_them(tmp_path: Path) -> N
         assert up.ask("GET", "/apis/sea.example/v1/namespaces/default/boats/anna").code == 200
 
 
+def test_the_harbour_of_the_examples_lives(tmp_path: Path) -> None:
+    harbour = Path(__file__).parents[3] / "examples/clusters/harbour.yaml"
+    with running(tmp_path, "--ephemeral", "-f", str(harbour)) as up:
+        up.lines("pod/tanker created")
+        assert not [line for line in up.log().splitlines() if "was not created" in line]
+
+        def nodes() -> dict[str, tuple[str, str]]:
+            found = up.ask("GET", "/api/v1/nodes").document()["items"]
+            ready = {
+                node["metadata"]["name"]: (each["status"], node["status"]["nodeInfo"]["kubeletVersion"])
+                for node in found
+                for each in node["status"].get("conditions", ())
+                if each["type"] == "Ready"
+            }
+            return ready if len(ready) == 7 and set(ready.values()) == {("True", "v1.36.4")} else {}
+
+        wait_until(nodes, why=up.log)
+
+        def waiting() -> list[str]:
+            pods = up.ask("GET", "/api/v1/namespaces/harbour/pods").document()["items"]
+            return sorted(pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") != "Running")
+
+        # As `mooring explain` says of them: coastguard evicts a tug, and three pods fit nowhere.
+        wait_until(lambda: waiting() == ["beacon-4", "gantry-2", "tanker"], why=waiting)
+        assert any("Insufficient memory" in line for line in up.lines("pod/tanker is not ready"))
+
+
 # --------------------------------------------------------------------------------------------------------- clones
 
 CLONED = """
@@ -541,3 +568,25 @@ def test_a_second_process_on_the_same_directory_is_told_so(tmp_path: Path) -> No
         assert (code, len(said)) == (1, 1)
         assert f"in use by process {up.process.pid}" in said[0]
         assert up.ask("GET", "/livez").code == 200
+
+
+def test_a_pod_that_comes_right_after_readyz_is_placed_at_its_first_attempt(tmp_path: Path) -> None:
+    """The nodes are ready before the server is: no pod meets a cluster without nodes, or with tainted ones."""
+    with running(tmp_path, "--ephemeral", "--nodes", "50") as up:
+        assert b"[+]nodes ok" in up.ask("GET", "/readyz?verbose", token="").body
+        spec = {"containers": [{"name": "c", "image": "i"}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+        assert up.ask("POST", "/api/v1/namespaces/default/pods", pod).code == 201
+
+        def decisions() -> list[dict[str, Any]]:
+            answer = up.ask("GET", "/debug/decisions?pod=default/p")
+            return list(answer.document()) if answer.code == 200 else []
+
+        (decision,) = wait_until(decisions)
+        assert (decision["result"], decision["attempt"]) == ("Success", 1)
+
+
+def test_without_the_controller_of_taints_nodes_are_ready_with_them(tmp_path: Path) -> None:
+    options = ("--ephemeral", "--nodes", "1", "--controllers", "*,-node-lifecycle-controller")
+    with running(tmp_path, *options) as up:
+        assert up.ask("GET", "/readyz", token="").code == 200

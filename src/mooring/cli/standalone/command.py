@@ -9,18 +9,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
-from mooring.cli.flags import FlagType, ValueType
+from mooring.cli.flags import FlagType, SectionedCommand, ValueType
 from mooring.cli.up.command import (
     PROCESS,
     Command,
     controller_settings,
     with_controller_flags,
     with_lease_flag,
+    with_log_flags,
     with_runtime_flag,
+    with_shape_flags,
     with_stages_flag,
 )
 from mooring.controllers.settings import flag_names
@@ -48,14 +50,10 @@ VALUES = [
     "allow-metric-labels",
     "allow-metric-labels-manifest",
     "attach-detach-reconcile-sync-period",
-    "authentication-kubeconfig",
     "authentication-token-webhook-cache-ttl",
     "authorization-always-allow-paths",
-    "authorization-kubeconfig",
     "authorization-webhook-cache-authorized-ttl",
     "authorization-webhook-cache-unauthorized-ttl",
-    "bind-address",
-    "cert-dir",
     "cidr-allocator-type",
     "client-ca-file",
     "cloud-config",
@@ -98,7 +96,6 @@ VALUES = [
     "log-flush-frequency",
     "log-json-info-buffer-size",
     "log-text-info-buffer-size",
-    "logging-format",
     "min-compatibility-version",
     "min-resync-period",
     "mirroring-concurrent-service-endpoint-syncs",
@@ -120,15 +117,12 @@ VALUES = [
     "requestheader-uid-headers",
     "requestheader-username-headers",
     "route-reconciliation-period",
-    "secure-port",
     "service-account-private-key-file",
     "service-cluster-ip-range",
     "show-hidden-metrics-for-version",
-    "tls-cert-file",
     "tls-cipher-suites",
     "tls-curve-preferences",
     "tls-min-version",
-    "tls-private-key-file",
     "tls-sni-cert-key",
     "v",
     "vmodule",
@@ -162,7 +156,7 @@ def _attribute(name: str) -> str:
 
 def _with_common_options(command: Command) -> Command:
     for option in (
-        click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Log more."),
+        with_log_flags,
         click.option(
             "--kube-api-burst", "burst", default=0, help="Maximum burst of requests. [default: as --kube-api-qps]"
         ),
@@ -172,6 +166,7 @@ def _with_common_options(command: Command) -> Command:
             default=0.0,
             help="Maximum requests per second. [default: no limit]",
         ),
+        *_PORT_OPTIONS,
         *_LEASE_OPTIONS,
         click.option("--master", default="", help="The address of the API server; overrides the kubeconfig."),
         click.option(
@@ -215,8 +210,80 @@ _LEASE_OPTIONS = (
 """As in Kubernetes' components: a switch stands alone or has its value after an equals sign."""
 
 
-@click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
+_PORT_OPTIONS = (
+    click.option(
+        "--authorization-kubeconfig",
+        type=_FILE,
+        help="The kubeconfig for authorizing requests to the port. [default: that of the component]",
+    ),
+    click.option(
+        "--authentication-kubeconfig",
+        type=_FILE,
+        help="The kubeconfig for authenticating requests to the port. [default: that of the component]",
+    ),
+    click.option("--tls-private-key-file", type=_FILE, help="The key of --tls-cert-file."),
+    click.option(
+        "--tls-cert-file", type=_FILE, help="The certificate of the port. [default: one in --cert-dir, self-signed]"
+    ),
+    click.option(
+        "--cert-dir",
+        type=click.Path(path_type=Path),
+        help="The directory of a self-signed certificate, created if missing. [default: in memory]",
+    ),
+    click.option("--bind-address", default="0.0.0.0", show_default=True, help="The address of the port."),
+)
+"""The secure port: health for everybody, metrics for users who may read them."""
+
+
+_CLUSTER = ("kubeconfig", "master", "requests_per_s", "burst")
+_ELECTION = ("leader_elect", "lease_s", "renew_deadline_s", "retry_s", "lease_name", "lease_namespace")
+_PORT = (
+    *("port", "bind_address", "cert_dir", "tls_cert_file", "tls_private_key_file"),
+    *("authentication_kubeconfig", "authorization_kubeconfig"),
+)
+_LOGS = ("is_verbose", "log_format")
+
+
+class ControllersCommand(SectionedCommand):
+    """`mooring controllers`."""
+
+    sections: ClassVar = {
+        "Controllers": ["names", "root_ca_file"],
+        "Cluster": _CLUSTER,
+        "Leader election": _ELECTION,
+        "Health and metrics": _PORT,
+        "Logs": _LOGS,
+    }
+
+
+class NodesCommand(SectionedCommand):
+    """`mooring nodes`."""
+
+    sections: ClassVar = {
+        "Nodes": [
+            *("count", "name_prefix", "cpu", "memory", "pods", "zones", "node_templates"),
+            *("runtime", "data_dir", "stages", "node_lease_s"),
+        ],
+        "Cluster": _CLUSTER,
+        "Leader election": _ELECTION,
+        "Health, metrics and logs": _PORT,
+        "Logs": _LOGS,
+    }
+
+
+@click.command(
+    cls=ControllersCommand, epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them."
+)
 @_with_common_options
+@click.option(
+    "--secure-port",
+    "port",
+    default=10_257,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    metavar="N",
+    help="The port of health and metrics; 0: none.",
+)
 @click.option("--controllers", "names", default="*", show_default=True, help="Names, *, or -NAME for all but that.")
 @click.option(
     "--root-ca-file",
@@ -238,14 +305,19 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     enabled = tuple(name.strip() for name in names.split(",") if name.strip())
     options = run.standalone_options(flags)
     settings = controller_settings({name: flags[name] for name in flag_names().values()})
-    run.start_logging(options.is_verbose)
+    run.start_logging(options)
     warn_of_ignored_flags(flags)
     run.run_controllers(options, settings, enabled, root_ca_file)
 
 
-@click.command()
+@click.command(cls=NodesCommand, short_help="Run nodes against any API server.")
 @_with_common_options
-@click.option("--count", type=click.IntRange(1), help="How many nodes. [default: 10; 1 with --runtime process]")
+@click.option(
+    "--count",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many nodes. [default: 10; 1 with --runtime process; none with --node-templates]",
+)
 @with_runtime_flag
 @click.option(
     "--data-dir",
@@ -254,30 +326,27 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
 )
 @click.option(
     "--kubelet-port",
+    "port",
     default=10_250,
     show_default=True,
     type=click.IntRange(0, 65_535),
-    help="The port of container logs with --runtime process; 0: any.",
+    metavar="N",
+    help="The port of health, metrics, and logs with --runtime process; 0: any.",
 )
 @click.option("--name-prefix", default="node-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …")
-@click.option(
-    "--zones", default="zone-a,zone-b,zone-c", show_default=True, help="Zones, assigned to the nodes in turn."
-)
-@click.option("--cpu", default="32", show_default=True, help="CPUs of each node.")
-@click.option("--memory", default="256Gi", show_default=True, help="Memory of each node.")
-@click.option("--pods", default=110, show_default=True, help="The maximum number of pods of each node.")
+@with_shape_flags
 @with_lease_flag
 @with_stages_flag
 def nodes(
     count: int | None,
     runtime: str,
     data_dir: Path | None,
-    kubelet_port: int,
     name_prefix: str,
-    zones: str,
-    cpu: str,
-    memory: str,
-    pods: int,
+    zones: str | None,
+    cpu: str | None,
+    memory: str | None,
+    pods: int | None,
+    node_templates: Path | None,
     node_lease_s: int,
     stages: Path | None,
     **flags: Any,
@@ -288,22 +357,23 @@ def nodes(
     """
     with loading():
         from mooring.cli.standalone import run  # imports the controllers and kubelets: not for `mooring --help`
+        from mooring.cli.up.shapes import ShapeOptions, node_shapes
 
         end_loading()
 
     options = run.standalone_options(flags)
-    run.start_logging(options.is_verbose)
+    run.start_logging(options)
+    templates_only = node_templates is not None and count is None
+    wanted = count if count is not None else 1 if runtime == PROCESS else 0 if templates_only else SIMULATED_COUNT
+    shapes = node_shapes(ShapeOptions(zones, cpu, memory, pods, node_templates), wanted, runtime, name_prefix)
     if runtime == PROCESS:
-        run.run_real_nodes(options, count=count or 1, directory=data_dir, port=kubelet_port)
+        run.run_real_nodes(options, count=wanted, directory=data_dir)
         return
     run.run_nodes(
         options,
-        count=count or SIMULATED_COUNT,
+        count=wanted,
         name_prefix=name_prefix,
-        zones=tuple(zone.strip() for zone in zones.split(",") if zone.strip()),
-        cpu=cpu,
-        memory=memory,
-        pods=pods,
+        shapes=shapes,
         node_lease_s=node_lease_s,
         stages=stages,
     )

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
 from mooring.cli.errors import InputError, Problem
-from mooring.cli.flags import FlagType, ValueType
+from mooring.cli.flags import FlagType, SectionedCommand, ValueType
 from mooring.controllers.settings import (
     IN_PROCESS_DEFAULTS,
     KUBERNETES_DEFAULTS,
@@ -23,6 +23,7 @@ from mooring.controllers.settings import (
     is_switch,
     settings_of_flags,
 )
+from mooring.kit.logs import FORMATS
 from mooring.kit.memory import loading
 
 SIMULATED, PROCESS = "simulated", "process"
@@ -50,6 +51,7 @@ def with_lease_flag(command: Command) -> Command:
         default=40,
         show_default=True,
         type=click.IntRange(1),
+        metavar="N",
         help="The duration of a node lease. It is renewed four times in that time.",
     )(command)
 
@@ -65,6 +67,25 @@ def with_runtime_flag(command: Command) -> Command:
     )(command)
 
 
+def with_shape_flags(command: Command) -> Command:
+    """Adds what simulated nodes are like. The command gets them as `shapes`, see `node_shapes`."""
+    for option in (
+        click.option(
+            "--node-templates",
+            type=_FILE,
+            help="Further simulated nodes of several kinds, as YAML: docs/kubelets.md.",
+        ),
+        click.option(
+            "--pods", type=click.IntRange(0), metavar="N", help="The maximum number of pods of each. [default: 110]"
+        ),
+        click.option("--memory", help="Memory of each simulated node. [default: 256Gi]"),
+        click.option("--cpu", help="CPUs of each simulated node. [default: 32]"),
+        click.option("--zones", help="Zones, assigned to the nodes in turn. [default: zone-a,zone-b,zone-c]"),
+    ):
+        command = option(command)
+    return command
+
+
 def with_stages_flag(command: Command) -> Command:
     """Adds `--stages`: what containers do on simulated nodes."""
     return click.option(
@@ -72,9 +93,52 @@ def with_stages_flag(command: Command) -> Command:
     )(command)
 
 
-@click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
+def with_log_flags(command: Command) -> Command:
+    """Adds `-v` and `--logging-format`."""
+    for option in (
+        click.option(
+            "--logging-format",
+            "log_format",
+            default=FORMATS[0],
+            show_default=True,
+            type=click.Choice(FORMATS),
+            help="The format of log lines.",
+        ),
+        click.option(
+            "-v", "--verbose", "is_verbose", is_flag=True, help="Log more: each decision, rejection and binding."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+class UpCommand(SectionedCommand):
+    """`mooring up`."""
+
+    sections: ClassVar = {
+        "Objects": ["manifests", "dumps", "data_dir", "ephemeral", "store_url"],
+        "Background": ["detach", "wait_s", "name"],
+        "Nodes": [
+            *("nodes", "cpu", "memory", "pods", "zones", "node_templates", "prune_nodes"),
+            *("runtime", "stages", "node_lease_s"),
+        ],
+        "Scheduler and controllers": ["config", "plugins", "controllers", "without", "processes"],
+        "API server": [
+            *("port", "bind_address", "kubeconfig", "overwrite_kubeconfig", "token", "token_file"),
+            *("token_auth_file", "anonymous_auth", "disable_admission_plugins", "event_ttl_s"),
+        ],
+        "Logs": ["is_verbose", "log_format"],
+    }
+
+
+@click.command(cls=UpCommand, epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
 @click.option(
-    "--port", default=6_443, show_default=True, type=click.IntRange(0, 65_535), help="The port to listen on; 0: any."
+    "--port",
+    default=6_443,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    metavar="N",
+    help="The port to listen on; 0: any.",
 )
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--data-dir", type=_PATH, help="The directory of the cluster. [default: ~/.local/share/mooring]")
@@ -86,7 +150,11 @@ def with_stages_flag(command: Command) -> Command:
     help="Where to write the kubeconfig. [default: in the data directory; with --ephemeral in a private one]",
 )
 @click.option("--overwrite-kubeconfig", is_flag=True, help="Overwrite a kubeconfig that mooring did not write.")
-@click.option("--nodes", type=click.IntRange(0), help="How many nodes to add. [default: 0; 1 with --runtime process]")
+@click.option(
+    "--nodes", type=click.IntRange(0), metavar="N", help="How many nodes to add. [default: 0; 1 with --runtime process]"
+)
+@with_shape_flags
+@click.option("--prune-nodes", is_flag=True, help="Delete nodes that an earlier start added and this one does not.")
 @with_runtime_flag
 @with_lease_flag
 @with_stages_flag
@@ -116,11 +184,19 @@ def with_stages_flag(command: Command) -> Command:
 )
 @click.option("--config", type=_FILE, help="A KubeSchedulerConfiguration for the scheduler.")
 @click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="FILE|module:Class",
+    help="A plugin of the scheduler: a Python file, or an importable class. May be repeated.",
+)
+@click.option(
     "--controllers", default="*", show_default=True, help="Which controllers: names, *, or -NAME for all but that."
 )
 @click.option(
     "--processes",
     type=click.IntRange(1, 2),
+    metavar="N",
     help="With 2, scheduler and controllers have their own. [default: 1; 2 from 500 nodes on, given two cores]",
 )
 @click.option(
@@ -139,7 +215,16 @@ def with_stages_flag(command: Command) -> Command:
     help="Clone a cluster: the output of kubectl get -A -o json|yaml, as a file, a folder, or - for standard input. "
     "May be repeated.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Log more.")
+@click.option("--name", default="", help="The name for mooring status and down. [default: mooring, mooring-2, …]")
+@click.option("-d", "--detach", is_flag=True, help="Run in the background; return when the cluster is ready.")
+@click.option(
+    "--wait",
+    "wait_s",
+    type=ValueType(FlagType.DURATION),
+    metavar="DURATION",
+    help="With --detach: wait that long for the workloads of -f to be available.",
+)
+@with_log_flags
 @with_controller_flags
 def up(
     port: int,
@@ -150,6 +235,12 @@ def up(
     kubeconfig: Path | None,
     overwrite_kubeconfig: bool,
     nodes: int | None,
+    zones: str | None,
+    cpu: str | None,
+    memory: str | None,
+    pods: int | None,
+    node_templates: Path | None,
+    prune_nodes: bool,
     runtime: str,
     node_lease_s: int,
     stages: Path | None,
@@ -161,11 +252,16 @@ def up(
     disable_admission_plugins: str | None,
     event_ttl_s: float,
     config: Path | None,
+    plugins: tuple[str, ...],
     controllers: str,
     processes: int | None,
     manifests: tuple[str, ...],
     dumps: tuple[str, ...],
-    verbose: bool,
+    name: str,
+    detach: bool,
+    wait_s: float | None,
+    is_verbose: bool,
+    log_format: str,
     **controller_flags: str | None,
 ) -> None:
     """Start a cluster that kubectl talks to.
@@ -174,9 +270,12 @@ def up(
 
     \b
       mooring up --nodes 9 -f examples/manifests/demo.yaml
-      kubectl get nodes,pods,deploy,rs -A -o json | mooring up --ephemeral --from -
+      mooring up --detach --ephemeral --port 0 --nodes 1000
+      kubectl get nodes,pods -A -o json | mooring up --ephemeral --from -
     """
     _check_options(data_dir, ephemeral, store_url)
+    if wait_s is not None and not detach:
+        raise InputError([Problem("", "--wait needs --detach: in the foreground the progress is printed")])
     if dumps and runtime == PROCESS:
         raise InputError(
             [Problem("", "--from and --runtime process contradict each other: cloned nodes are simulated")]
@@ -185,6 +284,7 @@ def up(
     with loading():
         from mooring.cli.up import run  # imports the API server: not for `mooring --help`
         from mooring.cli.up.settings import UpOptions
+        from mooring.cli.up.shapes import ShapeOptions
 
         run.run_until_stopped(
             UpOptions(
@@ -195,6 +295,8 @@ def up(
                 kubeconfig=kubeconfig,
                 may_overwrite_kubeconfig=overwrite_kubeconfig,
                 nodes=nodes if nodes is not None else int(runtime == PROCESS),
+                shapes=ShapeOptions(zones, cpu, memory, pods, node_templates),
+                prunes_nodes=prune_nodes,
                 runtime=runtime,
                 node_lease_s=node_lease_s,
                 stages=stages,
@@ -207,12 +309,17 @@ def up(
                 ),
                 event_ttl_s=_event_ttl(event_ttl_s),
                 scheduler_file=config,
+                plugins=plugins,
                 controllers=controller_settings(controller_flags, IN_PROCESS_DEFAULTS),
                 enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
                 processes=processes,
                 manifests=manifests,
                 dumps=dumps,
-                is_verbose=verbose,
+                name=name,
+                is_detached=detach,
+                wait_s=wait_s,
+                is_verbose=is_verbose,
+                log_format=log_format,
             )
         )
 

@@ -4,13 +4,15 @@
 2. A cluster in memory has its kubeconfig in a private temporary directory, which is removed at the end, also if the
    start fails. Any other kubeconfig stays where it was written.
 3. A dump is cloned before the components start; objects of `-f` are created when they run.
-4. The banner is printed when the nodes are registered, so that the commands in it find them.
+4. The banner is printed when the nodes are ready, so that the commands in it find them.
+5. A running cluster is in the registry, for `mooring status` and `mooring down`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shlex
 import shutil
 import signal
@@ -27,31 +29,40 @@ import click
 
 from mooring import __version__
 from mooring.apiserver.server import ApiServer
-from mooring.cli.errors import input_error
+from mooring.cli.clusters.registry import ClusterState, Registration, register
+from mooring.cli.errors import InputError, input_error
 from mooring.cli.up.settings import KUBECONFIG_NAME, UpOptions, cluster_settings
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
-from mooring.cluster.settings import LOG_FORMAT, PROCESS, ClusterSettings
+from mooring.cluster.settings import PROCESS, ClusterSettings
 from mooring.controllers.settings import SettingError
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import system_entropy
+from mooring.kit.logs import ATTEMPTS, start_logs
 from mooring.kit.loop import run_real
 from mooring.kit.memory import end_loading
 from mooring.kit.tasks import TaskGroup
 from mooring.kit.temporary_directory import remove_temporary_directories, temporary_directory
 
 if TYPE_CHECKING:
+    from mooring.api.document import Document
     from mooring.cli.manifests.read import PlainObject
     from mooring.cluster.clone import CloneReport
 
 FAILURES_SHOWN_MAX = 20
 FAILURE_LETTERS_MAX = 300
 ADDED_SHOWN_MAX = 5
+EXTRA_NODES_SHOWN_MAX = 3
 EXIT_FAILED = 1
 
 
 def wrapped(line: str, width: int) -> str:
     """A line for a terminal of that width, with continuation lines indented."""
     return textwrap.fill(line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+
+
+def _print_line(line: str) -> None:
+    """Print a line, wrapped if it goes to a terminal."""
+    click.echo(wrapped(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line)
 
 
 def clone_lines(report: CloneReport, took_s: float) -> Iterator[str]:
@@ -96,13 +107,27 @@ def run_until_stopped(options: UpOptions) -> None:
     objects, dump = _read(options)
     nodes_cloned = sum(each.document["kind"] == "Node" for each in dump or ())
     settings = cluster_settings(options, nodes_cloned)
-    logging.basicConfig(
-        level=logging.INFO if options.is_verbose else logging.WARNING,
-        format=LOG_FORMAT,
-        stream=sys.stderr,
-    )
+    start_logs(options.log_format, ATTEMPTS if options.is_verbose else logging.WARNING)
+    registration = register(options.name)
     try:
-        run_real(_Run(settings, objects, dump).run())
+        if options.is_detached:
+            from mooring.cli.up.detach import detach  # most clusters run in the foreground
+
+            if not detach(registration, options.wait_s):
+                return
+            registration.update(log=str(registration.log_path))
+    except InputError:
+        registration.remove()
+        raise
+    try:
+        _run(_Run(settings, objects, dump, registration))
+    finally:
+        registration.remove()
+
+
+def _run(run: _Run) -> None:
+    try:
+        run_real(run.run())
     except (ClusterError, SettingError) as error:
         click.echo(f"mooring: {error}", err=True)
         raise SystemExit(EXIT_FAILED) from None
@@ -128,8 +153,15 @@ def _read(options: UpOptions) -> tuple[list[PlainObject], list[PlainObject] | No
 class _Run:
     """One cluster, from start to end."""
 
-    def __init__(self, settings: ClusterSettings, objects: list[PlainObject], dump: list[PlainObject] | None) -> None:
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        objects: list[PlainObject],
+        dump: list[PlainObject] | None,
+        registration: Registration,
+    ) -> None:
         self._settings = settings
+        self._registration = registration
         self._objects = objects
         self._dump = dump
         self._clock = SystemClock()
@@ -139,27 +171,31 @@ class _Run:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal)
+        self._registration.update(pid=os.getpid(), started_wall_s=self._clock.wall_s())
         with self._kubeconfig() as kubeconfig:
             settings = replace(self._settings, kubeconfig=kubeconfig)
             fill = self._clone if self._dump is not None else None
             async with run_cluster(settings, self._clock, system_entropy(), fill) as cluster:
-                if settings.runs("nodes") and settings.nodes and not await self._wait_nodes(cluster.api_server):
+                self._registration.update(
+                    url=cluster.url, kubeconfig=str(cluster.kubeconfig), objects=_objects_place(settings)
+                )
+                if not await self._wait_nodes(cluster):
                     return
-                _print_banner(cluster, settings)
+                _print_banner(cluster, settings, self._registration.state)
                 end_loading()
                 if self._objects:
                     await self._create_objects(cluster.api_server)
+                else:
+                    self._registration.update(is_ready=True, are_workloads_available=True)
                 await self._stop.wait()
 
-    async def _wait_nodes(self, api_server: ApiServer) -> bool:
-        """Until the nodes are registered. Returns False if the user stops the cluster before."""
-        from mooring.cluster.objects import wait_nodes
-
+    async def _wait_nodes(self, cluster: RunningCluster) -> bool:
+        """Until the nodes are ready. Returns False if the user stops the cluster before."""
         async with TaskGroup("start") as group:
-            registered = group.start_background(wait_nodes(api_server, self._settings.nodes), name="nodes")
+            ready = group.start_background(cluster.nodes_ready.wait(), name="nodes")
             stopped = group.start_background(self._stop.wait(), name="stop")
-            await asyncio.wait((registered, stopped), return_when=asyncio.FIRST_COMPLETED)
-            return registered.done()
+            await asyncio.wait((ready, stopped), return_when=asyncio.FIRST_COMPLETED)
+            return ready.done()
 
     def _on_signal(self) -> None:
         if self._stop.is_set():
@@ -192,61 +228,84 @@ class _Run:
             advice = f"; delete {directory}, which has a part of the dump" if directory is not None else ""
             raise ClusterError(f"stopped before everything was cloned{advice}")
         for line in clone_lines(report, self._clock.now_s() - began_s):
-            click.echo(wrapped(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line)
+            _print_line(line)
         click.echo()
 
     async def _create_objects(self, api_server: ApiServer) -> None:
-        """Create the objects of `-f`, and report when their Deployments are available."""
-        from mooring.cluster.objects import wait_available
+        """Create the objects of `-f`, and report when their workloads are available, or why they are not."""
+        from mooring.cluster.objects import loopback_client
+        from mooring.cluster.workload_progress import follow_progress, workloads_of
 
         async def work() -> None:
-            await self._create_each(api_server)
-            async for line in wait_available(api_server, [each.document for each in self._objects]):
-                click.echo(line)
-            sys.stdout.flush()
+            workloads = workloads_of(await self._create_each(api_server))
+            self._registration.update(is_ready=True)
+            client, has_controllers = loopback_client(api_server), self._settings.runs("controllers")
+            async for line in follow_progress(api_server, client, workloads, has_controllers=has_controllers):
+                _print_line(line)
+                sys.stdout.flush()
+            self._registration.update(are_workloads_available=True)
 
         async with TaskGroup("objects") as group:
             group.start_background(work(), name="create")
             await self._stop.wait()
 
-    async def _create_each(self, api_server: ApiServer) -> None:
+    def _with_kubelet(self, document: Document) -> Document:
+        """A Node of a manifest gets a simulated kubelet, unless the manifest says otherwise."""
+        from mooring.kubelet.node_status import SIMULATED_ANNOTATION
+
+        settings = self._settings
+        if document["kind"] != "Node" or not settings.runs("nodes") or settings.runtime == PROCESS:
+            return document
+        metadata = document["metadata"]
+        annotations = {SIMULATED_ANNOTATION: "true", **(metadata.get("annotations") or {})}
+        return {**document, "metadata": {**metadata, "annotations": annotations}}
+
+    async def _create_each(self, api_server: ApiServer) -> list[Document]:
+        """The objects that exist afterwards."""
         from mooring.api.errors import UnknownKindError
         from mooring.client.errors import AlreadyExistsError, ClientError
         from mooring.cluster.objects import create_object, loopback_client, wait_default_account
 
-        client = loopback_client(api_server)
+        client, present = loopback_client(api_server), []
         for each in self._objects:
             metadata = each.document["metadata"]
             title = f"{each.document['kind'].lower()}/{metadata.get('name') or metadata.get('generateName', '')}"
             try:
-                await create_object(api_server, client, each.document)
+                document = self._with_kubelet(each.document)
+                present.append(await create_object(api_server, client, document))
                 click.echo(f"{title} created")
                 if each.document["kind"] == "Namespace" and self._settings.creates_default_accounts():
                     await wait_default_account(api_server, metadata.get("name", ""))
             except AlreadyExistsError:
+                present.append(each.document)
                 click.echo(f"{title} exists already")
             except (ClientError, UnknownKindError) as error:
                 click.echo(f"{each.origin.at()}: {title} was not created: {error}")
         sys.stdout.flush()
+        return present
 
 
-def _print_banner(cluster: RunningCluster, settings: ClusterSettings) -> None:
-    where = "in memory, gone at the end" if settings.data_directory is None else str(settings.data_directory)
+def _objects_place(settings: ClusterSettings) -> str:
     if settings.store_url:
-        where = settings.store_url
+        return settings.store_url
+    return "in memory, gone at the end" if settings.data_directory is None else str(settings.data_directory)
+
+
+def _print_banner(cluster: RunningCluster, settings: ClusterSettings, state: ClusterState) -> None:
     lines = [
         f"Mooring {__version__}, speaking Kubernetes v1.36",
         "",
         f"  API server   {cluster.url}",
-        f"  objects      {where}",
+        f"  objects      {_objects_place(settings)}",
         f"  running      {', '.join(cluster.components)}",
         f"  kubeconfig   {cluster.kubeconfig}",
+        *_extra_nodes(cluster.extra_nodes, settings),
         *_warning(settings),
         "",
         "try:",
         *(f"  {line}" for line in commands_to_try(str(cluster.kubeconfig))),
         "",
-        "Ctrl-C ends it.",
+        f"`mooring down {state.name}` ends it." if state.log else "Ctrl-C ends it.",
     ]
     click.echo("\n".join(lines))
     sys.stdout.flush()
@@ -258,6 +317,21 @@ def commands_to_try(kubeconfig: str) -> list[str]:
     if ":" in kubeconfig:  # separates several files in KUBECONFIG
         return [f"kubectl --kubeconfig {quoted} {command}"]
     return [f"export KUBECONFIG={quoted}", f"kubectl {command}"]
+
+
+def _extra_nodes(names: tuple[str, ...], settings: ClusterSettings) -> list[str]:
+    """What is said of the nodes of an earlier start."""
+    if not names:
+        return []
+    more = len(names) - EXTRA_NODES_SHOWN_MAX
+    shown = ", ".join(names[:EXTRA_NODES_SHOWN_MAX]) + (f" and {more:,} more" if more > 0 else "")
+    if settings.prunes_nodes:
+        return [f"  deleted      {_many(len(names), 'node')} of an earlier start:", f"               {shown}"]
+    return [
+        f"  nodes        {len(names):,} of an earlier start have no kubelet:",
+        f"               {shown}",
+        "               (--prune-nodes deletes them)",
+    ]
 
 
 def _warning(settings: ClusterSettings) -> list[str]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from mooring.api.views.storage import CSINode, PersistentVolume, VolumeAttachment
 from mooring.scheduler.cache.arrays import Bools, ChangeLog, Int64s, grown
-from mooring.scheduler.cache.objects import Objects
+from mooring.scheduler.cache.objects import ObjectStores
 from mooring.scheduler.cache.pods import PodInfo
 
 _RowCounts = dict[int, int]
@@ -31,7 +31,7 @@ class NodeRows(Protocol):
     """What the columns of volumes read of the other columns (`cache.columns.Columns`)."""
 
     @property
-    def objects(self) -> Objects: ...
+    def objects(self) -> ObjectStores: ...
     @property
     def fact_changes(self) -> ChangeLog: ...
     @property
