@@ -18,7 +18,7 @@ from msgspec import field
 
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.post_filter import FollowUp
-from mooring.scheduler.framework.status import Code, Status
+from mooring.scheduler.framework.status import Code, Diagnosis, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ class Decision(msgspec.Struct, frozen=True):
     """The only nodes that PreFilter plugins left; None: all."""
     message: str | None = None
     """The text of the FailedScheduling event."""
+    diagnosis: Diagnosis | None = None
+    """The counted reasons if no node fits."""
     preemption: PreemptionPlan | None = None
     error: str | None = None
     """Why the cycle ended early: nonodes, skip, or the step that failed (prefilter, filter, …)."""

@@ -192,6 +192,7 @@ class SchedulingCycle:
             status=attempt.pre_filter_status,
             node_names=attempt.node_names,
             message=FitError(self._columns.node_count, diagnosis, ", ".join(outcome.messages)).message,
+            diagnosis=diagnosis,
             preemption=outcome.preemption,
             node_to_status=self._node_to_status(attempt) if in_full and attempt.pre_filter_status is None else {},
             clears_nomination=outcome.clears_nomination or not self.profile.post_filters,

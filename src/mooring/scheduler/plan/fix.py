@@ -1,0 +1,191 @@
+"""The smallest changes that make a pending pod fit, ranked and verified.
+
+1. For each of the nearest nodes, every obstacle is removed by one change: of the pod, or of the node. Where only
+   evictions help (resources, pod slots, host ports), the fewest pods of the node are evicted. A new node like one of
+   today is one change, too.
+2. Every fix is applied in a `WhatIf`, and the pod is decided again. Only fixes with which it gets a node are listed.
+3. Fewer changes come first; then changes of the pod, of a node, evictions, a new node; then the smaller ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cycle.explain import Explanation, explain
+from mooring.scheduler.framework.obstacle import HARDNESS, Obstacle, ObstacleKind
+from mooring.scheduler.plan.add_nodes import node_like
+from mooring.scheduler.plan.changes import change_node, change_pod
+from mooring.scheduler.plan.place import Slices
+from mooring.scheduler.plan.replacement import Fate, fate_of
+from mooring.scheduler.plan.request import Fix
+from mooring.scheduler.plan.what_if import WhatIf
+
+NODES_TRIED_MAX = 20
+"""How many of the nearest nodes are examined."""
+FIXES_MAX = 10
+"""How many fixes are returned."""
+VERIFIED_MAX = 40
+"""How many candidates are verified."""
+EVICTIONS_MAX = 8
+"""How many evictions a fix may need."""
+
+_BY_EVICTION = (ObstacleKind.RESOURCE, ObstacleKind.POD_SLOT, ObstacleKind.HOST_PORT)
+_RANK_POD, _RANK_NODE, _RANK_EVICTION, _RANK_NEW_NODE = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Changes that may make the pod fit."""
+
+    texts: tuple[str, ...]
+    rank: int
+    size: float
+    node_name: str
+    pod: Pod | None = None
+    """The changed pod."""
+    node: Node | None = None
+    """The changed or the new node."""
+    evicted: tuple[PodInfo, ...] = ()
+
+    @property
+    def order(self) -> tuple[int, int, float, tuple[str, ...], str]:
+        return len(self.texts), self.rank, self.size, self.texts, self.node_name
+
+
+def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
+    """The smallest changes that make the pod fit, best first; nothing if it fits already."""
+    yield
+    if what_if.decide(pod).node_name is not None:
+        return []
+    engine = what_if.engine
+    found = explain(engine.cycle_for(pod).profile, engine.columns, pod)
+    yield
+    candidates = sorted(_candidates(what_if, pod, view, found), key=lambda candidate: candidate.order)
+    fixes: dict[tuple[str, ...], Fix] = {}
+    for candidate in candidates[:VERIFIED_MAX]:
+        if len(fixes) == FIXES_MAX:
+            break
+        if candidate.texts in fixes:
+            continue
+        yield
+        node_name = _verify(what_if, pod, candidate)
+        if node_name is not None:
+            fixes[candidate.texts] = Fix(candidate.texts, node_name)
+    return list(fixes.values())
+
+
+def _candidates(what_if: WhatIf, pod: PodInfo, view: Pod, found: Explanation) -> Iterator[_Candidate]:
+    columns = what_if.engine.columns
+    everywhere = [change for change in (change_pod(view, each) for each in found.everywhere) if change is not None]
+    if len(everywhere) < len(found.everywhere):
+        return  # something is missing that no change of a pod or node brings, such as a claim
+    for name in found.nearest[:NODES_TRIED_MAX]:
+        node = columns.nodes[columns.row_of[name]]
+        assert node is not None, f"node {name} has a row and no object"
+        obstacles = found.at(name)
+        size = sum(HARDNESS[each.kind] for each in obstacles)
+        yield from _by_pod(view, name, obstacles, size)
+        yield from _by_node(what_if, pod, node, obstacles, size)
+    yield from _by_new_node(what_if, found)
+
+
+def _by_pod(view: Pod, name: str, obstacles: Sequence[Obstacle], size: float) -> Iterator[_Candidate]:
+    """All obstacles are removed by changes of the pod."""
+    texts: list[str] = []
+    for obstacle in obstacles:
+        change = change_pod(view, obstacle)
+        if change is None:
+            return
+        view = change.pod
+        if change.text not in texts:
+            texts.append(change.text)
+    yield _Candidate(tuple(texts), _RANK_POD, size, name, pod=view)
+
+
+def _by_node(
+    what_if: WhatIf, pod: PodInfo, node: Node, obstacles: Sequence[Obstacle], size: float
+) -> Iterator[_Candidate]:
+    """All obstacles are removed by changes of the node and by evictions."""
+    texts: list[str] = []
+    name, changed = node.metadata.name, node
+    for obstacle in obstacles:
+        if obstacle.kind in _BY_EVICTION:
+            continue
+        change = change_node(changed, obstacle)
+        if change is None:
+            return
+        changed = change.node
+        texts.append(change.text)
+    evicted: tuple[PodInfo, ...] = ()
+    if any(obstacle.kind in _BY_EVICTION for obstacle in obstacles):
+        evicted = _to_evict(what_if, pod, changed, name)
+        if not evicted:
+            return
+        texts += [f"evict {each.key} from node {name}" for each in evicted]
+    rank = _RANK_EVICTION if evicted else _RANK_NODE
+    yield _Candidate(tuple(texts), rank, size, name, node=changed, evicted=evicted)
+
+
+def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> tuple[PodInfo, ...]:
+    """The fewest pods whose eviction makes the pod fit on the node; nothing if more than the limit are needed.
+
+    Pods of lower priority go first, then those that free most of what is missing. Pods that end with the node stay.
+    """
+    columns, mark = what_if.engine.columns, what_if.mark()
+    what_if.put_node(changed)
+    pods = [each for each in columns.pods_on[columns.row_of[name]].values() if fate_of(each) is not Fate.ENDS]
+    pods.sort(
+        key=lambda each: (each.priority, tuple(-int(amount) for amount in each.signature.request_vector[:2]), each.key)
+    )
+    evicted: list[PodInfo] = []
+    for each in pods[:EVICTIONS_MAX]:
+        what_if.evict(each)
+        evicted.append(each)
+        if what_if.decide(pod).node_name is not None:
+            break
+    else:
+        evicted.clear()
+    what_if.undo_to(mark)
+    for each in list(evicted):
+        fewer = [other for other in evicted if other is not each]
+        what_if.put_node(changed)
+        for other in fewer:
+            what_if.evict(other)
+        if fewer and what_if.decide(pod).node_name is not None:
+            evicted = fewer
+        what_if.undo_to(mark)
+    return tuple(evicted)
+
+
+def _by_new_node(what_if: WhatIf, found: Explanation) -> Iterator[_Candidate]:
+    """A new node like one of the nearest nodes."""
+    columns = what_if.engine.columns
+    for name in found.nearest[:NODES_TRIED_MAX]:
+        node = columns.nodes[columns.row_of[name]]
+        assert node is not None, f"node {name} has a row and no object"
+        new = node_like(node, f"{name}-new")
+        text = f"add a node like {name}"
+        size = sum(columns.resources.at(columns.row_of[name])[0][:2])
+        yield _Candidate((text,), _RANK_NEW_NODE, float(size), name, node=new)
+
+
+def _verify(what_if: WhatIf, pod: PodInfo, candidate: _Candidate) -> str | None:
+    """The node that the pod gets with the changes; None if it gets none."""
+    mark = what_if.mark()
+    if candidate.node is not None:
+        what_if.put_node(candidate.node)
+    for each in candidate.evicted:
+        what_if.evict(each)
+    changed = pod
+    if candidate.pod is not None:
+        metadata = replace(candidate.pod.metadata, uid=f"{pod.uid} changed")
+        changed = what_if.engine.record(replace(candidate.pod, metadata=metadata))
+    decision = what_if.decide(changed)
+    what_if.undo_to(mark)
+    return decision.node_name
