@@ -4,7 +4,8 @@ Every candidate is verified by placing the pods on the cluster with the new node
 
 1. A new node is like its example: labels, taints and allocatable resources, with a name of its own. The pods of
    DaemonSets that run on nodes of today are placed on it first, if they fit there.
-2. Pods that fit on no type, even if the new node is empty, stay pending and do not count for the search.
+2. The search preempts nothing. Pods that fit on no type, even if the new node is empty, stay pending and do not count
+   for the search.
 3. With one type: the smallest number, by doubling and bisection. With several: the cheapest of the best mix found
    greedily and of the best number of each single type. The mix is a heuristic; `bound` says how good it is.
 4. At most `NODES_MAX` nodes are added.
@@ -25,7 +26,15 @@ from mooring.api.well_known import HOSTNAME
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plan.place import Placed, Slices, in_queue_order, place_pod, place_pods
+from mooring.scheduler.plan.place import (
+    Placed,
+    Slices,
+    in_queue_order,
+    place_pod,
+    place_pods,
+    view_of,
+    without_preemption,
+)
 from mooring.scheduler.plan.replacement import daemon_pod_for
 from mooring.scheduler.plan.request import NodesToAdd, NodeType, Placement
 from mooring.scheduler.plan.what_if import WhatIf
@@ -52,7 +61,7 @@ def add_nodes(what_if: WhatIf, pods: Sequence[PodInfo], types: Sequence[NodeType
     if all(each.count is not None for each in types):
         counts: Counts = {each.name: each.count or 0 for each in types}
     else:
-        counts = yield from search.cheapest(pods)
+        counts = yield from search.cheapest([without_preemption(what_if.engine, view_of(pod)) for pod in pods])
     search.add(counts)
     placed = yield from place_pods(what_if, pods)
     nodes = [
@@ -97,10 +106,9 @@ class _Search:
                         what_if.place(decision)
 
     def cheapest(self, pods: Sequence[PodInfo]) -> Slices[Counts]:
-        what_if = self._what_if
-        mark = what_if.mark()
+        mark = self._mark()
         missing = yield from self._unplaced(pods)
-        what_if.undo_to(mark)
+        self._undo_to(mark)
         missing = yield from self._helped(missing)
         if not missing:
             return {}
@@ -139,7 +147,7 @@ class _Search:
 
     def _helped(self, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]:
         """The pods that fit if there is a new node of each type."""
-        what_if, mark = self._what_if, self._what_if.mark()
+        what_if, mark = self._what_if, self._mark()
         self.add(dict.fromkeys(self._types, 1))
         helped: dict[int, bool] = {}
         for pod in pods:
@@ -170,7 +178,7 @@ class _Search:
         return count
 
     def _suffices(self, pods: Sequence[PodInfo], counts: Counts, wanted: set[str]) -> Slices[bool]:
-        mark = self._what_if.mark()
+        mark = self._mark()
         self.add(counts)
         unplaced = yield from self._unplaced(pods)
         self._undo_to(mark)
@@ -180,13 +188,13 @@ class _Search:
         """Add the node with the lowest price for what it takes, until no pod is missing; then drop needless ones."""
         wanted = {pod.uid for pod in missing}
         counts: Counter[str] = Counter()
-        mark = self._what_if.mark()
+        mark = self._mark()
         left = yield from self._unplaced(pods)
         left = [pod for pod in left if pod.uid in wanted]
         while left and sum(counts.values()) < NODES_MAX:
             best: tuple[float, str] | None = None
             for name, each in self._types.items():
-                inner = self._what_if.mark()
+                inner = self._mark()
                 self.add({name: 1})
                 still = yield from self._unplaced(left)
                 taken = _weight(left, each) - _weight(still, each)
@@ -205,12 +213,17 @@ class _Search:
         is_enough = yield from self._suffices(pods, counts, wanted)
         return +counts if is_enough else None
 
-    def _undo_to(self, mark: int) -> None:
-        self._what_if.undo_to(mark)
-        self._added.clear()
-        for name in self._types:
-            prefix = f"{name}-new-"
-            self._added[name] = sum(node.startswith(prefix) for node in self._what_if.engine.columns.row_of)
+    def _mark(self) -> _Mark:
+        return _Mark(self._what_if.mark(), self._added.copy())
+
+    def _undo_to(self, mark: _Mark) -> None:
+        self._what_if.undo_to(mark.step)
+        self._added = mark.added.copy()
+
+
+class _Mark(NamedTuple):
+    step: int
+    added: Counter[str]
 
 
 class _Candidate(NamedTuple):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.plan.place import Slices
+from mooring.scheduler.plan.place import Slices, without_preemption
 from mooring.scheduler.plan.request import CAPACITY_MAX, Capacity
 from mooring.scheduler.plan.what_if import WhatIf
 
@@ -42,8 +42,8 @@ def capacity_for(what_if: WhatIf, pods: Sequence[Pod], ratio: Sequence[int]) -> 
 
 def _copy(what_if: WhatIf, view: Pod, number: int) -> PodInfo:
     name = f"{view.metadata.name}-{number}"
-    spec = replace(view.spec, preemption_policy="Never")
-    return what_if.engine.record(replace(view, metadata=replace(view.metadata, name=name, uid=""), spec=spec))
+    copy = replace(view, metadata=replace(view.metadata, name=name, uid=""))
+    return without_preemption(what_if.engine, copy)
 
 
 def _capacity(groups: int, per_group: Counter[str], failed: Decision) -> Capacity:

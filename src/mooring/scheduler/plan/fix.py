@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.resources import CPU
 from mooring.scheduler.cycle.explain import Explanation, explain
 from mooring.scheduler.framework.obstacle import HARDNESS, Obstacle, ObstacleKind
 from mooring.scheduler.plan.add_nodes import node_like
@@ -32,6 +33,7 @@ FIXES_MAX = 10
 """How many fixes are returned."""
 VERIFIED_MAX = 40
 """How many candidates are verified."""
+NEW_NODE = "new-node"
 EVICTIONS_MAX = 8
 """How many evictions a fix may need."""
 
@@ -66,18 +68,18 @@ def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
     engine = what_if.engine
     found = explain(engine.cycle_for(pod).profile, engine.columns, pod)
     yield
-    candidates = sorted(_candidates(what_if, pod, view, found), key=lambda candidate: candidate.order)
-    fixes: dict[tuple[str, ...], Fix] = {}
-    for candidate in candidates[:VERIFIED_MAX]:
-        if len(fixes) == FIXES_MAX:
-            break
-        if candidate.texts in fixes:
-            continue
+    smallest: dict[tuple[str, ...], _Candidate] = {}
+    for candidate in sorted(_candidates(what_if, pod, view, found), key=lambda candidate: candidate.order):
+        smallest.setdefault(candidate.texts, candidate)
+    fixes: list[Fix] = []
+    for texts, candidate in list(smallest.items())[:VERIFIED_MAX]:
         yield
         node_name = _verify(what_if, pod, candidate)
         if node_name is not None:
-            fixes[candidate.texts] = Fix(candidate.texts, node_name)
-    return list(fixes.values())
+            fixes.append(Fix(texts, node_name))
+        if len(fixes) == FIXES_MAX:
+            break
+    return fixes
 
 
 def _candidates(what_if: WhatIf, pod: PodInfo, view: Pod, found: Explanation) -> Iterator[_Candidate]:
@@ -164,15 +166,17 @@ def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> tuple[
 
 
 def _by_new_node(what_if: WhatIf, found: Explanation) -> Iterator[_Candidate]:
-    """A new node like one of the nearest nodes."""
+    """A new node like one of the nearest nodes; one for nodes that are alike."""
     columns = what_if.engine.columns
+    seen: list[Node] = []
     for name in found.nearest[:NODES_TRIED_MAX]:
         node = columns.nodes[columns.row_of[name]]
         assert node is not None, f"node {name} has a row and no object"
-        new = node_like(node, f"{name}-new")
-        text = f"add a node like {name}"
-        size = sum(columns.resources.at(columns.row_of[name])[0][:2])
-        yield _Candidate((text,), _RANK_NEW_NODE, float(size), name, node=new)
+        new = node_like(node, NEW_NODE)
+        if new not in seen:
+            seen.append(new)
+            size = columns.resources.at(columns.row_of[name])[0][CPU]
+            yield _Candidate((f"add a node like {name}",), _RANK_NEW_NODE, float(size), NEW_NODE, node=new)
 
 
 def _verify(what_if: WhatIf, pod: PodInfo, candidate: _Candidate) -> str | None:

@@ -12,12 +12,16 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
+from msgspec.structs import replace
+
 from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import compile_selector
+from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.scheduler.cache.objects import ObjectStore
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
+from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.request import PendingPod, Placement, Victim
 from mooring.scheduler.plan.what_if import WhatIf
 
@@ -70,6 +74,17 @@ def place_pod(what_if: WhatIf, pod: PodInfo, moved_from: str = "") -> Slices[Pla
     if status is not None:
         return PendingPod(pod.key, f"{status.plugin}: {status.message}", moved_from=moved_from)
     return Placement(pod.key, decision.node_name, moved_from, victims)
+
+
+def view_of(pod: PodInfo) -> Pod:
+    """The object of a pending pod."""
+    assert pod.view is not None, f"{pod} is not pending"
+    return pod.view
+
+
+def without_preemption(engine: Engine, view: Pod) -> PodInfo:
+    """A pending pod for which nothing is preempted."""
+    return engine.record(replace(view, spec=replace(view.spec, preemption_policy="Never")))
 
 
 def pending_pod(decision: Decision, moved_from: str = "") -> PendingPod:
