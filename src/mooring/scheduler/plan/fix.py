@@ -1,14 +1,15 @@
 """The smallest changes that make a pending pod fit, ranked and verified.
 
-1. For each of the nearest nodes, every obstacle is removed by one change: of the pod, or of the node. Where only
-   evictions help (resources, pod slots, host ports), the fewest pods of the node are evicted. A new node like one of
-   today is one change, too.
+1. For each of the nearest nodes, every obstacle is removed by one change, of the pod or of the node: once with changes
+   of the pod where possible, once with changes of the node. Where only evictions help (resources, pod slots, host
+   ports), the fewest pods of the node are evicted. A new node like one of today is one change, too.
 2. Every fix is applied in a `WhatIf`, and the pod is decided again. Only fixes with which it gets a node are listed.
 3. Fewer changes come first; then changes of the pod, of a node, evictions, a new node; then the smaller ones.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,8 @@ NODES_TRIED_MAX = 20
 """How many of the nearest nodes are examined."""
 FIXES_MAX = 10
 """How many fixes are returned."""
+FIXES_OF_RANK_MAX = 3
+"""How many of them change the same sort of thing: the pod, a node, the pods of a node."""
 VERIFIED_MAX = 40
 """How many candidates are verified."""
 NEW_NODE = "new-node"
@@ -72,11 +75,15 @@ def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
     for candidate in sorted(_candidates(what_if, pod, view, found), key=lambda candidate: candidate.order):
         smallest.setdefault(candidate.texts, candidate)
     fixes: list[Fix] = []
+    of_rank: Counter[int] = Counter()
     for texts, candidate in list(smallest.items())[:VERIFIED_MAX]:
         yield
+        if of_rank[candidate.rank] == FIXES_OF_RANK_MAX:
+            continue
         node_name = _verify(what_if, pod, candidate)
         if node_name is not None:
             fixes.append(Fix(texts, node_name))
+            of_rank[candidate.rank] += 1
         if len(fixes) == FIXES_MAX:
             break
     return fixes
@@ -91,47 +98,55 @@ def _candidates(what_if: WhatIf, pod: PodInfo, view: Pod, found: Explanation) ->
         node = columns.nodes[columns.row_of[name]]
         assert node is not None, f"node {name} has a row and no object"
         obstacles = found.at(name)
-        size = sum(HARDNESS[each.kind] for each in obstacles)
-        yield from _by_pod(view, name, obstacles, size)
-        yield from _by_node(what_if, pod, node, obstacles, size)
+        for prefers_pod in (True, False):
+            candidate = _without_obstacles(what_if, view, node, obstacles, prefers_pod)
+            if candidate is not None:
+                yield candidate
     yield from _by_new_node(what_if, found)
 
 
-def _by_pod(view: Pod, name: str, obstacles: Sequence[Obstacle], size: float) -> Iterator[_Candidate]:
-    """All obstacles are removed by changes of the pod."""
+def _without_obstacles(
+    what_if: WhatIf, view: Pod, node: Node, obstacles: Sequence[Obstacle], prefers_pod: bool
+) -> _Candidate | None:
+    """Every obstacle is removed by a change of the pod or of the node, whichever is preferred, or else by evictions."""
+    name, changed_view, changed_node = node.metadata.name, view, node
     texts: list[str] = []
+    needs_eviction = False
     for obstacle in obstacles:
-        change = change_pod(view, obstacle)
-        if change is None:
-            return
-        view = change.pod
-        if change.text not in texts:
-            texts.append(change.text)
-    yield _Candidate(tuple(texts), _RANK_POD, size, name, pod=view)
-
-
-def _by_node(
-    what_if: WhatIf, pod: PodInfo, node: Node, obstacles: Sequence[Obstacle], size: float
-) -> Iterator[_Candidate]:
-    """All obstacles are removed by changes of the node and by evictions."""
-    texts: list[str] = []
-    name, changed = node.metadata.name, node
-    for obstacle in obstacles:
-        if obstacle.kind in _BY_EVICTION:
-            continue
-        change = change_node(changed, obstacle)
-        if change is None:
-            return
-        changed = change.node
-        texts.append(change.text)
+        by_pod, by_node = change_pod(changed_view, obstacle), change_node(changed_node, obstacle)
+        if by_pod is not None and obstacle.kind in _BY_EVICTION and not prefers_pod:
+            by_pod = None
+        if by_pod is not None and (prefers_pod or by_node is None):
+            changed_view = by_pod.pod
+            texts.append(by_pod.text)
+        elif by_node is not None:
+            changed_node = by_node.node
+            texts.append(by_node.text)
+        elif obstacle.kind in _BY_EVICTION:
+            needs_eviction = True
+        else:
+            return None
     evicted: tuple[PodInfo, ...] = ()
-    if any(obstacle.kind in _BY_EVICTION for obstacle in obstacles):
-        evicted = _to_evict(what_if, pod, changed, name)
+    if needs_eviction:
+        evicted = _to_evict(what_if, what_if.engine.record(_renamed(changed_view)), changed_node, name)
         if not evicted:
-            return
+            return None
         texts += [f"evict {each.key} from node {name}" for each in evicted]
-    rank = _RANK_EVICTION if evicted else _RANK_NODE
-    yield _Candidate(tuple(texts), rank, size, name, node=changed, evicted=evicted)
+    rank = _RANK_EVICTION if evicted else _RANK_NODE if changed_node is not node else _RANK_POD
+    return _Candidate(
+        tuple(dict.fromkeys(texts)),
+        rank,
+        sum(HARDNESS[each.kind] for each in obstacles),
+        name,
+        pod=changed_view if changed_view is not view else None,
+        node=changed_node if changed_node is not node else None,
+        evicted=evicted,
+    )
+
+
+def _renamed(view: Pod) -> Pod:
+    """The changed pod: another pod than the one that is pending."""
+    return replace(view, metadata=replace(view.metadata, uid=f"{view.metadata.uid or view.key} changed"))
 
 
 def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> tuple[PodInfo, ...]:
@@ -188,8 +203,7 @@ def _verify(what_if: WhatIf, pod: PodInfo, candidate: _Candidate) -> str | None:
         what_if.evict(each)
     changed = pod
     if candidate.pod is not None:
-        metadata = replace(candidate.pod.metadata, uid=f"{pod.uid} changed")
-        changed = what_if.engine.record(replace(candidate.pod, metadata=metadata))
+        changed = what_if.engine.record(_renamed(candidate.pod))
     decision = what_if.decide(changed)
     what_if.undo_to(mark)
     return decision.node_name
