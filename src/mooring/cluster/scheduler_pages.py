@@ -29,6 +29,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.codec import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, queue_page
+from mooring.scheduler.reporting.decision_records import SHOWN_MAX
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, ping, status_page
 from mooring.serving.pages import PageRequest, PageResponse, as_json, text
@@ -150,11 +151,11 @@ def _queue(sources: PageSources, pod: str) -> PageResponse:
 
 
 def _decisions(sources: PageSources, question: PageRequest) -> PageResponse:
-    pod, limit = _first(question, "pod"), _first(question, "limit") or "1000"
+    pod, limit = _first(question, "pod"), _first(question, "limit") or str(SHOWN_MAX)
     if not limit.isdecimal():
         return text(f"limit: found {limit!r}, wanted a number\n", 400)
-    recent = sources.scheduler.reports.decisions.recent
-    return (_unreadable(pod) if pod else None) or as_json(recent(pod=pod, limit=int(limit)))
+    recent = sources.scheduler.reports.decisions.recent(pod=pod, limit=int(limit))
+    return (_unreadable(pod) if pod else None) or as_json([record.document() for record in recent])
 
 
 def _unreadable(pod: str) -> PageResponse | None:

@@ -15,8 +15,6 @@ from mooring.controllers.settings import ControllerSettings
 DEFAULT_PORT = 6_443
 SIMULATED, PROCESS = "simulated", "process"
 """What pods are on our nodes."""
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-"""The log format of all processes of a cluster."""
 STORE_FOLDER, KEYS_FOLDER, PODS_FOLDER = "store", "keys", "pods"
 """Folders of the data directory."""
 SERVICE_ACCOUNT_PLUGIN = "ServiceAccount"
@@ -48,6 +46,8 @@ class ControlPlaneSettings:
     """As kube-controller-manager's `--controllers`."""
     root_ca_pem: str = ""
     """The authority that signs the certificate of the API server."""
+    log_format: str = "text"
+    """The log format of all processes of the cluster: `text` or `json`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ async def run_worker(settings: ControlPlaneSettings, access: WorkerAccess, clock
     # Not in the data directory: the path of a Unix socket has at most 107 bytes.
     with TemporaryDirectory(prefix="mooring-worker-") as folder:
         path = Path(folder) / "api.sock"
-        level = logging.getLogger().getEffectiveLevel()
+        level = logging.getLogger("mooring").getEffectiveLevel()
         message = StartMessage(settings, entropy.seed, entropy.name, level, str(path), access.tokens)
         async with unix_listener(access.handler, access.limits, path):
             await keep_running(message, clock)

@@ -9,7 +9,6 @@ Input: a control socket, whose number is the only argument. Output: the componen
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 import sys
@@ -18,11 +17,12 @@ from contextlib import AsyncExitStack
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import UNIX, Connection, FixedCredentials, Identity, bearer
 from mooring.cluster.control_plane import CONTROL_PLANE
-from mooring.cluster.settings import COMPONENT_NAMES, LOG_FORMAT
+from mooring.cluster.settings import COMPONENT_NAMES
 from mooring.cluster.worker_messages import EXIT_ABANDONED, EXIT_INVALID_SETTINGS, StartMessage, receive_start
 from mooring.controllers.settings import SettingError
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
+from mooring.kit.logs import start_logs
 from mooring.kit.loop import run_real
 from mooring.kit.memory import end_loading, loading
 from mooring.kit.tasks import TaskGroup
@@ -35,7 +35,7 @@ def main(control: socket.socket) -> None:
     message = receive_start(control)
     if message is None:
         return
-    logging.basicConfig(level=message.log_level, format=LOG_FORMAT, stream=sys.stderr)
+    start_logs(message.settings.log_format, message.log_level)
     try:
         run_real(_run(message, control))
     except ExceptionGroup as group:

@@ -8,6 +8,7 @@
    backoff              delays after failures
    sampling             a sampling profiler of a thread
    memory               settings of the garbage collector
+   logs                 log formats and levels
    host_address         the address of this machine
    temporary_directory  directories that do not outlive their process
 

@@ -66,7 +66,9 @@ class Engine:
         columns: Columns | None = None,
         tie_break: Callable[[Columns], TieBreak] | None = None,
         cycle_factory: CycleFactory = SchedulingCycle,
+        best_nodes_max: int = 0,
     ) -> None:
+        """With `best_nodes_max`, decisions have the scores of that many nodes."""
         registry = registry if registry is not None else default_registry()
         self.columns = columns if columns is not None else Columns()
         self.configuration = configuration
@@ -94,6 +96,8 @@ class Engine:
             for name, plan in plans.items()
             for profile in (registry.build(plan, {**all_services, "entropy": stream_of[name]}),)
         }
+        for cycle in self.cycles.values():
+            cycle.best_nodes_max = best_nodes_max
 
     def put(self, view: ApiObject) -> None:
         """Add or update an object."""

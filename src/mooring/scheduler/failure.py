@@ -31,6 +31,8 @@ class Failure:
 
     message: str
     is_error: bool
+    plugin: str = ""
+    """The plugins that rejected the pod, or the one that failed: names separated by commas."""
     unschedulable_plugins: frozenset[str] = NO_PLUGINS
     pending_plugins: frozenset[str] = NO_PLUGINS
     nominated_node: str | None = None
@@ -47,6 +49,7 @@ def rejected_in_cycle(decision: Decision) -> Failure:
     return Failure(
         message=decision.message or "",
         is_error=not decision.is_unschedulable,
+        plugin=",".join(decision.rejecting_plugins),
         unschedulable_plugins=decision.unschedulable_plugins,
         pending_plugins=decision.pending_plugins,
         nominated_node=nominated,
@@ -61,6 +64,7 @@ def rejected_on_node(status: Status) -> Failure:
     return Failure(
         message=FitError(1, Diagnosis(reasons)).message,
         is_error=False,
+        plugin=status.plugin,
         unschedulable_plugins=NO_PLUGINS if is_pending else by,
         pending_plugins=by if is_pending else NO_PLUGINS,
         nominated_node="",
@@ -69,12 +73,12 @@ def rejected_on_node(status: Status) -> Failure:
 
 def rejected_in_binding(status: Status) -> Failure:
     """A PreBind or Bind plugin rejected the pod: reported as a rejection, retried as after an error."""
-    return Failure(message=status.message, is_error=False, nominated_node="")
+    return Failure(message=status.message, is_error=False, plugin=status.plugin, nominated_node="")
 
 
 def failed_with_error(status: Status) -> Failure:
     """The attempt ended with an error that is not the pod's fault."""
-    return Failure(message=status.message, is_error=True, nominated_node="")
+    return Failure(message=status.message, is_error=True, plugin=status.plugin, nominated_node="")
 
 
 class FailureHandler:
@@ -116,5 +120,6 @@ class FailureHandler:
             failure.message,
             failure.is_error,
             failure.nominated_node,
+            plugin=failure.plugin,
             is_pod_gone=failure.is_pod_gone,
         )

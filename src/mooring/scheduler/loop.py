@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 
 from mooring.kit.clock import Clock
+from mooring.kit.logs import fields
 from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cycle.decision import Decision
@@ -149,14 +150,14 @@ class SchedulingLoop:
         return True
 
     def _fail(self, entry: QueuedPod, cycle: SchedulingCycle, error: Exception, started_s: float) -> None:
-        logger.error("scheduling pod %s failed", entry.pod.key, exc_info=error)
+        logger.error("scheduling pod %s failed", entry.pod.key, exc_info=error, extra=fields(pod=entry.pod.key))
         self._failures.handle(
             entry, cycle.profile, failed_with_error(Status.error(f"{type(error).__name__}: {error}")), started_s
         )
 
     def _handle_decision(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         took_s = self._clock.now_s() - started_s
-        self._reports.decided(decision, took_s)
+        self._reports.decided(decision, entry.attempts, took_s)
         if took_s > SLOW_CYCLE_S:
             self._log_slow(cycle, decision, took_s)
         if decision.node_name is None:
@@ -205,4 +206,5 @@ class SchedulingLoop:
             "waiting for extenders"
             if self._extender_client is not None
             else cycle.last_steps.words(decision.is_placed),
+            extra=fields(pod=decision.pod.key, node=decision.node_name),
         )

@@ -58,6 +58,7 @@ from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.loop import SchedulingLoop
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queueing_hints import registered_kinds
+from mooring.scheduler.reporting.decision_records import BEST_NODES_MAX
 from mooring.scheduler.reporting.metrics import Gauges, Metrics
 from mooring.scheduler.reporting.reports import Reports
 from mooring.scheduler.reporting.status_writer import StatusWriter
@@ -119,6 +120,7 @@ class Scheduler:
             registry=registry,
             columns=columns,
             cycle_factory=cycle_factory(configuration),
+            best_nodes_max=BEST_NODES_MAX,
             services={
                 "client": client,
                 "clock": clock,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,17 +35,17 @@ def test_what_has_no_effect_is_a_flag_there_of_the_same_sort() -> None:
     assert {name for name in VALUES if THEIRS.get(name) != ""} == set()
 
 
-def test_what_has_no_effect_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_has_no_effect_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[ControllerSettings] = []
     monkeypatch.setattr(
         standalone, "run_controllers", lambda options, settings, enabled, root_ca_file: ran.append(settings)
     )
     idle = ["--use-service-account-credentials=true", "--cert-dir=/pki", "--v=2", "--profiling"]
     used = ["--enable-garbage-collector", "--node-eviction-rate=10"]
-    with caplog.at_level(logging.WARNING):
-        result = CliRunner().invoke(main, ["controllers", *idle, *used])
-    assert (result.exit_code, result.output) == (0, "")
-    assert "--cert-dir, --profiling, --use-service-account-credentials, --v" in caplog.text
+    result = CliRunner().invoke(main, ["controllers", *idle, *used, "--logging-format=json"])
+    assert result.exit_code == 0
+    flags = "--cert-dir, --profiling, --use-service-account-credentials, --v"
+    assert json.loads(result.output)["msg"] == f"flags without effect: {flags}"
     assert ran == [ControllerSettings(enable_garbage_collector=True, node_eviction_rate=10.0)]
 
 

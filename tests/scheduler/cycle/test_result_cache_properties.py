@@ -8,6 +8,8 @@ built from the remaining objects must decide the same.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 
@@ -46,14 +48,37 @@ def _pods_to_try(history: History) -> list[PodInfo]:
 
 def _assert_same_with_an_empty_cache(engine: Engine, pod: PodInfo) -> Decision:
     brief = engine.decide(pod)
+    for cycle in engine.cycles.values():
+        cycle.best_nodes_max = 3
+    recorded = engine.decide(pod)
+    for cycle in engine.cycles.values():
+        cycle.best_nodes_max = 0
     full = engine.decide(pod, in_full=True)
     uncached = SchedulingCycle(engine.cycle_for(pod).profile, engine.columns, by_name(engine.columns))
-    assert outcome(brief) == outcome(full)
+    assert outcome(brief) == outcome(full) == outcome(recorded)
+    _assert_best_nodes(recorded, full)
     assert written_decision(full) == written_decision(uncached.decide(pod, in_full=True))
     if full.node_name is not None:
         best = max(scores["total"] for scores in full.scores.values())
         assert full.node_name == min(name for name, scores in full.scores.items() if scores["total"] == best)
     return full
+
+
+def _assert_best_nodes(recorded: Decision, full: Decision) -> None:
+    """The scores of the best nodes, and the rejections by plugin, are those of the decision in full."""
+    for node in recorded.best_nodes:
+        scores = {name: score for name, score in full.scores[node.node_name].items() if score}
+        assert {name: score for name, score in (*node.scores.items(), ("total", node.total)) if score} == scores
+    if full.node_name is None:
+        assert recorded.best_nodes == ()
+        return
+    if full.feasible_count > 1:
+        totals = sorted((scores["total"] for scores in full.scores.values()), reverse=True)
+        assert [node.total for node in recorded.best_nodes] == totals[:3]
+        assert recorded.best_nodes[0].node_name == full.node_name
+    if not full.pod.nominated_node and full.node_names is None:
+        by_plugin = Counter(status.plugin for status in full.node_to_status.values() if status is not None)
+        assert {each.plugin: each.nodes for each in recorded.rejections} == by_plugin
 
 
 def outcome(decision: Decision) -> dict[str, object]:

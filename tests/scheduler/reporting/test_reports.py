@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable
 from itertools import pairwise
@@ -17,16 +18,17 @@ from mooring.client.events.recorder import EventKey, EventRecorder
 from mooring.client.unavailable import UnavailableClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
+from mooring.kit.logs import ATTEMPTS, JsonFormatter
 from mooring.kit.tasks import WorkerPool
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
-from mooring.scheduler.reporting.reports import ATTEMPTS_LOGGED, SAMPLED_ONE_IN, DecisionLog, Reports
+from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN, Reports
 from mooring.scheduler.reporting.status_writer import StatusWriter
-from tests.builders import node, pod
-from tests.scheduler.harness import decide, engine_of
+from tests.builders import pod
+from tests.scheduler.harness import engine_of
 from tests.scheduler.queue.builders import profile
 
 ENGINE = engine_of()
@@ -90,32 +92,63 @@ ABOUT_WEB = reference("web", "12")
 
 
 @pytest.mark.parametrize(
-    ("act", "level", "line"),
+    ("act", "level", "line", "carried"),
     [
         pytest.param(
+            lambda reports: reports.decided(Decision(WEB, node_name="n1", feasible_count=4), 1, 0.1),
+            ATTEMPTS,
+            "pod default/web gets n1, feasible nodes: 4",
+            {"pod": "default/web", "node": "n1", "feasibleNodes": 4},
+            id="decided",
+        ),
+        pytest.param(
+            lambda reports: reports.preempted(VICTIM, WEB, "n1", "mine", is_in_memory=False),
+            ATTEMPTS,
+            "pod default/victim on n1 is preempted by pod default/web",
+            {"pod": "default/victim", "node": "n1", "preemptor": "default/web"},
+            id="preempted",
+        ),
+        pytest.param(
             lambda reports: reports.scheduled(QueuedPod(WEB, 0.0), MINE, "n1", 0.0),
-            ATTEMPTS_LOGGED,
+            ATTEMPTS,
             "pod default/web is bound to n1, attempts: 0",
+            {"pod": "default/web", "node": "n1", "attempts": 0},
             id="bound: for those who want to know",
         ),
         pytest.param(
-            lambda reports: reports.failed(WEB, WEB.view, MINE, "0/1 nodes are available.", False, None),
-            ATTEMPTS_LOGGED,
+            lambda reports: reports.failed(
+                WEB, WEB.view, MINE, "0/1 nodes are available.", False, None, plugin="NodePorts,NodeName"
+            ),
+            ATTEMPTS,
             "pod default/web is unschedulable: 0/1 nodes are available.",
+            {"pod": "default/web", "plugin": "NodePorts,NodeName", "reason": "0/1 nodes are available."},
             id="rejected: as quietly",
         ),
         pytest.param(
-            lambda reports: reports.failed(WEB, WEB.view, MINE, 'running "Mine" filter plugin: oh', True, None),
+            lambda reports: reports.failed(
+                WEB, WEB.view, MINE, 'running "Mine" filter plugin: oh', True, None, plugin="Mine"
+            ),
             logging.ERROR,
             'scheduling pod default/web failed: running "Mine" filter plugin: oh',
+            {"pod": "default/web", "plugin": "Mine", "reason": 'running "Mine" filter plugin: oh'},
             id="failed: for everybody, with who did it",
         ),
     ],
 )
-def test_log_lines(act: Callable[[Reports], None], level: int, line: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(ATTEMPTS_LOGGED, logger="mooring")
+def test_log_lines(
+    act: Callable[[Reports], None],
+    level: int,
+    line: str,
+    carried: dict[str, object],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(ATTEMPTS, logger="mooring")
     act(Desk().reports)
-    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [(level, line)]
+    (record,) = caplog.records
+    assert (record.levelno, record.getMessage()) == (level, line)
+    written = json.loads(JsonFormatter().format(record))
+    assert {name: value for name, value in written.items() if name not in ("ts", "caller", "msg", "v")} == carried
+    assert written["caller"] == f"reporting/reports.py:{record.lineno}"
 
 
 @pytest.mark.parametrize(
@@ -337,14 +370,14 @@ def test_what_is_counted_at_5_s(act: Callable[[Reports], None], counted: dict[st
 )
 def test_a_decision_is_kept_and_counted(decision: Decision, preemption_attempts: int) -> None:
     desk = Desk()
-    desk.reports.decided(decision, 0.25)
+    desk.reports.decided(decision, 1, 0.25)
     counted = desk.counted()
     assert counted.pop("preemption_attempts_total", 0) == preemption_attempts
     assert counted == {
         "scheduling_algorithm_duration_seconds_count": 1,
         "scheduling_algorithm_duration_seconds_sum": 0.25,
     }
-    assert [reported["pod"] for reported in desk.reports.decisions.recent()] == ["default/web"]
+    assert [record.pod for record in desk.reports.decisions.recent()] == ["default/web"]
 
 
 def test_the_first_cycle_is_timed_and_then_one_in_so_many_by_chance() -> None:
@@ -383,34 +416,3 @@ def test_before_a_binding_the_status_falls_silent() -> None:
     reports = Reports({}, status, Metrics(CollectorRegistry()), desk.clock, Entropy(1))
     assert reports.discard_writes(WEB) is None
     assert asked == ["web-uid"]
-
-
-def test_a_placed_pod_and_a_rejected_one() -> None:
-    engine = engine_of(node("n1", cpu=1))
-    log = DecisionLog(VirtualClock())
-    log.add(decide(engine, pod("small", cpu="500m")), 0.000_25)
-    log.add(decide(engine, pod("large", cpu="2")), 0.001)
-    rejected, placed = log.recent()
-    assert placed == {
-        "time": "2026-01-01T00:00:00.000000Z",
-        "pod": "default/small",
-        "uid": "default/small",
-        "result": "Success",
-        "node": "n1",
-        "feasibleNodes": 1,
-        "tookMicroseconds": 250,
-    }
-    assert rejected["result"] == "Unschedulable"
-    assert rejected["rejectedBy"] == ["NodeResourcesFit"]
-    assert str(rejected["message"]).startswith("0/1 nodes are available: 1 Insufficient cpu.")
-
-
-def test_only_the_last_are_kept_and_one_pod_can_be_asked_for() -> None:
-    engine = engine_of(node("n1"))
-    log = DecisionLog(VirtualClock(), decisions_max=3)
-    for number in range(5):
-        log.add(decide(engine, pod(f"p{number}")), 0.0)
-    assert [entry["pod"] for entry in log.recent()] == ["default/p4", "default/p3", "default/p2"]
-    assert [entry["pod"] for entry in log.recent(limit=1)] == ["default/p4"]
-    assert [entry["pod"] for entry in log.recent(pod="default/p3")] == ["default/p3"]
-    assert len(log) == 3

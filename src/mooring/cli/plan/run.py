@@ -151,7 +151,10 @@ def _together(dump: Manifests, asked_about: Manifests) -> Manifests:
 
 def _asked_pods(asked: AskedCluster, asked_about: Manifests) -> list[Pod]:
     """The pending pods of the manifests and of their workloads."""
-    wanted = {(entry.view.kind, entry.view.metadata.namespace or "default", entry.view.metadata.name) for entry in asked_about.objects}
+    wanted = {
+        (entry.view.kind, entry.view.metadata.namespace or "default", entry.view.metadata.name)
+        for entry in asked_about.objects
+    }
     workloads = {f"{kind} {namespace}/{name}" for kind, namespace, name in wanted}
     return [
         pod

@@ -1,26 +1,16 @@
-"""Runs `mooring scheduler` until a signal, with logs in klog's format.
-
-   I1116 04:03:36.943579    3794 scheduler.py:191] scheduling on 3 nodes, 0 pods are pending
-   {"ts":1794801816943.579,"caller":"scheduler/scheduler.py:191","msg":"scheduling on …","v":0}
+"""Runs `mooring scheduler` until a signal.
 
 1. The exit code is 0 after a signal, 1 if the lease is lost or the scheduler fails.
 2. The first SIGTERM or Ctrl-C stops the scheduler in order, the second one at once.
-3. Verbosity `n` also logs what is n levels below INFO (2: every scheduling attempt), 4 and more everything.
-4. Times in text are UTC.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
-import sys
-import traceback
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from typing import TextIO
 
 import click
 
@@ -39,6 +29,7 @@ from mooring.cluster.scheduler_process import SchedulerProcess, SchedulerSetting
 from mooring.cluster.secure_port import SecurePort
 from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
+from mooring.kit.logs import FORMATS, level_of, set_level, start_logs
 from mooring.kit.loop import run_real
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.engine import Engine
@@ -51,10 +42,6 @@ from mooring.serving.authorization import AllowedPathError, AllowedPaths
 from mooring.serving.http.listener import PortTakenError
 from mooring.serving.tls import ServingTls, ServingTlsError, serving_context
 
-DEBUG_VERBOSITY = 4
-FORMATS = ("text", "json")
-
-_LETTERS = {logging.DEBUG: "I", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
 EXIT_DONE = 0
 EXIT_FAILED = 1
 
@@ -63,62 +50,15 @@ logger = logging.getLogger(__name__)
 Flags = Mapping[str, FlagValue]
 
 
-class KlogFormatter(logging.Formatter):
-    """Text with klog's header."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.fromtimestamp(record.created, UTC)
-        head = f"{_LETTERS.get(record.levelno, 'I')}{moment:%m%d %H:%M:%S.%f} {record.process or 0:7d}"
-        line = f"{head} {record.filename}:{record.lineno}] {record.getMessage()}"
-        return f"{line}\n{_trace(record)}" if record.exc_info else line
-
-
-class JsonFormatter(logging.Formatter):
-    """One JSON object per line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        entry: dict[str, object] = {
-            "ts": round(record.created * 1000, 3),
-            "caller": f"{record.module}/{record.filename}:{record.lineno}",
-            "msg": record.getMessage(),
-        }
-        if record.levelno < logging.ERROR:
-            entry["v"] = min(max(logging.INFO - record.levelno, 0), DEBUG_VERBOSITY)
-        if record.levelno == logging.WARNING:
-            entry["level"] = "warning"
-        if record.exc_info:
-            entry["err"] = str(record.exc_info[1])
-            entry["stacktrace"] = _trace(record)
-        return json.dumps(entry, ensure_ascii=False)
-
-
-def set_up_logs(form: str, verbosity: int, stream: TextIO | None = None) -> None:
-    """Replace all log handlers."""
-    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
-    handler.setFormatter(JsonFormatter() if form == "json" else KlogFormatter())
-    root = logging.getLogger()
-    for old in list(root.handlers):
-        root.removeHandler(old)
-    root.addHandler(handler)
-    set_verbosity(verbosity)
-
-
 def set_verbosity(verbosity: int) -> None:
-    level = logging.DEBUG if verbosity >= DEBUG_VERBOSITY else logging.INFO - max(verbosity, 0)
-    logging.getLogger().setLevel(logging.INFO)
-    logging.getLogger("mooring").setLevel(level)
-
-
-def _trace(record: logging.LogRecord) -> str:
-    assert record.exc_info
-    return "".join(traceback.format_exception(*record.exc_info)).rstrip()
+    set_level(level_of(verbosity))
 
 
 def run_scheduler(flags: Flags, given: frozenset[str]) -> int:
     """Runs until a signal. Returns the exit code; raises `InputError`."""
     if flags["logging-format"] not in FORMATS:
         raise input_error(f"--logging-format: found {flags['logging-format']!r}, wanted {' or '.join(FORMATS)}")
-    set_up_logs(_text(flags, "logging-format"), _integer(flags, "v"))
+    start_logs(_text(flags, "logging-format"), level_of(_integer(flags, "v")))
     configuration, registry = configuration_of(flags, given)
     _check_plugins(configuration, registry)
     if flags["write-config-to"]:

@@ -20,6 +20,7 @@ from mooring.cli.up.command import (
     controller_settings,
     with_controller_flags,
     with_lease_flag,
+    with_log_flags,
     with_runtime_flag,
     with_stages_flag,
 )
@@ -98,7 +99,6 @@ VALUES = [
     "log-flush-frequency",
     "log-json-info-buffer-size",
     "log-text-info-buffer-size",
-    "logging-format",
     "min-compatibility-version",
     "min-resync-period",
     "mirroring-concurrent-service-endpoint-syncs",
@@ -162,7 +162,7 @@ def _attribute(name: str) -> str:
 
 def _with_common_options(command: Command) -> Command:
     for option in (
-        click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Log more."),
+        with_log_flags,
         click.option(
             "--kube-api-burst", "burst", default=0, help="Maximum burst of requests. [default: as --kube-api-qps]"
         ),
@@ -238,7 +238,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     enabled = tuple(name.strip() for name in names.split(",") if name.strip())
     options = run.standalone_options(flags)
     settings = controller_settings({name: flags[name] for name in flag_names().values()})
-    run.start_logging(options.is_verbose)
+    run.start_logging(options)
     warn_of_ignored_flags(flags)
     run.run_controllers(options, settings, enabled, root_ca_file)
 
@@ -292,7 +292,7 @@ def nodes(
         end_loading()
 
     options = run.standalone_options(flags)
-    run.start_logging(options.is_verbose)
+    run.start_logging(options)
     if runtime == PROCESS:
         run.run_real_nodes(options, count=count or 1, directory=data_dir, port=kubelet_port)
         return

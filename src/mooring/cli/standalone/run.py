@@ -9,7 +9,6 @@ import asyncio
 import logging
 import signal
 import socket
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -24,12 +23,12 @@ from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection
-from mooring.cluster.settings import LOG_FORMAT
 from mooring.cluster.standalone import LeaseTerms, run_standalone
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
+from mooring.kit.logs import ATTEMPTS, start_logs
 from mooring.kit.loop import run_real
 from mooring.kubelet.kubelets import Kubelets
 from mooring.kubelet.processes.directories import DirectoryTakenError
@@ -55,6 +54,7 @@ class StandaloneOptions:
     requests_per_s: float
     burst: int
     is_verbose: bool
+    log_format: str
 
     def lease(self, name: str) -> LeaseTerms | None:
         """The lease to hold, with this default name. Raises `ElectionSettingsError`."""
@@ -71,13 +71,9 @@ def standalone_options(flags: Mapping[str, Any]) -> StandaloneOptions:
     return StandaloneOptions(**{field.name: flags[field.name] for field in fields(StandaloneOptions)})
 
 
-def start_logging(is_verbose: bool) -> None:
+def start_logging(options: StandaloneOptions) -> None:
     """Log to standard error."""
-    logging.basicConfig(
-        level=logging.INFO if is_verbose else logging.WARNING,
-        format=LOG_FORMAT,
-        stream=sys.stderr,
-    )
+    start_logs(options.log_format, ATTEMPTS if options.is_verbose else logging.WARNING)
 
 
 def run_controllers(

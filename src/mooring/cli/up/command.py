@@ -23,6 +23,7 @@ from mooring.controllers.settings import (
     is_switch,
     settings_of_flags,
 )
+from mooring.kit.logs import FORMATS
 from mooring.kit.memory import loading
 
 SIMULATED, PROCESS = "simulated", "process"
@@ -70,6 +71,25 @@ def with_stages_flag(command: Command) -> Command:
     return click.option(
         "--stages", type=_FILE, help="Stage sets of containers on simulated nodes, as YAML: docs/kubelets.md."
     )(command)
+
+
+def with_log_flags(command: Command) -> Command:
+    """Adds `-v` and `--logging-format`."""
+    for option in (
+        click.option(
+            "--logging-format",
+            "log_format",
+            default=FORMATS[0],
+            show_default=True,
+            type=click.Choice(FORMATS),
+            help="The format of log lines.",
+        ),
+        click.option(
+            "-v", "--verbose", "is_verbose", is_flag=True, help="Log more: each decision, rejection and binding."
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
@@ -139,7 +159,7 @@ def with_stages_flag(command: Command) -> Command:
     help="Clone a cluster: the output of kubectl get -A -o json|yaml, as a file, a folder, or - for standard input. "
     "May be repeated.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Log more.")
+@with_log_flags
 @with_controller_flags
 def up(
     port: int,
@@ -165,7 +185,8 @@ def up(
     processes: int | None,
     manifests: tuple[str, ...],
     dumps: tuple[str, ...],
-    verbose: bool,
+    is_verbose: bool,
+    log_format: str,
     **controller_flags: str | None,
 ) -> None:
     """Start a cluster that kubectl talks to.
@@ -212,7 +233,8 @@ def up(
                 processes=processes,
                 manifests=manifests,
                 dumps=dumps,
-                is_verbose=verbose,
+                is_verbose=is_verbose,
+                log_format=log_format,
             )
         )
 

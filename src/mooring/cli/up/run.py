@@ -30,10 +30,11 @@ from mooring.apiserver.server import ApiServer
 from mooring.cli.errors import input_error
 from mooring.cli.up.settings import KUBECONFIG_NAME, UpOptions, cluster_settings
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
-from mooring.cluster.settings import LOG_FORMAT, PROCESS, ClusterSettings
+from mooring.cluster.settings import PROCESS, ClusterSettings
 from mooring.controllers.settings import SettingError
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import system_entropy
+from mooring.kit.logs import ATTEMPTS, start_logs
 from mooring.kit.loop import run_real
 from mooring.kit.memory import end_loading
 from mooring.kit.tasks import TaskGroup
@@ -96,11 +97,7 @@ def run_until_stopped(options: UpOptions) -> None:
     objects, dump = _read(options)
     nodes_cloned = sum(each.document["kind"] == "Node" for each in dump or ())
     settings = cluster_settings(options, nodes_cloned)
-    logging.basicConfig(
-        level=logging.INFO if options.is_verbose else logging.WARNING,
-        format=LOG_FORMAT,
-        stream=sys.stderr,
-    )
+    start_logs(options.log_format, ATTEMPTS if options.is_verbose else logging.WARNING)
     try:
         run_real(_Run(settings, objects, dump).run())
     except (ClusterError, SettingError) as error:

@@ -49,6 +49,7 @@ class UpOptions:
     manifests: tuple[str, ...]
     dumps: tuple[str, ...]
     is_verbose: bool
+    log_format: str
 
 
 def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
@@ -75,7 +76,10 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         node_lease_s=options.node_lease_s,
         stages=_stage_sets(options.stages),
         control_plane=ControlPlaneSettings(
-            _scheduler_configuration(options.scheduler_file), options.controllers, options.enabled_controllers
+            _scheduler_configuration(options.scheduler_file),
+            options.controllers,
+            options.enabled_controllers,
+            log_format=options.log_format,
         ),
         processes=options.processes or processes_for(options.nodes + nodes_cloned),
     )

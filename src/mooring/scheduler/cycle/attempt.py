@@ -19,6 +19,7 @@ the same:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
@@ -32,7 +33,7 @@ from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
 from mooring.scheduler.framework.plugin import Adjustable, Scope
 from mooring.scheduler.framework.post_filter import Cache
 from mooring.scheduler.framework.profile import FilterUse, Profile
-from mooring.scheduler.framework.status import Code, Diagnosis, Reason, Status, code_of, status_of
+from mooring.scheduler.framework.status import Code, Diagnosis, Reason, Rejection, Status, code_of, status_of
 
 LEFT_OUT = 254
 """`first` of rows that were not filtered."""
@@ -207,6 +208,18 @@ class Attempt:
                 found.append((use, rows, self.bits[rows]))
         return found
 
+    def rejected_nodes(self) -> tuple[Rejection, ...]:
+        """How many nodes each plugin rejected first."""
+        counts: list[int] = np.bincount(self.first, minlength=FITS + 1).tolist()
+        found = [
+            Rejection(use.plugin.name, "", counts[use.number]) for use in self.profile.filters if counts[use.number]
+        ]
+        if counts[BY_EXTENDER]:
+            found.append(Rejection("Extender", "", counts[BY_EXTENDER]))
+        if self.naming_plugins and self.left_out_count:
+            found.append(Rejection(",".join(sorted(self.naming_plugins)), "", self.left_out_count))
+        return tuple(found)
+
     def is_rejected_with(self, code: Code) -> Bools:
         """Per row: whether a filter or an extender rejected it with this code."""
         is_rejected = np.zeros(len(self.first), dtype=np.bool_)
@@ -262,11 +275,13 @@ def diagnose(attempt: Attempt) -> Diagnosis:
 
 def _of_pre_filter(attempt: Attempt, status: Status) -> Diagnosis:
     unschedulable_plugins = {*attempt.naming_plugins, status.plugin} - {""}
-    return Diagnosis({}, frozenset(unschedulable_plugins), pre_filter_message=status.message)
+    rejections = (Rejection(status.plugin, status.message, attempt.columns.node_count),)
+    return Diagnosis({}, frozenset(unschedulable_plugins), pre_filter_message=status.message, rejections=rejections)
 
 
 def _of_nodes(attempt: Attempt) -> Diagnosis:
     counts: dict[str, int] = {}
+    rejections: list[Rejection] = []
     unschedulable_plugins, pending_plugins = {*attempt.naming_plugins, *attempt.other_plugins}, set()
     for use, _, bits in attempt.rejections():
         unschedulable_plugins.add(use.plugin.name)
@@ -277,15 +292,20 @@ def _of_nodes(attempt: Attempt) -> Diagnosis:
                 count = int(np.count_nonzero(bits & (1 << index)))
                 if count:
                     counts[reason.message] = counts.get(reason.message, 0) + count
+                    rejections.append(Rejection(use.plugin.name, reason.message, count))
         if only_pending and bool((bits & ~only_pending == 0).any()):
             pending_plugins.add(use.plugin.name)
+    by_extenders: Counter[str] = Counter()
     for status in attempt.extender_statuses.values():
         for message in status.reasons:
             counts[message] = counts.get(message, 0) + 1
+            by_extenders[message] += 1
+    rejections += [Rejection("Extender", message, count) for message, count in by_extenders.items()]
     if attempt.left_out_count:
         for message in attempt.left_out().reasons:
             counts[message] = counts.get(message, 0) + attempt.left_out_count
-    return Diagnosis(counts, frozenset(unschedulable_plugins), frozenset(pending_plugins))
+            rejections.append(Rejection(",".join(sorted(attempt.naming_plugins)), message, attempt.left_out_count))
+    return Diagnosis(counts, frozenset(unschedulable_plugins), frozenset(pending_plugins), rejections=tuple(rejections))
 
 
 class DryRun:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from msgspec import field
 
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.post_filter import FollowUp
-from mooring.scheduler.framework.status import Code, Diagnosis, Status
+from mooring.scheduler.framework.status import Code, Rejection, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,15 @@ class PreemptionPlan:
 
     node_name: str
     victims: tuple[PodInfo, ...]
+
+
+class NodeScores(NamedTuple):
+    """What one node scored."""
+
+    node_name: str
+    total: int
+    scores: Mapping[str, int]
+    """By plugin, with its weight."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -41,8 +51,6 @@ class Decision(msgspec.Struct, frozen=True):
     """The only nodes that PreFilter plugins left; None: all."""
     message: str | None = None
     """The text of the FailedScheduling event."""
-    diagnosis: Diagnosis | None = None
-    """The counted reasons if no node fits."""
     preemption: PreemptionPlan | None = None
     error: str | None = None
     """Why the cycle ended early: nonodes, skip, or the step that failed (prefilter, filter, …)."""
@@ -50,6 +58,10 @@ class Decision(msgspec.Struct, frozen=True):
     """In full: the status of each node; None if the pod fits."""
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """In full: for each feasible node the score of each plugin, and the `total`."""
+    best_nodes: tuple[NodeScores, ...] = ()
+    """The scores of the best nodes, the selected one first; empty if they were not asked for, or nothing was scored."""
+    rejections: tuple[Rejection, ...] = ()
+    """How many nodes each plugin rejected. Of a pod with a node only if the scores of the best nodes were asked for."""
     clears_nomination: bool = False
     """The pod's nomination, if it has one, is cleared."""
     unschedulable_plugins: frozenset[str] = frozenset()
@@ -73,6 +85,14 @@ class Decision(msgspec.Struct, frozen=True):
         if self.message is None and self.status is not None:
             return self.status.code
         return Code.UNSCHEDULABLE
+
+    @property
+    def rejecting_plugins(self) -> list[str]:
+        """The plugins that rejected the pod, or the one that ended the attempt, by name."""
+        plugins = self.unschedulable_plugins | self.pending_plugins
+        if self.status is not None and self.status.plugin:
+            plugins |= {self.status.plugin}
+        return sorted(plugins)
 
     @property
     def is_unschedulable(self) -> bool:

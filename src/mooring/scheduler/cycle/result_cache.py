@@ -31,6 +31,7 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_of
 from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cycle.decision import NodeScores
 from mooring.scheduler.framework.plugin import SKIP, Plugin, PreFilter, Proceed, Scope, Skip
 from mooring.scheduler.framework.post_filter import Cache, RowCache
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
@@ -42,6 +43,8 @@ REJECTED = int(np.iinfo(np.int64).min) // 2
 CACHE_BYTES_MAX = 64 << 20
 SIGNATURES_MIN = 8
 """The cache holds this many signatures, however large the cluster is."""
+ROW_SCORES_MAX = 64
+"""Rows of a signature whose scores by plugin are kept: the best nodes are mostly the same for the next pod."""
 SINGLE_ROWS_MAX = 16
 """Up to this many changed rows are computed one by one in plain Python, which is faster than numpy there (ADR 7)."""
 
@@ -163,6 +166,12 @@ class SignatureResults:
         """Which of them differ between nodes. The others decide nothing."""
         self._normalized: Int64s | None = None
         """Per row: the weighted sum of the varying scores, normalized over the rows that fit; None: not computed."""
+        self._normalized_parts: list[tuple[str, Int64s]] = []
+        """Its summands, by plugin."""
+        self._row_scores: dict[int, NodeScores] = {}
+        """What `row_scores` returned for rows that have not changed since."""
+        self._equal_scores: dict[str, int] | None = None
+        """The scores of the plugins that do not vary; None: not computed since a node changed."""
         self._best: list[int] | None = None
         """The rows with the highest total, ascending, while single rows change; None: unknown."""
         self._best_total = REJECTED
@@ -192,13 +201,53 @@ class SignatureResults:
             self._best = is_best.nonzero()[0].tolist()
         return self._best
 
-    def total_over(self, rows: Rows) -> Int64s:
-        """For each of these rows: the total of the cached scores, normalized over these rows."""
+    def total_over(self, rows: Rows, parts: list[tuple[str, Int64s]]) -> Int64s:
+        """For each of these rows: the total of the cached scores, normalized over these rows.
+
+        The normalized scores of each plugin are added to `parts`.
+        """
         total = self.arrays.scores[rows]
         for index in self._varying:
             use, state = self.states.normalized_scores[index]
-            total = total + use.weight * use.plugin.normalize(state, self._raw_scores[index][rows], rows)
+            scores = use.weight * use.plugin.normalize(state, self._raw_scores[index][rows], rows)
+            parts.append((use.plugin.name, scores))
+            total = total + scores
         return total
+
+    @property
+    def normalized_parts(self) -> Sequence[tuple[str, Int64s]]:
+        """Per plugin and row: the varying scores, as `totals` contains them."""
+        return self._normalized_parts if self._varying else ()
+
+    def row_scores(self, row: int) -> NodeScores:
+        """The weighted scores of a row by plugin, except for those that vary with the feasible rows."""
+        found = self._row_scores.get(row)
+        if found is None:
+            if len(self._row_scores) >= ROW_SCORES_MAX:
+                self._row_scores.clear()
+            scores = self._compute_row_scores(row)
+            found = NodeScores(self._columns.node_names[row], sum(scores.values()), scores)
+            self._row_scores[row] = found
+        return found
+
+    def _compute_row_scores(self, row: int) -> dict[str, int]:
+        scores: dict[str, int] = {}
+        of_node = self.arrays.node_scores.item(row)
+        _add_scores(scores, self.states.node_scores, row, of_node)
+        _add_scores(scores, self.states.pod_scores, row, self.arrays.scores.item(row) - of_node)
+        if self._equal_scores is None:
+            self._equal_scores = self._compute_equal_scores(row)
+        scores |= self._equal_scores
+        return scores
+
+    def _compute_equal_scores(self, row: int) -> dict[str, int]:
+        """The normalized scores that are equal on all rows, and therefore if they are normalized over one row."""
+        alone = np.array((row,), dtype=np.int64)
+        return {
+            use.plugin.name: use.weight * use.plugin.normalize(state, self._raw_scores[index][alone], alone).item(0)
+            for index, (use, state) in enumerate(self.states.normalized_scores)
+            if index not in self._varying
+        }
 
     @property
     def has_row_cache(self) -> bool:
@@ -266,7 +315,9 @@ class SignatureResults:
         """Call the plugins that read nodes alone for `node_rows`, and those that read pods for `rows`."""
         arrays, states = self.arrays, self.states
         self._best = self._normalized = None
+        self._row_scores.clear()
         if length_of(node_rows):
+            self._equal_scores = None
             arrays.node_first[node_rows], arrays.node_bits[node_rows] = FITS, 0
             write_rejections(states.node_filters, node_rows, arrays.node_first, arrays.node_bits)
             arrays.node_scores[node_rows] = _weighted_sum(states.node_scores, node_rows)
@@ -287,6 +338,7 @@ class SignatureResults:
         """As `_compute` for a few rows whose pods changed."""
         arrays, states = self.arrays, self.states
         for row in rows:
+            self._row_scores.pop(row, None)
             number, bits = _first_rejection(
                 states.pod_filters, row, arrays.node_first.item(row), arrays.node_bits.item(row)
             )
@@ -324,10 +376,14 @@ class SignatureResults:
             fits = self.fits
             normalized = np.zeros(len(fits), dtype=np.int64)
             feasible: Rows = slice(0, len(fits)) if fits.all() else fits.nonzero()[0]
+            self._normalized_parts = []
             for index in self._varying:
                 use, state = self.states.normalized_scores[index]
                 raw = self._raw_scores[index][feasible]
-                normalized[feasible] += use.weight * use.plugin.normalize(state, raw, feasible)
+                scores = np.zeros(len(fits), dtype=np.int64)
+                scores[feasible] = use.weight * use.plugin.normalize(state, raw, feasible)
+                self._normalized_parts.append((use.plugin.name, scores))
+                normalized += scores
             self._normalized = normalized
         return self._normalized
 
@@ -447,3 +503,12 @@ def _weighted_sum_of_row(scores: Sequence[ScoreState], row: int) -> int:
     for use, state in scores:
         total += use.weight * use.plugin.score_row(state, row)
     return total
+
+
+def _add_scores(scores: dict[str, int], states: Sequence[ScoreState], row: int, total: int) -> None:
+    """Add the weighted score of each plugin. Their sum is known, so the last one need not be called."""
+    for use, state in states[:-1]:
+        score = scores[use.plugin.name] = use.weight * use.plugin.score_row(state, row)
+        total -= score
+    for use, _ in states[-1:]:
+        scores[use.plugin.name] = total

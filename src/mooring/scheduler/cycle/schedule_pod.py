@@ -11,31 +11,30 @@ decision. The steps are those of kube-scheduler's `schedule_one.go`, and there i
    before it ended.
 2. A decision in full takes the same steps and reports more of them.
 3. A user's plugin that fails ends this one cycle (`PluginError`, see `framework.guard`).
-4. The total of a row is the cached total of the row-local plugins plus the scores of the cluster-scoped ones.
-   Normalizing depends on which rows are feasible, so cached totals are used only if the feasible rows are those that
-   the row-local filters let through, or if no cached score varies between nodes.
+4. With `best_nodes_max`, a decision has the scores of the best nodes, and the rejections also of a pod with a node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.scheduler.cache.arrays import Int64s, Rows, length_of, places_of_max
+from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.attempt import UNSEEN, Attempt, diagnose
-from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
+from mooring.scheduler.cycle.decision import Decision, NodeScores, PreemptionPlan
 from mooring.scheduler.cycle.filter_nodes import Sampling, filter_all_nodes, find_feasible_nodes, run_pre_filter_phase
-from mooring.scheduler.cycle.result_cache import REJECTED, ResultCache
+from mooring.scheduler.cycle.result_cache import ResultCache
+from mooring.scheduler.cycle.scoring import Ranking, best_nodes, rank, run_pre_scores, score_details
 from mooring.scheduler.framework.guard import PluginError
-from mooring.scheduler.framework.plugin import SKIP, PostFilter
+from mooring.scheduler.framework.plugin import PostFilter
 from mooring.scheduler.framework.post_filter import FollowUp, PostFilterResult
-from mooring.scheduler.framework.profile import Profile, ScoreUse
-from mooring.scheduler.framework.status import Code, Diagnosis, FitError, Status
+from mooring.scheduler.framework.profile import Profile
+from mooring.scheduler.framework.status import Code, Diagnosis, FitError, Rejection, Status
 
 TieBreak = Callable[[Sequence[int] | Int64s], int]
 """Selects one of several rows with the same score."""
@@ -80,6 +79,8 @@ class SchedulingCycle:
         self._tie_break = tie_break
         self._sampling = sampling
         self._cache = ResultCache(profile, columns)
+        self.best_nodes_max = 0
+        """Number of best nodes whose scores a decision has. The engine library needs none."""
 
     def decide(self, pod: PodInfo, *, in_full: bool = False) -> Decision:
         """Run PreEnqueue, then schedule the pod."""
@@ -151,11 +152,12 @@ class SchedulingCycle:
             cluster_scores = run_pre_scores(attempt)
             if isinstance(cluster_scores, Status):
                 return self._failed_to_score(attempt, cluster_scores, "prescore", in_full)
-            best = best_rows(attempt, cluster_scores, tuple(extender_scores.values()))
+            ranking = rank(attempt, cluster_scores, extender_scores)
             details = {**score_details(attempt, cluster_scores), **extender_scores} if in_full else {}
         except PluginError as error:
             return self._failed_to_score(attempt, error.status, error.step, in_full)
-        placed = self._place_on(attempt, self._select_row(best), attempt.feasible_count)
+        row = self._select_row(ranking.best)
+        placed = self._place_on(attempt, row, attempt.feasible_count, ranking)
         if not in_full:
             return placed
         return replace(placed, node_to_status=self._node_to_status(attempt), scores=self._scores(attempt, details))
@@ -163,12 +165,20 @@ class SchedulingCycle:
     def _select_row(self, best: Sequence[int] | Int64s) -> int:
         return int(best[0] if len(best) == 1 else self._tie_break(best))
 
-    def _place_on(self, attempt: Attempt, row: int, feasible_count: int) -> Decision:
+    def _place_on(self, attempt: Attempt, row: int, feasible_count: int, ranking: Ranking | None = None) -> Decision:
+        nodes: tuple[NodeScores, ...] = ()
+        rejections: tuple[Rejection, ...] = ()
+        if self.best_nodes_max:
+            nodes = best_nodes(attempt, ranking, row, self.best_nodes_max) if ranking is not None else ()
+            if feasible_count < self._columns.node_count:
+                rejections = attempt.rejected_nodes()
         return Decision(
             attempt.pod,
             node_name=self._columns.node_names[row],
             feasible_count=feasible_count,
             node_names=attempt.node_names,
+            best_nodes=nodes,
+            rejections=rejections,
         )
 
     def _failed_to_score(self, attempt: Attempt, status: Status, step: str, in_full: bool) -> Decision:
@@ -192,12 +202,12 @@ class SchedulingCycle:
             status=attempt.pre_filter_status,
             node_names=attempt.node_names,
             message=FitError(self._columns.node_count, diagnosis, ", ".join(outcome.messages)).message,
-            diagnosis=diagnosis,
             preemption=outcome.preemption,
             node_to_status=self._node_to_status(attempt) if in_full and attempt.pre_filter_status is None else {},
             clears_nomination=outcome.clears_nomination or not self.profile.post_filters,
             unschedulable_plugins=diagnosis.unschedulable_plugins,
             pending_plugins=diagnosis.pending_plugins,
+            rejections=diagnosis.rejections,
             follow_ups=tuple(outcome.follow_ups),
         )
 
@@ -272,72 +282,3 @@ def _failed_filter(attempt: Attempt) -> Status | None:
         return None
     failed: list[int] = np.flatnonzero(attempt.is_rejected_with(Code.ERROR)).tolist()
     return attempt.status_at(min(failed, key=attempt.columns.node_names.__getitem__)) if failed else None
-
-
-ClusterScore: TypeAlias = tuple[ScoreUse, Any]
-
-
-def run_pre_scores(attempt: Attempt) -> list[ClusterScore] | Status:
-    """Run PreScore of the cluster-scoped plugins. Returns those that did not skip, with their state."""
-    if attempt.results.states.pre_score_status is not None:
-        return _as_error(attempt.results.states.pre_score_status)
-    found: list[ClusterScore] = []
-    for use in attempt.profile.scores:
-        if use.is_row_local:
-            continue
-        state = use.plugin.pre_score(attempt.pod, attempt.feasible)
-        if state is SKIP:
-            continue
-        if isinstance(state, Status):
-            return _as_error(state.with_plugin(use.plugin.name))
-        found.append((use, state))
-    return found
-
-
-def best_rows(
-    attempt: Attempt, cluster_scores: list[ClusterScore], extender_scores: Sequence[Int64s] = ()
-) -> Sequence[int] | Int64s:
-    """The feasible rows with the highest total, ascending. Scores that are equal on all rows are left out.
-
-    `extender_scores` holds the scores of extenders, one array per extender.
-    """
-    results = attempt.results
-    is_as_cached = attempt.fits_as_cached or not results.has_varying_scores
-    if is_as_cached and not cluster_scores and not extender_scores:
-        if attempt.fits_as_cached:
-            return results.best_rows()
-        if attempt.fits is not None:
-            return places_of_max(np.where(attempt.fits, results.totals(), REJECTED))
-    rows = attempt.feasible
-    total = results.totals()[rows] if is_as_cached else results.total_over(rows)
-    for use, state in cluster_scores:
-        total = total + weighted(use, state, rows)
-    for scores in extender_scores:
-        total = total + scores
-    best = places_of_max(total)
-    return best if isinstance(rows, slice) else rows.take(best)
-
-
-def score_details(attempt: Attempt, cluster_scores: list[ClusterScore]) -> dict[str, Int64s]:
-    """Per plugin: its normalized and weighted score of each feasible row, in the profile's order."""
-    rows = attempt.feasible
-    states: dict[str, Any] = {use.plugin.name: state for use, state in attempt.results.states.scores}
-    states |= {use.plugin.name: state for use, state in cluster_scores}
-    return {
-        use.plugin.name: weighted(use, states[use.plugin.name], rows)
-        if use.plugin.name in states
-        else np.zeros(length_of(rows), dtype=np.int64)
-        for use in attempt.profile.scores
-        if use.plugin.name in states or not use.has_pre_score
-    }
-
-
-def weighted(use: ScoreUse, state: Any, rows: Rows) -> Int64s:
-    scores = use.plugin.score(state, rows)
-    if use.plugin.normalizes:
-        scores = use.plugin.normalize(state, scores, rows)
-    return scores if use.weight == 1 else use.weight * scores
-
-
-def _as_error(status: Status) -> Status:
-    return Status.error(f'running PreScore plugin "{status.plugin}": {status.message}')

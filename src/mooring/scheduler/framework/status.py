@@ -110,6 +110,14 @@ def code_of(bits: int, reasons: Sequence[Reason]) -> Code:
     return max(codes, key=lambda code: code.severity, default=Code.SUCCESS)
 
 
+class Rejection(NamedTuple):
+    """A number of nodes that a plugin rejected for one reason, or, without a reason, for any."""
+
+    plugin: str
+    reason: str
+    nodes: int
+
+
 class Diagnosis(NamedTuple):
     """The reasons for which nodes were rejected, and the plugins that rejected them."""
 
@@ -119,6 +127,8 @@ class Diagnosis(NamedTuple):
     pending_plugins: frozenset[str] = frozenset()
     pre_filter_message: str = ""
     """The message of the PreFilter plugin that rejected the pod on all nodes, if one did."""
+    rejections: tuple[Rejection, ...] = ()
+    """The reasons with the plugins that gave them."""
 
 
 class FitError(NamedTuple):

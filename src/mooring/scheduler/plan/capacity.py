@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.plan.place import Slices, without_preemption
+from mooring.scheduler.plan.place import Slices, reasons_of, without_preemption
 from mooring.scheduler.plan.request import CAPACITY_MAX, Capacity
 from mooring.scheduler.plan.what_if import WhatIf
 
@@ -47,8 +47,7 @@ def _copy(what_if: WhatIf, view: Pod, number: int) -> PodInfo:
 
 
 def _capacity(groups: int, per_group: Counter[str], failed: Decision) -> Capacity:
-    reasons = failed.diagnosis.reasons if failed.diagnosis is not None else {}
-    limited_by = min(reasons, key=lambda reason: (-reasons[reason], reason), default="")
+    limited_by = next(iter(reasons_of(failed)), "")
     message = failed.message or (failed.status.message if failed.status is not None else "")
     return Capacity(groups, _counted(groups, per_group), limited_by=limited_by, message=message)
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
@@ -73,7 +74,8 @@ def place_pod(what_if: WhatIf, pod: PodInfo, moved_from: str = "") -> Slices[Pla
     status = what_if.place(decision)
     if status is not None:
         return PendingPod(pod.key, f"{status.plugin}: {status.message}", moved_from=moved_from)
-    return Placement(pod.key, decision.node_name, moved_from, victims)
+    score = decision.best_nodes[0].total if decision.best_nodes else None
+    return Placement(pod.key, decision.node_name, score, moved_from, victims)
 
 
 def view_of(pod: PodInfo) -> Pod:
@@ -91,8 +93,15 @@ def pending_pod(decision: Decision, moved_from: str = "") -> PendingPod:
     message = decision.message
     if message is None:
         message = decision.status.message if decision.status is not None else "no reason is known"
-    reasons = decision.diagnosis.reasons if decision.diagnosis is not None else {}
-    return PendingPod(decision.pod.key, message, dict(sorted(reasons.items())), moved_from)
+    return PendingPod(decision.pod.key, message, reasons_of(decision), moved_from)
+
+
+def reasons_of(decision: Decision) -> dict[str, int]:
+    """How many nodes gave each reason, most frequent first."""
+    counts: Counter[str] = Counter()
+    for rejection in decision.rejections:
+        counts[rejection.reason] += rejection.nodes
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
 def victims_of(what_if: WhatIf, plan: PreemptionPlan) -> tuple[Victim, ...]:

@@ -78,6 +78,8 @@ class Placement(_Part, frozen=True):
 
     pod: str
     node: str
+    score: int | None = None
+    """The sum of the weighted scores of the node; None if it was the only feasible one."""
     moved_from: str = ""
     """Removal of nodes: the node that the pod is on today."""
     victims: tuple[Victim, ...] = ()

@@ -31,6 +31,7 @@ from typing import Any, Final
 
 from mooring.kit.clock import Clock
 from mooring.kit.heap import KeyedHeap
+from mooring.kit.logs import ATTEMPTS, fields
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import (
     FORCE_ACTIVATE,
@@ -409,5 +410,9 @@ def _is_rejected(plugin: PreEnqueue, pod: PodInfo) -> bool:
         logger.exception("PreEnqueue plugin %s failed for pod %s, which is gated", plugin.name, pod.key)
         return True
     if status is not None and status.code is Code.ERROR:
-        logger.error("PreEnqueue plugin %s failed for pod %s: %s", plugin.name, pod.key, status.message)
+        about = fields(pod=pod.key, plugin=plugin.name, reason=status.message)
+        logger.error("PreEnqueue plugin %s failed for pod %s: %s", plugin.name, pod.key, status.message, extra=about)
+    elif status is not None and logger.isEnabledFor(ATTEMPTS):
+        about = fields(pod=pod.key, plugin=plugin.name, reason=status.message)
+        logger.log(ATTEMPTS, "pod %s is gated by %s: %s", pod.key, plugin.name, status.message, extra=about)
     return status is not None

@@ -1,8 +1,8 @@
 """Reports: what the scheduler reports about a pod, each fact in one place.
 
 Writes PodScheduled conditions and nominated nodes (`status_writer`), events (`client.events`), metrics (`metrics`),
-the log of recent decisions for /debug/decisions, and log lines: failures always, the result of every attempt at `-v
-2`.
+decision records for /debug/decisions (`decision_records`), and log lines: failures always, the result of every attempt
+at `-v 2`.
 
 1. The texts are kube-scheduler's, byte for byte.
 2. No method awaits, and none raises.
@@ -12,30 +12,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Mapping
 
 from mooring.api.views.meta import Condition, ObjectReference
 from mooring.api.views.pod import Pod
 from mooring.client.events.recorder import EventRecorder, EventType
-from mooring.kit.clock import Clock, format_rfc3339_micro
+from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.kit.logs import ATTEMPTS, fields
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
+from mooring.scheduler.reporting.decision_records import DecisionRecords
 from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
 from mooring.scheduler.reporting.status_writer import StatusWriter
 
 logger = logging.getLogger(__name__)
 
-ATTEMPTS_LOGGED = logging.INFO - 2
-"""The log level of lines about every attempt: klog's 2, as in kube-scheduler."""
 SAMPLED_ONE_IN = 20
 """The plugins are timed in one of this number of cycles."""
-DECISIONS_MAX = 1_000
-"""Limit of the decisions in the log of recent decisions."""
 
 
 class Reports:
@@ -55,7 +52,7 @@ class Reports:
         self._metrics = metrics
         self._clock = clock
         self._entropy = entropy
-        self.decisions = DecisionLog(clock)
+        self.decisions = DecisionRecords(clock)
         self._timings: dict[str, PluginTiming] = {}
         self._cycles_to_sample = 1
 
@@ -72,11 +69,16 @@ class Reports:
             timing = self._timings[profile.scheduler_name] = PluginTiming(profile, self._metrics, self._clock)
         return timing
 
-    def decided(self, decision: Decision, took_s: float) -> None:
+    def decided(self, decision: Decision, attempt: int, took_s: float) -> None:
         self._metrics.algorithm_duration.observe(took_s)
-        self.decisions.add(decision, took_s)
-        if decision.node_name is None and decision.is_unschedulable:
-            self._metrics.preemption_attempts.inc()
+        self.decisions.add(decision, attempt, took_s)
+        if decision.node_name is None:
+            if decision.is_unschedulable:
+                self._metrics.preemption_attempts.inc()
+        elif logger.isEnabledFor(ATTEMPTS):  # checked first: this runs for every pod
+            pod, node_name, count = decision.pod.key, decision.node_name, decision.feasible_count
+            about = fields(pod=pod, node=node_name, feasibleNodes=count)
+            logger.log(ATTEMPTS, "pod %s gets %s, feasible nodes: %d", pod, node_name, count, extra=about)
 
     def scheduled(self, entry: QueuedPod, profile: Profile, node_name: str, started_s: float) -> None:
         pod, now_s = entry.pod, self._clock.now_s()
@@ -85,8 +87,9 @@ class Reports:
         self._metrics.attempted("scheduled", profile.scheduler_name, now_s - started_s)
         waited_s = now_s - entry.first_attempt_s if entry.first_attempt_s is not None else None
         self._metrics.scheduled(entry.attempts, waited_s, was_flushed=entry.was_flushed)
-        if logger.isEnabledFor(ATTEMPTS_LOGGED):  # checked first: this runs for every pod
-            logger.log(ATTEMPTS_LOGGED, "pod %s is bound to %s, attempts: %d", pod.key, node_name, entry.attempts)
+        if logger.isEnabledFor(ATTEMPTS):
+            about = fields(pod=pod.key, node=node_name, attempts=entry.attempts)
+            logger.log(ATTEMPTS, "pod %s is bound to %s, attempts: %d", pod.key, node_name, entry.attempts, extra=about)
 
     def attempt_failed(self, profile: Profile, is_error: bool, started_s: float) -> None:
         result = "error" if is_error else "unschedulable"
@@ -101,17 +104,19 @@ class Reports:
         is_error: bool,
         nominated_node: str | None,
         *,
+        plugin: str = "",
         is_pod_gone: bool = False,
     ) -> None:
         """`view` is the pod as it was tried. If it is None, the pod's status is not written."""
         self._record(pod, profile.scheduler_name, "Warning", "FailedScheduling", "Scheduling", message)
+        about = fields(pod=pod.key, plugin=plugin, reason=message, node=nominated_node)
         if is_pod_gone:
             # Normal: a ReplicaSet that is scaled down, or a rollout, deletes pods that are not bound yet.
-            logger.info("pod %s no longer exists, its scheduling attempt ended: %s", pod.key, message)
+            logger.info("pod %s no longer exists, its scheduling attempt ended: %s", pod.key, message, extra=about)
         elif is_error:
-            logger.error("scheduling pod %s failed: %s", pod.key, message)
+            logger.error("scheduling pod %s failed: %s", pod.key, message, extra=about)
         else:
-            logger.log(ATTEMPTS_LOGGED, "pod %s is unschedulable: %s", pod.key, message)
+            logger.log(ATTEMPTS, "pod %s is unschedulable: %s", pod.key, message, extra=about)
         if view is None:
             return
         reason = "SchedulerError" if is_error else "Unschedulable"
@@ -160,6 +165,8 @@ class Reports:
         if is_in_memory:
             note += " (in kube-scheduler memory)."
         self._record(victim, scheduler_name, "Normal", "Preempted", "Preempting", note, related=_reference(pod))
+        about = fields(pod=victim.key, node=node_name, preemptor=pod.key)
+        logger.log(ATTEMPTS, "pod %s on %s is preempted by pod %s", victim.key, node_name, pod.key, extra=about)
 
     def preemption_ended(self, is_done: bool, took_s: float) -> None:
         result = "success" if is_done else "error"
@@ -196,47 +203,3 @@ def _reference(pod: PodInfo) -> ObjectReference:
         uid=pod.uid,
         resource_version=revision,
     )
-
-
-class DecisionLog:
-    """The last `DECISIONS_MAX` decisions. They are formatted only when they are read."""
-
-    def __init__(self, clock: Clock, decisions_max: int = DECISIONS_MAX) -> None:
-        self._clock = clock
-        self._decisions: deque[tuple[float, float, Decision]] = deque(maxlen=decisions_max)
-
-    def __len__(self) -> int:
-        return len(self._decisions)
-
-    def add(self, decision: Decision, took_s: float) -> None:
-        self._decisions.append((self._clock.wall_s(), took_s, decision))
-
-    def recent(self, *, pod: str = "", limit: int = DECISIONS_MAX) -> list[dict[str, object]]:
-        """The most recent decisions, newest first; only those about `pod` (NAMESPACE/NAME), if it is given."""
-        chosen = [entry for entry in reversed(self._decisions) if not pod or entry[2].pod.key == pod]
-        return [_row(*entry) for entry in chosen[:limit]]
-
-
-def _row(wall_s: float, took_s: float, decision: Decision) -> dict[str, object]:
-    row: dict[str, object] = {
-        "time": format_rfc3339_micro(wall_s),
-        "pod": decision.pod.key,
-        "uid": decision.pod.uid,
-        "result": decision.code.value,
-        "node": decision.node_name,
-        "feasibleNodes": decision.feasible_count,
-        "tookMicroseconds": round(took_s * 1e6),
-    }
-    if decision.message:
-        row["message"] = decision.message
-    if decision.error:
-        row["error"] = decision.error
-    plugins = decision.unschedulable_plugins | decision.pending_plugins
-    if decision.status is not None and decision.status.plugin:
-        plugins |= {decision.status.plugin}
-    if plugins:
-        row["rejectedBy"] = sorted(plugins)
-    if decision.preemption is not None:
-        plan = decision.preemption
-        row["preemption"] = {"node": plan.node_name, "victims": [victim.key for victim in plan.victims]}
-    return row

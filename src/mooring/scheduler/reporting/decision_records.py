@@ -1,0 +1,163 @@
+"""Decision records: what the scheduler decided about a pod in one attempt, and why.
+
+Input: the decision of each attempt. Output: the latest records, for `/debug/decisions`.
+
+1. A record owns its values: it holds no pod, no node and no array of the scheduler, and can be sent to another process.
+2. Every part of a record has a limit, and all records together take at most `RECORDS_BYTES_MAX`; the oldest are
+   dropped first. Sizes are estimated from the lengths of texts and lists.
+3. A record is made for every attempt. It copies what the decision has: nothing is computed for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from mooring.kit.clock import Clock, format_rfc3339_micro
+from mooring.scheduler.cycle.decision import Decision, NodeScores
+from mooring.scheduler.framework.status import Rejection
+
+RECORDS_BYTES_MAX = 64 << 20
+BEST_NODES_MAX = 3
+"""Nodes of a record whose scores it has."""
+REJECTIONS_MAX = 40
+"""Reasons of a record; those of the most nodes are kept."""
+VICTIMS_MAX = 50
+MESSAGE_LENGTH_MAX = 4_096
+SHOWN_MAX = 1_000
+"""Records that a page shows, unless it is asked for another number."""
+
+_RECORD_BYTES = 880
+_NODE_BYTES = 400
+_SCORE_BYTES = 64
+_REJECTION_BYTES = 160
+_VICTIM_BYTES = 100
+
+
+class DecisionRecord(msgspec.Struct, frozen=True, gc=False):
+    """The decision of one attempt."""
+
+    wall_s: float
+    took_s: float
+    pod: str
+    """NAMESPACE/NAME."""
+    uid: str
+    scheduler: str
+    attempt: int
+    """The number of this attempt for the pod, from 1."""
+    result: str
+    """The code of the decision."""
+    node: str | None
+    feasible_nodes: int
+    message: str
+    error: str
+    rejected_by: tuple[str, ...]
+    """The plugins whose events may help the pod, or the plugin that failed."""
+    rejections: tuple[Rejection, ...]
+    best_nodes: tuple[NodeScores, ...]
+    preemption_node: str
+    victims: tuple[str, ...]
+
+    @property
+    def bytes_estimated(self) -> int:
+        scores = sum(len(node.scores) for node in self.best_nodes)
+        return (
+            _RECORD_BYTES
+            + len(self.message)
+            + len(self.pod)
+            + _NODE_BYTES * len(self.best_nodes)
+            + _SCORE_BYTES * scores
+            + _REJECTION_BYTES * len(self.rejections)
+            + _VICTIM_BYTES * len(self.victims)
+        )
+
+    def document(self) -> dict[str, object]:
+        """The record as JSON. Empty parts are left out."""
+        document: dict[str, object] = {
+            "time": format_rfc3339_micro(self.wall_s),
+            "pod": self.pod,
+            "uid": self.uid,
+            "attempt": self.attempt,
+            "result": self.result,
+            "node": self.node,
+            "feasibleNodes": self.feasible_nodes,
+            "tookMicroseconds": round(self.took_s * 1e6),
+        }
+        if self.message:
+            document["message"] = self.message
+        if self.error:
+            document["error"] = self.error
+        if self.best_nodes:
+            document["bestNodes"] = [
+                {"node": each.node_name, "total": each.total, "scores": dict(each.scores)} for each in self.best_nodes
+            ]
+        if self.rejected_by:
+            document["rejectedBy"] = list(self.rejected_by)
+        if self.rejections:
+            document["rejections"] = [_rejection_document(each) for each in self.rejections]
+        if self.preemption_node:
+            document["preemption"] = {"node": self.preemption_node, "victims": list(self.victims)}
+        return document
+
+
+def record_of(decision: Decision, attempt: int, wall_s: float, took_s: float) -> DecisionRecord:
+    plan, pod = decision.preemption, decision.pod
+    rejections = decision.rejections
+    if len(rejections) > REJECTIONS_MAX:
+        rejections = tuple(sorted(rejections, key=lambda each: -each.nodes)[:REJECTIONS_MAX])
+    return DecisionRecord(
+        wall_s,
+        took_s,
+        pod.key,
+        pod.uid,
+        pod.signature.scheduler_name,
+        attempt,
+        decision.code.value,
+        decision.node_name,
+        decision.feasible_count,
+        (decision.message or "")[:MESSAGE_LENGTH_MAX],
+        decision.error or "",
+        () if decision.node_name is not None else tuple(decision.rejecting_plugins),
+        rejections,
+        decision.best_nodes,
+        plan.node_name if plan is not None else "",
+        tuple([victim.key for victim in islice(plan.victims, VICTIMS_MAX)]) if plan is not None else (),
+    )
+
+
+class DecisionRecords:
+    """The latest records. Reports add them; pages read them."""
+
+    def __init__(self, clock: Clock, bytes_max: int = RECORDS_BYTES_MAX) -> None:
+        self._clock = clock
+        self._bytes_max = bytes_max
+        self._records: deque[DecisionRecord] = deque()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @property
+    def bytes_estimated(self) -> int:
+        return self._bytes
+
+    def add(self, decision: Decision, attempt: int, took_s: float) -> None:
+        record = record_of(decision, attempt, self._clock.wall_s(), took_s)
+        self._records.append(record)
+        self._bytes += record.bytes_estimated
+        while self._bytes > self._bytes_max and len(self._records) > 1:
+            self._bytes -= self._records.popleft().bytes_estimated
+
+    def recent(self, *, pod: str = "", limit: int = SHOWN_MAX) -> Iterator[DecisionRecord]:
+        """The latest records, newest first; only those about `pod` (NAMESPACE/NAME), if it is given."""
+        return islice((each for each in reversed(self._records) if not pod or each.pod == pod), limit)
+
+
+def _rejection_document(rejection: Rejection) -> dict[str, object]:
+    document: dict[str, object] = {"plugin": rejection.plugin, "nodes": rejection.nodes}
+    if rejection.reason:
+        document["reason"] = rejection.reason
+    return document

@@ -1,0 +1,148 @@
+"""Decision records: what they say, their limits, and what they cost in memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+from mooring.kit.clock import VirtualClock
+from mooring.scheduler.cycle.decision import Decision, NodeScores, PreemptionPlan
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.reporting.decision_records import (
+    BEST_NODES_MAX,
+    MESSAGE_LENGTH_MAX,
+    REJECTIONS_MAX,
+    VICTIMS_MAX,
+    DecisionRecord,
+    DecisionRecords,
+    record_of,
+)
+from tests.builders import node, pod
+from tests.scheduler.harness import engine_of
+
+RECORD_BYTES_MAX = 20 * 1024
+
+
+def recording(engine: Engine) -> Engine:
+    for cycle in engine.cycles.values():
+        cycle.best_nodes_max = BEST_NODES_MAX
+    return engine
+
+
+def decided(engine: Engine, name: str, cpu: str) -> Decision:
+    return engine.decide(engine.record(pod(name, cpu=cpu)))
+
+
+def test_a_placed_pod_has_the_scores_of_the_best_nodes_and_what_rejected_the_others() -> None:
+    engine = recording(engine_of(node("n1", cpu=4), node("n2", cpu=8), node("n3", cpu=1)))
+    records = DecisionRecords(VirtualClock())
+    records.add(decided(engine, "web", "2"), 2, 0.000_25)
+    (record,) = records.recent()
+    assert record.document() == {
+        "time": "2026-01-01T00:00:00.000000Z",
+        "pod": "default/web",
+        "uid": "default/web",
+        "attempt": 2,
+        "result": "Success",
+        "node": "n2",
+        "feasibleNodes": 2,
+        "tookMicroseconds": 250,
+        "bestNodes": [
+            {"node": "n2", "total": 454, "scores": scores_of("n2", engine)},
+            {"node": "n1", "total": 435, "scores": scores_of("n1", engine)},
+        ],
+        "rejections": [{"plugin": "NodeResourcesFit", "nodes": 1}],
+    }
+
+
+def scores_of(name: str, engine: Engine) -> Mapping[str, int]:
+    """As `mooring explain` shows them."""
+    full = engine.decide(engine.record(pod("web", cpu="2")), in_full=True).scores[name]
+    return {plugin: score for plugin, score in full.items() if plugin in SCORING}
+
+
+SCORING = ("ImageLocality", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "TaintToleration")
+
+
+def test_a_rejected_pod_has_the_reasons_by_plugin() -> None:
+    engine = recording(engine_of(node("n1", cpu=4), node("n2", cpu=8), node("n3", unschedulable=True)))
+    record = record_of(decided(engine, "large", "9"), 1, 0.0, 0.001)
+    assert record.result == "Unschedulable"
+    assert record.rejected_by == ("NodeResourcesFit", "NodeUnschedulable")
+    assert record.rejections == (
+        Rejection("NodeUnschedulable", "node(s) were unschedulable", 1),
+        Rejection("NodeResourcesFit", "Insufficient cpu", 2),
+    )
+    assert record.message.startswith("0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.")
+
+
+def test_the_newest_come_first_and_one_pod_can_be_asked_for() -> None:
+    engine = recording(engine_of(node("n1")))
+    records = DecisionRecords(VirtualClock())
+    for number in range(4):
+        records.add(decided(engine, f"p{number}", "1"), 1, 0.0)
+    assert [record.pod for record in records.recent()] == [f"default/p{number}" for number in (3, 2, 1, 0)]
+    assert [record.pod for record in records.recent(limit=1)] == ["default/p3"]
+    assert [record.pod for record in records.recent(pod="default/p1")] == ["default/p1"]
+
+
+def test_the_oldest_are_dropped_when_they_take_too_much() -> None:
+    engine = recording(engine_of(node("n1"), node("n2")))
+    one = record_of(decided(engine, "p0", "1"), 1, 0.0, 0.0).bytes_estimated
+    records = DecisionRecords(VirtualClock(), bytes_max=3 * one)
+    for number in range(5):
+        records.add(decided(engine, f"p{number}", "1"), 1, 0.0)
+    assert [record.pod for record in records.recent()] == ["default/p4", "default/p3", "default/p2"]
+    assert records.bytes_estimated == 3 * one
+
+
+def large_decision() -> Decision:
+    """One that exceeds every limit."""
+    engine = engine_of()
+    victims = tuple(engine.record(pod(f"victim-{number}")) for number in range(2 * VICTIMS_MAX))
+    rejections = tuple(Rejection("NodeAffinity", f"reason {n}", n) for n in range(2 * REJECTIONS_MAX))
+    return Decision(
+        engine.record(pod("web")),
+        message="x" * 2 * MESSAGE_LENGTH_MAX,
+        preemption=PreemptionPlan("n1", victims),
+        rejections=rejections,
+    )
+
+
+def test_every_part_of_a_record_has_a_limit() -> None:
+    record = record_of(large_decision(), 1, 0.0, 0.0)
+    assert (len(record.message), len(record.victims)) == (MESSAGE_LENGTH_MAX, VICTIMS_MAX)
+    assert [each.nodes for each in record.rejections] == list(range(2 * REJECTIONS_MAX - 1, REJECTIONS_MAX - 1, -1))
+    assert record.bytes_estimated < RECORD_BYTES_MAX
+
+
+@pytest.mark.parametrize("kind", ["placed", "rejected", "large"])
+def test_the_estimated_size_is_not_below_the_real_one(kind: str) -> None:
+    engine = recording(engine_of(*(node(f"n{number}") for number in range(5))))
+    decision = {
+        "placed": lambda: decided(engine, "web", "1"),
+        "rejected": lambda: decided(engine, "web", "99"),
+        "large": large_decision,
+    }[kind]()
+    record = record_of(decision, 1, 0.0, 0.0)
+    assert real_bytes(record) <= record.bytes_estimated <= 3 * real_bytes(record)
+
+
+def real_bytes(record: DecisionRecord) -> int:
+    """Of the record and everything that it refers to, but for what all records share: names of plugins and reasons."""
+    found = sys.getsizeof(record)
+    for name in record.__struct_fields__:
+        found += _sizes(getattr(record, name))
+    return found
+
+
+def _sizes(value: object) -> int:
+    if isinstance(value, Rejection):
+        return sys.getsizeof(value) + sys.getsizeof(value.nodes)
+    if isinstance(value, NodeScores):
+        return sys.getsizeof(value) + sys.getsizeof(value.scores) + sum(map(sys.getsizeof, value.scores.values()))
+    found = sys.getsizeof(value)
+    return found + sum(_sizes(each) for each in value) if isinstance(value, tuple) else found
