@@ -85,7 +85,9 @@ def assemble(
     return AskedCluster(cluster, supplied, live.server, live.namespace)
 
 
-def build_engine(config: str | None, plugins: Sequence[str], seed: int, now_s: float, note: Note) -> Engine:
+def build_engine(
+    config: str | None, plugins: Sequence[str], seed: int, now_s: float, note: Note, *, best_nodes_max: int = 0
+) -> Engine:
     """An engine with a configuration and plugins of the user. Raises `InputError`."""
     document = read_configuration(config) if config is not None else None
     registry, added = plugin_registry(tuple(plugins))
@@ -94,7 +96,13 @@ def build_engine(config: str | None, plugins: Sequence[str], seed: int, now_s: f
         configuration = enabled_if_unmentioned(configuration, added)
         # The clock stands still at the time that is asked for: every pod is decided as of the same moment.
         services = {"clock": VirtualClock(wall_s=now_s)}
-        engine = Engine(configuration, entropy=Entropy(seed), registry=registry, services=services)
+        engine = Engine(
+            configuration,
+            entropy=Entropy(seed),
+            registry=registry,
+            services=services,
+            best_nodes_max=best_nodes_max,
+        )
     except ConfigurationError as error:
         if document is None:  # a plugin of the user's that wants arguments
             raise InputError(Problem("", problem.text) for problem in error.problems) from error

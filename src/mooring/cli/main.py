@@ -18,6 +18,7 @@ from click.shell_completion import get_completion_class
 from mooring import __version__
 from mooring.cli.errors import InputError
 from mooring.cli.explain.command import explain
+from mooring.cli.plan.command import plan
 from mooring.cli.scheduler.command import scheduler
 from mooring.cli.standalone.command import controllers, nodes
 from mooring.cli.up.command import up
@@ -80,6 +81,7 @@ def main() -> None:
 
 main.add_command(completion)
 main.add_command(explain)
+main.add_command(plan)
 main.add_command(scheduler)
 main.add_command(up)
 main.add_command(controllers)

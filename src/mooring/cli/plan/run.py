@@ -9,16 +9,17 @@ Takes the options of the command and returns a `PlanResult`; notes about the inp
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
-from msgspec.structs import replace
 
+from mooring.api.decode import decode_as
 from mooring.api.errors import LabelSelectorError, ObjectError
-from mooring.api.labels import parse_selector
+from mooring.api.selector_text import parse_selector
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
@@ -27,7 +28,7 @@ from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cli.explain.decide import in_queue_order
 from mooring.cli.explain.run import chosen_pod
 from mooring.cli.manifests.kinds import WORKLOADS
-from mooring.cli.manifests.read import Body, ManifestObject, Manifests, find_sources
+from mooring.cli.manifests.read import ManifestObject, Manifests, find_sources
 from mooring.cli.terminal import ProgressBar
 from mooring.kit.clock import Clock, SystemClock
 from mooring.scheduler.cache.pods import PodInfo
@@ -75,7 +76,7 @@ class PlanOptions:
 def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) -> PlanResult:
     """Reads, plans and returns the result. Raises `InputError`."""
     now_s = clock.wall_s()
-    engine = build_engine(options.config, options.plugins, options.seed, now_s, note)
+    engine = build_engine(options.config, options.plugins, options.seed, now_s, note, best_nodes_max=1)
     dump = read_sources(find_sources(options.clusters, "--cluster"), stdin)
     asked_about = read_sources(find_sources(options.pod_files, "MANIFEST"), stdin)
     if options.replicas is not None:
@@ -170,12 +171,11 @@ def _scaled(entry: ManifestObject, replicas: int) -> ManifestObject:
         if isinstance(view, WORKLOADS):
             raise InputError([Problem(entry.origin.at(), f"{view.kind} {view.metadata.name} has no replicas to set")])
         return entry
-    body: Body | None = None
-    if entry.body is not None:
-        plain = msgspec.json.decode(entry.body) if isinstance(entry.body, msgspec.Raw) else dict(entry.body)
-        plain["spec"] = {**plain.get("spec", {}), "replicas": replicas}
-        body = plain
-    return ManifestObject(replace(view, spec=replace(view.spec, replicas=replicas)), entry.origin, body)
+    plain: dict[str, Any] = msgspec.json.decode(view.raw)
+    plain["spec"] = {**(plain.get("spec") or {}), "replicas": replicas}
+    raw = msgspec.json.encode(plain)
+    body = msgspec.Raw(raw) if entry.body is not None else None
+    return ManifestObject(decode_as(type(view), raw), entry.origin, body)
 
 
 def _removed(options: PlanOptions, engine: Engine) -> tuple[str, ...]:
@@ -212,7 +212,7 @@ def _node_type(text: str, count: int | None, engine: Engine) -> NodeType:
         raise input_error(f"--add-node-like {name}: the cluster has no such node, and there is no such file")
     nodes = [
         entry.view
-        for entry in read_sources(find_sources([name], "--add-node-like"), _NO_INPUT).objects
+        for entry in read_sources(find_sources([name], "--add-node-like"), io.BytesIO()).objects
         if isinstance(entry.view, Node)
     ]
     if len(nodes) != 1:

@@ -287,6 +287,23 @@ class HttpClient:
             repeat=Repeat.NEVER_AFTER_FAILURE,
         )
 
+    async def evict(self, namespace: str, name: str, uid: str) -> None:
+        """Evict a pod. `TooManyRequestsError` if a disruption budget forbids it."""
+        eviction = {
+            "kind": "Eviction",
+            "apiVersion": "policy/v1",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        await self._requests.ask(
+            "POST",
+            object_path(POD, namespace, name, "eviction"),
+            _encode(eviction),
+            about=f"pods {name}",
+            answers=("Status", "Eviction"),
+            repeat=Repeat.NEVER_AFTER_FAILURE,
+        )
+
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
         target = object_path(SERVICE_ACCOUNT, namespace, name, "token")
         answer = await self._requests.ask(

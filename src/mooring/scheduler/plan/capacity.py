@@ -47,9 +47,8 @@ def _copy(what_if: WhatIf, view: Pod, number: int) -> PodInfo:
 
 
 def _capacity(groups: int, per_group: Counter[str], failed: Decision) -> Capacity:
-    limited_by = next(iter(reasons_of(failed)), "")
-    message = failed.message or (failed.status.message if failed.status is not None else "")
-    return Capacity(groups, _counted(groups, per_group), limited_by=limited_by, message=message)
+    reasons = reasons_of(failed)
+    return Capacity(groups, _counted(groups, per_group), limited_by=next(iter(reasons), ""), reasons=reasons)
 
 
 def _counted(groups: int, per_group: Counter[str]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Moves that empty nodes, or make room for a pod: each move evicts a pod whose controller creates it again elsewhere.
 
-1. Without a pod: the nodes with the lowest requested share are emptied, as many of them as the others can take the pods
-   of. They and the empty nodes are cordoned first: otherwise the scheduler, which prefers free nodes, would fill them
+1. Without a pod: nodes are emptied, those with the lowest requested share first, as long as the others can take their
+   pods. They and the empty nodes are cordoned first: otherwise the scheduler, which prefers free nodes, would fill them
    again. `Defragmented.cordoned` lists them. So no pod moves twice.
 2. For a pod: the node where the fewest moves make room. Pods are moved in the order of their size, largest first, until
    the pod fits; then those that need not move are put back.
@@ -27,6 +27,8 @@ from mooring.scheduler.plan.what_if import WhatIf
 
 NODES_TRIED_MAX = 50
 """For a pod: how many of the nearest nodes are tried."""
+FAILURES_MAX = 20
+"""Without a pod: after so many nodes in a row that cannot be emptied, no other is tried."""
 
 
 @dataclass(slots=True)
@@ -40,29 +42,27 @@ def empty_nodes(what_if: WhatIf, moves_max: int) -> Slices[Defragmented]:
     """Moves that empty nodes, at most `moves_max`."""
     engine = what_if.engine
     used = _used_nodes(engine)
-    candidates: list[str] = []
-    moves = 0
+    empty = sorted(engine.columns.row_of.keys() - used)
+    emptied: list[str] = []
+    best = Defragmented()
+    failures = 0
+    mark = what_if.mark()
     for name in _by_use(engine, used):
         fates = [fate_of(pod) for pod in _on(engine, name)]
-        if Fate.IS_LOST in fates:
+        if Fate.IS_LOST in fates or len(best.moves) + fates.count(Fate.MOVES) > moves_max:
             continue
-        moves += fates.count(Fate.MOVES)
-        if moves > moves_max:
-            break
-        candidates.append(name)
-    empty = sorted(engine.columns.row_of.keys() - used)
-    possible, impossible, best = 0, len(candidates) + 1, Defragmented()
-    while impossible - possible > 1:
-        count = (possible + impossible) // 2
-        mark = what_if.mark()
-        found = yield from _empty(what_if, [*empty, *candidates[:count]], candidates[:count])
-        if found is None:
-            impossible = count
-        else:
-            possible, best = count, Defragmented(found, [*empty, *candidates[:count]])
+        moves = yield from _empty(what_if, [*empty, *emptied, name], [*emptied, name])
         what_if.undo_to(mark)
+        if moves is not None:
+            emptied.append(name)
+            best = Defragmented(moves, [*empty, *emptied])
+            failures = 0
+            continue
+        failures += 1
+        if failures == FAILURES_MAX:
+            break
     # Once more for the caller, who looks at the cluster after the moves.
-    yield from _empty(what_if, best.cordoned, candidates[:possible])
+    yield from _empty(what_if, best.cordoned, emptied)
     return best
 
 

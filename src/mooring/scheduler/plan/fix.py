@@ -2,9 +2,9 @@
 
 1. For each of the nearest nodes, every obstacle is removed by one change, of the pod or of the node: once with changes
    of the pod where possible, once with changes of the node. Where only evictions help (resources, pod slots, host
-   ports), the fewest pods of the node are evicted. A new node like one of today is one change, too.
+   ports, anti-affinity), the fewest pods of the node are evicted. A new node like one of today is one change, too.
 2. Every fix is applied in a `WhatIf`, and the pod is decided again. Only fixes with which it gets a node are listed.
-3. Fewer changes come first; then changes of the pod, of a node, evictions, a new node; then the smaller ones.
+3. Fewer changes come first; then changes of the pod, of a node, evictions, a new node; then those of nearer nodes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU
 from mooring.scheduler.cycle.explain import Explanation, explain
-from mooring.scheduler.framework.obstacle import HARDNESS, Obstacle, ObstacleKind
+from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
 from mooring.scheduler.plan.add_nodes import node_like
 from mooring.scheduler.plan.changes import change_node, change_pod
 from mooring.scheduler.plan.place import Slices
@@ -40,7 +40,12 @@ NEW_NODE = "new-node"
 EVICTIONS_MAX = 8
 """How many evictions a fix may need."""
 
-_BY_EVICTION = (ObstacleKind.RESOURCE, ObstacleKind.POD_SLOT, ObstacleKind.HOST_PORT)
+_BY_EVICTION = (
+    ObstacleKind.RESOURCE,
+    ObstacleKind.POD_SLOT,
+    ObstacleKind.HOST_PORT,
+    ObstacleKind.ANTI_AFFINITY,
+)
 _RANK_POD, _RANK_NODE, _RANK_EVICTION, _RANK_NEW_NODE = range(4)
 
 
@@ -50,7 +55,8 @@ class _Candidate:
 
     texts: tuple[str, ...]
     rank: int
-    size: float
+    place: int
+    """Nearer nodes come first; of new nodes the smaller ones."""
     node_name: str
     pod: Pod | None = None
     """The changed pod."""
@@ -59,8 +65,8 @@ class _Candidate:
     evicted: tuple[PodInfo, ...] = ()
 
     @property
-    def order(self) -> tuple[int, int, float, tuple[str, ...], str]:
-        return len(self.texts), self.rank, self.size, self.texts, self.node_name
+    def order(self) -> tuple[int, int, int, tuple[str, ...], str]:
+        return len(self.texts), self.rank, self.place, self.texts, self.node_name
 
 
 def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
@@ -94,19 +100,19 @@ def _candidates(what_if: WhatIf, pod: PodInfo, view: Pod, found: Explanation) ->
     everywhere = [change for change in (change_pod(view, each) for each in found.everywhere) if change is not None]
     if len(everywhere) < len(found.everywhere):
         return  # something is missing that no change of a pod or node brings, such as a claim
-    for name in found.nearest[:NODES_TRIED_MAX]:
+    for place, name in enumerate(found.nearest[:NODES_TRIED_MAX]):
         node = columns.nodes[columns.row_of[name]]
         assert node is not None, f"node {name} has a row and no object"
         obstacles = found.at(name)
         for prefers_pod in (True, False):
-            candidate = _without_obstacles(what_if, view, node, obstacles, prefers_pod)
+            candidate = _without_obstacles(what_if, view, node, place, obstacles, prefers_pod)
             if candidate is not None:
                 yield candidate
     yield from _by_new_node(what_if, found)
 
 
 def _without_obstacles(
-    what_if: WhatIf, view: Pod, node: Node, obstacles: Sequence[Obstacle], prefers_pod: bool
+    what_if: WhatIf, view: Pod, node: Node, place: int, obstacles: Sequence[Obstacle], prefers_pod: bool
 ) -> _Candidate | None:
     """Every obstacle is removed by a change of the pod or of the node, whichever is preferred, or else by evictions."""
     name, changed_view, changed_node = node.metadata.name, view, node
@@ -136,7 +142,7 @@ def _without_obstacles(
     return _Candidate(
         tuple(dict.fromkeys(texts)),
         rank,
-        sum(HARDNESS[each.kind] for each in obstacles),
+        place,
         name,
         pod=changed_view if changed_view is not view else None,
         node=changed_node if changed_node is not node else None,
@@ -191,7 +197,7 @@ def _by_new_node(what_if: WhatIf, found: Explanation) -> Iterator[_Candidate]:
         if new not in seen:
             seen.append(new)
             size = columns.resources.at(columns.row_of[name])[0][CPU]
-            yield _Candidate((f"add a node like {name}",), _RANK_NEW_NODE, float(size), NEW_NODE, node=new)
+            yield _Candidate((f"add a node like {name}",), _RANK_NEW_NODE, size, NEW_NODE, node=new)
 
 
 def _verify(what_if: WhatIf, pod: PodInfo, candidate: _Candidate) -> str | None:

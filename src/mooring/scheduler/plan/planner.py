@@ -2,7 +2,8 @@
 
 1. A plan changes nothing: the engine is the same before and after, and between two slices.
 2. Bad requests raise `PlanError`: an unknown node or pod, too many pods.
-3. If the cluster changes between two slices so that the plan can no longer go on, it starts again, at most
+3. Pods that are asked about wait behind the pending pods of the cluster with the same priority.
+4. If the cluster changes between two slices so that the plan can no longer go on, it starts again, at most
    `STARTS_MAX` times.
 """
 
@@ -114,7 +115,12 @@ class Planner:
                 return (yield from self._defragment(what_if, request))
 
     def _place(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
-        placed = yield from place_pods(what_if, self._pods(request))
+        asked = self._pods(request)
+        before = [] if not request.pods else list(self._pending())
+        placed = yield from place_pods(what_if, [*before, *asked])
+        wanted = {pod.key for pod in asked}
+        placed.placements = [each for each in placed.placements if each.pod in wanted]
+        placed.pending = [each for each in placed.pending if each.pod in wanted]
         return self._result(request, placed)
 
     def _remove_nodes(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:

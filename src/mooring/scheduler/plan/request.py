@@ -61,7 +61,7 @@ class PlanRequest:
     """DEFRAGMENT."""
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class _Part(msgspec.Struct, frozen=True, rename="camel"):
     pass
 
 
@@ -139,7 +139,8 @@ class Capacity(_Part, frozen=True):
     """More would fit: the plan ended at its limit."""
     limited_by: str = ""
     """The reason that most nodes give for the first pod that does not fit."""
-    message: str = ""
+    reasons: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """How many nodes give each reason."""
 
 
 class Move(_Part, frozen=True):
@@ -150,7 +151,7 @@ class Move(_Part, frozen=True):
     to_node: str = msgspec.field(name="to")
 
 
-class Usage(_Part, frozen=True, omit_defaults=False):
+class Usage(_Part, frozen=True):
     """Nodes before or after a plan."""
 
     nodes: int
