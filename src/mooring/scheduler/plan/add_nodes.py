@@ -26,6 +26,7 @@ from mooring.api.well_known import HOSTNAME
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.plan.bound import fewest_nodes
 from mooring.scheduler.plan.place import (
     Placed,
     Slices,
@@ -36,7 +37,7 @@ from mooring.scheduler.plan.place import (
     without_preemption,
 )
 from mooring.scheduler.plan.replacement import daemon_pod_for
-from mooring.scheduler.plan.request import NodesToAdd, NodeType, Placement
+from mooring.scheduler.plan.request import Bound, NodesToAdd, NodeType, Placement
 from mooring.scheduler.plan.what_if import WhatIf
 
 NODES_MAX = 1_000
@@ -53,23 +54,31 @@ class Added:
 
     nodes: list[NodesToAdd] = field(default_factory=list)
     placed: Placed = field(default_factory=Placed)
+    bound: Bound | None = None
 
 
 def add_nodes(what_if: WhatIf, pods: Sequence[PodInfo], types: Sequence[NodeType]) -> Slices[Added]:
     """Add the numbers of nodes that are given, or the cheapest ones with which all pods fit."""
     search = _Search(what_if, types)
-    if all(each.count is not None for each in types):
+    is_search = any(each.count is None for each in types)
+    if not is_search:
         counts: Counts = {each.name: each.count or 0 for each in types}
     else:
         counts = yield from search.cheapest([without_preemption(what_if.engine, view_of(pod)) for pod in pods])
+    mark = what_if.mark()
     search.add(counts)
     placed = yield from place_pods(what_if, pods)
+    what_if.undo_to(mark)
+    bound: Bound | None = None
+    if is_search and not any(each.victims for each in placed.placements):
+        has_node = {each.pod for each in placed.placements}
+        bound = search.bound([pod for pod in pods if pod.key in has_node])
     nodes = [
         NodesToAdd(each.name, counts[each.name], counts[each.name] * each.price)
         for each in types
         if counts.get(each.name)
     ]
-    return Added(nodes, placed)
+    return Added(nodes, placed, bound)
 
 
 def node_like(example: Node, name: str) -> Node:
@@ -129,6 +138,17 @@ class _Search:
     def _candidate(self, counts: Counts) -> _Candidate:
         price = sum(count * self._types[name].price for name, count in counts.items())
         return _Candidate(price, sum(counts.values()), ",".join(sorted(counts)), counts)
+
+    def bound(self, pods: Sequence[PodInfo]) -> Bound:
+        """The price that no choice of nodes can go below."""
+        self._added.clear()
+        mark = self._mark()
+        self.add(dict.fromkeys(self._types, 1))
+        row_of = self._what_if.engine.columns.row_of
+        added = {name: (row_of[f"{name}-new-1"], each.price) for name, each in self._types.items()}
+        bound = fewest_nodes(self._what_if.engine, pods, added)
+        self._undo_to(mark)
+        return bound
 
     def _unplaced(self, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]:
         """Place the pods. Returns those that get no node."""

@@ -16,6 +16,7 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.add_nodes import add_nodes
+from mooring.scheduler.plan.bound import fewest_used_nodes
 from mooring.scheduler.plan.capacity import capacity_for
 from mooring.scheduler.plan.defragment import empty_nodes, make_room, usage
 from mooring.scheduler.plan.drain import remove_nodes
@@ -145,6 +146,7 @@ class Planner:
             placements=tuple(added.placed.placements),
             pending=tuple(added.placed.pending),
             nodes_to_add=tuple(added.nodes),
+            bound=added.bound,
         )
 
     def _fix(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
@@ -173,6 +175,8 @@ class Planner:
         engine, before = self._engine, usage(self._engine)
         node_count = engine.columns.node_count
         if not request.pods:
+            bound = fewest_used_nodes(engine)
+            yield
             found = yield from empty_nodes(what_if, request.moves_max)
             return PlanResult(
                 request.question,
@@ -182,6 +186,7 @@ class Planner:
                 cordoned=tuple(found.cordoned),
                 before=before,
                 after=usage(engine),
+                bound=bound,
             )
         pod = self._record(request.pods[0])
         room = yield from make_room(what_if, pod, request.moves_max)
