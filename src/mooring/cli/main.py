@@ -16,6 +16,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from mooring import __version__
+from mooring.cli.compare.command import compare
 from mooring.cli.errors import InputError
 from mooring.cli.explain.command import explain
 from mooring.cli.plan.command import plan
@@ -82,6 +83,7 @@ def main() -> None:
 main.add_command(completion)
 main.add_command(explain)
 main.add_command(plan)
+main.add_command(compare)
 main.add_command(scheduler)
 main.add_command(up)
 main.add_command(controllers)

@@ -24,7 +24,7 @@ from mooring.api.views.pod import Pod
 from mooring.client.unavailable import UnavailableClient
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.cache.arrays import Int64s
+from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodInfo
@@ -129,6 +129,10 @@ class Engine:
     def decide(self, pod: PodInfo, *, in_full: bool = False) -> Decision:
         """Choose a node for a pod. Changes nothing."""
         return self.prepare(pod).decide(pod, in_full=in_full)
+
+    def feasible_rows(self, pod: PodInfo) -> Bools:
+        """Per row: whether the filters accept the pod."""
+        return self.prepare(pod).feasible_rows(pod)
 
     def prepare(self, pod: PodInfo) -> SchedulingCycle:
         """The cycle of a pod, whose signature is looked up again if it was dropped."""

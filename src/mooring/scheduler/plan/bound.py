@@ -75,6 +75,8 @@ def fewest_nodes(engine: Engine, pods: Sequence[PodInfo], added: Mapping[str, tu
     value = _lowest_price(problem)
     if isinstance(value, Bound):
         return value
+    if value < _TOLERANCE:
+        return Bound("no bound: what is free on all nodes together would suffice.", 0.0)
     prices = {price for _, price in added.values()}
     if prices == {1.0}:
         count = math.ceil(value - _TOLERANCE)
