@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.machine import free_port
 from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, Up, running
 from tests.waiting import LIMIT_S, wait_until
 
@@ -47,19 +48,38 @@ def test_a_deployment_runs_on_parts_that_run_alone(tmp_path: Path) -> None:
             },
         },
     }
+    ports = free_port(), free_port()
     with (
         running(tmp_path, "--ephemeral", "--without", "controllers,nodes") as up,
-        alone(up, tmp_path / "controllers.log", "controllers") as controllers,
-        alone(up, tmp_path / "nodes.log", "nodes", "--count", "3") as nodes,
+        alone(up, tmp_path / "controllers.log", "controllers", "--secure-port", str(ports[0])) as controllers,
+        alone(up, tmp_path / "nodes.log", "nodes", "--count", "3", "--kubelet-port", str(ports[1])) as nodes,
     ):
         assert up.ask("POST", "/apis/apps/v1/namespaces/default/deployments", deployment).code == 201
         path = "/apis/apps/v1/namespaces/default/deployments/web"
         _wait(up, path, lambda web: web["status"].get("availableReplicas") == 3)
         leases = up.ask("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases").document()["items"]
         assert {lease["metadata"]["name"] for lease in leases} >= {"kube-controller-manager", "mooring-nodes-node"}
+        for port, name in zip(ports, ("workqueue_adds_total", "mooring_kubelet_nodes"), strict=True):
+            for path in ("/healthz", "/livez", "/readyz"):
+                assert shown(port, path, "") == (200, "ok")
+            assert shown(port, "/metrics", "")[0] == shown(port, "/metrics", LIMITED_TOKEN)[0] == 403
+            code, text = shown(port, "/metrics", ADMIN_TOKEN)
+            assert (code, f"\n{name}" in text, "leader_election_master_status" in text) == (200, True, True), text
+        assert "mooring_kubelet_nodes 3.0" in shown(ports[1], "/metrics", ADMIN_TOKEN)[1]
         for process in (controllers, nodes):
             process.send_signal(signal.SIGINT)
             assert process.wait(LIMIT_S) == 0
+
+
+def shown(port: int, path: str, token: str, host: str = "127.0.0.1") -> tuple[int, str]:
+    """What a component shows on its secure port."""
+    context = ssl._create_unverified_context()
+    connection = http.client.HTTPSConnection(host, port, timeout=LIMIT_S, context=context)
+    connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+    response = connection.getresponse()
+    said = response.read().decode()
+    connection.close()
+    return response.status, said
 
 
 def _wait(up: Up, path: str, is_right: Callable[[Any], bool]) -> None:
@@ -81,16 +101,13 @@ def test_a_machine_alone_runs_pods_and_serves_their_logs_to_who_may_read_them(tm
         address, port = status["addresses"][0]["address"], status["daemonEndpoints"]["kubeletEndpoint"]["Port"]
 
         def log(token: str) -> tuple[int, str]:
-            context = ssl._create_unverified_context()
-            connection = http.client.HTTPSConnection(address, port, timeout=LIMIT_S, context=context)
-            connection.request("GET", "/containerLogs/default/web/main", headers={"Authorization": f"Bearer {token}"})
-            response = connection.getresponse()
-            said = response.read().decode()
-            connection.close()
-            return response.status, said
+            return shown(port, "/containerLogs/default/web/main", token, address)
 
         wait_until(lambda: log(ADMIN_TOKEN) == (200, "hello\n"), each_s=0.1, why=lambda: log(ADMIN_TOKEN))
         assert log(LIMITED_TOKEN)[0] == 403
+        assert shown(port, "/healthz", "", address) == (200, "ok")
+        assert "mooring_kubelet_pods 1.0" in shown(port, "/metrics", ADMIN_TOKEN, address)[1]
+        assert shown(port, "/metrics", LIMITED_TOKEN, address)[0] == 403
 
 
 def test_the_api_server_asks_a_machine_elsewhere_for_its_logs(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from mooring.kit.tasks import TaskGroup
 from tests.cluster.running import Up, running
 from tests.waiting import wait_until
 
+NOWHERE = Path("/nowhere")
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
 
@@ -111,10 +112,12 @@ class TestWorkerThatDoesNotStart:
         failed = "the worker process (scheduler) could not be started: [Errno 11] Resource temporarily unavailable"
         assert caplog.messages == [f"{failed}; it is started again in {delay_s} s" for delay_s in (1, 2, 4, 8)]
 
-    def test_a_worker_that_rejects_its_settings_is_not_started_again(self, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_a_worker_that_rejects_its_settings_is_not_started_again(
+        self, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
         settings = ControlPlaneSettings(enabled_controllers=("nosuch",))
         with pytest.raises(WorkerSettingsError, match=r"the worker process \(controllers\) rejects its settings"):
-            run_real(keep_running(message("controllers", settings), SystemClock()))
+            run_real(keep_running(message("controllers", settings, tmp_path), SystemClock()))
         assert capfd.readouterr().err.startswith("mooring: there is no controller 'nosuch'; there are ")
 
 
@@ -152,8 +155,9 @@ class TestNumberOfProcesses:
         assert processes_for(nodes) == wanted
 
 
-def message(component: str, settings: ControlPlaneSettings | None = None) -> StartMessage:
-    return StartMessage(settings or ControlPlaneSettings(), 7, "/4:root", 30, "/nowhere.sock", new_tokens([component]))
+def message(component: str, settings: ControlPlaneSettings | None = None, folder: Path = NOWHERE) -> StartMessage:
+    api, pages = str(folder / "api.sock"), str(folder / "pages.sock")
+    return StartMessage(settings or ControlPlaneSettings(), 7, "/4:root", 30, api, pages, new_tokens([component]))
 
 
 def deploy(up: Up, name: str, replicas: int) -> None:

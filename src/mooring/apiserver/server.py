@@ -49,6 +49,7 @@ from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.serving.server import Page
 from mooring.store.interface import Store
 
 Check = Callable[[], bool]
@@ -94,6 +95,10 @@ class ApiServer:
     def __post_init__(self) -> None:
         self.discovery = Discovery(self.resources)
         self.openapi = OpenApi(self.resources, self.discovery)
+
+    component_pages: dict[str, Page] = field(default_factory=dict)
+    """Pages of the components of this cluster by path, for clients that may request the path. The text of /metrics is
+    appended to the server's own."""
 
     logs: Logs | None = None
     """Who has the logs of containers on nodes of this process; None if there are none."""

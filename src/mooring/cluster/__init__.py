@@ -7,16 +7,19 @@ In reading order:
     components           scheduler, controllers and nodes of a cluster
     control_plane        the scheduler and the controllers, which need only a client
     component_client     loopback clients of components
+    component_pages      pages of the components that the API server serves
     worker               the worker process, for the control plane of a large cluster
     worker_messages      messages to the worker process
     worker_process       its main module
     nodes                nodes that run pods as processes of this machine
     kubernetes_service   the Service `kubernetes` and the authority of client certificates
     objects              creates objects of any served kind
+    workload_progress    when workloads are available, and why they are not
     clone                clones a cluster from a dump, before the components start
 
     scheduler_process    a standalone scheduler
     scheduler_pages      the pages of its secure port
     secure_port          the secure port of a component
     standalone           standalone controllers and nodes
+    standalone_metrics   their metrics
 """

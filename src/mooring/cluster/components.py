@@ -27,13 +27,17 @@ async def run_components(
     """Run all enabled components until cancelled. With `worker`, the control plane runs in the worker process."""
     async with TaskGroup("components") as group:
         if worker is not None:
-            group.start(run_worker(settings.control_plane, worker, clock, entropy), name="worker process")
+            run = run_worker(settings.control_plane, worker, clock, entropy, api_server.component_pages)
+            group.start(run, name="worker process")
         else:
             from mooring.cluster.control_plane import CONTROL_PLANE  # numpy and half of the package
 
             for component in settings.control_plane_components():
                 client = component_client(api_server, COMPONENT_NAMES[component])
-                group.start(CONTROL_PLANE[component](settings.control_plane, client, clock, entropy), name=component)
+                run = CONTROL_PLANE[component](
+                    settings.control_plane, client, clock, entropy, api_server.component_pages
+                )
+                group.start(run, name=component)
         if settings.runs("nodes"):
             kubelets = _kubelets(settings, api_server, clock, entropy)
             api_server.logs = kubelets

@@ -1,7 +1,7 @@
 """The scheduler and the controllers of a cluster: components that need only a client.
 
-Input: settings, a client, a clock, entropy. They run until cancelled, in the process of the API server or in the worker
-process.
+Input: settings, a client, a clock, entropy, the pages of the process. They run until cancelled, in the process of the
+API server or in the worker process.
 """
 
 from __future__ import annotations
@@ -9,23 +9,42 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from prometheus_client import generate_latest
+
 from mooring.client.interface import Client
+from mooring.cluster.scheduler_pages import METRICS_TYPE, scheduler_state_pages
 from mooring.cluster.settings import ControlPlaneSettings
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.scheduler.catalogue import registry_with
+from mooring.scheduler.framework.loading import enabled_if_unmentioned
 from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.scheduler import Scheduler
+from mooring.serving.pages import PageResponse
+from mooring.serving.server import Page
 
-Component = Callable[[ControlPlaneSettings, Client, Clock, Entropy], Coroutine[Any, Any, None]]
+Pages = dict[str, Page]
+"""The pages of the components of a process, by path. A component adds its own when it starts."""
+Component = Callable[[ControlPlaneSettings, Client, Clock, Entropy, Pages], Coroutine[Any, Any, None]]
 
 
-async def run_scheduler(settings: ControlPlaneSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
+async def run_scheduler(
+    settings: ControlPlaneSettings, client: Client, clock: Clock, entropy: Entropy, pages: Pages
+) -> None:
+    registry, added = registry_with(settings.plugins)
     configuration = load_configuration_or_policy(settings.scheduler_configuration)
-    await Scheduler(client, configuration, clock=clock, entropy=entropy.fork("scheduler")).run()
+    configuration = enabled_if_unmentioned(configuration, added)
+    scheduler = Scheduler(client, configuration, clock=clock, entropy=entropy.fork("scheduler"), registry=registry)
+    metrics = scheduler.metrics.registry
+    pages["/metrics"] = lambda request: PageResponse(generate_latest(metrics), content_type=METRICS_TYPE)
+    pages |= scheduler_state_pages(scheduler, clock, may_lead=lambda: True)
+    await scheduler.run()
 
 
-async def run_controllers(settings: ControlPlaneSettings, client: Client, clock: Clock, entropy: Entropy) -> None:
+async def run_controllers(
+    settings: ControlPlaneSettings, client: Client, clock: Clock, entropy: Entropy, pages: Pages
+) -> None:
     chance = entropy.fork("controllers")
     manager = ControllerManager(
         client,

@@ -14,6 +14,8 @@ from pathlib import Path
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
 from mooring.cluster.secure_port import SecurePort, open_secure_port
+from mooring.cluster.standalone import ComponentHealth
+from mooring.cluster.standalone_metrics import NodeMetrics
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kubelet.container_logs import PATH, container_logs_page
@@ -37,6 +39,8 @@ class ProcessNodes:
     """The directory of the pods; None: a temporary one."""
     port: int
     """The port on which the API server reads logs."""
+    host: str = EVERYWHERE
+    """The address of that port."""
 
 
 def process_kubelets(client: Client, clock: Clock, entropy: Entropy, directory: Path | None, count: int) -> Kubelets:
@@ -44,12 +48,20 @@ def process_kubelets(client: Client, clock: Clock, entropy: Entropy, directory: 
 
 
 async def run_process_nodes(
-    client: Client, connection: Connection, clock: Clock, entropy: Entropy, wanted: ProcessNodes
+    client: Client,
+    connection: Connection,
+    clock: Clock,
+    entropy: Entropy,
+    wanted: ProcessNodes,
+    health: ComponentHealth,
 ) -> None:
-    """Be nodes of another cluster until cancelled. Raises `PortTakenError`, `DirectoryTakenError`."""
+    """Be nodes of another cluster until cancelled. Raises `PortTakenError`, `DirectoryTakenError`.
+
+    The port also serves the pages of `health`.
+    """
     host = host_facts()
     port = SecurePort(
-        host=EVERYWHERE,
+        host=wanted.host,
         port=wanted.port,
         tls=ServingTls(host.name, hosts=(host.name, host.address)),
         authentication=connection,
@@ -62,9 +74,10 @@ async def run_process_nodes(
         # What the node says of its port has to be known before the kubelets start.
         return await container_logs_page(question, client, started[0]) if started else not_found()
 
-    async with open_secure_port(port, {PATH: logs}, clock, entropy.fork("port")) as number:
+    async with open_secure_port(port, {**health.pages(), PATH: logs}, clock, entropy.fork("port")) as number:
         settings = replace(host_settings(host, wanted.count), port=number)
         started.append(_kubelets(client, clock, entropy, wanted.directory, settings))
+        health.metrics.register(NodeMetrics(started[0]))
         await started[0].run()
 
 

@@ -9,12 +9,10 @@ Output     the same objects in the cluster, through the API server's registry: d
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, NODE, SERVICE_ACCOUNT, Kind, kind_named
+from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, NODE, SERVICE_ACCOUNT, Kind, kind_named
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
 from mooring.cluster.component_client import component_client
@@ -25,7 +23,6 @@ POLL_S = 0.05
 ESTABLISHED_S_MAX = 5.0
 ACCOUNT_S_MAX = 15.0
 """How long controllers may take to start and to create a service account."""
-AVAILABLE_POLL_S = 0.2
 
 
 def loopback_client(api_server: ApiServer) -> LoopbackClient:
@@ -82,17 +79,3 @@ async def wait_nodes(api_server: ApiServer, count: int) -> None:
         if len(page.items) + (page.remaining or 0) >= count:
             return
         await api_server.clock.wait(POLL_S)
-
-
-async def wait_available(api_server: ApiServer, documents: Iterable[Document]) -> AsyncIterator[str]:
-    """A line for each Deployment, when all of its replicas are available."""
-    for document in documents:
-        if (document["apiVersion"], document["kind"]) != (DEPLOYMENT.api_version, DEPLOYMENT.kind):
-            continue
-        namespace, name = document["metadata"].get("namespace") or "default", document["metadata"].get("name", "")
-        while (live := await api_server.lookup.get(DEPLOYMENT, namespace, name)) is not None:
-            wanted = live["spec"].get("replicas", 1)
-            if live["status"].get("availableReplicas", 0) >= wanted:
-                yield f"deployment/{name}: {wanted} of {wanted} replicas are available"
-                break
-            await api_server.clock.wait(AVAILABLE_POLL_S)

@@ -76,21 +76,34 @@ def scheduler_pages(sources: PageSources) -> dict[str, Page]:
     pages: dict[str, Page] = {
         **health_pages(_checks(sources)),
         "/metrics": lambda question: PageResponse(_metrics(sources), content_type=METRICS_TYPE),
-        "/metrics/resources": lambda question: PageResponse(_resources(sources), content_type=METRICS_TYPE),
         "/configz": lambda question: configuration_page(encode_configuration(sources.configuration)),
         "/flagz": lambda question: flags_page(sources.name, sources.flags),
         "/statusz": statusz,
-        "/debug/queue": lambda question: _queue(sources, _first(question, "pod")),
-        "/debug/cache": lambda question: as_json(
-            cache_page(sources.scheduler.engine.columns, sources.scheduler.assumed_pods, node=_first(question, "node"))
-        ),
-        "/debug/decisions": lambda question: _decisions(sources, question),
+        **scheduler_state_pages(sources.scheduler, sources.clock, sources.may_lead),
     }
     if sources.configuration.enable_profiling:
         pages |= Profiler(sources.clock).pages()
         if sources.set_verbosity is not None:
             pages["/debug/flags/v"] = _verbosity_page(sources.set_verbosity)
     return pages
+
+
+def scheduler_state_pages(scheduler: Scheduler, clock: Clock, may_lead: Callable[[], bool]) -> dict[str, Page]:
+    """The pages about the pods and nodes of a scheduler."""
+
+    def cache(question: PageRequest) -> PageResponse:
+        node = _first(question, "node")
+        return as_json(cache_page(scheduler.engine.columns, scheduler.assumed_pods, node=node))
+
+    def resources(question: PageRequest) -> PageResponse:
+        return PageResponse(_resources(scheduler) if may_lead() else b"", content_type=METRICS_TYPE)
+
+    return {
+        "/debug/cache": cache,
+        "/debug/decisions": lambda question: _decisions(scheduler, question),
+        "/debug/queue": lambda question: _queue(scheduler, clock, _first(question, "pod")),
+        "/metrics/resources": resources,
+    }
 
 
 def _checks(sources: PageSources) -> dict[str, dict[str, Check]]:
@@ -142,19 +155,18 @@ class _Visible(CollectorRegistry):
                 yield metric
 
 
-def _queue(sources: PageSources, pod: str) -> PageResponse:
-    scheduler = sources.scheduler
+def _queue(scheduler: Scheduler, clock: Clock, pod: str) -> PageResponse:
     parts = scheduler.queue, scheduler.bindings.running, scheduler.waiting_pods
     if not pod:
-        return as_json(queue_page(*parts, sources.clock))
-    return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine.columns, sources.clock))
+        return as_json(queue_page(*parts, clock))
+    return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine.columns, clock))
 
 
-def _decisions(sources: PageSources, question: PageRequest) -> PageResponse:
+def _decisions(scheduler: Scheduler, question: PageRequest) -> PageResponse:
     pod, limit = _first(question, "pod"), _first(question, "limit") or str(SHOWN_MAX)
     if not limit.isdecimal():
         return text(f"limit: found {limit!r}, wanted a number\n", 400)
-    recent = sources.scheduler.reports.decisions.recent(pod=pod, limit=int(limit))
+    recent = scheduler.reports.decisions.recent(pod=pod, limit=int(limit))
     return (_unreadable(pod) if pod else None) or as_json([record.document() for record in recent])
 
 
@@ -163,10 +175,7 @@ def _unreadable(pod: str) -> PageResponse | None:
     return text(f"pod: found {pod!r}, wanted NAMESPACE/NAME\n", 400) if pod.count("/") != 1 else None
 
 
-def _resources(sources: PageSources) -> bytes:
-    if not sources.may_lead():
-        return b""
-    scheduler = sources.scheduler
+def _resources(scheduler: Scheduler) -> bytes:
     placed: Mapping[str, PodInfo] = scheduler.engine.columns.pods
     pending = (entry.pod for entry in scheduler.queue.entries() if entry.pod.uid not in placed)
     return pod_resources_text(chain(placed.values(), pending))

@@ -22,7 +22,8 @@ COMPONENTS = ("scheduler", "controllers", "nodes")
 """Components that run beside the API server unless `without` names them."""
 
 
-COMPONENT_NAMES = {"scheduler": "kube-scheduler", "controllers": "kube-controller-manager"}
+SCHEDULER = "scheduler"
+COMPONENT_NAMES = {SCHEDULER: "kube-scheduler", "controllers": "kube-controller-manager"}
 """The names that components have in Kubernetes."""
 
 
@@ -46,6 +47,8 @@ class ControlPlaneSettings:
     """As kube-controller-manager's `--controllers`."""
     root_ca_pem: str = ""
     """The authority that signs the certificate of the API server."""
+    plugins: tuple[str, ...] = ()
+    """Scheduler plugins: Python files, or `package.module:Class`."""
     log_format: str = "text"
     """The log format of all processes of the cluster: `text` or `json`."""
 

@@ -1,26 +1,46 @@
-"""Runs controllers or nodes against any API server.
+"""Runs controllers or nodes against any API server, with health and metrics on a secure port.
 
 Input: a connection, a function that works with a client, a clock, entropy. Output: the function runs while this process
 holds its Lease.
 
+    /healthz /livez /readyz    and each check below them
+    /metrics                   leadership, work queues or nodes, the process
+
 1. Of several processes with the same Lease, one works. A process that loses its Lease writes nothing from then on.
 2. The Lease is renewed with a separate client, which no rate limit delays.
+3. A process that waits for its Lease is ready: it can take over.
 """
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
+
+from prometheus_client import (
+    CollectorRegistry,
+    Gauge,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 
 from mooring.client.election.elector import ElectionSettings, LeaderElector
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
+from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.serving.endpoints import Check, health_answer, ping
+from mooring.serving.pages import PageRequest, PageResponse
+from mooring.serving.server import Page
 
 IN_FLIGHT_MAX = 200
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Work = Callable[[Client], Awaitable[None]]
 
@@ -40,6 +60,35 @@ class LeaseTerms:
         return ElectionSettings(self.namespace, self.name, identity, self.lease_s, self.renew_deadline_s, self.retry_s)
 
 
+class ComponentHealth:
+    """Health and metrics of a standalone component. The component adds its own checks and metrics when it starts."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.metrics = CollectorRegistry()
+        self.ready: dict[str, Check] = {}
+        self.elector: LeaderElector | None = None
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.metrics)
+        leads = Gauge("leader_election_master_status", "Whether this process leads: 1, or 0.", ("name",), registry=None)
+        leads.labels(name).set_function(lambda: float(self.elector is None or self.elector.is_leading))
+        self.metrics.register(leads)
+
+    def pages(self) -> dict[str, Page]:
+        return {
+            **{f"/{name}": partial(self._health, name) for name in ("healthz", "livez", "readyz")},
+            "/metrics": lambda request: PageResponse(generate_latest(self.metrics), content_type=METRICS_TYPE),
+        }
+
+    def _health(self, name: str, request: PageRequest) -> PageResponse:
+        checks: dict[str, Check] = {"ping": ping}
+        if self.elector is not None and name != "livez":
+            checks["leaderElection"] = self.elector.ailment
+        if name == "readyz":
+            checks |= self.ready
+        return health_answer(name, checks, request)
+
+
 async def run_standalone(
     connection: Connection,
     component: str,
@@ -50,8 +99,31 @@ async def run_standalone(
     lease: LeaseTerms | None = None,
     requests_per_s: float = 0.0,
     burst: int = 0,
+    health: ComponentHealth | None = None,
+    port: SecurePort | None = None,
 ) -> None:
-    """Call `work` as leader, or at once without a lease. Raises `LeadershipLostError`, among others."""
+    """Call `work` as leader, or at once without a lease. Raises `LeadershipLostError`, among others.
+
+    The pages of `health` are served on `port`.
+    """
+    health = health if health is not None else ComponentHealth(component)
+    async with AsyncExitStack() as stack:
+        if port is not None:
+            await stack.enter_async_context(open_secure_port(port, health.pages(), clock, entropy.fork("port")))
+        await _run_as_leader(connection, component, work, clock, entropy, lease, requests_per_s, burst, health)
+
+
+async def _run_as_leader(
+    connection: Connection,
+    component: str,
+    work: Work,
+    clock: Clock,
+    entropy: Entropy,
+    lease: LeaseTerms | None,
+    requests_per_s: float,
+    burst: int,
+    health: ComponentHealth,
+) -> None:
     limits = HttpLimits(requests_per_s, burst=burst or max(1, int(requests_per_s)), in_flight_max=IN_FLIGHT_MAX)
 
     def client(may_write: Callable[[], bool] | None) -> HttpClient:
@@ -65,6 +137,7 @@ async def run_standalone(
     async with HttpClient(connection, clock, entropy.fork("election"), component="leader-election") as electing:
         settings = lease.settings(f"{socket.gethostname()}_{entropy.uuid()}")
         elector = LeaderElector(electing, settings, clock=clock, entropy=entropy.fork("leader election"))
+        health.elector = elector
 
         async def lead() -> None:
             await work(fenced)

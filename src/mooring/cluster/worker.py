@@ -3,7 +3,7 @@
 Input: settings of the components, and the API server's request handler. Output: the components run in a second process
 until `run_worker` is cancelled.
 
-    this process:     API server ── Unix socket ══╗
+    this process:     API server ── Unix socket ══╗     pages ══ Unix socket ══╗
     worker process:                               ╚══ HTTP clients ── scheduler, controllers
 
 1. The components use an `HttpClient`, as with any other API server.
@@ -35,11 +35,13 @@ import mooring
 from mooring.apiserver.http.handler import RequestHandler
 from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.http.server import unix_listener
-from mooring.cluster.settings import ControlPlaneSettings
+from mooring.cluster.component_pages import SCHEDULER_PATHS, forwarding_pages
+from mooring.cluster.settings import SCHEDULER, ControlPlaneSettings
 from mooring.cluster.worker_messages import EXIT_INVALID_SETTINGS, STOP, StartMessage
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.serving.server import Page
 
 RESTART = Backoff(initial_s=1.0, max_s=30.0)
 LONG_RUN_S = 60.0
@@ -70,13 +72,29 @@ def new_tokens(components: Iterable[str]) -> dict[str, str]:
     return {component: Fernet.generate_key().decode("ascii") for component in components}
 
 
-async def run_worker(settings: ControlPlaneSettings, access: WorkerAccess, clock: Clock, entropy: Entropy) -> None:
-    """Run the components of `access.tokens` in a worker until cancelled. Raises `WorkerSettingsError`."""
+async def run_worker(
+    settings: ControlPlaneSettings, access: WorkerAccess, clock: Clock, entropy: Entropy, pages: dict[str, Page]
+) -> None:
+    """Run the components of `access.tokens` in a worker until cancelled. Raises `WorkerSettingsError`.
+
+    Adds their pages to `pages`.
+    """
     # Not in the data directory: the path of a Unix socket has at most 107 bytes.
     with TemporaryDirectory(prefix="mooring-worker-") as folder:
-        path = Path(folder) / "api.sock"
+        path, pages_path = Path(folder) / "api.sock", Path(folder) / "pages.sock"
         level = logging.getLogger("mooring").getEffectiveLevel()
-        message = StartMessage(settings, entropy.seed, entropy.name, level, str(path), access.tokens)
+        message = StartMessage(
+            settings,
+            entropy.seed,
+            entropy.name,
+            level,
+            str(path),
+            str(pages_path),
+            access.tokens,
+            module_path=tuple(sys.path) if settings.plugins else (),
+        )
+        if SCHEDULER in access.tokens:
+            pages |= forwarding_pages(SCHEDULER_PATHS, pages_path)
         async with unix_listener(access.handler, access.limits, path):
             await keep_running(message, clock)
 

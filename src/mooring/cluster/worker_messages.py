@@ -28,8 +28,13 @@ class StartMessage:
     entropy_name: str
     log_level: int
     socket_path: str
+    """The socket of the API server."""
+    pages_path: str
+    """The socket on which the worker serves the pages of its components."""
     tokens: Mapping[str, str] = field(repr=False)
     """The token of each component that runs in the worker."""
+    module_path: tuple[str, ...] = ()
+    """Where the first process finds modules: the worker looks for plugins there, too."""
 
     def framed(self) -> bytes:
         pickled = pickle.dumps(self)

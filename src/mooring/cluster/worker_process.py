@@ -13,10 +13,12 @@ import os
 import socket
 import sys
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import UNIX, Connection, FixedCredentials, Identity, bearer
-from mooring.cluster.control_plane import CONTROL_PLANE
+from mooring.cluster.component_pages import pages_listener
+from mooring.cluster.control_plane import CONTROL_PLANE, Pages
 from mooring.cluster.settings import COMPONENT_NAMES
 from mooring.cluster.worker_messages import EXIT_ABANDONED, EXIT_INVALID_SETTINGS, StartMessage, receive_start
 from mooring.controllers.settings import SettingError
@@ -36,6 +38,7 @@ def main(control: socket.socket) -> None:
     if message is None:
         return
     start_logs(message.settings.log_format, message.log_level)
+    sys.path += [folder for folder in message.module_path if folder not in sys.path]
     try:
         run_real(_run(message, control))
     except ExceptionGroup as group:
@@ -49,7 +52,9 @@ def main(control: socket.socket) -> None:
 async def _run(message: StartMessage, control: socket.socket) -> None:
     clock, entropy, stop = SystemClock(), Entropy(message.seed, message.entropy_name), asyncio.Event()
     control.setblocking(False)
+    pages: Pages = {}
     async with TaskGroup("control") as outer, AsyncExitStack() as stack:
+        await stack.enter_async_context(pages_listener(pages, clock, Path(message.pages_path)))
         outer.start_background(_follow(control, stop), name="control socket")
         async with TaskGroup("components") as group:
             for component, token in message.tokens.items():
@@ -62,9 +67,8 @@ async def _run(message: StartMessage, control: socket.socket) -> None:
                     product=COMPONENT_NAMES[component],
                 )
                 await stack.enter_async_context(client)
-                group.start_background(
-                    CONTROL_PLANE[component](message.settings, client, clock, entropy), name=component
-                )
+                run = CONTROL_PLANE[component](message.settings, client, clock, entropy, pages)
+                group.start_background(run, name=component)
             end_loading()
             await stop.wait()
 

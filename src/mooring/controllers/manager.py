@@ -67,6 +67,11 @@ class ControllerManager:
         """Wait until every controller has started."""
         await self._working.wait()
 
+    @property
+    def is_working(self) -> bool:
+        """Whether the informers have synced and every controller has started."""
+        return self._working.is_set()
+
     def stop(self) -> None:
         self._stopping.set()
 

@@ -40,11 +40,11 @@ def test_what_has_no_effect_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         standalone, "run_controllers", lambda options, settings, enabled, root_ca_file: ran.append(settings)
     )
-    idle = ["--use-service-account-credentials=true", "--cert-dir=/pki", "--v=2", "--profiling"]
+    idle = ["--use-service-account-credentials=true", "--cluster-cidr=10.0.0.0/8", "--v=2", "--profiling"]
     used = ["--enable-garbage-collector", "--node-eviction-rate=10"]
     result = CliRunner().invoke(main, ["controllers", *idle, *used, "--logging-format=json"])
     assert result.exit_code == 0
-    flags = "--cert-dir, --profiling, --use-service-account-credentials, --v"
+    flags = "--cluster-cidr, --profiling, --use-service-account-credentials, --v"
     assert json.loads(result.output)["msg"] == f"flags without effect: {flags}"
     assert ran == [ControllerSettings(enable_garbage_collector=True, node_eviction_rate=10.0)]
 
@@ -63,7 +63,9 @@ class Started:
 def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     found = Started()
 
-    def run(options: standalone.StandaloneOptions, component: str, work: Any, lease: str) -> None:
+    def run(
+        options: standalone.StandaloneOptions, component: str, work: Any, lease: str, health: Any, *, is_served: bool
+    ) -> None:
         found.options, found.lease = options, options.lease(lease)
 
     monkeypatch.setattr(standalone, "_run", run)

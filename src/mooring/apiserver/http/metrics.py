@@ -39,6 +39,8 @@ _VERBS = {
     "deletecollection": "DELETECOLLECTION",
 }
 _COMPONENT = "apiserver"
+_HELP = b"# HELP "
+"""Starts the text of each metric."""
 
 Series = tuple[str, ...]
 
@@ -108,6 +110,13 @@ class RequestMetrics:
         scope = "resource" if address.name else "namespace" if address.namespace else "cluster"
         place = (address.group, address.version, address.resource, address.subresource)
         return (verb, dry_run, *place, scope, _COMPONENT)
+
+
+def merged_metrics(first: bytes, second: bytes) -> bytes:
+    """Both texts, without the metrics of the second that the first has, too."""
+    known = {line.split(b" ", 3)[2] for line in first.splitlines() if line.startswith(_HELP)}
+    blocks = second.split(_HELP)[1:]
+    return first + b"".join(_HELP + block for block in blocks if block.split(b" ", 1)[0] not in known)
 
 
 class PresentState(Collector):

@@ -8,10 +8,13 @@ Input: an address without a resource. Output: its reply.
    content type text, as in kube-apiserver.
 4. `?verbose` lists every health check, `?exclude=NAME` skips one, `/readyz/NAME` runs one. The reason of a failed check
    goes to the log, not to the client.
+5. Pages of components (`ApiServer.component_pages`) are served at their paths. /metrics contains those metrics of
+   components whose names the server does not have itself.
 """
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 
 import msgspec
@@ -20,7 +23,7 @@ from mooring import __version__
 from mooring.api.document import Document
 from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.http.address import Address
-from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics
+from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics, merged_metrics
 from mooring.apiserver.http.query import Query
 from mooring.apiserver.http.reply import JSON, TEXT, YAML, Reply, error_reply, json_reply, page_not_found, text_reply
 from mooring.apiserver.http.request import Incoming
@@ -29,6 +32,8 @@ from mooring.apiserver.registry.refusals import method_not_allowed, no_such_thin
 from mooring.apiserver.server import ApiServer, Health
 from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
 from mooring.apiserver.wire.yaml_text import written_yaml
+from mooring.serving.pages import PageRequest, PageResponse
+from mooring.serving.server import Page
 
 VERSION: Document = {
     "major": "1",
@@ -236,7 +241,7 @@ class PlainPaths:
                 return openapi_reply(self._api_server.openapi, address.path, incoming)
             case ["metrics"]:
                 _require_get(incoming)
-                return Reply(200, self._metrics.text(), CONTENT_TYPE)
+                return Reply(200, await self._metrics_text(address, incoming), CONTENT_TYPE)
             case ["version"]:
                 _require_get(incoming)
                 return Reply(200, _indented(VERSION))
@@ -249,13 +254,32 @@ class PlainPaths:
                 keys = json_reply(200, self._api_server.account_tokens.keys_document())
                 return Reply(200, keys.body, _KEYS_TYPE, [_CACHED])
             case _:
-                return page_not_found()
+                return await self._component_page(address, incoming)
+
+    async def _component_page(self, address: Address, incoming: Incoming) -> Reply:
+        page = self._api_server.component_pages.get(address.path)
+        if page is None:
+            return page_not_found()
+        _require_get(incoming)
+        response = await self._page_response(page, address, incoming)
+        return Reply(response.code, response.body, response.content_type)
+
+    async def _metrics_text(self, address: Address, incoming: Incoming) -> bytes:
+        own, page = self._metrics.text(), self._api_server.component_pages.get(address.path)
+        if page is None:
+            return own
+        response = await self._page_response(page, address, incoming)
+        return merged_metrics(own, response.body) if response.code == 200 else own
+
+    async def _page_response(self, page: Page, address: Address, incoming: Incoming) -> PageResponse:
+        response = page(PageRequest(incoming.method, address.path, incoming.query.everything()))
+        return await response if inspect.isawaitable(response) else response
 
     def _paths(self) -> Reply:
         """Where there is something to get."""
         groups = (f"/apis/{version}" for version in self._api_server.discovery.api_versions() if "/" in version)
         below = {path for version in groups for path in (version, version.rpartition("/")[0])}
-        return Reply(200, _indented({"paths": sorted({*_PATHS, *below})}))
+        return Reply(200, _indented({"paths": sorted({*_PATHS, *below, *self._api_server.component_pages})}))
 
 
 def _indented(document: Document) -> bytes:

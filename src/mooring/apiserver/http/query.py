@@ -59,6 +59,9 @@ class Query:
     def __init__(self, parameters: Mapping[str, Sequence[str]]) -> None:
         self._parameters = parameters
 
+    def everything(self) -> dict[str, list[str]]:
+        return {name: list(values) for name, values in self._parameters.items()}
+
     def text(self, name: str) -> str:
         found = self._parameters.get(name)
         return found[0] if found else ""

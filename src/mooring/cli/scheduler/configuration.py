@@ -10,7 +10,7 @@ Input: flags, and which of them were given. Output: a `SchedulerConfiguration` a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,16 @@ from msgspec.structs import replace
 from mooring.api.yaml import YamlDocument, YamlError, load_document
 from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cli.flags import FlagValue
-from mooring.scheduler.catalogue import default_registry
+from mooring.kit.entropy import system_entropy
+from mooring.scheduler.catalogue import registry_with
 from mooring.scheduler.config.codec import encode_configuration
 from mooring.scheduler.config.types import ConfigurationError, SchedulerConfiguration
 from mooring.scheduler.config.validation import validate
-from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, installed_plugins, plugins_from
-from mooring.scheduler.framework.registry import BadPluginError, Registry
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned
+from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.policy import load_configuration_or_policy
+from mooring.scheduler.queue.queueing_hints import registered_kinds
 
 _LEADER_FLAGS = {
     "leader-elect": "leader_elect",
@@ -49,19 +52,36 @@ _TOP_FLAGS = {"profiling": "enable_profiling", "contention-profiling": "enable_c
 def configuration_of(flags: Mapping[str, FlagValue], given: frozenset[str]) -> tuple[SchedulerConfiguration, Registry]:
     """Raises `InputError`."""
     file = str(flags["config"]) or str(flags["policy-config-file"])
-    document = read_configuration(file) if file else None
     sources = flags["plugin"]
     assert isinstance(sources, tuple), f"--plugin is {sources!r}"
+    document = read_configuration(file) if file else None
+    return checked_configuration(file, document, sources, lambda found: _with_flags(found, flags, given))
+
+
+def checked_configuration(
+    file: str,
+    document: YamlDocument | None,
+    sources: Iterable[str],
+    change: Callable[[SchedulerConfiguration], SchedulerConfiguration] = lambda found: found,
+) -> tuple[SchedulerConfiguration, Registry]:
+    """The configuration of a file, or the defaults, with the plugins of these sources. Raises `InputError`.
+
+    Everything that can be wrong with them is found here: the plugins are made as the scheduler makes them.
+    """
     registry, added = plugin_registry(sources)
     try:
-        configuration = load_configuration_or_policy(document.data if document is not None else None)
-        configuration = _with_flags(configuration, flags, given)
+        configuration = change(load_configuration_or_policy(document.data if document is not None else None))
         problems = validate(configuration)
         if problems:
             raise ConfigurationError(problems)
-        return enabled_if_unmentioned(configuration, added), registry
+        configuration = enabled_if_unmentioned(configuration, added)
+        engine = Engine(configuration, entropy=system_entropy(), registry=registry)
+        registered_kinds(cycle.profile for cycle in engine.cycles.values())
+        return configuration, registry
     except ConfigurationError as error:
         raise InputError(Problem(_where(file, document, each.path), each.text) for each in error.problems) from error
+    except ValueError as error:
+        raise input_error(str(error), file) from error
 
 
 def write_configuration(configuration: SchedulerConfiguration, file: str) -> None:
@@ -107,21 +127,8 @@ def _where(file: str, document: YamlDocument | None, path: str) -> str:
 
 
 def plugin_registry(sources: Iterable[str]) -> tuple[Registry, list[str]]:
-    """The default plugins, installed ones, and those of these sources; and the names of the latter. Raises
-    `InputError`."""
-    registry, names = default_registry(), []
+    """As `registry_with`. Raises `InputError`."""
     try:
-        for plugin in installed_plugins():
-            registry.register(plugin)
-    except (PluginFileError, BadPluginError) as error:
-        raise input_error(str(error)) from error
-    for source in dict.fromkeys(sources):
-        try:
-            for plugin in plugins_from(source):
-                registry.register(plugin)
-                names.append(plugin.name)
-        except PluginFileError as error:
-            raise input_error(str(error)) from error  # the text names the file
-        except BadPluginError as error:
-            raise input_error(str(error), source) from error
-    return registry, names
+        return registry_with(sources)
+    except PluginFileError as error:
+        raise input_error(str(error)) from error  # the text names the source

@@ -32,9 +32,7 @@ from mooring.kit.entropy import system_entropy
 from mooring.kit.logs import FORMATS, level_of, set_level, start_logs
 from mooring.kit.loop import run_real
 from mooring.scheduler.config.types import SchedulerConfiguration
-from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.registry import Registry
-from mooring.scheduler.queue.queueing_hints import registered_kinds
 from mooring.scheduler.scheduler import Limits
 from mooring.serving.authentication import ProxyRules
 from mooring.serving.authorities import AuthoritiesError, AuthorityFiles
@@ -60,7 +58,6 @@ def run_scheduler(flags: Flags, given: frozenset[str]) -> int:
         raise input_error(f"--logging-format: found {flags['logging-format']!r}, wanted {' or '.join(FORMATS)}")
     start_logs(_text(flags, "logging-format"), level_of(_integer(flags, "v")))
     configuration, registry = configuration_of(flags, given)
-    _check_plugins(configuration, registry)
     if flags["write-config-to"]:
         write_configuration(configuration, _text(flags, "write-config-to"))
         logger.info("wrote the configuration to %s", flags["write-config-to"])
@@ -185,15 +182,6 @@ def _review_connection(flags: Flags, name: str, clock: Clock) -> Connection | No
         return in_cluster_connection(clock, os.environ)
     logger.warning("no --%s was given: only public paths are served, and clients are anonymous", name)
     return None
-
-
-def _check_plugins(configuration: SchedulerConfiguration, registry: Registry) -> None:
-    """Report invalid plugins before anything starts."""
-    try:
-        engine = Engine(configuration, entropy=system_entropy(), registry=registry)
-        registered_kinds(cycle.profile for cycle in engine.cycles.values())
-    except ValueError as error:
-        raise input_error(str(error)) from error
 
 
 def _warn_of_idle_flags(flags: Flags, given: frozenset[str]) -> None:

@@ -49,14 +49,10 @@ VALUES = [
     "allow-metric-labels",
     "allow-metric-labels-manifest",
     "attach-detach-reconcile-sync-period",
-    "authentication-kubeconfig",
     "authentication-token-webhook-cache-ttl",
     "authorization-always-allow-paths",
-    "authorization-kubeconfig",
     "authorization-webhook-cache-authorized-ttl",
     "authorization-webhook-cache-unauthorized-ttl",
-    "bind-address",
-    "cert-dir",
     "cidr-allocator-type",
     "client-ca-file",
     "cloud-config",
@@ -120,15 +116,12 @@ VALUES = [
     "requestheader-uid-headers",
     "requestheader-username-headers",
     "route-reconciliation-period",
-    "secure-port",
     "service-account-private-key-file",
     "service-cluster-ip-range",
     "show-hidden-metrics-for-version",
-    "tls-cert-file",
     "tls-cipher-suites",
     "tls-curve-preferences",
     "tls-min-version",
-    "tls-private-key-file",
     "tls-sni-cert-key",
     "v",
     "vmodule",
@@ -172,6 +165,7 @@ def _with_common_options(command: Command) -> Command:
             default=0.0,
             help="Maximum requests per second. [default: no limit]",
         ),
+        *_PORT_OPTIONS,
         *_LEASE_OPTIONS,
         click.option("--master", default="", help="The address of the API server; overrides the kubeconfig."),
         click.option(
@@ -215,8 +209,41 @@ _LEASE_OPTIONS = (
 """As in Kubernetes' components: a switch stands alone or has its value after an equals sign."""
 
 
+_PORT_OPTIONS = (
+    click.option(
+        "--authorization-kubeconfig",
+        type=_FILE,
+        help="The kubeconfig for authorizing requests to the port. [default: that of the component]",
+    ),
+    click.option(
+        "--authentication-kubeconfig",
+        type=_FILE,
+        help="The kubeconfig for authenticating requests to the port. [default: that of the component]",
+    ),
+    click.option("--tls-private-key-file", type=_FILE, help="The key of --tls-cert-file."),
+    click.option(
+        "--tls-cert-file", type=_FILE, help="The certificate of the port. [default: one in --cert-dir, self-signed]"
+    ),
+    click.option(
+        "--cert-dir",
+        type=click.Path(path_type=Path),
+        help="The directory of a self-signed certificate, created if missing. [default: in memory]",
+    ),
+    click.option("--bind-address", default="0.0.0.0", show_default=True, help="The address of the port."),
+)
+"""The secure port: health for everybody, metrics for users who may read them."""
+
+
 @click.command(epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them.")
 @_with_common_options
+@click.option(
+    "--secure-port",
+    "port",
+    default=10_257,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="The port of health and metrics; 0: none.",
+)
 @click.option("--controllers", "names", default="*", show_default=True, help="Names, *, or -NAME for all but that.")
 @click.option(
     "--root-ca-file",
@@ -254,10 +281,11 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
 )
 @click.option(
     "--kubelet-port",
+    "port",
     default=10_250,
     show_default=True,
     type=click.IntRange(0, 65_535),
-    help="The port of container logs with --runtime process; 0: any.",
+    help="The port of health, metrics, and logs with --runtime process; 0: any.",
 )
 @click.option("--name-prefix", default="node-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …")
 @click.option(
@@ -272,7 +300,6 @@ def nodes(
     count: int | None,
     runtime: str,
     data_dir: Path | None,
-    kubelet_port: int,
     name_prefix: str,
     zones: str,
     cpu: str,
@@ -294,7 +321,7 @@ def nodes(
     options = run.standalone_options(flags)
     run.start_logging(options)
     if runtime == PROCESS:
-        run.run_real_nodes(options, count=count or 1, directory=data_dir, port=kubelet_port)
+        run.run_real_nodes(options, count=count or 1, directory=data_dir)
         return
     run.run_nodes(
         options,

@@ -23,7 +23,9 @@ from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection
-from mooring.cluster.standalone import LeaseTerms, run_standalone
+from mooring.cluster.secure_port import SecurePort
+from mooring.cluster.standalone import ComponentHealth, LeaseTerms, run_standalone
+from mooring.cluster.standalone_metrics import NodeMetrics, QueueMetrics
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
@@ -35,6 +37,7 @@ from mooring.kubelet.processes.directories import DirectoryTakenError
 from mooring.kubelet.settings import KubeletSettings, NodeCapacity, node_name_of
 from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.serving.http.listener import PortTakenError
+from mooring.serving.tls import ServingTls, serving_context
 
 EXIT_FAILED = 1
 
@@ -55,6 +58,35 @@ class StandaloneOptions:
     burst: int
     is_verbose: bool
     log_format: str
+    bind_address: str
+    port: int
+    cert_dir: Path | None
+    tls_cert_file: Path | None
+    tls_private_key_file: Path | None
+    authentication_kubeconfig: Path | None
+    authorization_kubeconfig: Path | None
+
+    def secure_port(self, component: str, clock: Clock) -> SecurePort:
+        """Raises `KubeconfigError` and `ServingTlsError`."""
+        own = component_connection(clock, kubeconfig=_path(self.kubeconfig), master=self.master)
+        files = self.authentication_kubeconfig, self.authorization_kubeconfig
+        authentication, authorization = (
+            component_connection(clock, kubeconfig=str(file)) if file is not None else own for file in files
+        )
+        tls = ServingTls(
+            name=component,
+            certificate_file=_path(self.tls_cert_file),
+            key_file=_path(self.tls_private_key_file),
+            directory=_path(self.cert_dir),
+        )
+        serving_context(tls, clock.wall_s())  # reports errors before anything starts
+        return SecurePort(
+            host=self.bind_address,
+            port=self.port,
+            tls=tls,
+            authentication=authentication,
+            authorization=authorization,
+        )
 
     def lease(self, name: str) -> LeaseTerms | None:
         """The lease to hold, with this default name. Raises `ElectionSettingsError`."""
@@ -83,14 +115,18 @@ def run_controllers(
     clock, entropy = SystemClock(), system_entropy()
     given_pem = _read_pem(root_ca_file) if root_ca_file is not None else None
 
+    health = ComponentHealth("kube-controller-manager")
+
     async def work(client: Client) -> None:
         root_ca_pem = given_pem if given_pem is not None else _connection(options, clock).authority.decode("utf-8")
         manager = ControllerManager(
             client, clock, entropy.fork("controllers"), settings, enabled, root_ca_pem=root_ca_pem
         )
+        health.ready["informers"] = lambda: "" if manager.is_working else "informers have not synced"
+        health.metrics.register(QueueMetrics(manager))
         await manager.run()
 
-    _run(options, "controllers", work, "kube-controller-manager")
+    _run(options, "controllers", work, "kube-controller-manager", health, is_served=options.port != 0)
 
 
 def _read_pem(file: Path) -> str:
@@ -129,11 +165,15 @@ def run_nodes(
     except ValueError as error:
         raise InputError([Problem("", str(error))]) from None
 
+    health = ComponentHealth("mooring-nodes")
+
     async def work(client: Client) -> None:
-        await Kubelets(client, clock, entropy.fork("nodes"), settings).run()
+        kubelets = Kubelets(client, clock, entropy.fork("nodes"), settings)
+        health.metrics.register(NodeMetrics(kubelets))
+        await kubelets.run()
 
     # Several processes may add nodes to one cluster, each with its own name prefix.
-    _run(options, "nodes", work, f"mooring-nodes-{name_prefix}".rstrip("-."))
+    _run(options, "nodes", work, f"mooring-nodes-{name_prefix}".rstrip("-."), health, is_served=True)
 
 
 def checked_stages(file: Path) -> str:
@@ -146,23 +186,36 @@ def checked_stages(file: Path) -> str:
     return text
 
 
-def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | None, port: int) -> None:
+def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | None) -> None:
     """Run nodes with the process runtime until Ctrl-C."""
     from mooring.cluster.nodes import ProcessNodes, run_process_nodes  # simulated nodes do not need it
 
     clock, entropy = SystemClock(), system_entropy()
-    wanted = ProcessNodes(count, directory, port)
+    wanted = ProcessNodes(count, directory, options.port, options.bind_address)
+    health = ComponentHealth("mooring-nodes")
 
     async def work(client: Client) -> None:
-        await run_process_nodes(client, _connection(options, clock), clock, entropy.fork("nodes"), wanted)
+        await run_process_nodes(client, _connection(options, clock), clock, entropy.fork("nodes"), wanted, health)
 
     # One lease per machine: the machines have different nodes and do not replace each other.
-    _run(options, "nodes", work, f"mooring-nodes-{node_name_of(socket.gethostname())}")
+    # The port opens with the kubelets, which serve the logs of their pods on it.
+    lease = f"mooring-nodes-{node_name_of(socket.gethostname())}"
+    _run(options, "nodes", work, lease, health, is_served=False)
 
 
-def _run(options: StandaloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: str) -> None:
+def _run(
+    options: StandaloneOptions,
+    component: str,
+    work: Callable[[Client], Awaitable[None]],
+    lease: str,
+    health: ComponentHealth,
+    *,
+    is_served: bool,
+) -> None:
     try:
-        run_real(_until_stopped(options, component, work, options.lease(lease)))
+        terms = options.lease(lease)
+        port = options.secure_port(health.name, SystemClock()) if is_served else None
+        run_real(_until_stopped(options, component, work, terms, health, port))
     except (KubeconfigError, SettingError, ValueError) as error:
         raise InputError([Problem("", str(error))]) from None
     except (LeadershipLostError, ClientError, PortTakenError, DirectoryTakenError) as error:
@@ -171,7 +224,12 @@ def _run(options: StandaloneOptions, component: str, work: Callable[[Client], Aw
 
 
 async def _until_stopped(
-    options: StandaloneOptions, component: str, work: Callable[[Client], Awaitable[None]], lease: LeaseTerms | None
+    options: StandaloneOptions,
+    component: str,
+    work: Callable[[Client], Awaitable[None]],
+    lease: LeaseTerms | None,
+    health: ComponentHealth,
+    port: SecurePort | None,
 ) -> None:
     clock, entropy = SystemClock(), system_entropy()
     connection = _connection(options, clock)
@@ -198,12 +256,18 @@ async def _until_stopped(
             lease=lease,
             requests_per_s=options.requests_per_s,
             burst=options.burst,
+            health=health,
+            port=port,
         )
     except asyncio.CancelledError:
         if not is_stopping:
             raise
+    click.echo(f"{component} stopped", err=True)
 
 
 def _connection(options: StandaloneOptions, clock: Clock) -> Connection:
-    path = str(options.kubeconfig) if options.kubeconfig is not None else ""
-    return component_connection(clock, kubeconfig=path, master=options.master)
+    return component_connection(clock, kubeconfig=_path(options.kubeconfig), master=options.master)
+
+
+def _path(path: Path | None) -> str:
+    return str(path) if path is not None else ""

@@ -136,6 +136,13 @@ def with_log_flags(command: Command) -> Command:
 )
 @click.option("--config", type=_FILE, help="A KubeSchedulerConfiguration for the scheduler.")
 @click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="FILE|module:Class",
+    help="A plugin of the scheduler: a Python file, or an importable class. May be repeated.",
+)
+@click.option(
     "--controllers", default="*", show_default=True, help="Which controllers: names, *, or -NAME for all but that."
 )
 @click.option(
@@ -181,6 +188,7 @@ def up(
     disable_admission_plugins: str | None,
     event_ttl_s: float,
     config: Path | None,
+    plugins: tuple[str, ...],
     controllers: str,
     processes: int | None,
     manifests: tuple[str, ...],
@@ -228,6 +236,7 @@ def up(
                 ),
                 event_ttl_s=_event_ttl(event_ttl_s),
                 scheduler_file=config,
+                plugins=plugins,
                 controllers=controller_settings(controller_flags, IN_PROCESS_DEFAULTS),
                 enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
                 processes=processes,

@@ -41,6 +41,7 @@ from mooring.kit.tasks import TaskGroup
 from mooring.kit.temporary_directory import remove_temporary_directories, temporary_directory
 
 if TYPE_CHECKING:
+    from mooring.api.document import Document
     from mooring.cli.manifests.read import PlainObject
     from mooring.cluster.clone import CloneReport
 
@@ -53,6 +54,11 @@ EXIT_FAILED = 1
 def wrapped(line: str, width: int) -> str:
     """A line for a terminal of that width, with continuation lines indented."""
     return textwrap.fill(line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+
+
+def _print_line(line: str) -> None:
+    """Print a line, wrapped if it goes to a terminal."""
+    click.echo(wrapped(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line)
 
 
 def clone_lines(report: CloneReport, took_s: float) -> Iterator[str]:
@@ -189,42 +195,47 @@ class _Run:
             advice = f"; delete {directory}, which has a part of the dump" if directory is not None else ""
             raise ClusterError(f"stopped before everything was cloned{advice}")
         for line in clone_lines(report, self._clock.now_s() - began_s):
-            click.echo(wrapped(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line)
+            _print_line(line)
         click.echo()
 
     async def _create_objects(self, api_server: ApiServer) -> None:
-        """Create the objects of `-f`, and report when their Deployments are available."""
-        from mooring.cluster.objects import wait_available
+        """Create the objects of `-f`, and report when their workloads are available, or why they are not."""
+        from mooring.cluster.objects import loopback_client
+        from mooring.cluster.workload_progress import follow_progress, workloads_of
 
         async def work() -> None:
-            await self._create_each(api_server)
-            async for line in wait_available(api_server, [each.document for each in self._objects]):
-                click.echo(line)
-            sys.stdout.flush()
+            workloads = workloads_of(await self._create_each(api_server))
+            client, has_controllers = loopback_client(api_server), self._settings.runs("controllers")
+            async for line in follow_progress(api_server, client, workloads, has_controllers=has_controllers):
+                _print_line(line)
+                sys.stdout.flush()
 
         async with TaskGroup("objects") as group:
             group.start_background(work(), name="create")
             await self._stop.wait()
 
-    async def _create_each(self, api_server: ApiServer) -> None:
+    async def _create_each(self, api_server: ApiServer) -> list[Document]:
+        """The objects that exist afterwards."""
         from mooring.api.errors import UnknownKindError
         from mooring.client.errors import AlreadyExistsError, ClientError
         from mooring.cluster.objects import create_object, loopback_client, wait_default_account
 
-        client = loopback_client(api_server)
+        client, present = loopback_client(api_server), []
         for each in self._objects:
             metadata = each.document["metadata"]
             title = f"{each.document['kind'].lower()}/{metadata.get('name') or metadata.get('generateName', '')}"
             try:
-                await create_object(api_server, client, each.document)
+                present.append(await create_object(api_server, client, each.document))
                 click.echo(f"{title} created")
                 if each.document["kind"] == "Namespace" and self._settings.creates_default_accounts():
                     await wait_default_account(api_server, metadata.get("name", ""))
             except AlreadyExistsError:
+                present.append(each.document)
                 click.echo(f"{title} exists already")
             except (ClientError, UnknownKindError) as error:
                 click.echo(f"{each.origin.at()}: {title} was not created: {error}")
         sys.stdout.flush()
+        return present
 
 
 def _print_banner(cluster: RunningCluster, settings: ClusterSettings) -> None:

@@ -6,16 +6,18 @@ Everything that can be wrong with an option is found here, before anything start
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from mooring.apiserver.access.authentication import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
-from mooring.cli.errors import InputError, Problem, input_error
+from mooring.cli.errors import input_error
 from mooring.cluster.settings import ClusterSettings, ControlPlaneSettings, processes_for
 from mooring.controllers.settings import ControllerSettings, SettingError
-from mooring.kit.entropy import system_entropy
 
 KUBECONFIG_NAME = "kubeconfig"
+ENTRY_POINT_GROUP = "mooring.plugins"
+"""As in `scheduler.framework.loading`, which most starts need not import before the server answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class UpOptions:
     """None: the flag was not given."""
     event_ttl_s: float
     scheduler_file: Path | None
+    plugins: tuple[str, ...]
     controllers: ControllerSettings
     enabled_controllers: tuple[str, ...]
     processes: int | None
@@ -55,6 +58,7 @@ class UpOptions:
 def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
     """Raises `InputError`."""
     _check_controllers(options.enabled_controllers)
+    _check_store(options.store_url)
     kubeconfig = options.kubeconfig
     if kubeconfig is None and options.directory is not None:
         kubeconfig = options.directory / KUBECONFIG_NAME
@@ -76,9 +80,10 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         node_lease_s=options.node_lease_s,
         stages=_stage_sets(options.stages),
         control_plane=ControlPlaneSettings(
-            _scheduler_configuration(options.scheduler_file),
+            _scheduler_configuration(options.scheduler_file, options.plugins),
             options.controllers,
             options.enabled_controllers,
+            plugins=options.plugins,
             log_format=options.log_format,
         ),
         processes=options.processes or processes_for(options.nodes + nodes_cloned),
@@ -94,6 +99,18 @@ def _check_controllers(names: tuple[str, ...]) -> None:
         check_names(names, tuple(CONTROLLERS))
     except SettingError as error:
         raise input_error(f"--controllers: {error}") from None
+
+
+def _check_store(url: str) -> None:
+    if not url:
+        return
+    from mooring.store.etcd.errors import EtcdAddressWrong  # most clusters need no etcd
+    from mooring.store.etcd.settings import parse_address
+
+    try:
+        parse_address(url)
+    except EtcdAddressWrong as error:
+        raise input_error(f"--store: {error}") from None
 
 
 def _stage_sets(file: Path | None) -> str:
@@ -117,21 +134,14 @@ def _users(path: Path | None) -> dict[str, User]:
         raise input_error(f"cannot be read: {error.strerror}", str(path)) from None
 
 
-def _scheduler_configuration(path: Path | None) -> object | None:
-    if path is None:
+def _scheduler_configuration(path: Path | None, plugins: tuple[str, ...]) -> object | None:
+    """The content of the file. Raises `InputError` for it and for plugins, also those of installed packages."""
+    if path is None and not plugins and not entry_points(group=ENTRY_POINT_GROUP):
         return None
-    from mooring.cli.scheduler.configuration import read_configuration  # imports the scheduler
-    from mooring.scheduler.config.types import ConfigurationError
-    from mooring.scheduler.engine import Engine
-    from mooring.scheduler.policy import load_configuration_or_policy
+    # imports the scheduler
+    from mooring.cli.scheduler.configuration import checked_configuration, read_configuration
 
-    document = read_configuration(str(path))
-    try:
-        configuration = load_configuration_or_policy(document.data)
-        Engine(configuration, entropy=system_entropy())  # finds plugins that do not exist
-    except ConfigurationError as error:
-        problems = [Problem(f"{path}:{document.line_of(each.path)}", each.text) for each in error.problems]
-        raise InputError(problems) from None
-    except ValueError as error:
-        raise input_error(str(error), str(path)) from None
-    return document.data
+    file = str(path) if path is not None else ""
+    document = read_configuration(file) if file else None
+    checked_configuration(file, document, plugins)
+    return document.data if document is not None else None

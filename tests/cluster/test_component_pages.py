@@ -1,0 +1,75 @@
+"""What `mooring up` shows of its scheduler, in one process and in two: to those who may see it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.cluster.component_pages import SCHEDULER_PATHS
+from tests.cluster.running import LIMITED_TOKEN, Up, running
+from tests.waiting import wait_until
+
+PODS = "/api/v1/namespaces/default/pods"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+
+
+def create_pod(up: Up, name: str, cpu: str) -> None:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+    assert up.ask("POST", PODS, body).code == 201
+
+
+def shown(up: Up, path: str) -> Any:
+    answer = up.ask("GET", path)
+    return answer.document() if answer.code == 200 else None
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_the_scheduler_shows_its_decisions_its_queue_and_its_metrics(tmp_path: Path, processes: str) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "2", "--processes", processes) as up:
+        create_pod(up, "small", "1")
+        create_pod(up, "large", "99")
+
+        def decided(pod: str, result: str) -> list[dict[str, Any]]:
+            records = shown(up, f"/debug/decisions?pod=default/{pod}") or []
+            return [record for record in records if record["result"] == result]
+
+        (placed,) = wait_until(lambda: decided("small", "Success"), why=up.log)
+        assert all(node["scores"]["NodeResourcesFit"] > 0 for node in placed.get("bestNodes", ()))
+        rejection = {"plugin": "NodeResourcesFit", "reason": "Insufficient cpu", "nodes": 2}
+        wait_until(lambda: any(rejection in each["rejections"] for each in decided("large", "Unschedulable")))
+
+        (waiting,) = wait_until(lambda: shown(up, "/debug/queue?pod=default/large")["pods"])
+        assert waiting["pod"] == "default/large"
+        assert sorted(node["node"] for node in shown(up, "/debug/cache")["nodes"]) == ["node-0", "node-1"]
+        wait_until(lambda: up.metric("scheduler_schedule_attempts_total") >= 2)
+        assert up.metric("apiserver_request_total") > 0
+        assert b'kube_pod_resource_request{namespace="default",' in up.ask("GET", "/metrics/resources").body
+        assert {*SCHEDULER_PATHS} <= {*up.ask("GET", "/").document()["paths"]}
+        assert up.ask("POST", "/debug/queue", {}).code == 405
+
+
+def test_only_those_see_it_who_may(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
+        wait_until(lambda: shown(up, "/debug/queue"))
+        for path in SCHEDULER_PATHS:
+            assert up.ask("GET", path, token="").code == 401, path
+            assert up.ask("GET", path, token=LIMITED_TOKEN).code == 403, path
+        rules = [{"nonResourceURLs": ["/debug/queue"], "verbs": ["get"]}]
+        head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "queue"}}
+        assert up.ask("POST", ROLES, {**head, "kind": "ClusterRole", "rules": rules}).code == 201
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "queue"}
+        subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}]
+        binding = {**head, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": subjects}
+        assert up.ask("POST", BINDINGS, binding).code == 201
+        wait_until(lambda: up.ask("GET", "/debug/queue", token=LIMITED_TOKEN).code == 200)
+        assert up.ask("GET", "/debug/decisions", token=LIMITED_TOKEN).code == 403
+
+
+def test_without_a_scheduler_there_is_nothing_to_show(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--without", "scheduler,controllers,nodes") as up:
+        assert up.ask("GET", "/debug/queue").code == 404
+        assert b"scheduler_" not in up.ask("GET", "/metrics").body
