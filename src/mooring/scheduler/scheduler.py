@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -238,6 +238,15 @@ class Scheduler:
     def has_synced(self) -> bool:
         """Whether every reflector has listed once."""
         return all(reflector.has_synced for reflector in self.reflectors.values())
+
+    def pending_pods(self) -> Sequence[PodInfo]:
+        """The pods in the queue that have no node, by priority and then by the time since which they are queued."""
+        placed = self.engine.columns.pods
+        waiting = [
+            entry for entry in self.queue.entries() if entry.pod.uid not in placed and entry.pod.view is not None
+        ]
+        waiting.sort(key=lambda entry: (-entry.pod.priority, entry.queued_s))
+        return [entry.pod for entry in waiting]
 
     def _reflectors(self) -> Iterable[tuple[str, Reflector[Any]]]:
         yield self._reflector(NODE, Node, NodeEventHandler(self.engine, self.queue))
