@@ -23,6 +23,7 @@ from mooring.cli.plan.command import plan
 from mooring.cli.scheduler.command import scheduler
 from mooring.cli.standalone.command import controllers, nodes
 from mooring.cli.up.command import up
+from mooring.cli.why.command import queue, why
 
 VARIABLE = "_MOORING_COMPLETE"
 EXIT_BAD_INPUT = 2
@@ -84,6 +85,8 @@ main.add_command(completion)
 main.add_command(explain)
 main.add_command(plan)
 main.add_command(compare)
+main.add_command(why)
+main.add_command(queue)
 main.add_command(scheduler)
 main.add_command(up)
 main.add_command(controllers)

@@ -231,6 +231,11 @@ class HttpClient:
         opening = self._requests.stream(target, about=kind.resource, s_max=watch_s + WATCH_GRACE_S)
         return HttpWatch(opening, kind.resource)
 
+    async def read_page(self, target: str, s_max: float) -> bytes:
+        """The body of a page that is no resource, such as /debug/queue."""
+        async with self._requests.stream(target, about=target.partition("?")[0], s_max=s_max) as stream:
+            return await stream.read_all()
+
     # ------------------------------------------------------------------------------------------------ writes
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
