@@ -57,7 +57,9 @@ class Added:
     bound: Bound | None = None
 
 
-def add_nodes(what_if: WhatIf, pods: Sequence[PodInfo], types: Sequence[NodeType]) -> Slices[Added]:
+def add_nodes(
+    what_if: WhatIf, pods: Sequence[PodInfo], types: Sequence[NodeType], *, wants_bound: bool
+) -> Slices[Added]:
     """Add the numbers of nodes that are given, or the cheapest ones with which all pods fit."""
     search = _Search(what_if, types)
     is_search = any(each.count is None for each in types)
@@ -70,7 +72,7 @@ def add_nodes(what_if: WhatIf, pods: Sequence[PodInfo], types: Sequence[NodeType
     placed = yield from place_pods(what_if, pods)
     what_if.undo_to(mark)
     bound: Bound | None = None
-    if is_search and not any(each.victims for each in placed.placements):
+    if wants_bound and is_search and not any(each.victims for each in placed.placements):
         has_node = {each.pod for each in placed.placements}
         bound = search.bound([pod for pod in pods if pod.key in has_node])
     nodes = [

@@ -138,7 +138,7 @@ class Planner:
 
     def _add_nodes(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
         node_count = self._engine.columns.node_count
-        added = yield from add_nodes(what_if, self._pods(request), request.node_types)
+        added = yield from add_nodes(what_if, self._pods(request), request.node_types, wants_bound=request.wants_bound)
         return PlanResult(
             request.question,
             request.seed,
@@ -175,7 +175,7 @@ class Planner:
         engine, before = self._engine, usage(self._engine)
         node_count = engine.columns.node_count
         if not request.pods:
-            bound = fewest_used_nodes(engine)
+            bound = fewest_used_nodes(engine) if request.wants_bound else None
             yield
             found = yield from empty_nodes(what_if, request.moves_max)
             return PlanResult(

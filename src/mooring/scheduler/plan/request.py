@@ -59,6 +59,8 @@ class PlanRequest:
     """CAPACITY: how many of each pod make one group. Empty: one of each."""
     moves_max: int = 50
     """DEFRAGMENT."""
+    wants_bound: bool = True
+    """Solve the linear relaxation. The running scheduler does not: it would block for too long."""
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel"):

@@ -71,6 +71,7 @@ def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence
         tuple(_node_type(each, f"nodeTypes[{index}]", columns) for index, each in enumerate(asked.node_types)),
         tuple(asked.ratio),
         asked.moves_max,
+        wants_bound=False,
     )
 
 
