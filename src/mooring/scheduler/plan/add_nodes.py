@@ -219,7 +219,8 @@ class _Search:
                 inner = self._mark()
                 self.add({name: 1})
                 still = yield from self._unplaced(left)
-                taken = _weight(left, each) - _weight(still, each)
+                missing_still = {pod.uid for pod in still}
+                taken = _weight([pod for pod in left if pod.uid not in missing_still], each)
                 self._undo_to(inner)
                 if len(still) < len(left) and (best is None or (each.price / taken, name) < best):
                     best = (each.price / taken, name)

@@ -23,7 +23,7 @@ from mooring.scheduler.cycle.explain import Explanation, explain
 from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
 from mooring.scheduler.plan.add_nodes import node_like
 from mooring.scheduler.plan.changes import change_node, change_pod
-from mooring.scheduler.plan.place import Slices
+from mooring.scheduler.plan.place import Slices, without_preemption
 from mooring.scheduler.plan.replacement import Fate, fate_of
 from mooring.scheduler.plan.request import Fix
 from mooring.scheduler.plan.what_if import WhatIf
@@ -75,6 +75,7 @@ def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
     if what_if.decide(pod).node_name is not None:
         return []
     engine = what_if.engine
+    pod = without_preemption(engine, view)  # a fix that needs a preemption is none
     found = explain(engine.cycle_for(pod).profile, engine.columns, pod)
     yield
     smallest: dict[tuple[str, ...], _Candidate] = {}
@@ -134,7 +135,7 @@ def _without_obstacles(
             return None
     evicted: tuple[PodInfo, ...] = ()
     if needs_eviction:
-        evicted = _to_evict(what_if, what_if.engine.record(_renamed(changed_view)), changed_node, name)
+        evicted = _to_evict(what_if, _changed_pod(what_if, changed_view), changed_node, name)
         if not evicted:
             return None
         texts += [f"evict {each.key} from node {name}" for each in evicted]
@@ -150,9 +151,10 @@ def _without_obstacles(
     )
 
 
-def _renamed(view: Pod) -> Pod:
+def _changed_pod(what_if: WhatIf, view: Pod) -> PodInfo:
     """The changed pod: another pod than the one that is pending."""
-    return replace(view, metadata=replace(view.metadata, uid=f"{view.metadata.uid or view.key} changed"))
+    metadata = replace(view.metadata, uid=f"{view.metadata.uid or view.key} changed")
+    return without_preemption(what_if.engine, replace(view, metadata=metadata))
 
 
 def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> tuple[PodInfo, ...]:
@@ -209,7 +211,7 @@ def _verify(what_if: WhatIf, pod: PodInfo, candidate: _Candidate) -> str | None:
         what_if.evict(each)
     changed = pod
     if candidate.pod is not None:
-        changed = what_if.engine.record(_renamed(candidate.pod))
+        changed = _changed_pod(what_if, candidate.pod)
     decision = what_if.decide(changed)
     what_if.undo_to(mark)
     return decision.node_name
