@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,9 +26,11 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.scheduler.cycle.explain import explain
+from mooring.scheduler.reporting.decision_log import DecisionLogError, read_log
 
 PAGE_S_MAX = 30.0
 SEED = 1
+LOGGED_MAX = 1_000
 
 Rows = list[dict[str, Any]]
 
@@ -72,6 +75,14 @@ class Asker:
     async def _read(self, target: str) -> bytes:
         async with HttpClient(self._connection, self._clock, Entropy(SEED), component="why") as client:
             return await client.read_page(target, PAGE_S_MAX)
+
+
+def logged_decisions(path: str, pod: str) -> Rows:
+    """The attempts for a pod in a decision log, the latest first."""
+    try:
+        return [record.document() for record in read_log(Path(path), pod, LOGGED_MAX)]
+    except DecisionLogError as error:
+        raise input_error(str(error)) from error
 
 
 def obstacles_on(pod_name: str, node: str, kubeconfig: str, context: str, clock: Clock) -> dict[str, Any]:

@@ -20,6 +20,7 @@ scheduler by --scheduler.
   mooring why default/web-1
   mooring why web-1 --node n7                    what is in the way there?
   mooring why web-1 --scheduler https://10.0.0.4:10259
+  mooring why web-1 --decision-log decisions.db  what did it decide yesterday?
 """
 QUEUE_HELP = """Shows which pods wait in the running scheduler: where, since when, why, when they are tried again, and
 the events that would cause that.
@@ -45,14 +46,28 @@ def _connection_options(command: Decorated) -> Decorated:
 
 @click.command("why", help=WHY_HELP, short_help="Show the scheduling attempts of a pod.")
 @click.argument("pod", metavar="[NAMESPACE/]POD")
+@click.option(
+    "--decision-log", default="", metavar="FILE", help="Read the attempts from the file of scheduler --decision-log."
+)
 @click.option("--node", default="", metavar="NODE", help="Say what is in the way on this node, as of now.")
 @_connection_options
-def why(pod: str, node: str, kubeconfig: str, context: str, scheduler: str, output: str) -> None:
-    from mooring.cli.why.ask import Asker, obstacles_on
+def why(pod: str, decision_log: str, node: str, kubeconfig: str, context: str, scheduler: str, output: str) -> None:
+    if decision_log and node:
+        raise click.UsageError("--node asks about the cluster as it is now, not about a decision log")
+
+    from mooring.cli.why.ask import Asker, logged_decisions, obstacles_on
     from mooring.cli.why.text import attempts_lines, node_lines
     from mooring.kit.clock import SystemClock
 
     clock = SystemClock()
+    if decision_log:
+        key = pod if "/" in pod else f"default/{pod}"
+        decisions = logged_decisions(decision_log, key)
+        if output == "json":
+            click.echo(json.dumps({"pod": key, "attempts": decisions, "queue": []}, indent=2, ensure_ascii=False))
+        else:
+            _print(attempts_lines(key, decisions, [], clock.wall_s(), _width()))
+        return
     asker = Asker(kubeconfig, context, scheduler, clock)
     key = pod if "/" in pod else f"{asker.namespace}/{pod}"
     if node:

@@ -11,7 +11,7 @@ Input: the decision of each attempt. Output: the latest records, for `/debug/dec
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import msgspec
@@ -140,6 +140,9 @@ def record_of(decision: Decision, attempt: int, wall_s: float, took_s: float, re
     )
 
 
+Listener = Callable[[DecisionRecord], None]
+
+
 class DecisionRecords:
     """The latest records. Reports add them; pages read them."""
 
@@ -150,6 +153,7 @@ class DecisionRecords:
         self._bytes = 0
         self._unbound: dict[str, DecisionRecord] = {}
         """By uid: the records of pods that have a node and are not bound yet."""
+        self._listeners: list[tuple[Listener, Listener]] = []
 
     def __len__(self) -> int:
         return len(self._records)
@@ -158,12 +162,18 @@ class DecisionRecords:
     def bytes_estimated(self) -> int:
         return self._bytes
 
+    def listen(self, added: Listener, bound: Listener) -> None:
+        """Calls `added` with each new record, and `bound` when the outcome of its binding is known."""
+        self._listeners.append((added, bound))
+
     def add(self, decision: Decision, attempt: int, took_s: float, requeued_by: str = "") -> None:
         record = record_of(decision, attempt, self._clock.wall_s(), took_s, requeued_by)
         self._records.append(record)
         if record.node is not None:
             self._unbound[record.uid] = record
         self._bytes += record.bytes_estimated
+        for added, _ in self._listeners:
+            added(record)
         while self._bytes > self._bytes_max and len(self._records) > 1:
             dropped = self._records.popleft()
             self._bytes -= dropped.bytes_estimated
@@ -174,6 +184,8 @@ class DecisionRecords:
         record = self._unbound.pop(uid, None)
         if record is not None:
             record.binding = outcome[:MESSAGE_LENGTH_MAX]
+            for _, bound in self._listeners:
+                bound(record)
 
     def recent(self, *, pod: str = "", limit: int = SHOWN_MAX) -> Iterator[DecisionRecord]:
         """The latest records, newest first; only those about `pod` (NAMESPACE/NAME), if it is given."""
