@@ -37,6 +37,7 @@ PROGRAMS = {
     "The API server over HTTPS, on a file": "bench.apiserver",
     "A whole cluster: `mooring up --nodes 5000`, on a file": "bench.cluster",
     "The scheduler over HTTPS": "bench.remote",
+    "Plans: 5,000 nodes with 50,000 pods": "bench.plans",
 }
 """Title -> module."""
 

@@ -52,12 +52,41 @@ def test_the_scheduler_shows_its_decisions_its_queue_and_its_metrics(tmp_path: P
         assert up.ask("POST", "/debug/queue", {}).code == 405
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_the_scheduler_plans_without_changing_anything(tmp_path: Path, processes: str) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "2", "--processes", processes) as up:
+        create_pod(up, "large", "99")
+        nothing: dict[str, list[dict[str, Any]]] = {"pods": [{}]}
+        wait_until(lambda: (shown(up, "/debug/queue?pod=default/large") or nothing)["pods"][0].get("rejectedBy"))
+        pods = [
+            {
+                "metadata": {"name": f"p{number}", "namespace": "default"},
+                "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "20"}}}]},
+            }
+            for number in range(3)
+        ]
+        answers = [up.ask("POST", "/plan", {"question": "place", "pods": pods}) for _ in range(2)]
+        assert [answer.code for answer in answers] == [200, 200]
+        assert answers[0].body == answers[1].body
+        result = answers[0].document()
+        assert sorted(each["node"] for each in result["placements"]) == ["node-0", "node-1"]
+        assert [each["reasons"] for each in result["pending"]] == [{"Insufficient cpu": 2}]
+        fixes = up.ask("POST", "/plan", {"question": "fix", "podNames": ["default/large"]}).document()["fixes"]
+        assert fixes[0]["changes"] == ["request 32 cpu instead of 99"]
+        assert up.ask("POST", "/plan", {"question": "fix", "podNames": ["default/none"]}).code == 422
+        assert up.ask("POST", "/plan", {"question": "guess"}).code == 422
+        assert up.ask("GET", "/plan").code == 405
+        assert up.ask("POST", "/plan", {}, token=LIMITED_TOKEN).code == 403
+        assert [node["requested"] for node in shown(up, "/debug/cache")["nodes"]] == [{}, {}]
+
+
 def test_only_those_see_it_who_may(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
         wait_until(lambda: shown(up, "/debug/queue"))
         for path in SCHEDULER_PATHS:
-            assert up.ask("GET", path, token="").code == 401, path
-            assert up.ask("GET", path, token=LIMITED_TOKEN).code == 403, path
+            method = "POST" if path == "/plan" else "GET"
+            assert up.ask(method, path, token="").code == 401, path
+            assert up.ask(method, path, token=LIMITED_TOKEN).code == 403, path
         rules = [{"nonResourceURLs": ["/debug/queue"], "verbs": ["get"]}]
         head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "queue"}}
         assert up.ask("POST", ROLES, {**head, "kind": "ClusterRole", "rules": rules}).code == 201

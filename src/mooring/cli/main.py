@@ -17,11 +17,14 @@ from click.shell_completion import get_completion_class
 
 from mooring import __version__
 from mooring.cli.clusters.command import down, status
+from mooring.cli.compare.command import compare
 from mooring.cli.errors import InputError
 from mooring.cli.explain.command import explain
+from mooring.cli.plan.command import plan
 from mooring.cli.scheduler.command import scheduler
 from mooring.cli.standalone.command import controllers, nodes
 from mooring.cli.up.command import up
+from mooring.cli.why.command import queue, why
 
 VARIABLE = "_MOORING_COMPLETE"
 EXIT_BAD_INPUT = 2
@@ -81,6 +84,10 @@ def main() -> None:
 
 main.add_command(completion)
 main.add_command(explain)
+main.add_command(plan)
+main.add_command(compare)
+main.add_command(why)
+main.add_command(queue)
 main.add_command(scheduler)
 main.add_command(up)
 main.add_command(status)

@@ -24,16 +24,17 @@ from mooring.client.http.dial import connect_unix
 from mooring.client.http.exchange import HttpUrl, encode_request
 from mooring.client.http.transport import HttpStream
 from mooring.kit.clock import Clock
+from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.listener import HttpListener
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, failed, not_found, text
-from mooring.serving.server import Page
+from mooring.serving.server import BODY_BYTES_MAX, Page
 
 FORWARD_S_MAX = 10.0
 """How long the worker process may take for a page: a busy scheduler yields every few milliseconds."""
 
-SCHEDULER_PATHS = ("/debug/cache", "/debug/decisions", "/debug/queue", "/metrics", "/metrics/resources")
+SCHEDULER_PATHS = ("/debug/cache", "/debug/decisions", "/debug/queue", "/metrics", "/metrics/resources", "/plan")
 """The pages of the scheduler that the API server serves. Its own /metrics contains those of the scheduler."""
 
 logger = logging.getLogger(__name__)
@@ -47,7 +48,11 @@ def pages_listener(pages: Mapping[str, Page], clock: Clock, path: Path) -> HttpL
     async def serve(request: Request) -> Response | Stream:
         page = pages.get(request.path)
         query = {name: list(values) for name, values in request.query.items()}
-        response = await _answer(page, PageRequest(request.method, request.path, query))
+        try:
+            body = await request.read(BODY_BYTES_MAX)
+        except BodyTooLargeError:
+            return Response(413, f"more than {BODY_BYTES_MAX} bytes were sent\n".encode())
+        response = await _answer(page, PageRequest(request.method, request.path, query, body=body))
         return Response(response.code, response.body, response.content_type)
 
     return HttpListener(serve, clock, unix_path=str(path))
@@ -81,9 +86,10 @@ def forwarding_pages(paths: Iterable[str], socket_path: Path) -> dict[str, Page]
 async def _forwarded(request: PageRequest, socket_path: str) -> PageResponse:
     query = urlencode(request.query, doseq=True)
     url = HttpUrl.parse(f"http://localhost{request.path}{'?' if query else ''}{query}")
+    headers = (("Connection", "close"), ("Content-Type", "application/json"))
     wire = await connect_unix(socket_path)
     try:
-        stream = HttpStream(wire, await wire.open_stream(encode_request("GET", url, (("Connection", "close"),))))
+        stream = HttpStream(wire, await wire.open_stream(encode_request(request.method, url, headers, request.body)))
         body = await stream.read_all()
         return PageResponse(body, stream.code, stream.headers.get("content-type", ""))
     finally:

@@ -9,16 +9,19 @@ Input: the scheduler, its elector, its configuration and flags. Output: pages by
     /debug/queue               pods in the scheduling queue, with reasons     ?pod=NAMESPACE/NAME
     /debug/cache               nodes and assumed pods in the cache            ?node=NAME
     /debug/decisions           recent decisions                               ?pod=NAMESPACE/NAME&limit=100
+    /plan                      POST a request: what would happen
     /debug/pprof/…             profiles, with enableProfiling
     /debug/flags/v             PUT a number: the log verbosity
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
+import msgspec
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import Metric
 
@@ -29,6 +32,9 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.codec import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, queue_page
+from mooring.scheduler.plan.planner import PlanError, Planner
+from mooring.scheduler.plan.what_if import OutdatedPlan
+from mooring.scheduler.plan.wire import decode_request
 from mooring.scheduler.reporting.decision_records import SHOWN_MAX
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, ping, status_page
@@ -37,6 +43,7 @@ from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page
 
 EMULATES = "1.36"
+PLAN_RETRY_S = 0.005
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LISTED = ("/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz")
 
@@ -103,7 +110,35 @@ def scheduler_state_pages(scheduler: Scheduler, clock: Clock, may_lead: Callable
         "/debug/decisions": lambda question: _decisions(scheduler, question),
         "/debug/queue": lambda question: _queue(scheduler, clock, _first(question, "pod")),
         "/metrics/resources": resources,
+        "/plan": _plan_page(scheduler, clock),
     }
+
+
+def _plan_page(scheduler: Scheduler, clock: Clock) -> Page:
+    """POST a request (`scheduler.plan.wire`). Plans run one after the other, in slices between scheduling cycles."""
+    turn = asyncio.Lock()
+    planner = Planner(scheduler.engine, scheduler.pending_pods)
+
+    async def let_others_run() -> None:
+        await clock.wait(0)
+        while scheduler.event_buffer.is_held:  # a decision waits for extenders, and needs the columns as they are
+            await clock.wait(PLAN_RETRY_S)
+
+    async def page(question: PageRequest) -> PageResponse:
+        if question.method != "POST":
+            return text("wanted POST with a request as JSON\n", 405)
+        async with turn:
+            await let_others_run()
+            try:
+                request = decode_request(question.body, scheduler.engine.columns, scheduler.pending_pods)
+                result = await planner.plan_in_slices(request, clock.now_s, let_others_run)
+            except PlanError as error:
+                return text(f"{error}\n", 422)
+            except OutdatedPlan as error:
+                return text(f"the cluster changes faster than the plan: {error}; try again\n", 503)
+        return PageResponse(msgspec.json.encode(result), content_type="application/json")
+
+    return page
 
 
 def _checks(sources: PageSources) -> dict[str, dict[str, Check]]:

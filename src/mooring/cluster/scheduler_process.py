@@ -48,6 +48,7 @@ from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.extenders.extender import extenders_of
 from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.reporting.decision_log import DecisionLog
 from mooring.scheduler.scheduler import Limits, Scheduler
 
 NAME = "kube-scheduler"
@@ -69,6 +70,7 @@ class SchedulerSettings:
     hidden_metrics: Sequence[str] = ()
     set_verbosity: Callable[[int], None] | None = None
     """Changes the log verbosity at run time."""
+    decision_log: DecisionLog | None = None
 
 
 class SchedulerProcess:
@@ -197,6 +199,7 @@ class SchedulerProcess:
             instance=socket.gethostname(),
             transport=extenders,
             events_client=events,
+            decision_log=self._settings.decision_log,
         )
 
     @asynccontextmanager

@@ -41,6 +41,10 @@ class Entropy:
         # The length keeps ("a", "b/c") and ("a/b", "c") apart.
         return Entropy(self.seed, f"{self.name}/{len(name)}:{name}")
 
+    def exchange(self, other: "Entropy") -> None:
+        """Exchange the positions of two streams: each goes on where the other one was."""
+        self._random, other._random = other._random, self._random
+
     def integer_below(self, limit: int) -> int:
         """A uniform integer from 0 to limit - 1."""
         assert limit > 0, f"nothing lies in [0, {limit})"

@@ -24,7 +24,7 @@ from mooring.api.views.pod import Pod
 from mooring.client.unavailable import UnavailableClient
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.cache.arrays import Int64s
+from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodInfo
@@ -84,12 +84,17 @@ class Engine:
         }
         clock = all_services["clock"]
         assert isinstance(clock, SystemClock | VirtualClock), f"no clock: {clock!r}"
-        choose = tie_break(self.columns) if tie_break is not None else _random_tie_break(entropy.fork("ties"))
+        ties = entropy.fork("ties")
+        choose = tie_break(self.columns) if tie_break is not None else _random_tie_break(ties)
         order = NodeOrder(self.columns)
+        plans = expand_profiles(configuration, registry.implements)
+        stream_of = {name: entropy.fork(f"profile {name}") for name in plans}
+        self.streams: tuple[Entropy, ...] = (ties, *stream_of.values())
+        """The random streams of all decisions."""
         self.cycles: Mapping[str, SchedulingCycle] = {
             name: cycle_factory(profile, self.columns, choose, _sampling(profile, order, configuration), clock.now_s)
-            for name, plan in expand_profiles(configuration, registry.implements).items()
-            for profile in (registry.build(plan, {**all_services, "entropy": entropy.fork(f"profile {name}")}),)
+            for name, plan in plans.items()
+            for profile in (registry.build(plan, {**all_services, "entropy": stream_of[name]}),)
         }
         for cycle in self.cycles.values():
             cycle.best_nodes_max = best_nodes_max
@@ -124,6 +129,10 @@ class Engine:
     def decide(self, pod: PodInfo, *, in_full: bool = False) -> Decision:
         """Choose a node for a pod. Changes nothing."""
         return self.prepare(pod).decide(pod, in_full=in_full)
+
+    def feasible_rows(self, pod: PodInfo) -> Bools:
+        """Per row: whether the filters accept the pod."""
+        return self.prepare(pod).feasible_rows(pod)
 
     def prepare(self, pod: PodInfo) -> SchedulingCycle:
         """The cycle of a pod, whose signature is looked up again if it was dropped."""

@@ -157,7 +157,7 @@ class SchedulingLoop:
 
     def _handle_decision(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         took_s = self._clock.now_s() - started_s
-        self._reports.decided(decision, entry.attempts, took_s)
+        self._reports.decided(decision, entry.attempts, took_s, entry.requeued_by)
         if took_s > SLOW_CYCLE_S:
             self._log_slow(cycle, decision, took_s)
         if decision.node_name is None:

@@ -130,6 +130,9 @@ def _queued_pod_row(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> d
         row["rejectedBy"] = list(status.unschedulable_plugins)
     if status.pending_plugins:
         row["waitsFor"] = list(status.pending_plugins)
+    events = queue.awaited_events(entry)
+    if events:
+        row["awaits"] = list(events)
     if status.backoff_end_s is not None:
         row["backsOffUntil"] = _wall(status.backoff_end_s, clock)
     if status.timeout_s is not None:

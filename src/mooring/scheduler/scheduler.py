@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -58,6 +58,7 @@ from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.loop import SchedulingLoop
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queueing_hints import registered_kinds
+from mooring.scheduler.reporting.decision_log import DecisionLog
 from mooring.scheduler.reporting.decision_records import BEST_NODES_MAX
 from mooring.scheduler.reporting.metrics import Gauges, Metrics
 from mooring.scheduler.reporting.reports import Reports
@@ -100,6 +101,7 @@ class Scheduler:
         instance: str = "mooring",
         transport: Transport | None = None,
         events_client: Client | None = None,
+        decision_log: DecisionLog | None = None,
     ) -> None:
         """`events_client` sends events. Without it they share `client`, and its rate limit, with bindings."""
         limits = limits if limits is not None else Limits()
@@ -140,6 +142,9 @@ class Scheduler:
         )
         recorders = {name: self.events.recorder(name, f"{name}-{instance}") for name in self.engine.cycles}
         self.reports = Reports(recorders, self.status_writer, self.metrics, clock, entropy.fork("samples"))
+        self._decision_log = decision_log
+        if decision_log is not None:
+            decision_log.attach(self.reports.decisions)
         profiles = {name: cycle.profile for name, cycle in self.engine.cycles.items()}
         self.queue = SchedulingQueue(
             profiles,
@@ -201,6 +206,8 @@ class Scheduler:
             for pool in (self.binding_pool, self._status_pool, self._eviction_pool):
                 pool.open(group)
             self.events.start(group)
+            if self._decision_log is not None:
+                group.start_background(self._decision_log.run(), name="decision-log")
             for name, reflector in self.reflectors.items():
                 group.start_background(reflector.run(), name=f"watch-{name}")
             for reflector in self.reflectors.values():
@@ -238,6 +245,15 @@ class Scheduler:
     def has_synced(self) -> bool:
         """Whether every reflector has listed once."""
         return all(reflector.has_synced for reflector in self.reflectors.values())
+
+    def pending_pods(self) -> Sequence[PodInfo]:
+        """The pods in the queue that have no node, by priority and then by the time since which they are queued."""
+        placed = self.engine.columns.pods
+        waiting = [
+            entry for entry in self.queue.entries() if entry.pod.uid not in placed and entry.pod.view is not None
+        ]
+        waiting.sort(key=lambda entry: (-entry.pod.priority, entry.queued_s))
+        return [entry.pod for entry in waiting]
 
     def _reflectors(self) -> Iterable[tuple[str, Reflector[Any]]]:
         yield self._reflector(NODE, Node, NodeEventHandler(self.engine, self.queue))

@@ -31,7 +31,8 @@ from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, not_found, text, unauthorized
 
-BODY_BYTES_MAX = 64 * 1024
+BODY_BYTES_MAX = 1 << 20
+"""The largest body is the request of a plan with many pods."""
 
 Page = Callable[[PageRequest], PageResponse | Awaitable[PageResponse]]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from mooring.cli import asked_cluster
 from mooring.cli.errors import InputError
-from mooring.cli.explain import run
 from mooring.cli.explain.report import Outcome, Report
 from mooring.cli.explain.run import ExplainRequest, run_explain
 from mooring.kit.clock import VIRTUAL_WALL_S, VirtualClock
@@ -93,7 +93,7 @@ def test_the_time_that_is_decided_for(
             told.append(services["clock"].wall_s())
             super().__init__(*arguments, services=services, **options)
 
-    monkeypatch.setattr(run, "Engine", Watched)
+    monkeypatch.setattr(asked_cluster, "Engine", Watched)
     request = ExplainRequest(("-",), now_s=now_s)
     report = run_explain(request, io.BytesIO((NODE + POD).encode()), lambda text: None, VirtualClock())
     assert (report.decided_at_s, told) == (decided_at_s, [decided_at_s])

@@ -197,6 +197,8 @@ def health_reply(health: Health, path: str, name: str, query: Query) -> Reply:
 
 
 _HEALTH = ("healthz", "livez", "readyz")
+_POSTED = frozenset({"/plan"})
+"""The pages of components that take a request body."""
 _CACHED = ("Cache-Control", "public, max-age=3600")
 _KEYS_TYPE = "application/jwk-set+json"
 _PATHS = (
@@ -260,7 +262,8 @@ class PlainPaths:
         page = self._api_server.component_pages.get(address.path)
         if page is None:
             return page_not_found()
-        _require_get(incoming)
+        if incoming.method != ("POST" if address.path in _POSTED else "GET"):
+            raise method_not_allowed()
         response = await self._page_response(page, address, incoming)
         return Reply(response.code, response.body, response.content_type)
 
@@ -272,7 +275,8 @@ class PlainPaths:
         return merged_metrics(own, response.body) if response.code == 200 else own
 
     async def _page_response(self, page: Page, address: Address, incoming: Incoming) -> PageResponse:
-        response = page(PageRequest(incoming.method, address.path, incoming.query.everything()))
+        body = await incoming.body() if incoming.method == "POST" else b""
+        response = page(PageRequest(incoming.method, address.path, incoming.query.everything(), body=body))
         return await response if inspect.isawaitable(response) else response
 
     def _paths(self) -> Reply:

@@ -6,36 +6,25 @@ Takes the options of the command and returns a `Report`; notes about the input a
 from __future__ import annotations
 
 import difflib
-import io
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from mooring.api.errors import ObjectError
-from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
-from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.api.well_known import TERMINAL_PHASES
-from mooring.cli.errors import InputError, Problem, input_error
-from mooring.cli.explain.cluster_input import ClusterInput, complete, skipped_note
-from mooring.cli.explain.coverage import Coverage, Supplied, plural
+from mooring.cli.asked_cluster import Note, assemble, build_engine, read_sources
+from mooring.cli.errors import input_error
+from mooring.cli.explain.cluster_input import ClusterInput
+from mooring.cli.explain.coverage import Coverage
 from mooring.cli.explain.decide import Explainer
-from mooring.cli.explain.live import LiveCluster, connect, read_cluster
 from mooring.cli.explain.report import Outcome, PodExplanation, Report
-from mooring.cli.manifests.kinds import WORKLOADS
-from mooring.cli.manifests.read import Manifests, Source, find_sources, read_manifests
-from mooring.cli.scheduler.configuration import plugin_registry, read_configuration
+from mooring.cli.manifests.read import find_sources
 from mooring.cli.terminal import ProgressBar
-from mooring.kit.clock import Clock, SystemClock, VirtualClock
-from mooring.kit.entropy import Entropy
-from mooring.scheduler.config import ConfigurationError, SchedulerConfiguration
+from mooring.kit.clock import Clock, SystemClock
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.loading import enabled_if_unmentioned
-from mooring.scheduler.policy import load_configuration_or_policy
 
 MATCHES_SHOWN_MAX = 5
-
-Note = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +55,23 @@ class ExplainRequest:
 def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clock) -> Report:
     """Reads, decides and reports. Raises `InputError`."""
     decided_at_s = request.now_s if request.now_s is not None else clock.wall_s()
-    engine = _engine(request, decided_at_s, note)
-    manifests = _read(find_sources(request.files), stdin)
-    live = _read_live(request, manifests, clock, note) if request.is_live else None
-    supplied = Supplied(frozenset(manifests.kinds)) if live is None else live.supplied
-    objects = live.objects if live is not None else []
-    entropy = Entropy(request.seed)
-    cluster = complete(manifests.objects, objects, supplied.kinds, entropy, decided_at_s, manifests.policies)
-    if manifests.skipped:
-        note(skipped_note(manifests.skipped))
-    for text in cluster.notes:
-        note(text)
-    if not cluster.node_count:
-        wanted = "wanted at least one: kubectl get nodes -o yaml > nodes.yaml, then add -f nodes.yaml"
-        if live is not None:
-            raise input_error(f"the cluster at {live.server} has no nodes")
-        raise input_error(f"found no nodes in {', '.join(request.files)}; {wanted}")
-    coverage = Coverage(supplied)
+    engine = build_engine(request.config, request.plugins, request.seed, decided_at_s, note)
+    manifests = read_sources(find_sources(request.files), stdin)
+    asked = assemble(
+        manifests,
+        is_live=request.is_live,
+        kubeconfig=request.kubeconfig,
+        context=request.context,
+        seed=request.seed,
+        now_s=decided_at_s,
+        clock=clock,
+        note=note,
+        names=", ".join(request.files),
+    )
+    cluster = asked.cluster
+    coverage = Coverage(asked.supplied)
     coverage.limit(cluster)
-    chosen = [_chosen(name, cluster, live.namespace if live is not None else "") for name in request.pods]
+    chosen = [chosen_pod(name, cluster, asked.namespace) for name in request.pods]
     chosen = list({pod.key: pod for pod in chosen}.values())
     explained = _explained(request, engine, cluster, chosen, coverage)
     _tell_incomplete(explained, note)
@@ -96,29 +83,8 @@ def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clo
         seed=request.seed,
         decided_at_s=decided_at_s,
         has_chosen_pods=bool(chosen),
-        server=live.server if live is not None else "",
+        server=asked.server,
     )
-
-
-def _read(sources: list[Source], stdin: BinaryIO) -> Manifests:
-    # How long standard input is shows when it has been read; what takes time comes after that.
-    piped = stdin.read() if any(source.path is None for source in sources) else b""
-    total_bytes = sum(source.size_bytes for source in sources) + len(piped)
-    with ProgressBar("reading", total_bytes, SystemClock()) as progress:
-        return read_manifests(sources, io.BytesIO(piped), progress.advance)
-
-
-def _read_live(request: ExplainRequest, manifests: Manifests, clock: Clock, note: Note) -> LiveCluster:
-    """The cluster of the kubeconfig; workloads only of kinds that the files hold, which may replace them."""
-    connection = connect(request.kubeconfig, request.context, clock)
-    kinds: set[type[ApiObject]] = {type(found.view) for found in manifests.objects if isinstance(found.view, WORKLOADS)}
-    if Deployment in kinds:
-        kinds.add(ReplicaSet)
-    cluster = read_cluster(connection, clock, Entropy(request.seed), workloads=kinds)
-    note(f"read {connection.server}: {len(cluster.objects)} objects")
-    if cluster.denied:
-        note(f"you may not list {', '.join(sorted(plural(kind) for kind in cluster.denied))} there")
-    return cluster
 
 
 def _explained(
@@ -170,7 +136,7 @@ def _settled(pod: Pod) -> PodExplanation:
 # Finding the pod
 
 
-def _chosen(wanted: str, cluster: ClusterInput, namespace: str) -> Pod:
+def chosen_pod(wanted: str, cluster: ClusterInput, namespace: str) -> Pod:
     """The pod that a name, or NAMESPACE/NAME, means; of several with that name the one in `namespace`. Raises
     `InputError`."""
     pods = cluster.pods()
@@ -203,32 +169,3 @@ def _pods(pods: list[Pod]) -> str:
     keys = sorted(pod.key for pod in pods)
     left = len(keys) - MATCHES_SHOWN_MAX
     return f"there are {', '.join(keys[:MATCHES_SHOWN_MAX])}{f' and {left} more' if left > 0 else ''}"
-
-
-# The configuration
-
-
-def _engine(request: ExplainRequest, now_s: float, note: Note) -> Engine:
-    document = read_configuration(request.config) if request.config is not None else None
-    registry, added = plugin_registry(request.plugins)
-    try:
-        configuration = load_configuration_or_policy(document.data if document is not None else None)
-        configuration = enabled_if_unmentioned(configuration, added)
-        # The clock stands still at the time that is asked for: every pod is decided as of the same moment.
-        services = {"clock": VirtualClock(wall_s=now_s)}
-        engine = Engine(configuration, entropy=Entropy(request.seed), registry=registry, services=services)
-    except ConfigurationError as error:
-        if document is None:  # a plugin of the user's that wants arguments
-            raise InputError(Problem("", problem.text) for problem in error.problems) from error
-        raise InputError(
-            Problem(f"{request.config}:{document.line_of(problem.path)}", problem.text) for problem in error.problems
-        ) from error
-    except ValueError as error:  # a plugin that does not exist, or cannot work as it is configured
-        raise input_error(str(error), request.config or "") from error
-    _tell_unused(configuration, note)
-    return engine
-
-
-def _tell_unused(configuration: SchedulerConfiguration, note: Note) -> None:
-    if configuration.extenders:
-        note(f"{len(configuration.extenders)} extender(s) in the configuration are not asked")

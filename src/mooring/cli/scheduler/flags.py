@@ -128,6 +128,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         _list("vmodule", "Verbosity by file.", has_effect=False),
     ),
     "mooring": (
+        _file("decision-log", "Write every scheduling decision to this SQLite file, for mooring why."),
         _file(
             "policy-config-file",
             "A Policy file instead of a configuration. Ignored with --config.",

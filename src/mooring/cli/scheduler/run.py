@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import click
 
@@ -33,6 +34,7 @@ from mooring.kit.logs import FORMATS, level_of, set_level, start_logs
 from mooring.kit.loop import run_real
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.reporting.decision_log import DecisionLog, DecisionLogError
 from mooring.scheduler.scheduler import Limits
 from mooring.serving.authentication import ProxyRules
 from mooring.serving.authorities import AuthoritiesError, AuthorityFiles
@@ -124,7 +126,18 @@ def _settings(
         flags={flag.name: shown(flag.flag_type, flags[flag.name]) for flag in all_flags()},
         hidden_metrics=_list(flags, "disabled-metrics"),
         set_verbosity=set_verbosity,
+        decision_log=_decision_log(flags, clock),
     )
+
+
+def _decision_log(flags: Flags, clock: Clock) -> DecisionLog | None:
+    path = _text(flags, "decision-log")
+    if not path:
+        return None
+    try:
+        return DecisionLog(Path(path), clock)
+    except DecisionLogError as error:
+        raise input_error(str(error)) from error
 
 
 def _secure_port(flags: Flags, clock: Clock) -> SecurePort:

@@ -231,6 +231,11 @@ class HttpClient:
         opening = self._requests.stream(target, about=kind.resource, s_max=watch_s + WATCH_GRACE_S)
         return HttpWatch(opening, kind.resource)
 
+    async def read_page(self, target: str, s_max: float) -> bytes:
+        """The body of a page that is no resource, such as /debug/queue."""
+        async with self._requests.stream(target, about=target.partition("?")[0], s_max=s_max) as stream:
+            return await stream.read_all()
+
     # ------------------------------------------------------------------------------------------------ writes
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
@@ -284,6 +289,23 @@ class HttpClient:
             _encode(binding),
             about=f"pods {name}",
             answers=("Status", "Binding"),
+            repeat=Repeat.NEVER_AFTER_FAILURE,
+        )
+
+    async def evict(self, namespace: str, name: str, uid: str) -> None:
+        """Evict a pod. `TooManyRequestsError` if a disruption budget forbids it."""
+        eviction = {
+            "kind": "Eviction",
+            "apiVersion": "policy/v1",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        await self._requests.ask(
+            "POST",
+            object_path(POD, namespace, name, "eviction"),
+            _encode(eviction),
+            about=f"pods {name}",
+            answers=("Status", "Eviction"),
             repeat=Repeat.NEVER_AFTER_FAILURE,
         )
 

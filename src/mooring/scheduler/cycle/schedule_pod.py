@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.scheduler.cache.arrays import Int64s, Rows
+from mooring.scheduler.cache.arrays import Bools, Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.attempt import UNSEEN, PodAttempt, diagnose
@@ -105,6 +105,17 @@ class SchedulingCycle:
             return decision
         except PluginError as error:
             return failed_decision(pod, error.status, error.step)
+
+    def feasible_rows(self, pod: PodInfo) -> Bools:
+        """Per row: whether PreFilter and Filter accept the pod. A failing plugin counts as a rejection."""
+        fits: Bools = np.zeros(self._columns.height, dtype=np.bool_)
+        try:
+            attempt = self._find_feasible_nodes(pod, in_full=False)
+        except PluginError:
+            return fits
+        if isinstance(attempt, PodAttempt) and attempt.pre_filter_status is None:
+            fits[attempt.feasible] = True
+        return fits
 
     @property
     def last_steps(self) -> Steps:

@@ -21,7 +21,7 @@ unschedulable pod, and returns `QueueingHint.QUEUE` if the change can help.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum, IntFlag
 from typing import Any, NamedTuple, TypeAlias
@@ -175,6 +175,16 @@ class ClusterEventWithHint:
     """The hint reads only the signature of the unschedulable pod: one call serves all pods of a signature."""
     per_signature_pair: bool = False
     """The hint also reads only the signature of the assigned pod: the queue may reuse a result for the next event."""
+
+    def labels(self) -> Iterator[str]:
+        """The labels of the events that match."""
+        if self.action_type & ActionType.UPDATE == ActionType.UPDATE:
+            actions = [each for each in (ActionType.ADD, ActionType.DELETE) if each & self.action_type]
+            actions.append(ActionType.UPDATE)
+        else:
+            actions = [each for each in ActionType if each.bit_count() == 1 and each & self.action_type]
+        for action in actions:
+            yield ClusterEvent(self.resource, action).label
 
     def __post_init__(self) -> None:
         resource = self.resource

@@ -303,6 +303,11 @@ class SchedulingQueue:
             counts[event.label] = counts.get(event.label, 0) + 1
         return counts
 
+    def awaited_events(self, entry: QueuedPod) -> tuple[str, ...]:
+        """The labels of the events that may requeue a rejected pod."""
+        plugins = entry.unschedulable_plugins | entry.pending_plugins
+        return self._hint_map.labels(entry.scheduler_name, plugins) if plugins else ()
+
     def status(self, uid: str) -> QueuedPodStatus | None:
         """The state of a pod, and why; None if the pod is not in the queue."""
         entry = self._entries.get(uid)

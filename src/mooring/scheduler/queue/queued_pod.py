@@ -43,6 +43,7 @@ class QueuedPod:
         "pod",
         "popped_pod",
         "queued_s",
+        "requeued_by",
         "scheduler_name",
         "since_s",
         "state",
@@ -78,6 +79,8 @@ class QueuedPod:
         self.since_s = now_s
         self.cause = TransitionCause.ADDED
         self.event_label = ""
+        self.requeued_by = ""
+        """The label of the event that ended the last wait as unschedulable; empty before the first."""
         self.popped_pod = pod
         """The record that the current attempt uses."""
         self.updated_pod: PodInfo | None = None

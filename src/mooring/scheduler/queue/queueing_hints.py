@@ -158,6 +158,13 @@ class QueueingHintMap:
             self._is_registered[event] = known
         return known
 
+    def labels(self, scheduler_name: str, plugins: frozenset[str]) -> tuple[str, ...]:
+        """The labels of the events that the plugins registered, one for each action."""
+        found: set[str] = set()
+        for _, registered in self._registered(scheduler_name, plugins):
+            found.update(registered.labels())
+        return tuple(sorted(found))
+
     def is_registered(self, scheduler_name: str, plugin: str, event: ClusterEvent) -> bool:
         """Whether the plugin registered the event."""
         return any(each.matches(event) for each in self._events[scheduler_name].get(plugin, (ANY_EVENT,)))

@@ -144,6 +144,8 @@ class SubQueues:
         if incoming is None:
             check_transition(origin, target, cause, entry)
         self._remove(entry)
+        if origin in UNSCHEDULABLE_STATES:
+            entry.requeued_by = event_label
         entry.state, entry.since_s, entry.cause, entry.event_label = target, now_s, cause, event_label
         self._insert(entry, now_s)
         if incoming and self._on_incoming is not None:

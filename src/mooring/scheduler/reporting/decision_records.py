@@ -11,7 +11,7 @@ Input: the decision of each attempt. Output: the latest records, for `/debug/dec
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import msgspec
@@ -30,15 +30,18 @@ MESSAGE_LENGTH_MAX = 4_096
 SHOWN_MAX = 1_000
 """Records that a page shows, unless it is asked for another number."""
 
-_RECORD_BYTES = 880
+_RECORD_BYTES = 1040
 _NODE_BYTES = 400
 _SCORE_BYTES = 64
 _REJECTION_BYTES = 160
 _VICTIM_BYTES = 100
 
 
-class DecisionRecord(msgspec.Struct, frozen=True, gc=False):
-    """The decision of one attempt."""
+BOUND = "bound"
+
+
+class DecisionRecord(msgspec.Struct, gc=False):
+    """The decision of one attempt. Only `binding` changes after it is made."""
 
     wall_s: float
     took_s: float
@@ -60,6 +63,10 @@ class DecisionRecord(msgspec.Struct, frozen=True, gc=False):
     best_nodes: tuple[NodeScores, ...]
     preemption_node: str
     victims: tuple[str, ...]
+    requeued_by: str = ""
+    """The event after which the pod was tried again; empty for the first attempt."""
+    binding: str = ""
+    """`bound`, or why the pod was not bound; empty while that is open."""
 
     @property
     def bytes_estimated(self) -> int:
@@ -86,6 +93,10 @@ class DecisionRecord(msgspec.Struct, frozen=True, gc=False):
             "feasibleNodes": self.feasible_nodes,
             "tookMicroseconds": round(self.took_s * 1e6),
         }
+        if self.requeued_by:
+            document["requeuedBy"] = self.requeued_by
+        if self.binding:
+            document["binding"] = self.binding
         if self.message:
             document["message"] = self.message
         if self.error:
@@ -103,7 +114,7 @@ class DecisionRecord(msgspec.Struct, frozen=True, gc=False):
         return document
 
 
-def record_of(decision: Decision, attempt: int, wall_s: float, took_s: float) -> DecisionRecord:
+def record_of(decision: Decision, attempt: int, wall_s: float, took_s: float, requeued_by: str = "") -> DecisionRecord:
     plan, pod = decision.preemption, decision.pod
     rejections = decision.rejections
     if len(rejections) > REJECTIONS_MAX:
@@ -125,7 +136,11 @@ def record_of(decision: Decision, attempt: int, wall_s: float, took_s: float) ->
         decision.best_nodes,
         plan.node_name if plan is not None else "",
         tuple([victim.key for victim in islice(plan.victims, VICTIMS_MAX)]) if plan is not None else (),
+        requeued_by,
     )
+
+
+Listener = Callable[[DecisionRecord], None]
 
 
 class DecisionRecords:
@@ -136,6 +151,9 @@ class DecisionRecords:
         self._bytes_max = bytes_max
         self._records: deque[DecisionRecord] = deque()
         self._bytes = 0
+        self._unbound: dict[str, DecisionRecord] = {}
+        """By uid: the records of pods that have a node and are not bound yet."""
+        self._listeners: list[tuple[Listener, Listener]] = []
 
     def __len__(self) -> int:
         return len(self._records)
@@ -144,12 +162,30 @@ class DecisionRecords:
     def bytes_estimated(self) -> int:
         return self._bytes
 
-    def add(self, decision: Decision, attempt: int, took_s: float) -> None:
-        record = record_of(decision, attempt, self._clock.wall_s(), took_s)
+    def listen(self, added: Listener, bound: Listener) -> None:
+        """Calls `added` with each new record, and `bound` when the outcome of its binding is known."""
+        self._listeners.append((added, bound))
+
+    def add(self, decision: Decision, attempt: int, took_s: float, requeued_by: str = "") -> None:
+        record = record_of(decision, attempt, self._clock.wall_s(), took_s, requeued_by)
         self._records.append(record)
+        if record.node is not None:
+            self._unbound[record.uid] = record
         self._bytes += record.bytes_estimated
+        for added, _ in self._listeners:
+            added(record)
         while self._bytes > self._bytes_max and len(self._records) > 1:
-            self._bytes -= self._records.popleft().bytes_estimated
+            dropped = self._records.popleft()
+            self._bytes -= dropped.bytes_estimated
+            self._unbound.pop(dropped.uid, None)
+
+    def bound(self, uid: str, outcome: str) -> None:
+        """The binding of the pod has ended."""
+        record = self._unbound.pop(uid, None)
+        if record is not None:
+            record.binding = outcome[:MESSAGE_LENGTH_MAX]
+            for _, bound in self._listeners:
+                bound(record)
 
     def recent(self, *, pod: str = "", limit: int = SHOWN_MAX) -> Iterator[DecisionRecord]:
         """The latest records, newest first; only those about `pod` (NAMESPACE/NAME), if it is given."""

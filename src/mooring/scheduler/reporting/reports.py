@@ -25,7 +25,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
-from mooring.scheduler.reporting.decision_records import DecisionRecords
+from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecords
 from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
 from mooring.scheduler.reporting.status_writer import StatusWriter
 
@@ -69,9 +69,9 @@ class Reports:
             timing = self._timings[profile.scheduler_name] = PluginTiming(profile, self._metrics, self._clock)
         return timing
 
-    def decided(self, decision: Decision, attempt: int, took_s: float) -> None:
+    def decided(self, decision: Decision, attempt: int, took_s: float, requeued_by: str = "") -> None:
         self._metrics.algorithm_duration.observe(took_s)
-        self.decisions.add(decision, attempt, took_s)
+        self.decisions.add(decision, attempt, took_s, requeued_by)
         if decision.node_name is None:
             if decision.is_unschedulable:
                 self._metrics.preemption_attempts.inc()
@@ -83,6 +83,7 @@ class Reports:
     def scheduled(self, entry: QueuedPod, view: Pod | None, profile: Profile, node_name: str, started_s: float) -> None:
         """`view` is the pod as it was tried: the watch may have shown its node already."""
         pod, now_s = entry.pod, self._clock.now_s()
+        self.decisions.bound(pod.uid, BOUND)
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node_name}"
         self._record(pod, profile.scheduler_name, "Normal", "Scheduled", "Binding", note, view=view)
         self._metrics.attempted("scheduled", profile.scheduler_name, now_s - started_s)
@@ -109,6 +110,7 @@ class Reports:
         is_pod_gone: bool = False,
     ) -> None:
         """`view` is the pod as it was tried. If it is None, the pod's status is not written."""
+        self.decisions.bound(pod.uid, message)
         self._record(pod, profile.scheduler_name, "Warning", "FailedScheduling", "Scheduling", message, view=view)
         about = fields(pod=pod.key, plugin=plugin, reason=message, node=nominated_node)
         if is_pod_gone:

@@ -1,0 +1,133 @@
+"""Reads the cluster that a command asks about, and builds an engine for it: `explain`, `plan` and `compare`.
+
+The cluster comes from files (manifests or a dump), from an API server, or from both: then the files are added to the
+live cluster. Notes about the input are passed to a callback.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from mooring.api.views.meta import ApiObject
+from mooring.api.views.workloads import Deployment, ReplicaSet
+from mooring.cli.errors import InputError, Problem, input_error
+from mooring.cli.explain.cluster_input import ClusterInput, complete, skipped_note
+from mooring.cli.explain.coverage import Supplied, plural
+from mooring.cli.explain.live import LiveCluster, connect, read_cluster
+from mooring.cli.manifests.kinds import WORKLOADS
+from mooring.cli.manifests.read import Manifests, Source, read_manifests
+from mooring.cli.scheduler.configuration import plugin_registry, read_configuration
+from mooring.cli.terminal import ProgressBar
+from mooring.kit.clock import Clock, SystemClock, VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.config import ConfigurationError, SchedulerConfiguration
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.loading import enabled_if_unmentioned
+from mooring.scheduler.policy import load_configuration_or_policy
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCluster:
+    """The cluster as a scheduler would find it."""
+
+    cluster: ClusterInput
+    supplied: Supplied
+    server: str = ""
+    """The API server that was asked; empty if only files were read."""
+    namespace: str = ""
+    """The namespace of the kubeconfig's context."""
+
+
+def read_sources(sources: Sequence[Source], stdin: BinaryIO) -> Manifests:
+    """Reads files with a progress bar."""
+    # The length of standard input is known after it has been read; decoding comes after that.
+    piped = stdin.read() if any(source.path is None for source in sources) else b""
+    total_bytes = sum(source.size_bytes for source in sources) + len(piped)
+    with ProgressBar("reading", total_bytes, SystemClock()) as progress:
+        return read_manifests(sources, io.BytesIO(piped), progress.advance)
+
+
+def assemble(
+    manifests: Manifests,
+    *,
+    is_live: bool,
+    kubeconfig: str,
+    context: str,
+    seed: int,
+    now_s: float,
+    clock: Clock,
+    note: Note,
+    names: str,
+) -> AskedCluster:
+    """Completes the objects of the files, over those of the live cluster if one is asked. Raises `InputError`.
+
+    `names` names the files in errors."""
+    live = _read_live(kubeconfig, context, seed, manifests, clock, note) if is_live else None
+    supplied = Supplied(frozenset(manifests.kinds)) if live is None else live.supplied
+    objects = live.objects if live is not None else []
+    cluster = complete(manifests.objects, objects, supplied.kinds, Entropy(seed), now_s, manifests.policies)
+    if manifests.skipped:
+        note(skipped_note(manifests.skipped))
+    for text in cluster.notes:
+        note(text)
+    if not cluster.node_count:
+        if live is not None:
+            raise input_error(f"the cluster at {live.server} has no nodes")
+        wanted = "wanted at least one: kubectl get nodes -o yaml > nodes.yaml, then add -f nodes.yaml"
+        raise input_error(f"found no nodes in {names}; {wanted}")
+    if live is None:
+        return AskedCluster(cluster, supplied)
+    return AskedCluster(cluster, supplied, live.server, live.namespace)
+
+
+def build_engine(
+    config: str | None, plugins: Sequence[str], seed: int, now_s: float, note: Note, *, best_nodes_max: int = 0
+) -> Engine:
+    """An engine with a configuration and plugins of the user. Raises `InputError`."""
+    document = read_configuration(config) if config is not None else None
+    registry, added = plugin_registry(tuple(plugins))
+    try:
+        configuration = load_configuration_or_policy(document.data if document is not None else None)
+        configuration = enabled_if_unmentioned(configuration, added)
+        # The clock stands still at the time that is asked for: every pod is decided as of the same moment.
+        services = {"clock": VirtualClock(wall_s=now_s)}
+        engine = Engine(
+            configuration,
+            entropy=Entropy(seed),
+            registry=registry,
+            services=services,
+            best_nodes_max=best_nodes_max,
+        )
+    except ConfigurationError as error:
+        if document is None:  # a plugin of the user's that wants arguments
+            raise InputError(Problem("", problem.text) for problem in error.problems) from error
+        raise InputError(
+            Problem(f"{config}:{document.line_of(problem.path)}", problem.text) for problem in error.problems
+        ) from error
+    except ValueError as error:  # a plugin that does not exist, or cannot work as it is configured
+        raise input_error(str(error), config or "") from error
+    _tell_unused(configuration, note)
+    return engine
+
+
+def _read_live(kubeconfig: str, context: str, seed: int, manifests: Manifests, clock: Clock, note: Note) -> LiveCluster:
+    """The cluster of the kubeconfig; workloads only of kinds that the files hold, which may replace them."""
+    connection = connect(kubeconfig, context, clock)
+    kinds: set[type[ApiObject]] = {type(found.view) for found in manifests.objects if isinstance(found.view, WORKLOADS)}
+    if Deployment in kinds:
+        kinds.add(ReplicaSet)
+    cluster = read_cluster(connection, clock, Entropy(seed), workloads=kinds)
+    note(f"read {connection.server}: {len(cluster.objects)} objects")
+    if cluster.denied:
+        note(f"you may not list {', '.join(sorted(plural(kind) for kind in cluster.denied))} there")
+    return cluster
+
+
+def _tell_unused(configuration: SchedulerConfiguration, note: Note) -> None:
+    if configuration.extenders:
+        note(f"{len(configuration.extenders)} extender(s) in the configuration are not asked")

@@ -1,0 +1,90 @@
+"""The `mooring compare` command and its options."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+HELP = """Places the pods of a cluster under several scheduler configurations, and shows the results side by side.
+Nothing is changed.
+
+\b
+  mooring compare --config default --config packing.yaml
+  mooring compare --cluster cluster.json --config default --config packing.yaml
+  mooring compare --config a.yaml --config b.yaml --pods all --seeds 5 \\
+      --plot nodes.svg
+
+With --pods pending (the default) the pending pods are placed on the cluster as it is. With --pods all every pod that a
+controller owns is placed anew, in the order of creation. "default" stands for kube-scheduler's configuration.
+"""
+
+
+@click.command("compare", help=HELP, short_help="Show the cluster under other configurations.")
+@click.option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    metavar="FILE",
+    help="A dump of the cluster: a file, a folder, or - for standard input. May be repeated.",
+)
+@click.option("--kubeconfig", default="", metavar="FILE", help="Ask this cluster.")
+@click.option("--context", default="", metavar="NAME", help="Ask the cluster of this context of the kubeconfig.")
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="FILE|default",
+    help="A KubeSchedulerConfiguration, or the word default. Give at least two.",
+)
+@click.option("--plugin", "plugins", multiple=True, metavar="FILE|CLASS", help="Plugins for all configurations.")
+@click.option("--pods", type=click.Choice(["pending", "all"]), default="pending", show_default=True)
+@click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Runs of each configuration.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--plot", default="", metavar="FILE.svg", help="Draw a bar for each node, configurations side by side.")
+def compare(
+    clusters: tuple[str, ...],
+    kubeconfig: str,
+    context: str,
+    configs: tuple[str, ...],
+    plugins: tuple[str, ...],
+    pods: str,
+    seeds: int,
+    output: str,
+    plot: str,
+) -> None:
+    if len(configs) < 2:
+        raise click.UsageError("compare needs at least two --config; one of them may be the word default")
+    if len(set(configs)) < len(configs):
+        raise click.UsageError("two --config are the same file")
+
+    from mooring.cli.compare.report import as_json, as_lines, as_svg
+    from mooring.cli.compare.run import CompareOptions, run_compare
+    from mooring.kit.clock import SystemClock
+
+    options = CompareOptions(
+        clusters=clusters,
+        kubeconfig=kubeconfig,
+        context=context,
+        configs=configs,
+        plugins=plugins,
+        places_all=pods == "all",
+        seeds=seeds,
+    )
+    comparison = run_compare(options, sys.stdin.buffer, _note, SystemClock())
+    if output == "json":
+        click.echo(as_json(comparison), nl=False)
+    else:
+        for line in as_lines(comparison):
+            click.echo(line)
+    if plot:
+        try:
+            Path(plot).write_text(as_svg(comparison), encoding="utf-8")
+        except OSError as error:
+            raise click.UsageError(f"--plot {plot}: {error.strerror}") from error
+        _note(f"wrote {plot}")
+
+
+def _note(text: str) -> None:
+    click.echo(f"mooring: note: {text}", err=True)

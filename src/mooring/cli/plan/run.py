@@ -1,0 +1,220 @@
+"""One run of `mooring plan`: read the cluster and the manifests, build an engine, ask the planner.
+
+Takes the options of the command and returns a `PlanResult`; notes about the input are passed to a callback.
+
+ 1. The pods of the manifests, and those of their workloads, are what is asked about. Pending pods of the cluster come
+    before them if their priority is as high: they wait longer.
+ 2. A manifest may repeat an object of the cluster, and replaces it, as if it were applied.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from mooring.api.decode import decode_as
+from mooring.api.errors import LabelSelectorError, ObjectError
+from mooring.api.selector_text import parse_selector
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
+from mooring.cli.asked_cluster import AskedCluster, Note, assemble, build_engine, read_sources
+from mooring.cli.errors import InputError, Problem, input_error
+from mooring.cli.explain.decide import in_queue_order
+from mooring.cli.explain.run import chosen_pod
+from mooring.cli.manifests.kinds import WORKLOADS
+from mooring.cli.manifests.read import ManifestObject, Manifests, find_sources
+from mooring.cli.terminal import ProgressBar
+from mooring.kit.clock import Clock, SystemClock
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.plan.planner import PlanError, Planner
+from mooring.scheduler.plan.request import NodeType, PlanRequest, PlanResult, Question
+
+SCALABLE = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What is asked for on the command line."""
+
+    manifests: tuple[str, ...] = ()
+    clusters: tuple[str, ...] = ()
+    kubeconfig: str = ""
+    context: str = ""
+    config: str | None = None
+    plugins: tuple[str, ...] = ()
+    replicas: int | None = None
+    removed: tuple[str, ...] = ()
+    selector: str = ""
+    examples: tuple[str, ...] = ()
+    """`NODE|FILE[=PRICE]`"""
+    count: int | None = None
+    fix_pod: str = ""
+    is_capacity: bool = False
+    ratio: tuple[int, ...] = ()
+    is_defragment: bool = False
+    for_pod: str = ""
+    moves_max: int = 50
+    seed: int = 1
+
+    @property
+    def is_live(self) -> bool:
+        return not self.clusters or bool(self.kubeconfig or self.context)
+
+    @property
+    def pod_files(self) -> tuple[str, ...]:
+        """The files with the pods that are asked about."""
+        return (*self.manifests, self.for_pod) if self.for_pod else self.manifests
+
+
+def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) -> PlanResult:
+    """Reads, plans and returns the result. Raises `InputError`."""
+    now_s = clock.wall_s()
+    engine = build_engine(options.config, options.plugins, options.seed, now_s, note, best_nodes_max=1)
+    dump = read_sources(find_sources(options.clusters, "--cluster"), stdin)
+    asked_about = read_sources(find_sources(options.pod_files, "MANIFEST"), stdin)
+    if options.replicas is not None:
+        asked_about.objects = [_scaled(entry, options.replicas) for entry in asked_about.objects]
+    asked = assemble(
+        _together(dump, asked_about),
+        is_live=options.is_live,
+        kubeconfig=options.kubeconfig,
+        context=options.context,
+        seed=options.seed,
+        now_s=now_s,
+        clock=clock,
+        note=note,
+        names=", ".join((*options.clusters, *options.pod_files)),
+    )
+    pods = _asked_pods(asked, asked_about)
+    if options.pod_files and not pods:
+        raise input_error("found no pods to plan: the manifests hold none, or all their pods have a node already")
+    try:
+        for view in (*asked.cluster.objects, *asked.cluster.placed):
+            engine.put(view)
+        return _plan(options, engine, asked, pods)
+    except ObjectError as error:
+        raise input_error(str(error)) from error
+    except PlanError as error:
+        raise input_error(str(error)) from error
+
+
+def _plan(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Sequence[Pod]) -> PlanResult:
+    asked_keys = {pod.key for pod in pods}
+    pending = [engine.record(pod) for pod in in_queue_order(asked.cluster.pending) if pod.key not in asked_keys]
+    _nominate(engine, pending)
+    request = _request(options, engine, asked, pods)
+    with ProgressBar("planning", max(len(pending) + len(pods), 1), SystemClock()) as progress:
+        return Planner(engine, lambda: pending).plan(request, lambda: progress.advance(1))
+
+
+def _nominate(engine: Engine, pending: Sequence[PodInfo]) -> None:
+    for pod in pending:
+        if pod.nominated_node and not pod.terminating and engine.is_responsible_for(pod):
+            engine.columns.nominate(pod, pod.nominated_node)
+
+
+def _request(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Sequence[Pod]) -> PlanRequest:
+    seed = options.seed
+    if options.removed or options.selector:
+        return PlanRequest(Question.REMOVE_NODES, seed, nodes=_removed(options, engine))
+    if options.examples:
+        types = tuple(_node_type(text, options.count, engine) for text in options.examples)
+        return PlanRequest(Question.ADD_NODES, seed, tuple(pods), node_types=types)
+    if options.fix_pod:
+        pod = chosen_pod(options.fix_pod, asked.cluster, asked.namespace)
+        if pod.spec.node_name:
+            raise input_error(f"pod {pod.key} is on node {pod.spec.node_name} already")
+        return PlanRequest(Question.FIX, seed, (pod,))
+    if options.is_capacity:
+        if options.ratio and len(options.ratio) != len(pods):
+            raise input_error(f"--ratio has {len(options.ratio)} numbers for {len(pods)} pods; wanted one for each")
+        return PlanRequest(Question.CAPACITY, seed, tuple(pods), ratio=options.ratio)
+    if options.is_defragment:
+        return PlanRequest(Question.DEFRAGMENT, seed, tuple(pods), moves_max=options.moves_max)
+    return PlanRequest(Question.PLACE, seed, tuple(pods))
+
+
+def _together(dump: Manifests, asked_about: Manifests) -> Manifests:
+    return Manifests(
+        objects=[*dump.objects, *asked_about.objects],
+        skipped=dump.skipped + asked_about.skipped,
+        kinds=dump.kinds | asked_about.kinds,
+        policies=[*dump.policies, *asked_about.policies],
+    )
+
+
+def _asked_pods(asked: AskedCluster, asked_about: Manifests) -> list[Pod]:
+    """The pending pods of the manifests and of their workloads."""
+    wanted = {
+        (entry.view.kind, entry.view.metadata.namespace or "default", entry.view.metadata.name)
+        for entry in asked_about.objects
+    }
+    workloads = {f"{kind} {namespace}/{name}" for kind, namespace, name in wanted}
+    return [
+        pod
+        for pod in in_queue_order(asked.cluster.pending)
+        if (pod.kind, pod.metadata.namespace, pod.metadata.name) in wanted
+        or asked.cluster.workload_of.get(pod.key) in workloads
+    ]
+
+
+def _scaled(entry: ManifestObject, replicas: int) -> ManifestObject:
+    view = entry.view
+    if not isinstance(view, SCALABLE):
+        if isinstance(view, WORKLOADS):
+            raise InputError([Problem(entry.origin.at(), f"{view.kind} {view.metadata.name} has no replicas to set")])
+        return entry
+    plain: dict[str, Any] = msgspec.json.decode(view.raw)
+    plain["spec"] = {**(plain.get("spec") or {}), "replicas": replicas}
+    raw = msgspec.json.encode(plain)
+    body = msgspec.Raw(raw) if entry.body is not None else None
+    return ManifestObject(decode_as(type(view), raw), entry.origin, body)
+
+
+def _removed(options: PlanOptions, engine: Engine) -> tuple[str, ...]:
+    names = list(options.removed)
+    if options.selector:
+        try:
+            matcher = parse_selector(options.selector)
+        except LabelSelectorError as error:
+            raise input_error(f"--selector: {error}") from error
+        nodes = [node for node in engine.columns.nodes if node is not None]
+        found = sorted(node.metadata.name for node in nodes if matcher.matches(node.metadata.labels))
+        if not found:
+            raise input_error(f"no node has the labels {options.selector}")
+        names += found
+    return tuple(dict.fromkeys(names))
+
+
+def _node_type(text: str, count: int | None, engine: Engine) -> NodeType:
+    """`NODE|FILE[=PRICE]`"""
+    name, separator, price_text = text.rpartition("=")
+    if not separator:
+        name, price_text = text, "1"
+    try:
+        price = float(price_text)
+    except ValueError:
+        raise input_error(f"--add-node-like {text}: {price_text!r} is no price") from None
+    if price < 0:
+        raise input_error(f"--add-node-like {text}: a price is not negative")
+    row = engine.columns.row_of.get(name)
+    node = engine.columns.nodes[row] if row is not None else None
+    if node is not None:
+        return NodeType(name, node, price, count)
+    if not Path(name).exists():
+        raise input_error(f"--add-node-like {name}: the cluster has no such node, and there is no such file")
+    nodes = [
+        entry.view
+        for entry in read_sources(find_sources([name], "--add-node-like"), io.BytesIO()).objects
+        if isinstance(entry.view, Node)
+    ]
+    if len(nodes) != 1:
+        raise input_error(f"found {len(nodes)} nodes; wanted one Node as an example", name)
+    return NodeType(nodes[0].metadata.name, nodes[0], price, count)

@@ -1,0 +1,203 @@
+"""The result of a plan for people: tables in a terminal of 80 columns; and for programs: JSON and YAML.
+
+1. A FailedScheduling message is printed unchanged, broken at spaces only. Pods with the same message share it.
+2. A table shows at most `ROWS_MAX` rows, unless `-o wide` asks for all; names are never cut.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from mooring.cli.terminal import ELLIPSIS, Terminal, listed_names, wrapped
+from mooring.scheduler.plan.request import DrainedNode, PendingPod, Placement, PlanResult, Question
+
+ROWS_MAX = 20
+
+
+def as_json(result: PlanResult) -> str:
+    return msgspec.json.format(msgspec.json.encode(result), indent=2).decode() + "\n"
+
+
+def as_yaml(result: PlanResult) -> str:
+    import yaml
+
+    plain = msgspec.to_builtins(result)
+    return yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def as_lines(result: PlanResult, terminal: Terminal, *, is_wide: bool = False) -> Iterator[str]:
+    """The whole screen."""
+    match result.question:
+        case Question.REMOVE_NODES:
+            yield from _drained(result, terminal, is_wide)
+        case Question.ADD_NODES:
+            yield from _added(result, terminal, is_wide)
+        case Question.FIX:
+            yield from _fixes(result, terminal)
+        case Question.CAPACITY:
+            yield from _capacity(result, terminal)
+        case Question.DEFRAGMENT:
+            yield from _defragmented(result, terminal, is_wide)
+        case Question.PLACE:
+            yield from _placements(result.placements, is_wide)
+            yield from _pending(result.pending, terminal)
+            yield _closing(result, terminal)
+    for note in result.notes:
+        yield from wrapped(note, terminal.width, indent=0)
+
+
+def _placements(placements: Sequence[Placement], is_wide: bool) -> Iterator[str]:
+    if not placements:
+        return
+    header = ["POD", "NODE"]
+    rows = [[each.pod, each.node] for each in placements]
+    if any(each.moved_from for each in placements):
+        header.insert(1, "FROM")
+        for row, each in zip(rows, placements, strict=True):
+            row.insert(1, each.moved_from)
+    if is_wide:
+        header.append("SCORE")
+        for row, each in zip(rows, placements, strict=True):
+            row.append(str(each.score) if each.score is not None else "-")
+    if any(each.victims for each in placements):
+        header.append("EVICTS")
+        for row, each in zip(rows, placements, strict=True):
+            row.append(", ".join(_victims(each)))
+    yield from table(header, rows, None if is_wide else ROWS_MAX)
+
+
+def _victims(placement: Placement) -> list[str]:
+    return [
+        f"{victim.pod} (violates {', '.join(victim.budgets_violated)})" if victim.budgets_violated else victim.pod
+        for victim in placement.victims
+    ]
+
+
+def _pending(pending: Sequence[PendingPod], terminal: Terminal) -> Iterator[str]:
+    by_message: dict[str, list[str]] = {}
+    for each in pending:
+        by_message.setdefault(each.message, []).append(each.pod)
+    for message, pods in by_message.items():
+        names = listed_names(pods, terminal.width - len("pending: "))
+        yield terminal.paint(f"pending: {names}", colour="red")
+        yield from wrapped(message, terminal.width, indent=2)
+
+
+def _closing(result: PlanResult, terminal: Terminal) -> str:
+    placed, pending = len(result.placements), len(result.pending)
+    victims = sum(len(each.victims) for each in result.placements)
+    text = f"{_count(placed + pending, 'pod')}: {placed} placed, {pending} pending"
+    if victims:
+        text += f", {_count(victims, 'pod')} evicted"
+    return terminal.paint(f"{text}.", bold=True)
+
+
+def _drained(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iterator[str]:
+    yield "drain in this order:" if len(result.drained) > 1 else "drain:"
+    for number, node in enumerate(result.drained, 1):
+        outcome = terminal.paint("safe", colour="green") if node.is_safe else terminal.paint("not safe", colour="red")
+        yield f"  {number}. {node.node}  {outcome}  {_pods_of(node)}"
+        for text in node.blocked:
+            yield from wrapped(text, terminal.width, indent=5)
+        if node.lost:
+            names = listed_names(node.lost, terminal.width - 30)
+            yield from wrapped(f"no controller creates again: {names}", terminal.width, indent=5)
+    yield ""
+    yield from _placements(result.placements, is_wide)
+    yield from _pending(result.pending, terminal)
+    yield _closing(result, terminal)
+
+
+def _pods_of(node: DrainedNode) -> str:
+    text = _count(node.pods, "pod") + (" moves" if node.pods == 1 else " move")
+    return f"{text}, {len(node.ends)} of DaemonSets end" if node.ends else text
+
+
+def _added(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iterator[str]:
+    yield from _placements(result.placements, is_wide)
+    yield from _pending(result.pending, terminal)
+    if result.nodes_to_add:
+        rows = [[each.type, str(each.count), f"{each.price:g}"] for each in result.nodes_to_add]
+        yield ""
+        yield from table(["ADD NODES LIKE", "COUNT", "PRICE"], rows, None)
+        total = sum(each.count for each in result.nodes_to_add)
+        price = sum(each.price for each in result.nodes_to_add)
+        yield terminal.paint(f"{_count(total, 'node')} to add, price {price:g}.", bold=True)
+    else:
+        yield terminal.paint("no nodes to add.", bold=True)
+    yield from _bound(result)
+    yield _closing(result, terminal)
+
+
+def _bound(result: PlanResult) -> Iterator[str]:
+    if result.bound is not None:
+        yield result.bound.text
+
+
+def _fixes(result: PlanResult, terminal: Terminal) -> Iterator[str]:
+    if result.placements:
+        placed = result.placements[0]
+        yield f"{placed.pod} fits already: it would go to node {placed.node}"
+        return
+    yield from _pending(result.pending, terminal)
+    if not result.fixes:
+        yield "no change of the pod, of a node or of the cluster was found that makes it fit."
+        return
+    yield terminal.paint("any of these makes it fit:", bold=True)
+    for number, fix in enumerate(result.fixes, 1):
+        for index, change in enumerate(fix.changes):
+            start = f"{number}. " if index == 0 else " " * len(f"{number}. ")
+            last = index + 1 == len(fix.changes)
+            text = f"{start}{change}" + (f"  → {fix.node}" if last else ", and")
+            yield from wrapped(text, terminal.width, indent=2, hanging=5) if index == 0 else [f"  {text}"]
+
+
+def _capacity(result: PlanResult, terminal: Terminal) -> Iterator[str]:
+    capacity = result.capacity
+    assert capacity is not None, "a capacity plan without a capacity"
+    rows = [[pod, str(count)] for pod, count in capacity.pods.items()]
+    yield from table(["POD", "MORE"], rows, None)
+    if capacity.is_limit_reached:
+        yield "more would fit: the plan ends here."
+    elif capacity.limited_by:
+        yield terminal.paint(f"runs out first: {capacity.limited_by}", bold=True)
+        counted = ", ".join(f"{count} {reason}" for reason, count in capacity.reasons.items())
+        yield from wrapped(f"of {_count(result.node_count, 'node')}: {counted}", terminal.width, indent=2)
+
+
+def _defragmented(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iterator[str]:
+    if result.cordoned:
+        yield from wrapped(f"first cordon {', '.join(result.cordoned)}", terminal.width, indent=0, hanging=2)
+    if result.moves:
+        rows = [[each.pod, each.from_node, each.to_node] for each in result.moves]
+        yield from table(["MOVE", "FROM", "TO"], rows, None if is_wide else ROWS_MAX)
+    else:
+        yield "no moves."
+    yield from _placements(result.placements, is_wide)
+    yield from _pending(result.pending, terminal)
+    before, after = result.before, result.after
+    if before is not None and after is not None:
+        text = (
+            f"{_count(len(result.moves), 'move')}; empty nodes: {before.empty_nodes} before, {after.empty_nodes} after"
+        )
+        yield terminal.paint(f"{text}, of {after.nodes}.", bold=True)
+    yield from _bound(result)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], rows_max: int | None) -> Iterator[str]:
+    """Columns as wide as their longest text."""
+    shown = rows if rows_max is None or len(rows) <= rows_max else rows[:rows_max]
+    lines = [header, *shown]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(header))]
+    for line in lines:
+        yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+    if len(shown) < len(rows):
+        counts = Counter(row[-1] for row in rows[len(shown) :])
+        yield f"{ELLIPSIS} {len(rows) - len(shown)} more on {_count(len(counts), 'node')} (-o wide shows all)"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

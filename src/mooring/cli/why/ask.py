@@ -1,0 +1,129 @@
+"""Reads the pages /debug/decisions and /debug/queue of a scheduler, and explains one node from the state of the API.
+
+1. The pages are read through the API server of the kubeconfig (`mooring up` serves them there), or from the secure port
+   of a scheduler with the credentials of the kubeconfig.
+2. `obstacles_on` reads the cluster as `mooring explain` does, and runs every filter on the node.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from mooring.cli.asked_cluster import assemble, build_engine
+from mooring.cli.errors import input_error
+from mooring.cli.explain.decide import in_queue_order
+from mooring.cli.explain.live import connect
+from mooring.cli.explain.run import chosen_pod
+from mooring.cli.manifests.read import Manifests
+from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
+from mooring.client.http.client import HttpClient
+from mooring.client.http.tls import TlsError
+from mooring.kit.clock import Clock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run_real
+from mooring.scheduler.cycle.explain import explain
+from mooring.scheduler.reporting.decision_log import DecisionLogError, read_log
+
+PAGE_S_MAX = 30.0
+SEED = 1
+LOGGED_MAX = 1_000
+
+Rows = list[dict[str, Any]]
+
+
+class Asker:
+    """Asks one scheduler. Raises `InputError`."""
+
+    def __init__(self, kubeconfig: str, context: str, scheduler: str, clock: Clock) -> None:
+        connection = connect(kubeconfig, context, clock)
+        self.namespace = connection.namespace or "default"
+        self._connection = dataclasses.replace(connection, server=scheduler.rstrip("/")) if scheduler else connection
+        self._clock = clock
+
+    def decisions(self, pod: str) -> Rows:
+        """The attempts for a pod, the latest first."""
+        found: Rows = self._page("/debug/decisions", pod=pod)
+        return found
+
+    def queue(self, pod: str) -> Rows:
+        """The rows of the queue about a pod."""
+        found: Rows = self._page("/debug/queue", pod=pod)["pods"]
+        return found
+
+    def whole_queue(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._page("/debug/queue")
+        return found
+
+    def _page(self, path: str, **query: str) -> Any:
+        target = f"{path}?{urlencode(query)}" if query else path
+        try:
+            return json.loads(run_real(self._read(target)))
+        except NotFoundError:
+            raise input_error(
+                f"{self._connection.server} has no page {path}: it is no API server of mooring up; name the secure port"
+                " of a Mooring scheduler with --scheduler, or use mooring explain, which needs none"
+            ) from None
+        except ForbiddenError as error:
+            raise input_error(f"{error}; a role needs nonResourceURLs: [{path}], verbs: [get]") from None
+        except (ClientError, TlsError, ValueError) as error:
+            raise input_error(f"cannot ask {self._connection.server}: {error}") from None
+
+    async def _read(self, target: str) -> bytes:
+        async with HttpClient(self._connection, self._clock, Entropy(SEED), component="why") as client:
+            return await client.read_page(target, PAGE_S_MAX)
+
+
+def logged_decisions(path: str, pod: str) -> Rows:
+    """The attempts for a pod in a decision log, the latest first."""
+    try:
+        return [record.document() for record in read_log(Path(path), pod, LOGGED_MAX)]
+    except DecisionLogError as error:
+        raise input_error(str(error)) from error
+
+
+def obstacles_on(pod_name: str, node: str, kubeconfig: str, context: str, clock: Clock) -> dict[str, Any]:
+    """Everything that keeps a pending pod from a node now."""
+    engine = build_engine(None, (), SEED, clock.wall_s(), _ignore)
+    asked = assemble(
+        Manifests(),
+        is_live=True,
+        kubeconfig=kubeconfig,
+        context=context,
+        seed=SEED,
+        now_s=clock.wall_s(),
+        clock=clock,
+        note=_ignore,
+        names="",
+    )
+    pod = chosen_pod(pod_name, asked.cluster, asked.namespace)
+    if pod.spec.node_name:
+        raise input_error(f"pod {pod.key} is on node {pod.spec.node_name}; mooring why {pod.key} shows its attempts")
+    for view in (*asked.cluster.objects, *asked.cluster.placed):
+        engine.put(view)
+    for other in in_queue_order(asked.cluster.pending):
+        record = engine.record(other)
+        if record.nominated_node and engine.is_responsible_for(record):
+            engine.columns.nominate(record, record.nominated_node)
+    if node not in engine.columns.row_of:
+        raise input_error(f'found no node "{node}"')
+    record = engine.record(pod)
+    if not engine.is_responsible_for(record):
+        raise input_error(f"pod {pod.key} waits for scheduler {pod.spec.scheduler_name}")
+    found = explain(engine.cycle_for(record).profile, engine.columns, record)
+    obstacles = [*found.everywhere, *found.at(node)]
+    return {
+        "pod": pod.key,
+        "node": node,
+        "obstacles": [
+            {"plugin": each.plugin, "kind": each.kind.value, "text": each.text, "details": dict(each.details)}
+            for each in obstacles
+        ],
+    }
+
+
+def _ignore(text: str) -> None:
+    """Notes about the input say nothing about one node."""

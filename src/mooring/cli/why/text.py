@@ -1,0 +1,147 @@
+"""The answers of `mooring why` and `mooring queue` for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mooring.cli.plan.text import table
+from mooring.cli.terminal import wrapped
+from mooring.kit.clock import parse_rfc3339
+
+ATTEMPTS_SHOWN_MAX = 10
+PODS_SHOWN_MAX = 200
+
+
+def attempts_lines(
+    key: str, decisions: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], now_s: float, width: int
+) -> Iterator[str]:
+    """The state of a pod, then its attempts, the latest first."""
+    for row in rows:
+        yield from _state(key, row, now_s, width)
+    if not decisions:
+        yield f"the scheduler has no record of an attempt for {key}"
+        return
+    counts = Counter(str(each["result"]) for each in decisions)
+    summary = ", ".join(f"{count} × {result}" for result, count in counts.items())
+    yield f"{_count(len(decisions), 'attempt')} on record: {summary}"
+    for index, decision in enumerate(decisions[:ATTEMPTS_SHOWN_MAX]):
+        before = decisions[index + 1] if index + 1 < len(decisions) else None
+        yield from _attempt(decision, before, now_s, width)
+    if len(decisions) > ATTEMPTS_SHOWN_MAX:
+        yield f"… {len(decisions) - ATTEMPTS_SHOWN_MAX} earlier attempts (-o json shows all)"
+
+
+def node_lines(found: Mapping[str, Any], width: int) -> Iterator[str]:
+    obstacles = found["obstacles"]
+    if not obstacles:
+        yield f"nothing keeps {found['pod']} from node {found['node']} now"
+        return
+    yield f"{found['pod']} does not fit on node {found['node']}:"
+    for obstacle in obstacles:
+        yield from wrapped(f"{obstacle['text']}  ({obstacle['plugin']})", width, indent=2, hanging=4)
+
+
+def queue_lines(page: Mapping[str, Any], now_s: float, width: int) -> Iterator[str]:
+    """The numbers of waiting pods, then the pods by state."""
+    counts: Mapping[str, int] = page["counts"]
+    yield ", ".join(f"{_words(name)} {count}" for name, count in counts.items())
+    pods: Sequence[Mapping[str, Any]] = page["pods"]
+    if not pods:
+        return
+    rows = [
+        [
+            str(row["pod"]),
+            str(row["state"]),
+            _ago(row.get("since"), now_s),
+            str(row.get("attempts", "")),
+            _until(row.get("backsOffUntil") or row.get("retriedAtTheLatest"), now_s),
+            ",".join(row.get("rejectedBy") or row.get("waitsFor") or [row.get("gatedBy", "")]),
+        ]
+        for row in pods[:PODS_SHOWN_MAX]
+    ]
+    yield from table(["POD", "STATE", "SINCE", "ATTEMPTS", "RETRY IN", "BECAUSE OF"], rows, None)
+    awaited = dict.fromkeys(tuple(row["awaits"]) for row in pods if row.get("awaits"))
+    for events in awaited:
+        concerned = [str(row["pod"]) for row in pods if tuple(row.get("awaits", ())) == events]
+        who = concerned[0] if len(concerned) == 1 else f"{len(concerned)} pods"
+        yield from wrapped(f"{who}: tried again after {', '.join(events)}", width, indent=0, hanging=2)
+    if len(pods) > PODS_SHOWN_MAX:
+        yield f"… {len(pods) - PODS_SHOWN_MAX} more (-o json shows all)"
+
+
+def _state(key: str, row: Mapping[str, Any], now_s: float, width: int) -> Iterator[str]:
+    text = f"{key}: {row['state']}"
+    if row.get("node"):
+        text += f" ({row['node']})" if "node" not in str(row["state"]) else f", {row['node']}"
+    if row.get("since"):
+        text += f" for {_ago(row['since'], now_s)}"
+    if row.get("gatedBy"):
+        text += f", gated by {row['gatedBy']}"
+    retry = row.get("backsOffUntil") or row.get("retriedAtTheLatest")
+    if retry:
+        text += f", tried again in {_until(retry, now_s)} at the latest"
+    yield text
+    if row.get("awaits"):
+        yield from wrapped(f"or after {', '.join(row['awaits'])}", width, indent=2, hanging=4)
+
+
+def _attempt(decision: Mapping[str, Any], before: Mapping[str, Any] | None, now_s: float, width: int) -> Iterator[str]:
+    head = f"{decision['attempt']}. {_ago(decision['time'], now_s)} ago: "
+    if decision.get("node"):
+        head += f"{decision['node']}, of {_count(int(decision['feasibleNodes']), 'feasible node')}"
+        binding = str(decision.get("binding", ""))
+        head += f", {binding}" if binding == "bound" else f", not bound: {binding}" if binding else ""
+    else:
+        head += str(decision["result"])
+    if decision.get("requeuedBy"):
+        head += f", tried after {decision['requeuedBy']}"
+    yield from wrapped(head, width, indent=2, hanging=5)
+    for node in decision.get("bestNodes", ()):
+        scores = ", ".join(f"{name} {score}" for name, score in node["scores"].items() if score)
+        yield from wrapped(f"{node['node']} {node['total']}: {scores}", width, indent=5, hanging=7)
+    if decision.get("rejections"):
+        earlier = _by_reason(before) if before is not None else {}
+        for each in decision["rejections"]:
+            reason = each.get("reason") or "rejected"
+            change = ""
+            if before is not None and earlier.get(reason, 0) != each["nodes"]:
+                change = f" (was {earlier.get(reason, 0)})"
+            yield from wrapped(f"{each['nodes']} × {reason}{change}  {each['plugin']}", width, indent=5, hanging=7)
+    elif decision.get("message"):
+        yield from wrapped(str(decision["message"]), width, indent=5)
+    if decision.get("preemption"):
+        preemption = decision["preemption"]
+        victims = ", ".join(preemption["victims"])
+        yield from wrapped(f"preempts on {preemption['node']}: {victims}", width, indent=5, hanging=7)
+
+
+def _by_reason(decision: Mapping[str, Any]) -> dict[str, int]:
+    return {each.get("reason", ""): int(each["nodes"]) for each in decision.get("rejections", ())}
+
+
+def _ago(time: object, now_s: float) -> str:
+    return _duration(now_s - parse_rfc3339(str(time))) if time else ""
+
+
+def _until(time: object, now_s: float) -> str:
+    return _duration(parse_rfc3339(str(time)) - now_s) if time else ""
+
+
+def _duration(seconds: float) -> str:
+    """As kubectl writes ages: 5s, 3m20s, 2h5m."""
+    whole = max(int(seconds), 0)
+    if whole < 120:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60}s"
+    return f"{whole // 3600}h{whole % 3600 // 60}m"
+
+
+def _words(name: str) -> str:
+    return {"inFlight": "in flight"}.get(name, name)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,290 @@
+"""How many nodes of which types must be added so that all given pods get a node.
+
+Every candidate is verified by placing the pods on the cluster with the new nodes, as the scheduler would.
+
+1. A new node is like its example: labels, taints and allocatable resources, with a name of its own. The pods of
+   DaemonSets that run on nodes of today are placed on it first, if they fit there.
+2. The search preempts nothing. Pods that fit on no type, even if the new node is empty, stay pending and do not count
+   for the search.
+3. With one type: the smallest number, by doubling and bisection. With several: the cheapest of the best mix found
+   greedily and of the best number of each single type. The mix is a heuristic; `bound` says how good it is.
+4. At most `NODES_MAX` nodes are added.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.api.resources import node_allocatable
+from mooring.api.views.node import Node, NodeSpec, NodeStatus
+from mooring.api.well_known import HOSTNAME
+from mooring.scheduler.cache.pods import PodInfo, PodSignature
+from mooring.scheduler.cache.resources import CPU, MEMORY
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.plan.bound import fewest_nodes
+from mooring.scheduler.plan.place import (
+    Placed,
+    Slices,
+    in_queue_order,
+    place_pod,
+    place_pods,
+    view_of,
+    without_preemption,
+)
+from mooring.scheduler.plan.replacement import daemon_pod_for
+from mooring.scheduler.plan.request import Bound, NodesToAdd, NodeType, Placement
+from mooring.scheduler.plan.what_if import WhatIf
+
+NODES_MAX = 1_000
+NODE_TAINT_PREFIX = "node.kubernetes.io/"
+"""Taints that controllers set from the state of a node: a new node does not have them."""
+
+Counts = Mapping[str, int]
+"""By the name of a type: how many nodes are added."""
+
+
+@dataclass(slots=True)
+class Added:
+    """The nodes to add, and the pods on the cluster with them."""
+
+    nodes: list[NodesToAdd] = field(default_factory=list)
+    placed: Placed = field(default_factory=Placed)
+    bound: Bound | None = None
+
+
+def add_nodes(
+    what_if: WhatIf, pods: Sequence[PodInfo], types: Sequence[NodeType], *, wants_bound: bool
+) -> Slices[Added]:
+    """Add the numbers of nodes that are given, or the cheapest ones with which all pods fit."""
+    search = _Search(what_if, types)
+    is_search = any(each.count is None for each in types)
+    if not is_search:
+        counts: Counts = {each.name: each.count or 0 for each in types}
+    else:
+        counts = yield from search.cheapest([without_preemption(what_if.engine, view_of(pod)) for pod in pods])
+    mark = what_if.mark()
+    search.add(counts)
+    placed = yield from place_pods(what_if, pods)
+    what_if.undo_to(mark)
+    bound: Bound | None = None
+    if wants_bound and is_search and not any(each.victims for each in placed.placements):
+        has_node = {each.pod for each in placed.placements}
+        bound = search.bound([pod for pod in pods if pod.key in has_node])
+    nodes = [
+        NodesToAdd(each.name, counts[each.name], counts[each.name] * each.price)
+        for each in types
+        if counts.get(each.name)
+    ]
+    return Added(nodes, placed, bound)
+
+
+def node_like(example: Node, name: str) -> Node:
+    """A new, empty node with the labels, taints and resources of another one."""
+    labels = {**example.metadata.labels, HOSTNAME: name}
+    taints = tuple(taint for taint in example.spec.taints if not taint.key.startswith(NODE_TAINT_PREFIX))
+    status = NodeStatus(
+        capacity=example.status.capacity,
+        allocatable=example.status.allocatable,
+        declared_features=example.status.declared_features,
+    )
+    metadata = replace(example.metadata, name=name, uid="", resource_version="", labels=labels, creation_timestamp=None)
+    return replace(example, metadata=metadata, spec=NodeSpec(taints=taints), status=status)
+
+
+class _Search:
+    def __init__(self, what_if: WhatIf, types: Sequence[NodeType]) -> None:
+        self._what_if = what_if
+        self._types = {each.name: each for each in types}
+        self._daemons = _daemons(what_if.engine)
+        self._added: Counter[str] = Counter()
+
+    def add(self, counts: Counts) -> None:
+        """Add nodes with the pods of their DaemonSets."""
+        engine, what_if = self._what_if.engine, self._what_if
+        for name, count in counts.items():
+            for _ in range(count):
+                self._added[name] += 1
+                node_name = f"{name}-new-{self._added[name]}"
+                what_if.put_node(node_like(self._types[name].node, node_name))
+                for daemon in self._daemons:
+                    decision = what_if.decide(daemon_pod_for(engine, daemon, node_name))
+                    if decision.node_name == node_name:
+                        what_if.place(decision)
+
+    def cheapest(self, pods: Sequence[PodInfo]) -> Slices[Counts]:
+        mark = self._mark()
+        missing = yield from self._unplaced(pods)
+        self._undo_to(mark)
+        missing = yield from self._helped(missing)
+        if not missing:
+            return {}
+        candidates: list[_Candidate] = []
+        for each in sorted(self._types.values(), key=lambda each: (each.price, each.name)):
+            count_max = min(len(missing), NODES_MAX)
+            if candidates and each.price > 0:
+                count_max = min(count_max, int(min(candidates).price / each.price))
+            count = yield from self._smallest(pods, each, count_max, missing)
+            if count is not None:
+                candidates.append(self._candidate({each.name: count}))
+        if len(self._types) > 1:
+            mix = yield from self._greedy_mix(pods, missing)
+            if mix is not None:
+                candidates.append(self._candidate(mix))
+        return min(candidates).counts if candidates else {}
+
+    def _candidate(self, counts: Counts) -> _Candidate:
+        price = sum(count * self._types[name].price for name, count in counts.items())
+        return _Candidate(price, sum(counts.values()), ",".join(sorted(counts)), counts)
+
+    def bound(self, pods: Sequence[PodInfo]) -> Bound:
+        """The price that no choice of nodes can go below."""
+        self._added.clear()
+        mark = self._mark()
+        self.add(dict.fromkeys(self._types, 1))
+        row_of = self._what_if.engine.columns.row_of
+        added = {name: (row_of[f"{name}-new-1"], each.price) for name, each in self._types.items()}
+        bound = fewest_nodes(self._what_if.engine, pods, added)
+        self._undo_to(mark)
+        return bound
+
+    def _unplaced(self, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]:
+        """Place the pods. Returns those that get no node."""
+        unplaced: list[PodInfo] = []
+        rejected: set[int] = set()
+        for pod in in_queue_order(pods):
+            if id(pod.signature) in rejected and not pod.claims:
+                unplaced.append(pod)  # nothing that was placed since can help an equal pod
+                continue
+            outcome = yield from place_pod(self._what_if, pod)
+            if not isinstance(outcome, Placement):
+                unplaced.append(pod)
+                if not _needs_others(pod.signature):
+                    rejected.add(id(pod.signature))
+        return unplaced
+
+    def _helped(self, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]:
+        """The pods that fit if there is a new node of each type."""
+        what_if, mark = self._what_if, self._mark()
+        self.add(dict.fromkeys(self._types, 1))
+        helped: dict[int, bool] = {}
+        for pod in pods:
+            if id(pod.signature) not in helped:
+                inner = what_if.mark()
+                outcome = yield from place_pod(what_if, pod)
+                helped[id(pod.signature)] = isinstance(outcome, Placement)
+                what_if.undo_to(inner)
+        self._undo_to(mark)
+        return [pod for pod in pods if helped[id(pod.signature)]]
+
+    def _smallest(
+        self, pods: Sequence[PodInfo], each: NodeType, count_max: int, missing: Sequence[PodInfo]
+    ) -> Slices[int | None]:
+        """The smallest number of nodes of one type with which none of the pods is missing; None if too many."""
+        wanted = {pod.uid for pod in missing}
+        count, too_few = min(1, count_max), 0
+        while not (yield from self._suffices(pods, {each.name: count}, wanted)):
+            if count >= count_max:
+                return None
+            too_few, count = count, min(2 * count, count_max)
+        while count - too_few > 1:
+            middle = (count + too_few) // 2
+            if (yield from self._suffices(pods, {each.name: middle}, wanted)):
+                count = middle
+            else:
+                too_few = middle
+        return count
+
+    def _suffices(self, pods: Sequence[PodInfo], counts: Counts, wanted: set[str]) -> Slices[bool]:
+        mark = self._mark()
+        self.add(counts)
+        unplaced = yield from self._unplaced(pods)
+        self._undo_to(mark)
+        return not any(pod.uid in wanted for pod in unplaced)
+
+    def _greedy_mix(self, pods: Sequence[PodInfo], missing: Sequence[PodInfo]) -> Slices[Counts | None]:
+        """Add the node with the lowest price for what it takes, until no pod is missing; then drop needless ones."""
+        wanted = {pod.uid for pod in missing}
+        counts: Counter[str] = Counter()
+        mark = self._mark()
+        left = yield from self._unplaced(pods)
+        left = [pod for pod in left if pod.uid in wanted]
+        while left and sum(counts.values()) < NODES_MAX:
+            best: tuple[float, str] | None = None
+            for name, each in self._types.items():
+                inner = self._mark()
+                self.add({name: 1})
+                still = yield from self._unplaced(left)
+                missing_still = {pod.uid for pod in still}
+                taken = _weight([pod for pod in left if pod.uid not in missing_still], each)
+                self._undo_to(inner)
+                if len(still) < len(left) and (best is None or (each.price / taken, name) < best):
+                    best = (each.price / taken, name)
+            if best is None:
+                break
+            counts[best[1]] += 1
+            self.add({best[1]: 1})
+            left = yield from self._unplaced(left)
+        self._undo_to(mark)
+        for name in sorted(counts, key=lambda name: -self._types[name].price):
+            while counts[name] and (yield from self._suffices(pods, counts - Counter({name: 1}), wanted)):
+                counts[name] -= 1
+        is_enough = yield from self._suffices(pods, counts, wanted)
+        return +counts if is_enough else None
+
+    def _mark(self) -> _Mark:
+        return _Mark(self._what_if.mark(), self._added.copy())
+
+    def _undo_to(self, mark: _Mark) -> None:
+        self._what_if.undo_to(mark.step)
+        self._added = mark.added.copy()
+
+
+class _Mark(NamedTuple):
+    step: int
+    added: Counter[str]
+
+
+class _Candidate(NamedTuple):
+    """Nodes with which all pods fit. The cheapest is the smallest."""
+
+    price: float
+    node_count: int
+    names: str
+    counts: Counts
+
+
+def _weight(pods: Iterable[PodInfo], each: NodeType) -> float:
+    """How many nodes of the type the pods would fill, by the resource that fills it first."""
+    offered = node_allocatable(each.node)
+    total: Counter[str] = Counter()
+    count = 0
+    for pod in pods:
+        count += 1
+        vector = pod.signature.request_vector
+        total["cpu"] += int(vector[CPU])
+        total["memory"] += int(vector[MEMORY])
+    shares = [total[name] / offered[name] for name in ("cpu", "memory") if offered.get(name)]
+    return max([*shares, count / max(offered.get("pods", 110), 1)])
+
+
+def _needs_others(signature: PodSignature) -> bool:
+    """Whether a pod that was placed later may help a pod of this signature."""
+    affinity = signature.spec.affinity
+    return bool(signature.spec.topology_spread_constraints) or (
+        affinity is not None and affinity.pod_affinity is not None
+    )
+
+
+def _daemons(engine: Engine) -> list[PodInfo]:
+    """One pod of each DaemonSet."""
+    found: dict[tuple[str, str], PodInfo] = {}
+    for pod in engine.columns.pods.values():
+        owner = pod.signature.owner
+        if owner is not None and owner.kind == "DaemonSet":
+            found.setdefault((pod.namespace, owner.name), pod)
+    return [found[key] for key in sorted(found)]

@@ -1,0 +1,208 @@
+"""Moves that empty nodes, or make room for a pod: each move evicts a pod whose controller creates it again elsewhere.
+
+1. Without a pod: nodes are emptied, those with the lowest requested share first, as long as the others can take their
+   pods. They and the empty nodes are cordoned first: otherwise the scheduler, which prefers free nodes, would fill them
+   again. `Defragmented.cordoned` lists them. So no pod moves twice.
+2. For a pod: the node where the fewest moves make room. Pods are moved in the order of their size, largest first, until
+   the pod fits; then those that need not move are put back.
+3. A move never violates a disruption budget, and only pods with a controller move. No move makes another pod pending.
+4. Moves are listed in the order in which they can be carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from mooring.api.views.workloads import PodDisruptionBudget
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.resources import CPU, MEMORY
+from mooring.scheduler.cycle.explain import explain
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.plan.drain import cordon
+from mooring.scheduler.plan.place import Budgets, Slices
+from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
+from mooring.scheduler.plan.request import Move, Usage
+from mooring.scheduler.plan.what_if import WhatIf
+
+NODES_TRIED_MAX = 50
+"""For a pod: how many of the nearest nodes are tried."""
+FAILURES_MAX = 20
+"""Without a pod: after so many nodes in a row that cannot be emptied, no other is tried."""
+
+
+@dataclass(slots=True)
+class Defragmented:
+    moves: list[Move] = field(default_factory=list)
+    cordoned: list[str] = field(default_factory=list)
+    """The nodes that must be cordoned before the moves."""
+
+
+def empty_nodes(what_if: WhatIf, moves_max: int) -> Slices[Defragmented]:
+    """Moves that empty nodes, at most `moves_max`."""
+    engine = what_if.engine
+    used = _used_nodes(engine)
+    empty = sorted(engine.columns.row_of.keys() - used)
+    emptied: list[str] = []
+    best = Defragmented()
+    failures = 0
+    mark = what_if.mark()
+    for name in _by_use(engine, used):
+        fates = [fate_of(pod) for pod in _on(engine, name)]
+        if Fate.IS_LOST in fates or len(best.moves) + fates.count(Fate.MOVES) > moves_max:
+            continue
+        moves = yield from _empty(what_if, [*empty, *emptied, name], [*emptied, name])
+        what_if.undo_to(mark)
+        if moves is not None:
+            emptied.append(name)
+            best = Defragmented(moves, [*empty, *emptied])
+            failures = 0
+            continue
+        failures += 1
+        if failures == FAILURES_MAX:
+            break
+    # Once more for the caller, who looks at the cluster after the moves.
+    yield from _empty(what_if, best.cordoned, emptied)
+    return best
+
+
+def _empty(what_if: WhatIf, cordoned: Sequence[str], names: Sequence[str]) -> Slices[list[Move] | None]:
+    """Cordon nodes, and move all pods of some of them; None if a pod cannot move."""
+    budgets = Budgets(what_if.engine.columns.objects.of(PodDisruptionBudget))
+    for name in cordoned:
+        cordon(what_if, name)
+    moves: list[Move] = []
+    for name in names:
+        for pod in _on(what_if.engine, name):
+            if fate_of(pod) is not Fate.MOVES:
+                continue
+            if budgets.blocking(pod):
+                return None
+            what_if.evict(pod)
+            move = yield from _place_replacement(what_if, pod, name)
+            if move is None:
+                return None
+            moves.append(move)
+    return moves
+
+
+def make_room(what_if: WhatIf, pod: PodInfo, moves_max: int) -> Slices[tuple[list[Move], str] | None]:
+    """The fewest moves after which the pod fits, and the node it gets. None if no node can make room."""
+    yield
+    engine = what_if.engine
+    decision = what_if.decide(pod)
+    if decision.node_name is not None:
+        return [], decision.node_name
+    profile = engine.cycle_for(pod).profile
+    best: tuple[list[Move], str] | None = None
+    for name in explain(profile, engine.columns, pod).nearest[:NODES_TRIED_MAX]:
+        limit = min(moves_max, len(best[0]) - 1) if best is not None else moves_max
+        if limit < 1:
+            break
+        mark = what_if.mark()
+        found = yield from _make_room_on(what_if, pod, name, limit)
+        what_if.undo_to(mark)
+        if found is not None:
+            best = found, name
+    if best is None:
+        return None
+    # Apply the best moves again, so that the caller sees the cluster after them.
+    yield from _make_room_on(what_if, pod, best[1], len(best[0]))
+    return best
+
+
+def usage(engine: Engine, pending: int = 0) -> Usage:
+    used = _used_nodes(engine)
+    return Usage(engine.columns.node_count, engine.columns.node_count - len(used), pending)
+
+
+def _make_room_on(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Slices[list[Move] | None]:
+    """Move the fewest pods away from a node until the pod fits there."""
+    engine = what_if.engine
+    budgets = Budgets(engine.columns.objects.of(PodDisruptionBudget))
+    movable = [each for each in _on(engine, name) if fate_of(each) is Fate.MOVES and not budgets.blocking(each)]
+    movable.sort(key=lambda each: (-_share(engine, each, name), each.key))
+    evicted: list[PodInfo] = []
+    mark = what_if.mark()
+    for each in movable:
+        if (yield from _fits(what_if, pod, name)):
+            break
+        if len(evicted) == limit:
+            return None
+        what_if.evict(each)
+        evicted.append(each)
+    if not (yield from _fits(what_if, pod, name)):
+        return None
+    needed = yield from _needed(what_if, pod, name, evicted, mark)
+    placed = what_if.decide(pod)
+    if placed.node_name is None or what_if.place(placed) is not None:
+        return None
+    moves: list[Move] = []
+    for each in needed:
+        move = yield from _place_replacement(what_if, each, name)
+        if move is None:
+            return None
+        moves.append(move)
+    return moves
+
+
+def _needed(what_if: WhatIf, pod: PodInfo, name: str, evicted: list[PodInfo], mark: int) -> Slices[list[PodInfo]]:
+    """The evicted pods without which the pod does not fit: the others are put back, smallest first."""
+    needed = list(evicted)
+    for each in reversed(evicted):
+        fewer = [other for other in needed if other is not each]
+        what_if.undo_to(mark)
+        for other in fewer:
+            what_if.evict(other)
+        if (yield from _fits(what_if, pod, name)):
+            needed = fewer
+    what_if.undo_to(mark)
+    for each in needed:
+        what_if.evict(each)
+    return needed
+
+
+def _fits(what_if: WhatIf, pod: PodInfo, name: str) -> Slices[bool]:
+    yield
+    return what_if.decide(pod).node_name == name
+
+
+def _place_replacement(what_if: WhatIf, pod: PodInfo, from_node: str) -> Slices[Move | None]:
+    """Place the replacement of an evicted pod; None if it gets no node."""
+    yield
+    decision = what_if.decide(replacement_of(what_if.engine, pod))
+    if decision.node_name is None or what_if.place(decision) is not None:
+        return None
+    return Move(pod.key, from_node, decision.node_name)
+
+
+def _on(engine: Engine, name: str) -> list[PodInfo]:
+    pods = engine.columns.pods_on[engine.columns.row_of[name]].values()
+    return sorted(pods, key=lambda pod: (-pod.priority, pod.key))
+
+
+def _used_nodes(engine: Engine) -> set[str]:
+    """The nodes with pods that do not end with their node."""
+    columns = engine.columns
+    return {
+        name
+        for name, row in columns.row_of.items()
+        if any(fate_of(pod) is not Fate.ENDS for pod in columns.pods_on[row].values())
+    }
+
+
+def _by_use(engine: Engine, names: Iterable[str]) -> list[str]:
+    """Nodes with the lowest requested share first."""
+    columns = engine.columns
+
+    def share(name: str) -> float:
+        offered, used = columns.resources.at(columns.row_of[name])
+        return max(used[slot] / max(offered[slot], 1) for slot in (CPU, MEMORY))
+
+    return sorted(names, key=lambda name: (share(name), name))
+
+
+def _share(engine: Engine, pod: PodInfo, node_name: str) -> float:
+    offered, _ = engine.columns.resources.at(engine.columns.row_of[node_name])
+    vector = pod.signature.request_vector
+    return max(int(vector[slot]) / max(offered[slot], 1) for slot in (CPU, MEMORY))

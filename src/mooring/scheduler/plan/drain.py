@@ -1,0 +1,114 @@
+"""What the removal of nodes does: where the evicted pods go, which budgets block the drain, and a safe order.
+
+All nodes are cordoned first, as `kubectl drain` does, so that no pod moves to a node that is removed next.
+
+1. A node is safe to drain if all its pods find another node and no disruption budget blocks an eviction. An evicted
+   pod counts against its budgets until its replacement has a node.
+2. Safe nodes come first: a node that is not safe is tried again after each safe one, and drained last.
+3. Pods are evicted in the order of their priority, and each is placed before the next is evicted.
+4. A pod whose budget blocks its eviction stays, and is reported; the plan goes on as if it had been deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from mooring.api.views.workloads import PodDisruptionBudget
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.plan.place import Budgets, Placed, Slices, in_queue_order, place_pod
+from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
+from mooring.scheduler.plan.request import DrainedNode, Placement
+from mooring.scheduler.plan.what_if import WhatIf
+
+
+@dataclass(slots=True)
+class Drained:
+    """The outcome of draining nodes, in order."""
+
+    nodes: list[DrainedNode] = field(default_factory=list)
+    placed: Placed = field(default_factory=Placed)
+
+
+def remove_nodes(what_if: WhatIf, names: Sequence[str]) -> Slices[Drained]:
+    """Drain and remove nodes, the safe ones first."""
+    drained, budgets = Drained(), Budgets(what_if.engine.columns.objects.of(PodDisruptionBudget))
+    for name in names:
+        cordon(what_if, name)
+    waiting, is_last_round = list(names), False
+    while waiting:
+        unsafe: list[str] = []
+        for name in waiting:
+            mark = what_if.mark()
+            outcome = yield from drain_node(what_if, name, budgets)
+            if outcome.node.is_safe or is_last_round:
+                drained.nodes.append(outcome.node)
+                drained.placed.placements += outcome.placed.placements
+                drained.placed.pending += outcome.placed.pending
+            else:
+                outcome.undo(what_if, mark, budgets)
+                unsafe.append(name)
+        is_last_round = len(unsafe) == len(waiting)
+        waiting = unsafe
+    return drained
+
+
+def cordon(what_if: WhatIf, name: str) -> None:
+    columns = what_if.engine.columns
+    node = columns.nodes[columns.row_of[name]]
+    assert node is not None, f"node {name} has a row and no object"
+    what_if.put_node(replace(node, spec=replace(node.spec, unschedulable=True)))
+
+
+@dataclass(slots=True)
+class DrainOutcome:
+    """The outcome of draining one node."""
+
+    node: DrainedNode
+    placed: Placed
+    without_replacement: list[PodInfo]
+    """The evicted pods that count against their budgets, because nothing replaces them yet."""
+
+    def undo(self, what_if: WhatIf, mark: int, budgets: Budgets) -> None:
+        what_if.undo_to(mark)
+        for pod in self.without_replacement:
+            budgets.give_back(pod)
+
+
+def drain_node(what_if: WhatIf, name: str, budgets: Budgets) -> Slices[DrainOutcome]:
+    """Evict the pods of a cordoned node, place their replacements, and remove the node."""
+    columns, placed = what_if.engine.columns, Placed()
+    by_fate: dict[Fate, list[PodInfo]] = {fate: [] for fate in Fate}
+    blocked: list[str] = []
+    without_replacement: list[PodInfo] = []
+    for pod in in_queue_order(sorted(columns.pods_on[columns.row_of[name]].values(), key=lambda pod: pod.key)):
+        fate = fate_of(pod)
+        by_fate[fate].append(pod)
+        if fate is not Fate.ENDS:
+            blocked += [f"PodDisruptionBudget {budget} blocks {pod.key}" for budget in budgets.take(pod)]
+            without_replacement.append(pod)
+        what_if.evict(pod)
+        if fate is Fate.MOVES:
+            outcome = yield from place_pod(what_if, replacement_of(what_if.engine, pod), name)
+            if isinstance(outcome, Placement):
+                placed.placements.append(outcome)
+                budgets.give_back(without_replacement.pop())
+            else:
+                placed.pending.append(outcome)
+    what_if.remove_node(name)
+    lost = _keys(by_fate[Fate.IS_LOST])
+    node = DrainedNode(
+        name,
+        is_safe=not (blocked or placed.pending or lost),
+        pods=len(by_fate[Fate.MOVES]),
+        ends=_keys(by_fate[Fate.ENDS]),
+        lost=lost,
+        blocked=tuple(blocked),
+    )
+    return DrainOutcome(node, placed, without_replacement)
+
+
+def _keys(pods: Sequence[PodInfo]) -> tuple[str, ...]:
+    return tuple(pod.key for pod in pods)

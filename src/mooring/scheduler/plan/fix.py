@@ -1,0 +1,217 @@
+"""The smallest changes that make a pending pod fit, ranked and verified.
+
+1. For each of the nearest nodes, every obstacle is removed by one change, of the pod or of the node: once with changes
+   of the pod where possible, once with changes of the node. Where only evictions help (resources, pod slots, host
+   ports, anti-affinity), the fewest pods of the node are evicted. A new node like one of today is one change, too.
+2. Every fix is applied in a `WhatIf`, and the pod is decided again. Only fixes with which it gets a node are listed.
+3. Fewer changes come first; then changes of the pod, of a node, evictions, a new node; then those of nearer nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.resources import CPU
+from mooring.scheduler.cycle.explain import Explanation, explain
+from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
+from mooring.scheduler.plan.add_nodes import node_like
+from mooring.scheduler.plan.changes import change_node, change_pod
+from mooring.scheduler.plan.place import Slices, without_preemption
+from mooring.scheduler.plan.replacement import Fate, fate_of
+from mooring.scheduler.plan.request import Fix
+from mooring.scheduler.plan.what_if import WhatIf
+
+NODES_TRIED_MAX = 20
+"""How many of the nearest nodes are examined."""
+FIXES_MAX = 10
+"""How many fixes are returned."""
+FIXES_OF_RANK_MAX = 3
+"""How many of them change the same sort of thing: the pod, a node, the pods of a node."""
+VERIFIED_MAX = 40
+"""How many candidates are verified."""
+NEW_NODE = "new-node"
+EVICTIONS_MAX = 8
+"""How many evictions a fix may need."""
+
+_BY_EVICTION = (
+    ObstacleKind.RESOURCE,
+    ObstacleKind.POD_SLOT,
+    ObstacleKind.HOST_PORT,
+    ObstacleKind.ANTI_AFFINITY,
+)
+_RANK_POD, _RANK_NODE, _RANK_EVICTION, _RANK_NEW_NODE = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """Changes that may make the pod fit."""
+
+    texts: tuple[str, ...]
+    rank: int
+    place: int
+    """Nearer nodes come first; of new nodes the smaller ones."""
+    node_name: str
+    pod: Pod | None = None
+    """The changed pod."""
+    node: Node | None = None
+    """The changed or the new node."""
+    evicted: tuple[PodInfo, ...] = ()
+
+    @property
+    def order(self) -> tuple[int, int, int, tuple[str, ...], str]:
+        return len(self.texts), self.rank, self.place, self.texts, self.node_name
+
+
+def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
+    """The smallest changes that make the pod fit, best first; nothing if it fits already."""
+    yield
+    if what_if.decide(pod).node_name is not None:
+        return []
+    engine = what_if.engine
+    pod = without_preemption(engine, view)  # a fix that needs a preemption is none
+    found = explain(engine.cycle_for(pod).profile, engine.columns, pod)
+    yield
+    smallest: dict[tuple[str, ...], _Candidate] = {}
+    for candidate in sorted(_candidates(what_if, pod, view, found), key=lambda candidate: candidate.order):
+        smallest.setdefault(candidate.texts, candidate)
+    fixes: list[Fix] = []
+    of_rank: Counter[int] = Counter()
+    for texts, candidate in list(smallest.items())[:VERIFIED_MAX]:
+        yield
+        if of_rank[candidate.rank] == FIXES_OF_RANK_MAX:
+            continue
+        node_name = _verify(what_if, pod, candidate)
+        if node_name is not None:
+            fixes.append(Fix(texts, node_name))
+            of_rank[candidate.rank] += 1
+        if len(fixes) == FIXES_MAX:
+            break
+    return fixes
+
+
+def _candidates(what_if: WhatIf, pod: PodInfo, view: Pod, found: Explanation) -> Iterator[_Candidate]:
+    columns = what_if.engine.columns
+    everywhere = [change for change in (change_pod(view, each) for each in found.everywhere) if change is not None]
+    if len(everywhere) < len(found.everywhere):
+        return  # something is missing that no change of a pod or node brings, such as a claim
+    for place, name in enumerate(found.nearest[:NODES_TRIED_MAX]):
+        node = columns.nodes[columns.row_of[name]]
+        assert node is not None, f"node {name} has a row and no object"
+        obstacles = found.at(name)
+        for prefers_pod in (True, False):
+            candidate = _without_obstacles(what_if, view, node, place, obstacles, prefers_pod)
+            if candidate is not None:
+                yield candidate
+    yield from _by_new_node(what_if, found)
+
+
+def _without_obstacles(
+    what_if: WhatIf, view: Pod, node: Node, place: int, obstacles: Sequence[Obstacle], prefers_pod: bool
+) -> _Candidate | None:
+    """Every obstacle is removed by a change of the pod or of the node, whichever is preferred, or else by evictions."""
+    name, changed_view, changed_node = node.metadata.name, view, node
+    texts: list[str] = []
+    needs_eviction = False
+    for obstacle in obstacles:
+        by_pod, by_node = change_pod(changed_view, obstacle), change_node(changed_node, obstacle)
+        if by_pod is not None and obstacle.kind in _BY_EVICTION and not prefers_pod:
+            by_pod = None
+        if by_pod is not None and (prefers_pod or by_node is None):
+            changed_view = by_pod.pod
+            texts.append(by_pod.text)
+        elif by_node is not None:
+            changed_node = by_node.node
+            texts.append(by_node.text)
+        elif obstacle.kind in _BY_EVICTION:
+            needs_eviction = True
+        else:
+            return None
+    evicted: tuple[PodInfo, ...] = ()
+    if needs_eviction:
+        evicted = _to_evict(what_if, _changed_pod(what_if, changed_view), changed_node, name)
+        if not evicted:
+            return None
+        texts += [f"evict {each.key} from node {name}" for each in evicted]
+    rank = _RANK_EVICTION if evicted else _RANK_NODE if changed_node is not node else _RANK_POD
+    return _Candidate(
+        tuple(dict.fromkeys(texts)),
+        rank,
+        place,
+        name,
+        pod=changed_view if changed_view is not view else None,
+        node=changed_node if changed_node is not node else None,
+        evicted=evicted,
+    )
+
+
+def _changed_pod(what_if: WhatIf, view: Pod) -> PodInfo:
+    """The changed pod: another pod than the one that is pending."""
+    metadata = replace(view.metadata, uid=f"{view.metadata.uid or view.key} changed")
+    return without_preemption(what_if.engine, replace(view, metadata=metadata))
+
+
+def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> tuple[PodInfo, ...]:
+    """The fewest pods whose eviction makes the pod fit on the node; nothing if more than the limit are needed.
+
+    Pods of lower priority go first, then those that free most of what is missing. Pods that end with the node stay.
+    """
+    columns, mark = what_if.engine.columns, what_if.mark()
+    what_if.put_node(changed)
+    pods = [each for each in columns.pods_on[columns.row_of[name]].values() if fate_of(each) is not Fate.ENDS]
+    pods.sort(
+        key=lambda each: (each.priority, tuple(-int(amount) for amount in each.signature.request_vector[:2]), each.key)
+    )
+    evicted: list[PodInfo] = []
+    for each in pods[:EVICTIONS_MAX]:
+        what_if.evict(each)
+        evicted.append(each)
+        if what_if.decide(pod).node_name is not None:
+            break
+    else:
+        evicted.clear()
+    what_if.undo_to(mark)
+    for each in list(evicted):
+        fewer = [other for other in evicted if other is not each]
+        what_if.put_node(changed)
+        for other in fewer:
+            what_if.evict(other)
+        if fewer and what_if.decide(pod).node_name is not None:
+            evicted = fewer
+        what_if.undo_to(mark)
+    return tuple(evicted)
+
+
+def _by_new_node(what_if: WhatIf, found: Explanation) -> Iterator[_Candidate]:
+    """A new node like one of the nearest nodes; one for nodes that are alike."""
+    columns = what_if.engine.columns
+    seen: list[Node] = []
+    for name in found.nearest[:NODES_TRIED_MAX]:
+        node = columns.nodes[columns.row_of[name]]
+        assert node is not None, f"node {name} has a row and no object"
+        new = node_like(node, NEW_NODE)
+        if new not in seen:
+            seen.append(new)
+            size = columns.resources.at(columns.row_of[name])[0][CPU]
+            yield _Candidate((f"add a node like {name}",), _RANK_NEW_NODE, size, NEW_NODE, node=new)
+
+
+def _verify(what_if: WhatIf, pod: PodInfo, candidate: _Candidate) -> str | None:
+    """The node that the pod gets with the changes; None if it gets none."""
+    mark = what_if.mark()
+    if candidate.node is not None:
+        what_if.put_node(candidate.node)
+    for each in candidate.evicted:
+        what_if.evict(each)
+    changed = pod
+    if candidate.pod is not None:
+        changed = _changed_pod(what_if, candidate.pod)
+    decision = what_if.decide(changed)
+    what_if.undo_to(mark)
+    return decision.node_name

@@ -1,0 +1,151 @@
+"""Where pods would go: decides for one pod after the other, each seeing the pods before it as placed.
+
+1. Pods are decided in queue order: by priority, then in the order in which they are given.
+2. A pod that preempts gets its node after its victims are gone, as in a cluster. The victims are reported; what their
+   controllers create in their place is not placed.
+3. Each function is a generator that yields after each decision (`Slices`), so that a plan can be suspended there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+from msgspec.structs import replace
+
+from mooring.api.errors import LabelSelectorError
+from mooring.api.labels import compile_selector
+from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import PodDisruptionBudget
+from mooring.scheduler.cache.objects import ObjectStore
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.plan.request import PendingPod, Placement, Victim
+from mooring.scheduler.plan.what_if import WhatIf
+
+Result = TypeVar("Result")
+Slices: TypeAlias = Generator[None, None, Result]
+"""A computation that may be suspended where it yields."""
+
+
+@dataclass(slots=True)
+class Placed:
+    """The outcome of placing pods."""
+
+    placements: list[Placement] = field(default_factory=list)
+    pending: list[PendingPod] = field(default_factory=list)
+
+
+def in_queue_order(pods: Iterable[PodInfo]) -> list[PodInfo]:
+    """By priority. Sorting keeps the order of equal ones."""
+    return sorted(pods, key=lambda pod: -pod.priority)
+
+
+def place_pods(what_if: WhatIf, pods: Sequence[PodInfo], moved_from: str = "") -> Slices[Placed]:
+    """Decide for pods, in queue order."""
+    placed = Placed()
+    for pod in in_queue_order(pods):
+        outcome = yield from place_pod(what_if, pod, moved_from)
+        if isinstance(outcome, Placement):
+            placed.placements.append(outcome)
+        else:
+            placed.pending.append(outcome)
+    return placed
+
+
+def place_pod(what_if: WhatIf, pod: PodInfo, moved_from: str = "") -> Slices[Placement | PendingPod]:
+    """Decide for one pod, and assume the decision."""
+    yield
+    if not what_if.engine.is_responsible_for(pod):
+        return PendingPod(pod.key, f"waits for scheduler {pod.signature.scheduler_name}", moved_from=moved_from)
+    decision = what_if.decide(pod)
+    victims: tuple[Victim, ...] = ()
+    if decision.preemption is not None:
+        victims = victims_of(what_if, decision.preemption)
+        for victim in decision.preemption.victims:
+            what_if.evict(victim)
+        what_if.nominate(pod, decision.preemption.node_name)
+        decision = what_if.decide(pod)
+    if decision.node_name is None:
+        return pending_pod(decision, moved_from)
+    status = what_if.place(decision)
+    if status is not None:
+        return PendingPod(pod.key, f"{status.plugin}: {status.message}", moved_from=moved_from)
+    score = decision.best_nodes[0].total if decision.best_nodes else None
+    return Placement(pod.key, decision.node_name, score, moved_from, victims)
+
+
+def view_of(pod: PodInfo) -> Pod:
+    """The object of a pending pod."""
+    assert pod.view is not None, f"{pod} is not pending"
+    return pod.view
+
+
+def without_preemption(engine: Engine, view: Pod) -> PodInfo:
+    """A pending pod for which nothing is preempted."""
+    return engine.record(replace(view, spec=replace(view.spec, preemption_policy="Never")))
+
+
+def pending_pod(decision: Decision, moved_from: str = "") -> PendingPod:
+    message = decision.message
+    if message is None:
+        message = decision.status.message if decision.status is not None else "no reason is known"
+    return PendingPod(decision.pod.key, message, reasons_of(decision), moved_from)
+
+
+def reasons_of(decision: Decision) -> dict[str, int]:
+    """How many nodes gave each reason, most frequent first."""
+    counts: Counter[str] = Counter()
+    for rejection in decision.rejections:
+        counts[rejection.reason] += rejection.nodes
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
+
+
+def victims_of(what_if: WhatIf, plan: PreemptionPlan) -> tuple[Victim, ...]:
+    budgets = Budgets(what_if.engine.columns.objects.of(PodDisruptionBudget))
+    return tuple(Victim(pod.key, pod.priority, budgets.take(pod)) for pod in plan.victims)
+
+
+class Budgets:
+    """The disruptions that PodDisruptionBudgets still allow, counted down by evictions."""
+
+    def __init__(self, store: ObjectStore[PodDisruptionBudget]) -> None:
+        self._of_namespace: dict[str, list[_Budget]] = {}
+        for budget in store:
+            try:
+                matcher = compile_selector(budget.spec.selector)
+            except LabelSelectorError:
+                continue  # the disruption controller ignores it as well
+            if budget.spec.selector is not None:
+                entry = _Budget(budget.key, matcher.matches, budget.status.disruptions_allowed)
+                self._of_namespace.setdefault(budget.metadata.namespace, []).append(entry)
+
+    def blocking(self, pod: PodInfo) -> tuple[str, ...]:
+        """The budgets that do not allow the eviction of the pod now."""
+        return tuple(budget.key for budget in self._budgets_of(pod) if budget.allowed <= 0)
+
+    def take(self, pod: PodInfo) -> tuple[str, ...]:
+        """Count an eviction. Returns the budgets that it violates."""
+        violated = self.blocking(pod)
+        for budget in self._budgets_of(pod):
+            budget.allowed -= 1
+        return violated
+
+    def give_back(self, pod: PodInfo) -> None:
+        """The evicted pod runs again on another node."""
+        for budget in self._budgets_of(pod):
+            budget.allowed += 1
+
+    def _budgets_of(self, pod: PodInfo) -> list[_Budget]:
+        labels = pod.signature.labels
+        return [budget for budget in self._of_namespace.get(pod.namespace, ()) if budget.matches(labels)]
+
+
+@dataclass(slots=True)
+class _Budget:
+    key: str
+    matches: Callable[[Mapping[str, str]], bool]
+    allowed: int

@@ -1,0 +1,209 @@
+"""Changes of an engine that are undone: the transaction of plans.
+
+    with WhatIf(engine, seed=1) as what_if:
+        decision = what_if.decide(pod)
+        what_if.place(decision)
+
+1. Leaving the context undoes every step, in reverse order, and gives the engine its random streams back. The columns
+   then equal those before, and so do the decisions that follow.
+2. Steps use the methods of the scheduling loop and are logged like its changes, so the result cache stays valid.
+3. `suspend` undoes all steps until `resume` applies them again. In between the engine belongs to the scheduling loop.
+4. Nobody else changes the engine between entering and leaving, except while the context is suspended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol
+
+from mooring.api.views.node import Node
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.status import Status
+
+
+class OutdatedPlan(Exception):
+    """A step can no longer be applied, because the cluster changed while the plan was suspended."""
+
+
+class _Step(Protocol):
+    def apply(self, engine: Engine) -> None: ...
+
+    def undo(self, engine: Engine) -> None: ...
+
+
+class WhatIf:
+    """An engine with changes that are undone."""
+
+    def __init__(self, engine: Engine, seed: int) -> None:
+        self._engine = engine
+        self._streams = [Entropy(seed, stream.name) for stream in engine.streams]
+        self._steps: list[_Step] = []
+        self._is_suspended = True
+
+    def __enter__(self) -> WhatIf:
+        self._exchange_streams()
+        self._is_suspended = False
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._is_suspended:
+            self.suspend()
+        self._steps.clear()
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    def decide(self, pod: PodInfo) -> Decision:
+        return self._engine.decide(pod)
+
+    def place(self, decision: Decision) -> Status | None:
+        """Assume the decision. Returns the status of the Reserve plugin that failed, if one did."""
+        step = _Placement(decision, decision.pod.nominated_node)
+        status = self._engine.assume(decision)
+        if status is None:
+            self._steps.append(step)
+        else:
+            decision.pod.node_name = ""
+            self._engine.renominate(decision.pod, step.nominated_node)
+        return status
+
+    def evict(self, pod: PodInfo) -> None:
+        """Remove a placed pod from its node."""
+        self._do(_Eviction(pod, pod.node_name))
+
+    def nominate(self, pod: PodInfo, node_name: str) -> None:
+        self._do(_Nomination(pod, node_name, pod.nominated_node))
+
+    def put_node(self, node: Node) -> None:
+        """Add a node, or replace one of the same name."""
+        row = self._engine.columns.row_of.get(node.metadata.name)
+        self._do(_NodePut(node, self._engine.columns.nodes[row] if row is not None else None))
+
+    def remove_node(self, name: str) -> None:
+        """Remove a node. Pods that are left on it stay in the columns without a row."""
+        self._do(_NodeRemoval(name))
+
+    def mark(self) -> int:
+        """The number of steps so far, for `undo_to`."""
+        return len(self._steps)
+
+    def undo_to(self, mark: int) -> None:
+        """Undo the steps after a mark."""
+        while len(self._steps) > mark:
+            self._steps.pop().undo(self._engine)
+
+    def suspend(self) -> None:
+        """Undo all steps, until `resume`."""
+        for step in reversed(self._steps):
+            step.undo(self._engine)
+        self._exchange_streams()
+        self._is_suspended = True
+
+    def resume(self) -> None:
+        """Apply all steps again. Raises `OutdatedPlan`, after which the plan must start again."""
+        self._exchange_streams()
+        self._is_suspended = False
+        for count, step in enumerate(self._steps):
+            try:
+                step.apply(self._engine)
+            except OutdatedPlan:
+                del self._steps[count:]
+                self.suspend()
+                raise
+
+    def _do(self, step: _Step) -> None:
+        step.apply(self._engine)
+        self._steps.append(step)
+
+    def _exchange_streams(self) -> None:
+        for ours, theirs in zip(self._streams, self._engine.streams, strict=True):
+            ours.exchange(theirs)
+
+
+@dataclass(slots=True)
+class _Placement:
+    decision: Decision
+    nominated_node: str
+
+    def apply(self, engine: Engine) -> None:
+        if self.decision.node_name not in engine.columns.row_of:
+            raise OutdatedPlan(f"node {self.decision.node_name} is gone")
+        if self.decision.pod.uid in engine.columns.pods:
+            raise OutdatedPlan(f"pod {self.decision.pod.key} has a node now")
+        status = engine.assume(self.decision)
+        if status is not None:
+            self.decision.pod.node_name = ""
+            raise OutdatedPlan(status.message)
+
+    def undo(self, engine: Engine) -> None:
+        pod = self.decision.pod
+        engine.forget(pod)
+        pod.node_name = ""
+        if self.nominated_node:
+            engine.renominate(pod, self.nominated_node)
+
+
+@dataclass(slots=True)
+class _Eviction:
+    pod: PodInfo
+    node_name: str
+
+    def apply(self, engine: Engine) -> None:
+        if engine.columns.pods.get(self.pod.uid) is not self.pod:
+            raise OutdatedPlan(f"pod {self.pod.key} has changed")
+        engine.columns.displace(self.pod)
+
+    def undo(self, engine: Engine) -> None:
+        engine.columns.place(self.pod, self.node_name)
+
+
+@dataclass(slots=True)
+class _Nomination:
+    pod: PodInfo
+    node_name: str
+    nominated_node_before: str
+
+    def apply(self, engine: Engine) -> None:
+        engine.renominate(self.pod, self.node_name)
+
+    def undo(self, engine: Engine) -> None:
+        engine.renominate(self.pod, self.nominated_node_before)
+
+
+@dataclass(slots=True)
+class _NodePut:
+    node: Node
+    before: Node | None
+
+    def apply(self, engine: Engine) -> None:
+        engine.columns.put_node(self.node)
+
+    def undo(self, engine: Engine) -> None:
+        if self.before is None:
+            engine.columns.remove_node(self.node.metadata.name)
+        else:
+            engine.columns.put_node(self.before)
+
+
+class _NodeRemoval:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._node: Node | None = None
+
+    def apply(self, engine: Engine) -> None:
+        row = engine.columns.row_of.get(self._name)
+        if row is None:
+            raise OutdatedPlan(f"node {self._name} is gone")
+        self._node = engine.columns.nodes[row]
+        engine.columns.remove_node(self._name)
+
+    def undo(self, engine: Engine) -> None:
+        assert self._node is not None, f"node {self._name} was not removed"
+        engine.columns.put_node(self._node)

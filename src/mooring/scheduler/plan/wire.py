@@ -1,0 +1,107 @@
+"""Requests of the endpoint /plan as JSON.
+
+    {"question": "place", "seed": 1, "pods": [POD…], "podNames": ["ns/name"…], "nodes": ["n1"…],
+     "nodeTypes": [{"name": "large", "like": "n1" | "node": NODE, "price": 1.5, "count": 2}…],
+     "ratio": [3, 1], "movesMax": 50}
+
+1. Pods are objects as the API server would store them: defaulted, with their priority. `mooring plan` expands
+   workloads; the endpoint does not. `podNames` names pending pods of the cluster.
+2. Unknown fields are errors. Everything that is wrong is a `PlanError` with the field in its message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from mooring.api.decode import convert_as
+from mooring.api.errors import DecodeError
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.plan.place import view_of
+from mooring.scheduler.plan.planner import PlanError
+from mooring.scheduler.plan.request import NodeType, PlanRequest, Question
+
+
+class _NodeTypeBody(msgspec.Struct, forbid_unknown_fields=True):
+    name: str = ""
+    like: str = ""
+    node: dict[str, Any] | None = None
+    price: float = 1.0
+    count: int | None = None
+
+
+class _RequestBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    question: Question = Question.PLACE
+    seed: int = 1
+    pods: list[dict[str, Any]] = []
+    pod_names: list[str] = []
+    nodes: list[str] = []
+    node_types: list[_NodeTypeBody] = []
+    ratio: list[int] = []
+    moves_max: int = 50
+
+
+_decoder = msgspec.json.Decoder(_RequestBody)
+
+
+def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence[PodInfo]]) -> PlanRequest:
+    """The request in a body. Raises `PlanError`."""
+    try:
+        asked = _decoder.decode(body or b"{}")
+    except msgspec.MsgspecError as error:
+        raise PlanError(f"the request is invalid: {error}") from None
+    if any(number < 1 for number in asked.ratio) or asked.moves_max < 1:
+        raise PlanError("ratio and movesMax: wanted numbers from 1 on")
+    pods = [_pod(plain, f"pods[{index}]") for index, plain in enumerate(asked.pods)]
+    if asked.pod_names:
+        waiting = {pod.key: pod for pod in pending()}
+        pods += [_pending_pod(name, waiting) for name in asked.pod_names]
+    if asked.ratio and len(asked.ratio) != len(pods):
+        raise PlanError(f"ratio: found {len(asked.ratio)} numbers for {len(pods)} pods")
+    return PlanRequest(
+        asked.question,
+        asked.seed,
+        tuple(pods),
+        tuple(asked.nodes),
+        tuple(_node_type(each, f"nodeTypes[{index}]", columns) for index, each in enumerate(asked.node_types)),
+        tuple(asked.ratio),
+        asked.moves_max,
+        wants_bound=False,
+    )
+
+
+def _pod(plain: dict[str, Any], path: str) -> Pod:
+    try:
+        pod = convert_as(Pod, plain)
+    except DecodeError as error:
+        raise PlanError(f"{path}: {error}") from None
+    if not pod.metadata.name or not pod.metadata.namespace:
+        raise PlanError(f"{path}: wanted a pod with metadata.name and metadata.namespace")
+    return pod
+
+
+def _pending_pod(name: str, waiting: Mapping[str, PodInfo]) -> Pod:
+    if name not in waiting:
+        raise PlanError(f'podNames: found no pending pod "{name}"; wanted NAMESPACE/NAME')
+    return view_of(waiting[name])
+
+
+def _node_type(body: _NodeTypeBody, path: str, columns: Columns) -> NodeType:
+    if body.price < 0 or (body.count is not None and body.count < 1):
+        raise PlanError(f"{path}: wanted a price of at least 0 and a count from 1 on")
+    if body.node is not None:
+        try:
+            node: Node | None = convert_as(Node, body.node)
+        except DecodeError as error:
+            raise PlanError(f"{path}.node: {error}") from None
+    else:
+        row = columns.row_of.get(body.like)
+        node = columns.nodes[row] if row is not None else None
+    if node is None:
+        raise PlanError(f'{path}: found no node "{body.like}"; wanted the name of a node in `like`, or a `node`')
+    return NodeType(body.name or body.like or node.metadata.name, node, body.price, body.count)

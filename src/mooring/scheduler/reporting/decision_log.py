@@ -1,0 +1,165 @@
+"""The decision log: decision records in a SQLite file, so that `mooring why` can ask about yesterday.
+
+Input: the records of the running scheduler. Output: a file that any process may read.
+
+1. Records are collected and written once a second, in one transaction, in a thread: the scheduling loop never waits for
+   the disk. What the last second brought is written when the scheduler stops in order.
+2. The file is pruned by age and by size, oldest records first.
+3. A disk that cannot be written does not stop the scheduler: records are dropped, and the log says so once per outage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from mooring.kit.clock import Clock
+from mooring.scheduler.reporting.decision_records import DecisionRecord, DecisionRecords
+
+FLUSH_S = 1.0
+AGE_S_MAX = 7 * 24 * 3600.0
+BYTES_MAX = 1 << 30
+PRUNED_SHARE = 0.1
+"""The share of the records that is dropped when the file has become too large."""
+WAITING_MAX = 100_000
+"""Records that wait for the disk. More are dropped."""
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS decisions (
+    id INTEGER PRIMARY KEY, wall_s REAL NOT NULL, pod TEXT NOT NULL, uid TEXT NOT NULL, attempt INTEGER NOT NULL,
+    binding TEXT NOT NULL, record BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS decisions_by_pod ON decisions (pod, id);
+CREATE INDEX IF NOT EXISTS decisions_by_uid ON decisions (uid, attempt);
+"""
+
+logger = logging.getLogger(__name__)
+
+
+class DecisionLogError(Exception):
+    """The file cannot be opened or read."""
+
+
+class _Outcome(NamedTuple):
+    uid: str
+    attempt: int
+    binding: str
+
+
+class DecisionLog:
+    """Writes records to a file while `run` runs."""
+
+    def __init__(self, path: Path, clock: Clock, *, age_s_max: float = AGE_S_MAX, bytes_max: int = BYTES_MAX) -> None:
+        self._clock = clock
+        self._age_s_max = age_s_max
+        self._bytes_max = bytes_max
+        self._records: list[DecisionRecord] = []
+        self._outcomes: list[_Outcome] = []
+        self._is_failing = False
+        self._database = _open(path)
+
+    def attach(self, records: DecisionRecords) -> None:
+        """Writes every record from now on."""
+        records.listen(self._add, self._bound)
+
+    async def run(self) -> None:
+        """Writes until it is cancelled, and then once more."""
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="decision-log") as writer:
+            loop = asyncio.get_running_loop()
+            try:
+                while True:
+                    await self._clock.wait(FLUSH_S)
+                    await loop.run_in_executor(writer, self.flush)
+            finally:
+                writer.submit(self.flush).result()  # after the one that may still be running
+                self._database.close()
+
+    def flush(self) -> None:
+        """Writes what has come in since the last call."""
+        records, self._records = self._records, []
+        outcomes, self._outcomes = self._outcomes, []
+        if not records and not outcomes:
+            return
+        try:
+            with self._database:
+                self._database.executemany(
+                    "INSERT INTO decisions (wall_s, pod, uid, attempt, binding, record) VALUES (?, ?, ?, ?, ?, ?)",
+                    [
+                        (each.wall_s, each.pod, each.uid, each.attempt, each.binding, msgspec.msgpack.encode(each))
+                        for each in records
+                    ],
+                )
+                self._database.executemany(
+                    "UPDATE decisions SET binding = ? WHERE uid = ? AND attempt = ?",
+                    [(each.binding, each.uid, each.attempt) for each in outcomes],
+                )
+            self._prune()
+            self._is_failing = False
+        except sqlite3.Error as error:
+            if not self._is_failing:
+                logger.error("decision log: %d records were not written: %s", len(records), error)
+            self._is_failing = True
+
+    def _prune(self) -> None:
+        database, oldest_s = self._database, self._clock.wall_s() - self._age_s_max
+        with database:
+            database.execute("DELETE FROM decisions WHERE wall_s < ?", (oldest_s,))
+            pages, free, size = (_pragma(database, name) for name in ("page_count", "freelist_count", "page_size"))
+            if (pages - free) * size > self._bytes_max:
+                first, last = database.execute("SELECT min(id), max(id) FROM decisions").fetchone()
+                database.execute("DELETE FROM decisions WHERE id <= ?", (first + int((last - first) * PRUNED_SHARE),))
+
+    def _add(self, record: DecisionRecord) -> None:
+        if len(self._records) < WAITING_MAX:
+            self._records.append(record)
+
+    def _bound(self, record: DecisionRecord) -> None:
+        if len(self._outcomes) < WAITING_MAX:
+            self._outcomes.append(_Outcome(record.uid, record.attempt, record.binding))
+
+
+def read_log(path: Path, pod: str, limit: int) -> Sequence[DecisionRecord]:
+    """The latest records about a pod (NAMESPACE/NAME), newest first. Raises `DecisionLogError`."""
+    if not path.is_file():
+        raise DecisionLogError(f"there is no file {path}")
+    try:
+        database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        try:
+            rows = database.execute(
+                "SELECT record, binding FROM decisions WHERE pod = ? ORDER BY id DESC LIMIT ?", (pod, limit)
+            ).fetchall()
+        finally:
+            database.close()
+    except sqlite3.Error as error:
+        raise DecisionLogError(f"{path} is no decision log: {error}") from error
+    return list(_decoded(rows))
+
+
+def _decoded(rows: Sequence[tuple[bytes, str]]) -> Iterator[DecisionRecord]:
+    for raw, binding in rows:
+        record = msgspec.msgpack.decode(raw, type=DecisionRecord)
+        record.binding = binding
+        yield record
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    try:
+        database = sqlite3.connect(path, check_same_thread=False)
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.executescript(SCHEMA)
+    except sqlite3.Error as error:
+        raise DecisionLogError(f"cannot write the decision log {path}: {error}") from error
+    return database
+
+
+def _pragma(database: sqlite3.Connection, name: str) -> int:
+    value: int = database.execute(f"PRAGMA {name}").fetchone()[0]
+    return value

@@ -1,0 +1,127 @@
+"""`mooring plan` and `mooring compare` from the outside: what the options do, and what is an error."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.screens import ROOT, command_of, run, screen_of
+
+PAGE = (ROOT / "docs/plan.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"^```console\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+SHOP = ("--cluster", "examples/clusters/shop.yaml")
+CHECKOUT = "examples/manifests/checkout.yaml"
+
+
+@pytest.fixture(autouse=True)
+def _in_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def planned(*arguments: str) -> dict[str, Any]:
+    result = run("plan", *SHOP, *arguments, "-o", "json")
+    assert result.exit_code == 0, result.output
+    data: dict[str, Any] = json.loads(result.stdout)
+    return data
+
+
+@pytest.mark.parametrize("screen", SHOWN, ids=[command_of(screen) for screen in SHOWN])
+def test_what_the_page_shows_is_what_happens(screen: str) -> None:
+    assert screen_of(command_of(screen)) == screen
+
+
+def test_a_result_has_all_documented_fields() -> None:
+    assert planned().keys() >= {"placements", "pending", "capacity", "moves", "fixes", "nodesToAdd"}
+
+
+def test_yaml_says_the_same_as_json() -> None:
+    text = run("plan", *SHOP, "--remove-node", "old-2", "-o", "yaml").stdout
+    assert yaml.safe_load(text) == planned("--remove-node", "old-2")
+
+
+@pytest.mark.parametrize(("replicas", "pods"), [("1", 1), ("9", 9)])
+def test_replicas_of_the_manifest(replicas: str, pods: int) -> None:
+    result = planned(CHECKOUT, "--replicas", replicas)
+    assert len(result["placements"]) + len(result["pending"]) == pods
+
+
+def test_the_seed_decides_between_equal_nodes(tmp_path: Path) -> None:
+    file = tmp_path / "nodes.yaml"
+    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}"}} for number in range(30)]
+    allocatable = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}}
+    file.write_text(yaml.dump_all([{**node, "status": allocatable} for node in nodes]))
+
+    def placed(seed: int) -> str:
+        arguments = ["examples/manifests/large.yaml", "--seed", str(seed), "-o", "json"]
+        return run("plan", "--cluster", str(file), *arguments).stdout.replace(f'"seed": {seed}', "")
+
+    assert placed(1) == placed(1)
+    assert placed(1) != placed(2)
+
+
+@pytest.mark.parametrize(("arguments", "code"), [([CHECKOUT], 1), ([CHECKOUT, "--replicas", "1"], 0)])
+def test_the_exit_code_tells_whether_a_pod_stays_pending(arguments: list[str], code: int) -> None:
+    assert run("plan", *SHOP, *arguments, "--exit-code").exit_code == code
+
+
+def test_a_type_of_node_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "big.yaml"
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "big"}}
+    file.write_text(yaml.dump({**node, "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}}}))
+    result = planned("--add-node-like", f"{file}=3")
+    assert result["nodesToAdd"] == [{"type": "big", "count": 1, "price": 3.0}]
+    assert result["pending"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--add-node-like", "nosuch"], "the cluster has no such node, and there is no such file"),
+        (["--add-node-like", "old-1=cheap"], "'cheap' is no price"),
+        (["--add-node-like", "old-1=-1"], "a price is not negative"),
+        (["-l", "pool=none"], "no node has the labels pool=none"),
+        (["-l", "pool in"], "--selector"),
+        (["--fix", "web-5c9d-1"], "pod shop/web-5c9d-1 is on node old-1 already"),
+        (["--fix", "nosuch"], 'found no pod "nosuch"'),
+        (["--capacity"], "--capacity needs a MANIFEST"),
+        (["--ratio", "1:2"], "--ratio belongs to --capacity"),
+        (["--capacity", CHECKOUT, "--ratio", "1:x"], "is no ratio"),
+        (["--capacity", CHECKOUT, "--ratio", "1:2"], "--ratio has 2 numbers for 6 pods"),
+        (["--for", CHECKOUT], "--for belongs to --defragment"),
+        (["--defragment", "--execute"], "--execute belongs to --defragment on a live cluster"),
+        (["--defragment", CHECKOUT], "--defragment takes no MANIFEST"),
+        (["--count", "none"], "neither a number from 1 on nor the word auto"),
+        (["nosuch.yaml"], "no such file or folder"),
+        ([CHECKOUT, "--replicas", "0"], "found no pods to plan"),
+    ],
+)
+def test_errors(arguments: list[str], words: str) -> None:
+    result = run("plan", *SHOP, *arguments)
+    assert result.exit_code == 2, result.output
+    assert words in result.output
+
+
+def test_a_comparison_has_an_outcome_for_each_seed_and_a_plot(tmp_path: Path) -> None:
+    plot = tmp_path / "nodes.svg"
+    arguments = ["--config", "default", "--config", "examples/configurations/packing.yaml", "--pods", "all"]
+    result = run("compare", *SHOP, *arguments, "--seeds", "2", "-o", "json", "--plot", str(plot))
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert [len(outcomes) for outcomes in data["outcomes"].values()] == [2, 2]
+    assert data["summary"]["default"]["placed"]["mean"] < data["bound"]["value"]
+    assert plot.read_text().count("<rect") == 2 * (1 + 4)
+
+
+def test_a_comparison_without_pending_pods_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "idle.yaml"
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+    file.write_text(yaml.dump({**node, "status": {"allocatable": {"cpu": "1", "pods": "1"}}}))
+    configs = ["--config", "default", "--config", "examples/configurations/packing.yaml"]
+    result = run("compare", "--cluster", str(file), *configs)
+    assert result.exit_code == 2
+    assert "found no pods to place" in result.output

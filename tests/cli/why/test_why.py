@@ -1,0 +1,93 @@
+"""`mooring why` and `mooring queue` on a running cluster, and the texts for people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.cli.why.text import attempts_lines, queue_lines
+from tests.cli.screens import run
+from tests.cluster.running import Up, running
+from tests.waiting import wait_until
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def create_pod(up: Up, name: str, cpu: str) -> None:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+    assert up.ask("POST", PODS, body).code == 201
+
+
+def test_the_running_scheduler_tells_its_attempts_and_its_queue(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "2") as up:
+        kubeconfig = ("--kubeconfig", str(up.kubeconfig))
+        create_pod(up, "small", "1")
+        create_pod(up, "large", "99")
+
+        def told(*arguments: str) -> Any:
+            result = run(*arguments, *kubeconfig, "-o", "json")
+            assert result.exit_code == 0, result.output
+            return json.loads(result.stdout)
+
+        wait_until(lambda: any(each.get("binding") == "bound" for each in told("why", "small")["attempts"]))
+        wait_until(lambda: [row for row in told("why", "large")["queue"] if row.get("rejectedBy")])
+        text = run("why", "default/large", *kubeconfig).output
+        assert "2 × Insufficient cpu  NodeResourcesFit" in text
+        assert "or after " in text
+        assert "AssignedPodDelete" in text
+        obstacles = told("why", "large", "--node", "node-1")["obstacles"]
+        assert [each["text"] for each in obstacles] == ["67 cpu more (the whole node has 32)"]
+        assert "nothing keeps" not in run("why", "large", "--node", "node-1", *kubeconfig).output
+        assert told("queue")["counts"]["unschedulable"] == 1
+        assert "default/large  unschedulable" in run("queue", *kubeconfig).output
+        unknown = run("why", "nosuch", *kubeconfig)
+        assert "no record of an attempt for default/nosuch" in unknown.output
+        for arguments, words in (
+            (("why", "small", "--node", "node-0"), "pod default/small is on node node-"),
+            (("why", "large", "--node", "node-9"), 'found no node "node-9"'),
+        ):
+            result = run(*arguments, *kubeconfig)
+            assert (result.exit_code, words in result.output) == (2, True), result.output
+
+
+ATTEMPT: dict[str, Any] = {
+    "time": "2026-01-01T00:00:10Z",
+    "result": "Unschedulable",
+    "node": None,
+    "feasibleNodes": 0,
+}
+
+
+def rejected(attempt: int, nodes: int, **more: Any) -> dict[str, Any]:
+    rejections = [{"plugin": "NodeResourcesFit", "reason": "Insufficient cpu", "nodes": nodes}]
+    return {**ATTEMPT, "attempt": attempt, "rejections": rejections, **more}
+
+
+def test_what_changed_between_two_attempts_is_told() -> None:
+    decisions = [rejected(2, 10, requeuedBy="AssignedPodDelete"), rejected(1, 12)]
+    lines = list(attempts_lines("default/web", decisions, [], 1767225620.0, 80))
+    assert lines == [
+        "2 attempts on record: 2 × Unschedulable",
+        "  2. 10s ago: Unschedulable, tried after AssignedPodDelete",
+        "     10 × Insufficient cpu (was 12)  NodeResourcesFit",
+        "  1. 10s ago: Unschedulable",
+        "     12 × Insufficient cpu  NodeResourcesFit",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("binding", "words"),
+    [("bound", "n1, of 3 feasible nodes, bound"), ("timeout", "not bound: timeout"), ("", "of 3 feasible nodes")],
+)
+def test_how_a_binding_ended(binding: str, words: str) -> None:
+    decision = {**ATTEMPT, "attempt": 1, "result": "Success", "node": "n1", "feasibleNodes": 3, "binding": binding}
+    assert words in "\n".join(attempts_lines("default/web", [decision], [], 1767225620.0, 80))
+
+
+def test_an_empty_queue_is_one_line() -> None:
+    page = {"counts": {"active": 0, "inFlight": 0}, "pods": []}
+    assert list(queue_lines(page, 0.0, 80)) == ["active 0, in flight 0"]

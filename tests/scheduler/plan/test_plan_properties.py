@@ -1,0 +1,167 @@
+"""Properties of plans over random clusters with every plugin enabled."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from mooring.api.labels import compile_selector
+from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import PodDisruptionBudget
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run_real
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.cycle.explain import explain
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.obstacle import Obstacle
+from mooring.scheduler.plan.add_nodes import node_like
+from mooring.scheduler.plan.changes import change_node, change_pod
+from mooring.scheduler.plan.planner import Planner
+from mooring.scheduler.plan.request import NodeType, PlanRequest, Question
+from mooring.scheduler.plan.what_if import WhatIf
+from tests.builders import node, pod
+from tests.scheduler.cache.logical_state import logical_state
+from tests.scheduler.plan.test_what_if import random_engine
+
+SEEDS = st.integers(0, 2**32)
+
+
+def random_pods(seed: int, count: int) -> tuple[Engine, tuple[Pod, ...]]:
+    engine, world, templates = random_engine(seed)
+    return engine, tuple(world.pod(templates, f"planned-{number}") for number in range(count))
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEEDS)
+def test_a_plan_is_what_the_engine_then_does(seed: int) -> None:
+    """The placements of a plan are those of an equal engine that assumes one decision after the other."""
+    engine, pods = random_pods(seed, 8)
+    other, _, _ = random_engine(seed)
+    result = Planner(engine, lambda: ()).plan(PlanRequest(Question.PLACE, seed=5, pods=pods))
+    planned = {each.pod: each.node for each in result.placements}
+    for ours, theirs in zip([Entropy(5, stream.name) for stream in other.streams], other.streams, strict=True):
+        ours.exchange(theirs)
+    done: dict[str, str] = {}
+    for record in sorted((other.record(view) for view in pods), key=lambda record: -record.priority):
+        decision = other.decide(record)
+        if decision.preemption is not None:
+            for victim in decision.preemption.victims:
+                other.columns.displace(victim)
+            other.renominate(record, decision.preemption.node_name)
+            decision = other.decide(record)
+        if decision.node_name is not None and other.assume(decision) is None:
+            done[record.key] = decision.node_name
+    assert planned == done
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, st.sampled_from(list(Question)))
+def test_no_question_leaves_a_trace_and_slices_give_the_same_answer(seed: int, question: Question) -> None:
+    engine, pods = random_pods(seed, 3)
+    before = logical_state(engine.columns)
+    names = tuple(sorted(engine.columns.row_of))[:2]
+    types = (NodeType("m", node("m", cpu=2)), NodeType("l", node("l", cpu=8), 3.0))
+    request = PlanRequest(question, seed=3, pods=pods, nodes=names, node_types=types, wants_bound=False)
+    planner = Planner(engine, lambda: ())
+    at_once = planner.plan(request)
+    assert logical_state(engine.columns) == before
+    clock = iter(range(10**9))
+
+    async def look() -> None:
+        assert logical_state(engine.columns) == before
+
+    in_slices = run_real(planner.plan_in_slices(request, lambda: float(next(clock)), look))
+    assert in_slices == at_once
+    assert logical_state(engine.columns) == before
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEEDS)
+def test_moves_violate_no_budget_and_leave_nothing_pending(seed: int) -> None:
+    engine, _, _ = random_engine(seed)
+    result = Planner(engine, lambda: ()).plan(PlanRequest(Question.DEFRAGMENT, seed=1, wants_bound=False))
+    by_key = {each.key: each for each in engine.columns.pods.values()}
+    for budget in engine.columns.objects.of(PodDisruptionBudget):
+        matcher = compile_selector(budget.spec.selector)
+        if budget.status.disruptions_allowed <= 0 and budget.spec.selector is not None:
+            moved = [by_key[move.pod] for move in result.moves]
+            assert not any(
+                each.namespace == budget.metadata.namespace and matcher.matches(each.signature.labels) for each in moved
+            )
+    assert len({move.pod for move in result.moves}) == len(result.moves)  # no pod moves twice
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=3),
+    st.integers(1, 6),
+    st.booleans(),
+)
+def test_no_smaller_set_of_changes_makes_the_pod_fit(
+    shapes: list[tuple[int, bool, bool, bool]], cpu: int, needs_ssd: bool
+) -> None:
+    """By brute force over all changes of the pod and of one node."""
+    engine = Engine(load_configuration(None), entropy=Entropy(1))
+    for number, (size, is_tainted, is_cordoned, has_ssd) in enumerate(shapes):
+        engine.put(
+            node(
+                f"n{number}",
+                cpu=size,
+                taints=["gpu=true:NoSchedule"] if is_tainted else [],
+                unschedulable=is_cordoned,
+                labels={"disk": "ssd"} if has_ssd else {},
+            )
+        )
+    view = pod("p", cpu=cpu, node_labels={"disk": "ssd"} if needs_ssd else {})
+    result = Planner(engine, lambda: ()).plan(PlanRequest(Question.FIX, pods=(view,)))
+    if not result.fixes:
+        return
+    found = len(result.fixes[0].changes)
+    assert found == _fewest_changes(engine, view)
+
+
+def _fewest_changes(engine: Engine, view: Pod) -> int:
+    """The smallest number of changes on any node, trying all subsets of the changes that exist."""
+    record = engine.record(view)
+    found = explain(engine.cycle_for(record).profile, engine.columns, record)
+    best = 1 if _fits_a_new_node(engine, view) else 99
+    for name in found.nearest:
+        obstacles = found.at(name)
+        for count in range(1, len(obstacles) + 1):
+            for chosen in combinations(obstacles, count):
+                if count < best and _fits_without(engine, view, name, chosen):
+                    best = count
+    return best
+
+
+def _fits_without(engine: Engine, view: Pod, name: str, chosen: tuple[Obstacle, ...]) -> bool:
+    changed_pod, row = view, engine.columns.row_of[name]
+    changed_node = engine.columns.nodes[row]
+    assert changed_node is not None
+    for obstacle in chosen:
+        by_pod = change_pod(changed_pod, obstacle)
+        by_node = change_node(changed_node, obstacle)
+        if by_pod is not None:
+            changed_pod = by_pod.pod
+        elif by_node is not None:
+            changed_node = by_node.node
+        else:
+            return False
+    with WhatIf(engine, 1) as what_if:
+        what_if.put_node(changed_node)
+        changed_pod = replace(changed_pod, metadata=replace(changed_pod.metadata, uid="changed"))
+        return what_if.decide(engine.record(changed_pod)).node_name is not None
+
+
+def _fits_a_new_node(engine: Engine, view: Pod) -> bool:
+    with WhatIf(engine, 1) as what_if:
+        for each in [node for node in engine.columns.nodes if node is not None]:
+            mark = what_if.mark()
+            what_if.put_node(node_like(each, "new"))
+            if what_if.decide(engine.record(view)).node_name is not None:
+                return True
+            what_if.undo_to(mark)
+    return False

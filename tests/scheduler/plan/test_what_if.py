@@ -1,0 +1,112 @@
+"""A `WhatIf` leaves no trace: neither in the columns nor in the decisions that follow."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.api.views.pod import Pod
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.plan.what_if import OutdatedPlan, WhatIf
+from tests.builders import node, pod
+from tests.scheduler.cache.logical_state import logical_state
+from tests.scheduler.random_world import NODE_NAMES, World
+
+
+def random_engine(seed: int) -> tuple[Engine, World, list[Pod]]:
+    """An engine with a random cluster, and the templates of its pods."""
+    world = World(seed)
+    engine = Engine(load_configuration(None), entropy=Entropy(seed))
+    templates = [world.template() for _ in range(6)]
+    for view in world.surroundings():
+        engine.put(view)
+    for name in NODE_NAMES:
+        engine.put(world.node(name))
+    for number in range(12):
+        engine.put(world.pod(templates, f"placed-{number}", on=world.choose(NODE_NAMES)))
+    return engine, world, templates
+
+
+def disturb(what_if: WhatIf, world: World, templates: list[Pod]) -> None:
+    """Random steps."""
+    columns = what_if.engine.columns
+    for number in range(12):
+        match world.integer_below(5):
+            case 0 | 1:
+                decision = what_if.decide(what_if.engine.record(world.pod(templates, f"planned-{number}")))
+                if decision.node_name is not None:
+                    what_if.place(decision)
+                elif decision.preemption is not None:
+                    what_if.nominate(decision.pod, decision.preemption.node_name)
+            case 2:
+                placed = [each for each in columns.pods.values() if each.row >= 0]
+                if placed:
+                    what_if.evict(world.choose(placed))
+            case 3:
+                what_if.put_node(world.node(world.choose((*NODE_NAMES, f"new-{number}"))))
+            case 4:
+                if len(columns.row_of) > 1:
+                    what_if.remove_node(world.choose(sorted(columns.row_of)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32))
+def test_leaving_restores_columns_and_later_decisions(seed: int) -> None:
+    engine, world, templates = random_engine(seed)
+    untouched, _, _ = random_engine(seed)
+    before = logical_state(engine.columns)
+    with WhatIf(engine, seed=7) as what_if:
+        disturb(what_if, world, templates)
+        what_if.suspend()
+        assert logical_state(engine.columns) == before
+        what_if.resume()
+    assert logical_state(engine.columns) == before
+    for number in range(6):
+        view = World(seed + number).pod(templates, f"later-{number}")
+        ours, theirs = engine.decide(engine.record(view)), untouched.decide(untouched.record(view))
+        assert (ours.node_name, ours.message) == (theirs.node_name, theirs.message)
+        for each, decision in ((engine, ours), (untouched, theirs)):
+            if decision.node_name is not None:
+                each.assume(decision)
+
+
+def test_undo_to_a_mark_keeps_what_came_before() -> None:
+    engine = Engine(load_configuration(None), entropy=Entropy(1))
+    engine.put(node("n1", cpu=2))
+    with WhatIf(engine, seed=1) as what_if:
+        what_if.place(what_if.decide(engine.record(pod("a", cpu=1))))
+        mark = what_if.mark()
+        what_if.place(what_if.decide(engine.record(pod("b", cpu=1))))
+        assert what_if.decide(engine.record(pod("c", cpu=1))).node_name is None
+        what_if.undo_to(mark)
+        assert what_if.decide(engine.record(pod("c", cpu=1))).node_name == "n1"
+    assert not engine.columns.pods
+
+
+def test_the_seed_decides_between_equal_nodes() -> None:
+    engine = Engine(load_configuration(None), entropy=Entropy(1))
+    for number in range(50):
+        engine.put(node(f"n{number}"))
+
+    def chosen(seed: int) -> list[str | None]:
+        with WhatIf(engine, seed) as what_if:
+            return [what_if.decide(engine.record(pod(f"p{number}"))).node_name for number in range(5)]
+
+    assert chosen(1) == chosen(1)
+    assert chosen(1) != chosen(2)
+
+
+def test_a_plan_whose_node_is_gone_is_outdated() -> None:
+    engine = Engine(load_configuration(None), entropy=Entropy(1))
+    view = node("n1")
+    engine.put(view)
+    with WhatIf(engine, seed=1) as what_if:
+        what_if.place(what_if.decide(engine.record(pod("a"))))
+        what_if.suspend()
+        engine.remove(view)
+        with pytest.raises(OutdatedPlan, match="node n1 is gone"):
+            what_if.resume()
+    assert not engine.columns.pods
