@@ -175,7 +175,9 @@ def _with_common_options(command: Command) -> Command:
         *_LEASE_OPTIONS,
         click.option("--master", default="", help="The address of the API server; overrides the kubeconfig."),
         click.option(
-            "--kubeconfig", type=_FILE, help="The kubeconfig of the cluster. [default: the service account of the pod]"
+            "--kubeconfig",
+            type=_FILE,
+            help="The kubeconfig. [default: $KUBECONFIG, the service account of the pod, ~/.kube/config]",
         ),
     ):
         command = option(command)
