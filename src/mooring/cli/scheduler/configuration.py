@@ -105,7 +105,9 @@ def _with_kubeconfig(
         return configuration
     if named:
         file = str(flags["config"])
-        raise input_error(f"--kubeconfig {wanted} contradicts clientConnection.kubeconfig: {named}; leave one out", file)
+        raise input_error(
+            f"--kubeconfig {wanted} contradicts clientConnection.kubeconfig: {named}; leave one out", file
+        )
     return replace(configuration, client_connection=replace(configuration.client_connection, kubeconfig=wanted))
 
 
