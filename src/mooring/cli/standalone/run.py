@@ -27,7 +27,7 @@ from mooring.client.kubeconfig.load import component_connection
 from mooring.cluster.settings import LOG_FORMAT
 from mooring.cluster.standalone import LeaseTerms, run_standalone
 from mooring.controllers.manager import ControllerManager
-from mooring.controllers.settings import ControllerSettings, SettingError
+from mooring.controllers.settings import KUBERNETES_DEFAULTS, ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
@@ -38,6 +38,8 @@ from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.serving.http.listener import PortTakenError
 
 EXIT_FAILED = 1
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,14 @@ def run_nodes(
         )
     except ValueError as error:
         raise InputError([Problem("", str(error))]) from None
+
+    if settings.lease_period_s >= KUBERNETES_DEFAULTS.node_monitor_grace_period_s:
+        logger.warning(
+            "nodes renew their lease every %g s: they become NotReady unless the --node-monitor-grace-period of the "
+            "cluster is longer (default: %g s)",
+            settings.lease_period_s,
+            KUBERNETES_DEFAULTS.node_monitor_grace_period_s,
+        )
 
     async def work(client: Client) -> None:
         await Kubelets(client, clock, entropy.fork("nodes"), settings).run()
