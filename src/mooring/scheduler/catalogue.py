@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mooring.scheduler import policy
+from mooring.scheduler.framework.loading import PluginFileError, installed_plugins, plugins_from
 from mooring.scheduler.framework.plugin import Plugin
-from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.registry import BadPluginError, Registry
 from mooring.scheduler.plugins.default_binder import DefaultBinder
 from mooring.scheduler.plugins.default_preemption import DefaultPreemption
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
@@ -58,3 +61,19 @@ for _plugin in BUILT_IN:
 
 def default_registry() -> Registry:
     return Registry(BUILT_IN)
+
+
+def registry_with(sources: Iterable[str]) -> tuple[Registry, list[str]]:
+    """The built-in plugins, those of installed packages and those of these sources (files, or `package.module:Class`);
+    and the names of the latter. Raises `PluginFileError` and `BadPluginError`."""
+    registry, names = default_registry(), []
+    for plugin in installed_plugins():
+        registry.register(plugin)
+    for source in dict.fromkeys(sources):
+        for plugin in plugins_from(source):
+            try:
+                registry.register(plugin)
+            except BadPluginError as error:
+                raise PluginFileError(f"{source}: {error}") from error
+            names.append(plugin.name)
+    return registry, names

@@ -22,11 +22,11 @@ from msgspec.structs import replace
 from mooring.api.yaml import YamlDocument, YamlError, load_document
 from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cli.flags import FlagValue
-from mooring.scheduler.catalogue import default_registry
+from mooring.scheduler.catalogue import registry_with
 from mooring.scheduler.config.codec import encode_configuration
 from mooring.scheduler.config.types import ConfigurationError, SchedulerConfiguration
 from mooring.scheduler.config.validation import validate
-from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned, installed_plugins, plugins_from
+from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned
 from mooring.scheduler.framework.registry import BadPluginError, Registry
 from mooring.scheduler.policy import load_configuration_or_policy
 
@@ -132,19 +132,7 @@ def _where(file: str, document: YamlDocument | None, path: str) -> str:
 def plugin_registry(sources: Iterable[str]) -> tuple[Registry, list[str]]:
     """The default plugins, installed ones, and those of these sources; and the names of the latter. Raises
     `InputError`."""
-    registry, names = default_registry(), []
     try:
-        for plugin in installed_plugins():
-            registry.register(plugin)
+        return registry_with(sources)
     except (PluginFileError, BadPluginError) as error:
         raise input_error(str(error)) from error
-    for source in dict.fromkeys(sources):
-        try:
-            for plugin in plugins_from(source):
-                registry.register(plugin)
-                names.append(plugin.name)
-        except PluginFileError as error:
-            raise input_error(str(error)) from error  # the text names the file
-        except BadPluginError as error:
-            raise input_error(str(error), source) from error
-    return registry, names
