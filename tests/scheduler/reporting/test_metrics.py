@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from mooring.api.views.pod import Pod
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
+from mooring.kit.histogram import HistogramValue, exponential_buckets
 from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import load_configuration
@@ -23,10 +24,8 @@ from mooring.scheduler.framework.status import Status
 from mooring.scheduler.reporting.metrics import (
     FastCollector,
     Gauges,
-    HistogramValue,
     Metrics,
     PluginTiming,
-    exponential_buckets,
 )
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
