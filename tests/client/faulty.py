@@ -151,7 +151,7 @@ class Storm:
         return Fault(request.verb, outcome, delay_s=delay_s, answer_delay_s=answer_delay_s)
 
 
-@dataclass(eq=False)
+@dataclass
 class FaultyClient:
     """Keeps the client promise as badly as the plan wants it."""
 

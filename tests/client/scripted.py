@@ -73,7 +73,7 @@ def listing(revision: int, *names: str, token: str = "") -> Listing:
     return Listing([pod_bytes(name, revision) for name in names], str(revision), token)
 
 
-@dataclass(eq=False)
+@dataclass
 class ScriptedClient:
     """Keeps as much of the promise as a reader or an event writer needs."""
 

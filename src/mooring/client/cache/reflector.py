@@ -25,7 +25,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar, runtime_checkable
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
@@ -99,9 +99,18 @@ class WatchesAll(Protocol):
 class _Outage:
     """The log of the reflectors of one client while the server does not answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client) -> None:
+        self._client = client  # lives as long as the outage, so that its id stays its own
         self._is_on = False
         self._quiet_until_s = 0.0
+
+    @classmethod
+    def of(cls, client: Client) -> _Outage:
+        """The one of a client, shared by its reflectors."""
+        known = _OUTAGES.get(id(client))
+        if known is None:
+            known = _OUTAGES[id(client)] = cls(client)
+        return known
 
     def report(self, error: NoAnswerError, delay_s: float, now_s: float) -> None:
         """Log, unless another reflector has logged and its delay is not over."""
@@ -117,8 +126,8 @@ class _Outage:
             logger.info("the API server answers again")
 
 
-_OUTAGES: WeakKeyDictionary[Client, _Outage] = WeakKeyDictionary()
-"""One for each client."""
+_OUTAGES: WeakValueDictionary[int, _Outage] = WeakValueDictionary()
+"""By the id of a client, as long as one of its reflectors exists."""
 
 
 class Reflector(Generic[AnyView]):
@@ -142,7 +151,7 @@ class Reflector(Generic[AnyView]):
         `is_wanted`: which changes the sink wants, decided before they are decoded. It always gets deletions.
         """
         self._client = client
-        self._outage = _OUTAGES.setdefault(client, _Outage())
+        self._outage = _Outage.of(client)
         self._watches_all = client if is_filled_by_watching and isinstance(client, WatchesAll) else None
         self._kind = kind
         self._view = view
