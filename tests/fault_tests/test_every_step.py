@@ -6,10 +6,10 @@ import gc
 
 import pytest
 
-from tests.simulation.every_step import rehearse
-from tests.simulation.faults import WRITES, Death
-from tests.simulation.plane import COMPONENTS
-from tests.simulation.simulate import collecting_between
+from tests.fault_tests.every_step import rehearse
+from tests.fault_tests.faults import WRITES, Death
+from tests.fault_tests.plane import COMPONENTS
+from tests.fault_tests.run import collecting_between
 
 PARTS = 4
 """Of the deaths of a component, to be played beside each other."""
