@@ -286,7 +286,7 @@ def nodes(
 ) -> None:
     """Add nodes to any cluster, and run the pods that are bound to them.
 
-    The nodes are simulated, with the resources below; or they are this machine (--runtime process).
+    The nodes are hollow, with the resources below; or they are this machine (--runtime process).
     """
     with loading():
         from mooring.cli.standalone import run  # imports the controllers and kubelets: not for `mooring --help`

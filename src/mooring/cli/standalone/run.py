@@ -121,7 +121,7 @@ def run_nodes(
     node_lease_s: int,
     stages: Path | None,
 ) -> None:
-    """Run simulated nodes until Ctrl-C."""
+    """Run hollow nodes until Ctrl-C."""
     clock, entropy = SystemClock(), system_entropy()
     try:
         settings = KubeletSettings(
