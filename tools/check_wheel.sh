@@ -14,8 +14,9 @@ cd "$work"
 
 # pip builds in the source tree and leaves build/ there, so it gets a copy.
 mkdir source
-(cd "$tree" && cp -r src pyproject.toml LICENSE README.md "$work/source")
-"$tree/.venv/bin/python" -m pip -qq wheel --no-deps --no-build-isolation --wheel-dir "$work" ./source
+(cd "$tree" && cp -r src pyproject.toml setup.py LICENSE README.md "$work/source")
+commit=$(git -C "$tree" rev-parse HEAD)
+MOORING_COMMIT=$commit "$tree/.venv/bin/python" -m pip -qq wheel --no-deps --no-build-isolation --wheel-dir "$work" ./source
 wheel=$(echo "$work"/mooring-*.whl)
 
 find_python() {  # VERSION -> path of an interpreter
@@ -33,6 +34,7 @@ check() {  # VERSION PYTHON
     "$2" -m venv "$work/$1"
     "$bin/pip" -qq --disable-pip-version-check install --constraint requirements.txt "$wheel"
     "$bin/mooring" --version
+    "$bin/mooring" version -o json | grep -q "\"commit\": \"$commit\""
     "$bin/mooring" explain -f harbour.yaml harbour/tug-2 >"$1.explain"
     grep -q "harbour/tug-2 goes to quay-" "$1.explain"
 

@@ -26,6 +26,8 @@ HARBOUR = str(ROOT / "examples/clusters/harbour.yaml")
     ("arguments", "code", "said"),
     [
         pytest.param(["--version"], 0, f"mooring {__version__}\n", id="the version"),
+        pytest.param(["version"], 0, f"mooring {__version__} (", id="the version, with the commit"),
+        pytest.param(["version", "-o", "json"], 0, '"commit": "', id="the version for programs"),
         pytest.param(["--help"], 0, "Say where pending pods go, and why.", id="help names the commands"),
         pytest.param(["-h"], 0, "Usage: mooring", id="the short help flag"),
         pytest.param(["explain", "--help"], 0, "--exit-code", id="help of a command"),

@@ -50,5 +50,19 @@ def test_turns_are_told_apart_from_answers() -> None:
     ]
 
 
+def test_sizes_of_bodies() -> None:
+    asked = Asked()
+    asked.transferred("POST", 300, 5_000)
+    asked.transferred("POST", 0, 20_000_000)
+    lines = scraped(asked)
+    sent = 'rest_client_request_size_bytes_bucket{host="api.example.com:6443",le="%s",verb="POST"} %s'
+    assert [sent % (bound, count) in lines for bound, count in ((64, 1.0), (256, 1.0), (512, 2.0))] == [True] * 3
+    assert 'rest_client_response_size_bytes_sum{host="api.example.com:6443",verb="POST"} 2.0005e+07' in lines
+    received = 'rest_client_response_size_bytes_bucket{host="api.example.com:6443",le="%s",verb="POST"} %s'
+    assert [received % (bound, count) in lines for bound, count in (("1.6777216e+07", 1.0), ("+Inf", 2.0))] == [
+        True
+    ] * 2
+
+
 def test_before_anything_was_asked() -> None:
     assert scraped(Asked()) == []

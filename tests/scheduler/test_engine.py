@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from mooring.api.errors import ObjectError
 from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.columns import Columns
@@ -273,6 +276,71 @@ def test_a_nomination_outranks_those_of_lower_priority() -> None:
     assert (outranked.name, outranked.nominated_node) == ("lesser", "")
     assert [each.name for each in engine.columns.nominations.on("n1")] == ["equal", "urgent"]
     assert [each.name for each in engine.columns.nominations.on("n2")] == ["elsewhere"]
+
+
+# ------------------------------------------------------------------------------------------------- from files, place
+
+CLUSTER = """
+{apiVersion: v1, kind: Node, metadata: {name: big}, status: {allocatable: {cpu: "3", memory: 8Gi, pods: "9"}}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: small}, status: {allocatable: {cpu: "1", memory: 8Gi, pods: "9"}}}
+"""
+MANIFEST = "{metadata: {generateName: web-}, spec: {containers: [{name: c, resources: {requests: {cpu: '1'}}}]}}"
+
+
+def test_an_engine_from_files_places_one_pod_after_the_other(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    engine = Engine.from_files(tmp_path / "cluster.yaml")
+    decisions = [engine.place(MANIFEST) for _ in range(5)]
+    assert [decision.node_name for decision in decisions] == ["big", "big", *_either(decisions[2:4]), None]
+    assert [decision.pod.key for decision in decisions[:2]] == ["default/web-1", "default/web-2"]
+    assert (decisions[4].message or "").startswith("0/2 nodes are available: 2 Insufficient cpu.")
+
+
+def _either(decisions: list[Decision]) -> list[str | None]:
+    assert {decision.node_name for decision in decisions} == {"big", "small"}
+    return [decision.node_name for decision in decisions]
+
+
+def test_a_placed_pod_is_not_placed_again(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    engine = Engine.from_files(tmp_path)
+    manifest = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"containers": [{"name": "c"}]}}
+    decision = engine.place(manifest, in_full=True)
+    assert decision.node_name
+    assert set(decision.scores) == {"big", "small"}
+    with pytest.raises(ValueError, match=f"pod shop/web is on node {decision.node_name} already"):
+        engine.place(manifest)
+    engine.forget(decision.pod)
+    assert engine.place(manifest).node_name
+
+
+def test_an_engine_from_files_takes_a_configuration_and_plugins(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    (tmp_path / "rule.py").write_text(
+        "from mooring.scheduler.framework.node_plugins import FilterPlugin, Status\n"
+        "class NoBigNodes(FilterPlugin):\n"
+        "    name = 'NoBigNodes'\n"
+        "    def filter(self, pod, node_info):\n"
+        "        return Status.unschedulable('too big') if node_info.node.metadata.name == 'big' else None\n"
+    )
+    (tmp_path / "scheduler.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: mine}]\n"
+    )
+    engine = Engine.from_files(
+        tmp_path / "cluster.yaml", config=tmp_path / "scheduler.yaml", plugins=[str(tmp_path / "rule.py")]
+    )
+    assert list(engine.cycles) == ["mine"]
+    with pytest.raises(UnknownProfileError, match="default-scheduler"):
+        engine.place(MANIFEST)
+    assert engine.place(MANIFEST.replace("spec: {", "spec: {schedulerName: mine, ")).node_name == "small"
+
+
+@pytest.mark.parametrize("manifest", ["a: [", "[]", "{metadata: 1}", "{spec: {containers: 1}}"])
+def test_a_manifest_that_is_no_pod_is_an_object_error(manifest: str, tmp_path: Path) -> None:
+    with pytest.raises(ObjectError):
+        Engine.from_files().place(manifest)
 
 
 # --- The catalogue has every plugin of kube-scheduler v1.36, and those of the older Policy ---------------------------

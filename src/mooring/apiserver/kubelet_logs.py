@@ -47,17 +47,24 @@ def log_location(node: Document, pod: Document, container: str, options: LogOpti
 
 
 def _authority(node: Document) -> str:
+    try:
+        host, port = kubelet_address(node)
+    except BadRequestError as error:
+        raise plain_error(error.message) from None
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def kubelet_address(node: Document) -> tuple[str, int]:
+    """The host and the port of a node's kubelet. Raises `BadRequestError`."""
     status = node.get("status") or {}
     addresses = status.get("addresses") or []
     found = {type: [each["address"] for each in addresses if each["type"] == type] for type in PREFERRED_ADDRESS_TYPES}
     preferred = [address for type in PREFERRED_ADDRESS_TYPES for address in found[type]]
     if not preferred:
         known = " ".join(f"{{{each['type']} {each['address']}}}" for each in addresses)
-        raise plain_error(f"no preferred addresses found; known addresses: [{known}]")
-    host = preferred[0]
+        raise BadRequestError(f"no preferred addresses found; known addresses: [{known}]")
     endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
-    port = endpoint.get("Port") or DEFAULT_PORT
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return preferred[0], endpoint.get("Port") or DEFAULT_PORT
 
 
 def _parameters(options: LogOptions) -> list[tuple[str, str]]:

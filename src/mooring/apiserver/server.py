@@ -21,6 +21,9 @@ from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
 from mooring.apiserver.access.token_requests import IssuedToken, requested_token
 from mooring.apiserver.admission.interface import Attempt, Lookup
+from mooring.apiserver.apply.managers import UPDATE, manager_id
+from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.apply.update import stamp
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import Discovery
 from mooring.apiserver.openapi.documents import OpenApi
@@ -209,4 +212,19 @@ async def issue_token(api_server: ApiServer, call: Call, request: Document) -> I
     account = await api_server.lookup.get(SERVICE_ACCOUNT, call.namespace, call.name)
     if account is None:
         raise not_found(SERVICE_ACCOUNT, call.name)
-    return requested_token(request, account, api_server.account_tokens, api_server.peek, api_server.clock)
+    issued = requested_token(request, account, api_server.account_tokens, api_server.peek, api_server.clock)
+    _stamp_token_request(issued.document, request, call)
+    return issued
+
+
+def _stamp_token_request(answer: Document, request: Document, call: Call) -> None:
+    """The requester manages the fields of its request, with the default lifetime."""
+    struct = struct_of_kind(answer["apiVersion"], answer["kind"])
+    assert struct is not None, "TokenRequest has no schema"
+    asked = {"expirationSeconds": answer["spec"]["expirationSeconds"]}
+    asked |= {name: value for name, value in (request.get("spec") or {}).items() if value}
+    stamped: Document = {**answer, "metadata": {}, "spec": asked}
+    del stamped["status"]
+    writer = manager_id(call.field_manager, UPDATE, answer["apiVersion"], call.subresource)
+    stamp(struct_shape(struct, answer["apiVersion"], answer["kind"]), None, stamped, writer, call.now, ())
+    answer["metadata"]["managedFields"] = stamped["metadata"]["managedFields"]

@@ -46,6 +46,31 @@ def completion(ctx: click.Context, shell: str) -> None:
     click.echo(found(ctx.find_root().command, {}, "mooring", VARIABLE).source(), nl=False)
 
 
+@click.command("version", short_help="Show the version and the commit.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def version(output: str) -> None:
+    """Shows the version of Mooring, the commit of its build, and the version of Kubernetes that it follows."""
+    from mooring.kit.build import KUBERNETES_VERSION, build
+
+    found = build()
+    if output == "json":
+        import json
+
+        facts = {
+            "version": found.version,
+            "commit": found.commit,
+            "kubernetes": KUBERNETES_VERSION,
+            "python": found.python,
+            "implementation": found.implementation,
+            "platform": found.platform,
+        }
+        click.echo(json.dumps(facts, indent=2))
+        return
+    commit = f" ({found.commit[:12]})" if found.commit else ""
+    click.echo(f"mooring {found.version}{commit}, as Kubernetes {KUBERNETES_VERSION}")
+    click.echo(f"{found.implementation} {found.python}, {found.platform}")
+
+
 class Command(click.Group):
     """A group of commands with common error handling."""
 
@@ -94,3 +119,4 @@ main.add_command(status)
 main.add_command(down)
 main.add_command(controllers)
 main.add_command(nodes)
+main.add_command(version)

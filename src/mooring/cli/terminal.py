@@ -38,17 +38,6 @@ class Terminal:
         return click.style(text, fg=colour, bold=bold or None, dim=dim or None)
 
 
-def cut_middle(text: str, width: int) -> str:
-    """Shortens a text in the middle: names differ at the beginning and the end."""
-    if len(text) <= width:
-        return text
-    if width <= 1:
-        return ELLIPSIS[:width]
-    head = width // 2
-    tail = width - head - 1
-    return text[:head] + ELLIPSIS + (text[-tail:] if tail else "")
-
-
 def wrapped(text: str, width: int, *, indent: int, hanging: int | None = None) -> list[str]:
     """Lines broken at spaces only, so that quoted messages stay intact."""
     return textwrap.wrap(
@@ -62,7 +51,8 @@ def wrapped(text: str, width: int, *, indent: int, hanging: int | None = None) -
 
 
 def shortened_names(names: Sequence[str], width: int) -> list[str]:
-    """Shortens names by what they have in common: first their end, then their beginning."""
+    """Shortens names by what they have in common: first their end, then their beginning. What tells them apart is never
+    cut, so that a name may still be longer than the width."""
     if all(len(name) <= width for name in names):
         return list(names)
     end = _common_start([name[::-1] for name in names])
@@ -70,31 +60,17 @@ def shortened_names(names: Sequence[str], width: int) -> list[str]:
     if any(len(name) > width for name in shorter):
         start = _common_start(shorter)
         shorter = [ELLIPSIS + name[start:] for name in shorter] if start > 1 else shorter
-    return [cut_middle(name, width) for name in shorter]
-
-
-def cut_both(first: str, second: str, room: int) -> tuple[str, str]:
-    """Shortens two texts that share a line, the longer one first."""
-    if len(first) + len(second) <= room:
-        return first, second
-    half = room // 2
-    if len(first) <= half:
-        return first, cut_middle(second, room - len(first))
-    if len(second) <= half:
-        return cut_middle(first, room - len(second)), second
-    return cut_middle(first, half), cut_middle(second, room - half)
+    return shorter
 
 
 def listed_names(names: Sequence[str], width: int) -> str:
-    """`a, b, c`, as many as fit, then `… 12 more`."""
-    tail = f", {ELLIPSIS} {len(names) - 1} more" if len(names) > 1 else ""
-    best = cut_middle(names[0], max(width - len(tail), 1)) + tail if names else ""
-    text = ""
+    """`a, b, c`, as many as fit and at least one, then `… 12 more`. Names are never cut."""
+    text = best = ""
     for count, name in enumerate(names, start=1):
         text = f"{text}, {name}" if text else name
         left = len(names) - count
         candidate = f"{text}, {ELLIPSIS} {left} more" if left else text
-        if len(candidate) <= width:
+        if len(candidate) <= width or not best:
             best = candidate
         elif len(text) > width:
             break

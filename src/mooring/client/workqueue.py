@@ -22,19 +22,26 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 from mooring.client.ratelimit import TokenBucket
 from mooring.kit.backoff import Backoff, KeyedBackoff
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.heap import KeyedHeap
+from mooring.kit.histogram import HistogramValue, exponential_buckets
 
 BACKOFF = Backoff(initial_s=0.005, max_s=1000.0)
 RETRIES_PER_S = 10.0
 RETRIES_BURST = 100
 
+DURATION_BOUNDS_S = exponential_buckets(1e-8, 10, 10)
+
 Key = TypeVar("Key", bound=Hashable)
+
+OPEN_QUEUES: WeakSet[WorkQueue[Any]] = WeakSet()
+"""The queues of this process, for its metrics."""
 
 
 class WorkQueue(Generic[Key]):
@@ -64,8 +71,11 @@ class WorkQueue(Generic[Key]):
         self._failures: KeyedBackoff[Key] = KeyedBackoff(backoff, entropy)
         self._retries = TokenBucket(clock, rate_per_s=retries_per_s, burst=retries_burst)
         self._counts = dict.fromkeys(("adds", "retries", "gotten", "done"), 0)
-        self._waited_s = 0.0
-        self._worked_s = 0.0
+        self.waits = HistogramValue(DURATION_BOUNDS_S)
+        """How long keys waited for a worker."""
+        self.work = HistogramValue(DURATION_BOUNDS_S)
+        """How long workers had a key."""
+        OPEN_QUEUES.add(self)
 
     # ------------------------------------------------------------------------------------------------ producers
 
@@ -123,7 +133,7 @@ class WorkQueue(Generic[Key]):
         since_s = self._in_work_since_s.pop(key, None)
         assert since_s is not None, f"{key!r} is not in work in queue {self.name!r}"
         self._counts["done"] += 1
-        self._worked_s += self._clock.now_s() - since_s
+        self.work.observe(self._clock.now_s() - since_s)
         if key in self._wanted_since_s:
             self._make_ready(key)
         else:
@@ -138,6 +148,7 @@ class WorkQueue(Generic[Key]):
     def shut_down(self) -> None:
         """Accept no more keys. Waiting keys are dropped, ready keys are still handed out."""
         self._is_shut_down = True
+        OPEN_QUEUES.discard(self)
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -179,8 +190,8 @@ class WorkQueue(Generic[Key]):
             "waiting": len(self._waiting),
             "in_work": len(self._in_work_since_s),
             **self._counts,
-            "queue_duration_s": self._waited_s,
-            "work_duration_s": self._worked_s,
+            "queue_duration_s": self.waits.total,
+            "work_duration_s": self.work.total,
             "unfinished_work_s": sum(now_s - since_s for since_s in self._in_work_since_s.values()),
             "longest_running_s": max((now_s - since_s for since_s in self._in_work_since_s.values()), default=0.0),
         }
@@ -194,7 +205,7 @@ class WorkQueue(Generic[Key]):
     def _take(self) -> Key:
         key = self._ready.popleft()
         now_s = self._clock.now_s()
-        self._waited_s += now_s - self._wanted_since_s.pop(key)
+        self.waits.observe(now_s - self._wanted_since_s.pop(key))
         self._in_work_since_s[key] = now_s
         self._counts["gotten"] += 1
         return key

@@ -27,6 +27,7 @@ from prometheus_client.core import Metric
 
 from mooring import __version__
 from mooring.client.election.elector import LeaderElector
+from mooring.cluster.component_metrics import add_kubernetes_gauges
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.codec import encode_configuration
@@ -166,8 +167,9 @@ def _add_gauges(sources: PageSources) -> None:
             registry=sources.metrics,
         )
         leads.labels(sources.name).set_function(lambda: float(elector.is_leading))
-    build = Gauge("mooring_build_info", "What runs here.", ("version", "emulates"), registry=sources.metrics)
-    build.labels(__version__, EMULATES).set(1)
+    info = Gauge("mooring_build_info", "What runs here.", ("version", "emulates"), registry=sources.metrics)
+    info.labels(__version__, EMULATES).set(1)
+    add_kubernetes_gauges(sources.metrics)
 
 
 def _metrics(sources: PageSources) -> bytes:

@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -37,12 +36,14 @@ from mooring.client.events.formats import CoreFormat
 from mooring.client.events.writer import EventWriter
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
-from mooring.client.http.requests import DURATION_BOUNDS_S, Asked, Durations
+from mooring.client.http.requests import Asked
 from mooring.client.interface import Client
+from mooring.cluster.component_metrics import WorkQueueMetrics, summed
 from mooring.cluster.scheduler_pages import PageSources, scheduler_pages
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.kit.histogram import HistogramValue
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.extenders.extender import extenders_of
@@ -87,6 +88,7 @@ class SchedulerProcess:
             collector(registry=self._metrics)
         self._requests = ClientRequestMetrics(settings.connection.server)
         self._metrics.register(self._requests)
+        self._metrics.register(WorkQueueMetrics())
         self.port = 0
 
     def stop(self) -> None:
@@ -225,9 +227,6 @@ class SchedulerProcess:
             yield
 
 
-_BOUNDS = (*(f"{bound:g}" for bound in DURATION_BOUNDS_S), "+Inf")
-
-
 class ClientRequestMetrics(Collector):
     """Request metrics of the clients of one API server, under client-go's names. A watch counts as one request."""
 
@@ -259,12 +258,20 @@ class ClientRequestMetrics(Collector):
             "How long requests to the API server waited for their turn.",
             [asked.turns for asked in self._asked],
         )
+        yield self._histogram(
+            "rest_client_request_size_bytes",
+            "The bodies of requests to the API server.",
+            [asked.sent for asked in self._asked],
+        )
+        yield self._histogram(
+            "rest_client_response_size_bytes",
+            "The bodies of answers of the API server.",
+            [asked.received for asked in self._asked],
+        )
 
-    def _histogram(self, name: str, text: str, parts: Sequence[Mapping[str, Durations]]) -> Metric:
+    def _histogram(self, name: str, text: str, parts: Sequence[Mapping[str, HistogramValue]]) -> Metric:
         family = HistogramMetricFamily(name, text, labels=("host", "verb"))
         for verb in dict.fromkeys(verb for part in parts for verb in part):
-            found = [part[verb] for part in parts if verb in part]
-            summed = [sum(counts) for counts in zip(*(each.counts for each in found), strict=True)]
-            buckets = list(zip(_BOUNDS, map(float, accumulate(summed)), strict=True))
-            family.add_metric((self._host, verb), buckets, sum(each.total_s for each in found))
+            total = summed([part[verb] for part in parts if verb in part])
+            family.add_metric((self._host, verb), total.buckets(), total.total)
         return family

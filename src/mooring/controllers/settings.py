@@ -111,7 +111,10 @@ def duration_s(text: str) -> float:
 
 def _read(flag: str, name: str, kind: type, text: str) -> object:
     if name.endswith("_s"):
-        return duration_s(text)
+        try:
+            return duration_s(text)
+        except SettingError as error:
+            raise SettingError(f"{flag}: {error}") from None
     if kind is bool:
         if text in _YES + _NO:
             return text in _YES

@@ -1,8 +1,13 @@
 """The engine: the columns and the scheduling cycles of all profiles, as a library.
 
-    engine = Engine(load_configuration(None), entropy=Entropy(seed=1))
-    for view in views: engine.put(view)
-    decision = engine.decide(engine.record(pod_view))
+    engine = Engine.from_files("cluster.json")
+    decision = engine.place(manifest)
+
+These two stand for:
+
+    engine = Engine(load_configuration(None), entropy=Entropy(seed=0))
+    for view in load("cluster.json"): engine.put(view)
+    decision = engine.decide(engine.record(convert_as(Pod, manifest)))
     if decision.node_name: engine.assume(decision)
 
 The scheduling loop, `mooring explain`, benchmarks and tests all use this class. No method awaits or writes to the
@@ -16,11 +21,19 @@ API.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Self
 
+from msgspec.structs import replace
+
+from mooring.api.decode import convert_as
+from mooring.api.load import load, load_object
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.api.yaml import load_document
 from mooring.client.unavailable import UnavailableClient
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
@@ -28,17 +41,19 @@ from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.catalogue import default_registry
+from mooring.scheduler.catalogue import default_registry, registry_with
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.filter_nodes import Sampling, sampling_for
 from mooring.scheduler.cycle.schedule_pod import NowS, SchedulingCycle, TieBreak
 from mooring.scheduler.framework.guard import PluginError
+from mooring.scheduler.framework.loading import enabled_if_unmentioned
 from mooring.scheduler.framework.plugin import Reserve
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.framework.waiting_pods import WaitingPods
+from mooring.scheduler.policy import load_configuration_or_policy
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +85,7 @@ class Engine:
     ) -> None:
         """With `best_nodes_max`, decisions have the scores of that many nodes."""
         registry = registry if registry is not None else default_registry()
+        self._named_count = 0
         self.columns = columns if columns is not None else Columns()
         self.configuration = configuration
         all_services: dict[str, object] = {
@@ -98,6 +114,65 @@ class Engine:
         }
         for cycle in self.cycles.values():
             cycle.best_nodes_max = best_nodes_max
+
+    @classmethod
+    def from_files(
+        cls,
+        *files: str | PathLike[str],
+        config: str | PathLike[str] | Mapping[str, object] | None = None,
+        plugins: Iterable[str] = (),
+        seed: int = 0,
+    ) -> Self:
+        """The engine of a cluster in files and folders: manifests, or the output of `kubectl get -o json`.
+
+        `config` is a KubeSchedulerConfiguration or Policy, as a file or as a dictionary. `plugins` are Python files or
+        `package.module:Class`. The same files and seed give the same decisions.
+
+        Raises `ObjectError`, `ConfigurationError`, `PluginFileError`, `BadPluginError`, and `OSError`.
+        """
+        registry, names = registry_with(plugins)
+        if isinstance(config, str | PathLike):
+            document: object = load_document(Path(config).read_bytes(), str(config)).data
+        else:
+            document = config
+        configuration = enabled_if_unmentioned(load_configuration_or_policy(document), names)
+        engine = cls(configuration, entropy=Entropy(seed), registry=registry)
+        for view in load(*files):
+            engine.put(view)
+        return engine
+
+    def place(self, pod: Pod | Mapping[str, object] | str, *, in_full: bool = False) -> Decision:
+        """Choose a node for a pod and, if there is one, assume that the pod is there: the next pod finds it taken.
+
+        `pod` is a manifest, as a dictionary or as YAML, or a view. It is taken as it is: only the namespace (`default`)
+        and the name (from `generateName`) are completed, as an API server would. A decision in full has the scores and
+        the status of each node. Nobody is preempted: `Decision.preemption` says who would be.
+
+        Raises `ObjectError` if the manifest cannot be read, `UnknownProfileError`, and `ValueError` if the pod has a
+        node already.
+        """
+        manifest = load_object(pod) if isinstance(pod, str) else pod
+        view = manifest if isinstance(manifest, Pod) else convert_as(Pod, self._named(manifest))
+        known = self.columns.pods.get(view.metadata.uid or view.key)
+        if known is not None:
+            raise ValueError(f"pod {view.key} is on node {known.node_name} already; give the next one another name")
+        decision = self.decide(self.record(view), in_full=in_full)
+        if decision.node_name is None:
+            return decision
+        status = self.assume(decision)
+        if status is None:
+            return decision
+        return replace(decision, node_name=None, status=status, message=status.message)
+
+    def _named(self, manifest: Mapping[str, object]) -> Mapping[str, object]:
+        metadata = manifest.get("metadata") or {}
+        if not isinstance(metadata, Mapping):
+            return manifest  # decoding says what is wrong
+        completed = {**metadata, "namespace": metadata.get("namespace") or "default"}
+        if not metadata.get("name"):
+            self._named_count += 1
+            completed["name"] = f"{metadata.get('generateName') or 'pod-'}{self._named_count}"
+        return {**manifest, "metadata": completed}
 
     def put(self, view: ApiObject) -> None:
         """Add or update an object."""

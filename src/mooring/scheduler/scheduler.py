@@ -44,7 +44,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import BufferedPagedSink, BufferedSink, EventBuffer
-from mooring.scheduler.event_handlers.objects import WATCHED, NodeEventHandler, ObjectEventHandler
+from mooring.scheduler.event_handlers.objects import WATCHED, EventTiming, NodeEventHandler, ObjectEventHandler
 from mooring.scheduler.event_handlers.pods import PodEventHandler
 from mooring.scheduler.eviction import Evictor, RunningPreemptions
 from mooring.scheduler.extenders.client import ExtenderClient
@@ -155,7 +155,10 @@ class Scheduler:
             with_extenders=bool(configuration.extenders),
             on_incoming=self.reports.pod_queued,
         )
-        self.pods = PodEventHandler(self.engine, self.queue, self.assumed_pods, self.waiting_pods, profiles)
+        self._timing = EventTiming(clock.now_s, self.metrics.event_handled)
+        self.pods = PodEventHandler(
+            self.engine, self.queue, self.assumed_pods, self.waiting_pods, profiles, self._timing
+        )
         self.failures = FailureHandler(self.engine, self.queue, self.pods.pending, self.reports)
         self.bindings = BindingCycle(
             self.engine,
@@ -256,13 +259,13 @@ class Scheduler:
         return [entry.pod for entry in waiting]
 
     def _reflectors(self) -> Iterable[tuple[str, Reflector[Any]]]:
-        yield self._reflector(NODE, Node, NodeEventHandler(self.engine, self.queue))
+        yield self._reflector(NODE, Node, NodeEventHandler(self.engine, self.queue, self._timing))
         watched: dict[type[ApiObject], AnyEventResource | None] = dict(WATCHED)
         registered = registered_kinds(cycle.profile for cycle in self.engine.cycles.values())
         watched.update((kind.view, kind) for kind in registered if kind.view is not None)
         for view, resource in watched.items():
             kind = resource if isinstance(resource, Kind) else kind_of_view(view)
-            yield self._reflector(kind, view, ObjectEventHandler(view, resource, self.engine, self.queue))
+            yield self._reflector(kind, view, ObjectEventHandler(view, resource, self.engine, self.queue, self._timing))
         if self._extender_client is not None:
             yield "whole nodes", self._raw_reflector(NODE, self._extender_client.objects.nodes)
             yield "whole pods", self._raw_reflector(POD, self._extender_client.objects.pods)

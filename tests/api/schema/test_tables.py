@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+from pathlib import Path
+
 import pytest
 
 from mooring.api.schema.model import Basic, Field, ListKind, ListOf, MapOf, Scalar, Struct
-from mooring.api.schema.tables import api_versions, struct_named, struct_of_kind
+from mooring.api.schema.parse import parse_descriptions
+from mooring.api.schema.tables import api_versions, description_of, struct_named, struct_of_kind
+
+DESCRIPTIONS = Path(str(files("mooring.api.schema"))) / "descriptions"
 
 
 def field(package: str, struct: str, name: str) -> Field:
@@ -71,3 +77,29 @@ def test_types_refer_to_each_other_by_identity() -> None:
     assert isinstance(field("core", "ConfigMap", "data").type, MapOf)
     assert isinstance(field("apps", "DeploymentSpec", "selector").type, Struct)
     assert field("apps", "DeploymentSpec", "selector").is_pointer
+
+
+def test_descriptions_are_of_fields_that_there_are() -> None:
+    for package in sorted(path.stem for path in DESCRIPTIONS.iterdir()):
+        for name, text in parse_descriptions((DESCRIPTIONS / f"{package}.txt").read_text(encoding="utf-8")).items():
+            struct, _, field = name.partition(".")
+            if struct == "TypeMeta":  # of every object
+                continue
+            assert not field or field in struct_named(package, struct).fields, f"{package}: {name}"
+            assert text[0].isupper(), f"{package}: {name} begins in lower case"
+            assert text[-1] == ".", f"{package}: {name} has no full stop"
+
+
+def test_a_description_goes_on_in_the_next_line() -> None:
+    text = "Taint  Keeps pods away,\n  unless they tolerate it.\n  key  About\n    what.\nToleration\n  key  Of what."
+    assert parse_descriptions(text) == {
+        "Taint": "Keeps pods away, unless they tolerate it.",
+        "Taint.key": "About what.",
+        "Toleration.key": "Of what.",
+    }
+
+
+def test_what_is_not_described() -> None:
+    assert description_of("core", "Pod")
+    assert description_of("core", "Pod", "nosuch") == ""
+    assert description_of("coordination", "Lease") == ""

@@ -22,7 +22,7 @@ from mooring.apiserver.access.authentication import (
     warning_about,
 )
 from mooring.apiserver.access.certificates import LIFETIME_S, Identity, make_authority, make_client_certificate, new_key
-from mooring.apiserver.access.service_account_tokens import InvalidTokenError
+from mooring.apiserver.access.service_account_tokens import SHORT_AUDIENCE, InvalidTokenError
 from mooring.apiserver.access.users import User
 from mooring.client.errors import UnauthorizedError
 from mooring.kit.clock import VIRTUAL_WALL_S
@@ -220,7 +220,7 @@ def test_a_space_too_many_is_warned_of(authorization: str, token: str | None, wa
 def test_a_proof_is_for_an_audience() -> None:
     authenticator = _authenticator()
     anna = User("anna", "1", ("devs", "system:authenticated"))
-    assert authenticator.audiences == (ISSUER,)
+    assert authenticator.audiences == (ISSUER, SHORT_AUDIENCE)
     assert authenticator.proof_of("secret", (ISSUER, "vault")) == Proof(anna, (ISSUER,))
     with pytest.raises(InvalidTokenError, match=r"^invalid bearer token$"):
         authenticator.proof_of("secret", ("vault",))

@@ -289,7 +289,9 @@ ANNA = {"username": "anna", "uid": "1", "groups": ["devs", "system:authenticated
     ("spec", "status"),
     [
         pytest.param(
-            {"token": "secret"}, {"authenticated": True, "user": ANNA, "audiences": [ISSUER]}, id="somebody's"
+            {"token": "secret"},
+            {"authenticated": True, "user": ANNA, "audiences": [ISSUER, "https://kubernetes.default.svc"]},
+            id="somebody's",
         ),
         pytest.param(
             {"token": "secret", "audiences": ["x", ISSUER]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 from mooring.kit.loop import run_real
@@ -44,6 +45,31 @@ async def fill(api: Served) -> None:
     ):
         code, answer = await send(api, "POST", path, body)
         assert code == 201, answer
+
+
+def test_a_node_without_a_kubelet_cannot_be_proxied_to() -> None:
+    async def story() -> None:
+        async with served() as api:
+            assert (await send(api, "POST", f"{CORE}/nodes", node("n1")))[0] == 201
+            code, status = await send(api, "GET", f"{CORE}/nodes/n1/proxy/stats/summary")
+            assert (code, status["message"]) == (400, "no preferred addresses found; known addresses: []")
+            addresses = [{"type": "Hostname", "address": "n1"}]
+            await send(api, "PATCH", f"{CORE}/nodes/n1/status", {"status": {"addresses": addresses}})
+            api.api_server.logs = _Hollow()
+            code, status = await send(api, "GET", f"{CORE}/nodes/n1/proxy/stats/summary")
+            assert (code, status["message"]) == (400, "lookup n1: no such host")
+
+    run_real(story())
+
+
+class _Hollow:
+    """Kubelets of this process: they have logs, and no port."""
+
+    def has_node(self, name: str) -> bool:
+        return name == "n1"
+
+    async def logs(self, pod: Any, container: str, options: Any) -> AsyncIterator[bytes]:
+        raise AssertionError("no log was asked for")
 
 
 def play(story: Any) -> None:

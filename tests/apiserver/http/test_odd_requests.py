@@ -166,3 +166,93 @@ def test_a_watch_from_nowhere_marks_the_end_of_the_state(revision: str) -> None:
 
 def test_a_watch_is_not_cached() -> None:
     assert answer("GET", f"{MAPS}?watch=1&timeoutSeconds=1").headers["Cache-Control"] == "no-cache, private"
+
+
+def test_a_table_of_something_else_is_refused() -> None:
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    found = answer("GET", f"{MAPS}?includeObject=Everything", Accept=table)
+    message = (
+        'Unable to convert to Table as requested: includeObject: Invalid value: "Everything": '
+        "must be 'Metadata', 'Object', 'None', or empty"
+    )
+    assert (found.code, found.document["reason"], found.document["message"]) == (400, "BadRequest", message)
+
+
+@pytest.mark.parametrize(
+    ("path", "rest"),
+    [
+        ("/api/v1/pods", {"spec": {"containers": None}, "status": {}}),
+        ("/api/v1/configmaps", {}),
+        (
+            "/apis/apps/v1/deployments",
+            {
+                "spec": {"selector": None, "template": {"metadata": {}, "spec": {"containers": None}}, "strategy": {}},
+                "status": {},
+            },
+        ),
+    ],
+)
+def test_a_bookmark_is_an_empty_object_as_go_writes_it(path: str, rest: dict[str, Any]) -> None:
+    query = "watch=1&timeoutSeconds=1&allowWatchBookmarks=true&sendInitialEvents=true"
+    found = answer("GET", f"{path}?{query}&resourceVersionMatch=NotOlderThan&labelSelector=no=thing")
+    event = json.loads(found.body.splitlines()[-1])
+    del event["object"]["metadata"]
+    kind = {"kind": event["object"]["kind"], "apiVersion": event["object"]["apiVersion"]}
+    assert event == {"type": "BOOKMARK", "object": {**kind, **rest}}
+
+
+def test_an_event_of_either_group_is_called_as_one_of_core_when_it_is_not_deleted() -> None:
+    events = "/apis/events.k8s.io/v1/namespaces/default/events"
+    event = {
+        "metadata": {"name": "e"},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "c",
+        "reportingInstance": "i",
+        "action": "a",
+        "reason": "r",
+        "type": "Normal",
+        "regarding": {"namespace": "default"},
+    }
+
+    async def asking() -> tuple[int, dict[str, Any]]:
+        async with asyncio.timeout(LIMIT_S), served() as api:
+            async with api.session.post(api.url(events), json=event) as response:
+                assert response.status == 201, await response.text()
+            wrong = {"preconditions": {"uid": "another"}}
+            async with api.session.delete(api.url(f"{events}/e"), json=wrong) as response:
+                return response.status, await response.json()
+
+    code, status = run_real(asking())
+    assert code == 409
+    assert status["message"].startswith(
+        'Operation cannot be fulfilled on Event "e": the UID in the precondition (another)'
+    )
+    assert status["details"] == {"name": "e", "kind": "Event"}
+
+
+def test_who_requests_a_token_manages_the_fields_of_the_request() -> None:
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+
+    async def asking() -> tuple[int, dict[str, Any], int]:
+        async with asyncio.timeout(LIMIT_S), served() as api:
+            await api.session.post(api.url(accounts), json={"metadata": {"name": "robot"}})
+            wanted = {"spec": {"audiences": ["https://kubernetes.default.svc"]}}
+            url = api.url(f"{accounts}/robot/token?fieldManager=kubectl")
+            async with api.session.post(url, json=wanted) as response:
+                code, issued = response.status, await response.json()
+            bearer = {"Authorization": f"Bearer {issued['status']['token']}"}
+            async with api.session.get(api.url("/api"), headers=bearer) as response:
+                return code, issued, response.status
+
+    code, issued, code_of_use = run_real(asking())
+    assert (code, code_of_use) == (201, 200)
+    (entry,) = issued["metadata"]["managedFields"]
+    assert entry.pop("time")
+    assert entry == {
+        "manager": "kubectl",
+        "operation": "Update",
+        "apiVersion": "authentication.k8s.io/v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:audiences": {}, "f:expirationSeconds": {}}},
+        "subresource": "token",
+    }

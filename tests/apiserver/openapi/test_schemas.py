@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from mooring.api.document import Document
@@ -94,7 +96,9 @@ def ref(name: str) -> Document:
     ],
 )
 def test_fields(struct: str, field: str, wanted: Document) -> None:
-    assert third(struct)["properties"][field] == wanted
+    found = third(struct)["properties"][field]
+    found.pop("description", None)
+    assert found == wanted
 
 
 def test_structs() -> None:
@@ -107,14 +111,28 @@ def test_structs() -> None:
     assert third("SeccompProfile")["x-kubernetes-unions"][0]["discriminator"] == "type"
 
 
+@pytest.mark.parametrize("document", [third, second])
+def test_what_people_ask_about_is_described(document: Callable[[str], Document]) -> None:
+    pod = document("Pod")
+    assert pod["description"].startswith("One or more containers")
+    assert all(field["description"] for field in pod["properties"].values())
+    spread = document("TopologySpreadConstraint")["properties"]
+    assert all(field["description"] for field in spread.values())
+    assert "allOf" in document("PodSpec")["properties"]["affinity"] or document is second
+    assert document("PodSpec")["properties"]["affinity"]["description"].startswith("Which nodes the pod needs")
+    assert document("LimitRange")["properties"]["spec"]["description"] == "The desired state."
+
+
 def test_the_empty_text_may_be_a_choice() -> None:
     assert third("HostPathVolumeSource")["properties"]["type"]["enum"][0] == ""
 
 
 def test_the_second_dialect_has_no_defaults_and_no_wrapping() -> None:
     container = second("Container")["properties"]
-    assert container["name"] == {"type": "string"}
-    assert container["resources"] == {"$ref": f"#/definitions/{CORE}.ResourceRequirements"}
+    about = "Unique in the pod."
+    assert container["name"] == {"type": "string", "description": about}
+    about = "What the container needs, and what it may use at most."
+    assert container["resources"] == {"$ref": f"#/definitions/{CORE}.ResourceRequirements", "description": about}
     assert container["env"]["items"] == {"$ref": f"#/definitions/{CORE}.EnvVar"}
 
 

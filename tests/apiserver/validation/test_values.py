@@ -37,9 +37,32 @@ def test_every_field_is_there_under_its_go_name() -> None:
     assert internal_value({"type": "Localhost"}, "SeccompProfile") == {"Type": "Localhost", "LocalhostProfile": None}
 
 
+def test_a_template_is_shown_as_kube_apiserver_holds_it() -> None:
+    """Metadata is embedded, and the namespaces of the host belong to the security context."""
+    spec = {"containers": [{"name": "c"}], "hostNetwork": True, "securityContext": {"runAsUser": 1}}
+    shown = internal_value({"metadata": {"labels": {"a": "b"}}, "spec": spec}, "PodTemplateSpec")
+    assert list(shown) == ["labels", "Spec"]
+    assert "HostNetwork" not in shown["Spec"]
+    assert "ServiceAccount" not in shown["Spec"]
+    context = shown["Spec"]["SecurityContext"]
+    assert list(context)[:6] == [
+        "HostNetwork",
+        "HostPID",
+        "HostIPC",
+        "ShareProcessNamespace",
+        "HostUsers",
+        "SELinuxOptions",
+    ]
+    assert (context["HostNetwork"], context["RunAsUser"]) == (True, 1)
+    assert shown["Spec"]["Containers"][0]["TTY"] is False
+    names = list(shown["Spec"])
+    assert names[names.index("Subdomain") + 1 :][:2] == ["SetHostnameAsFQDN", "Affinity"]
+    assert names[names.index("Priority") + 1 :][:2] == ["PreemptionPolicy", "DNSConfig"]
+
+
 def test_a_list_that_is_not_there_is_null() -> None:
     assert internal_values(None, "PodIP") is None
-    assert internal_values([{"ip": "1.1.1.1"}], "PodIP") == [{"Ip": "1.1.1.1"}]
+    assert internal_values([{"ip": "1.1.1.1"}], "PodIP") == [{"IP": "1.1.1.1"}]
 
 
 def test_a_diff_shows_what_changed_and_a_little_around() -> None:

@@ -44,10 +44,16 @@ def test_a_screen_is_as_it_was(file: Path) -> None:
 FOR_PEOPLE = [file for file in sorted(SCREENS.glob("*.txt")) if " -o " not in file.read_text(encoding="utf-8")]
 
 
+def has_long_name(line: str) -> bool:
+    """Names are never cut: one that takes more than half of the line may make it longer."""
+    return max(map(len, line.split())) > 40
+
+
 @pytest.mark.parametrize("file", FOR_PEOPLE, ids=lambda file: file.stem)
 def test_what_people_read_fits_into_80_columns(file: Path) -> None:
     _, *lines = file.read_text(encoding="utf-8").splitlines()
     too_long = [line for line in lines if len(line) > 80 and not line.startswith("mooring: ")]
+    too_long = [line for line in too_long if not has_long_name(line)]
     assert too_long == []
 
 

@@ -63,9 +63,18 @@ def unschedulable(draw: st.DrawFn) -> PodExplanation:
 
 
 @given(st.one_of(placed(), unschedulable()))
-def test_no_line_is_longer_than_the_terminal_is_wide(pod: PodExplanation) -> None:
+def test_a_line_is_longer_than_the_terminal_only_for_a_long_name(pod: PodExplanation) -> None:
     too_long = [line for line in as_lines(report(pod), Terminal(80)) if len(line) > 80]
-    assert too_long == []
+    assert [line for line in too_long if max(map(len, line.split())) <= 40] == []
+
+
+@given(st.one_of(placed(), unschedulable()))
+def test_names_are_never_cut(pod: PodExplanation) -> None:
+    text = "\n".join(as_lines(report(pod), Terminal(80)))
+    assert pod.pod in text
+    assert pod.node is None or pod.node in text
+    assert all(entry.node in text for entry in pod.nearest)
+    assert all(victim.pod in text for victim in pod.preemption.victims) if pod.preemption else True
 
 
 @given(st.one_of(placed(), unschedulable()))
@@ -81,8 +90,10 @@ def test_columns_that_are_left_out_are_summed_up(pod: PodExplanation) -> None:
     if pod.scores.tied_count == pod.feasible_count:
         return
     at = next(number for number, line in enumerate(lines) if line.startswith("    node"))
-    for row, line in zip(pod.scores.rows, lines[at + 1 :]):
-        numbers = [int(number) for number in line[4:].split()[1:]]
+    following = iter(lines[at + 1 :])
+    for row in pod.scores.rows:
+        _, *cells = next(following)[4:].split()
+        numbers = [int(cell) for cell in cells or next(following).split()]  # a long name has a line to itself
         assert (numbers[0], sum(numbers[1:])) == (row.total, sum(row.by_plugin.values()))
 
 
@@ -108,4 +119,4 @@ def test_a_replica_that_goes_nowhere_gets_one_line(change: dict[str, object], li
 def test_every_plugin_that_scores_has_a_short_name() -> None:
     scoring = [plugin.name for plugin in BUILT_IN if issubclass(plugin, Score)]
     assert [name for name in scoring if name not in HEADINGS] == []
-    assert heading_of("MyVeryOwnPluginForScores") == "MyVery…cores"
+    assert heading_of("MyVeryOwnPluginForScores") == "MyVeryOwnPl…"

@@ -60,7 +60,7 @@ def test_help_lists_the_flags_that_have_an_effect() -> None:
         (("--logging-format", "xml"), "--logging-format: found 'xml', wanted text or json"),
         (("--config", "/nowhere.yaml"), "/nowhere.yaml: cannot be read"),
         (("--kubeconfig", "/nowhere"), "/nowhere: there is no such file"),
-        ((), "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined"),
+        ((), "found no kubeconfig ($KUBECONFIG names /nowhere/config)"),
         (
             ("--master", "http://127.0.0.1:1", "--leader-elect-lease-duration", "5s"),
             "leaderElection.leaseDuration: Invalid value",
@@ -70,7 +70,8 @@ def test_help_lists_the_flags_that_have_an_effect() -> None:
         (("--plugin", "/nowhere.py"), "/nowhere.py"),
     ],
 )
-def test_what_is_refused(arguments: tuple[str, ...], complaint: str) -> None:
+def test_what_is_refused(arguments: tuple[str, ...], complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
     result = typed(*arguments)
     assert result.exit_code == 2
     assert complaint in result.output

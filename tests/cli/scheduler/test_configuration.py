@@ -46,14 +46,28 @@ def test_without_a_file_every_flag_counts() -> None:
     assert not configuration.leader_election.leader_elect
 
 
-def test_with_a_file_only_leader_election_wins_over_it(file: str) -> None:
-    given = flags(config=file, kubeconfig="/k", kube_api_qps=5.0, profiling=True, leader_elect_resource_name="flag")
-    configuration, _ = configuration_of(*given)
+def test_with_a_file_only_leader_election_wins_over_it(file: str, caplog: pytest.LogCaptureFixture) -> None:
+    given = flags(config=file, kube_api_qps=5.0, profiling=True, leader_elect_resource_name="flag")
+    with caplog.at_level("WARNING"):
+        configuration, _ = configuration_of(*given)
+    assert caplog.messages == ["ignored, because --config is given: --kube-api-qps, --profiling"]
     assert configuration.client_connection.kubeconfig == "/from/file"
     assert configuration.client_connection.qps == 9
     assert not configuration.enable_profiling
     assert configuration.leader_election.resource_name == "flag"
     assert configuration.leader_election.lease_duration_s == 20.0
+
+
+def test_a_kubeconfig_beside_a_file_is_used_or_rejected(file: str, tmp_path: Path) -> None:
+    configuration, _ = configuration_of(*flags(config=file, kubeconfig="/from/file"))
+    assert configuration.client_connection.kubeconfig == "/from/file"
+    with pytest.raises(InputError, match=r"--kubeconfig /k contradicts clientConnection.kubeconfig: /from/file"):
+        configuration_of(*flags(config=file, kubeconfig="/k"))
+    silent = tmp_path / "silent.yaml"
+    silent.write_text(CONFIGURATION.replace("kubeconfig: /from/file, ", ""))
+    configuration, _ = configuration_of(*flags(config=str(silent), kubeconfig="/k"))
+    assert configuration.client_connection.kubeconfig == "/k"
+    assert configuration.client_connection.qps == 9
 
 
 def test_flags_that_were_not_given_change_nothing(file: str) -> None:

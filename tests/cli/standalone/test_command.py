@@ -112,7 +112,9 @@ def test_nodes_hold_a_lease_of_their_own(started: Started) -> None:
     [
         pytest.param(("--leader-elect=maybe",), "found 'maybe', wanted true or false", id="a switch that is neither"),
         pytest.param(("--leader-elect-retry-period=soon",), "soon", id="a time that is none"),
-        pytest.param(("--node-monitor-period=soon",), "'soon' is not a duration", id="a period that is none"),
+        pytest.param(
+            ("--node-monitor-period=soon",), "--node-monitor-period: 'soon' is not a duration", id="no period"
+        ),
         pytest.param(("--use-service-account-credentials=x",), "wanted true or false", id="also without effect"),
     ],
 )

@@ -444,6 +444,14 @@ def refused(*options: str) -> tuple[int, list[str]]:
         pytest.param(
             ("--controllers", "nosuch"), "there is no controller 'nosuch'", id="a controller that does not exist"
         ),
+        pytest.param(
+            ("--node-monitor-period", "5"), "--node-monitor-period: '5' is not a duration", id="a period without unit"
+        ),
+        pytest.param(
+            ("--node-lease-duration-seconds", "400"),
+            "nodes renew their lease every 100 s, but --node-monitor-grace-period is 50 s; wanted less than 200",
+            id="a lease that is renewed too late",
+        ),
         pytest.param(("-f", "/nowhere"), "check the path given to -f", id="a manifest that does not exist"),
         pytest.param(("--from", "/nowhere"), "check the path given to --from", id="a dump that does not exist"),
         pytest.param(("-f", "-", "--from", "-"), "standard input can be read once", id="standard input twice"),
@@ -520,6 +528,11 @@ def _kubeconfig_nowhere(folder: Path) -> tuple[str, ...]:
     return ("--ephemeral", "--port", "0", "--kubeconfig", "/proc/nowhere/kubeconfig")
 
 
+def _kubeconfig_of_somebody_else(folder: Path) -> tuple[str, ...]:
+    (folder / "theirs").write_text("clusters: [{name: theirs}]", encoding="utf-8")
+    return ("--ephemeral", "--port", "0", "--kubeconfig", str(folder / "theirs"))
+
+
 def _address_of_somebody_else(folder: Path) -> tuple[str, ...]:
     return ("--ephemeral", "--port", "0", "--bind-address", "192.0.2.1")
 
@@ -534,6 +547,7 @@ def _address_of_somebody_else(folder: Path) -> tuple[str, ...]:
         pytest.param(_bad_token_file, "bad.csv", id="a bad token file"),
         pytest.param(_token_file_that_is_no_text, "bad.csv", id="a token file that is no text"),
         pytest.param(_kubeconfig_nowhere, "/proc/nowhere", id="a kubeconfig that cannot be written"),
+        pytest.param(_kubeconfig_of_somebody_else, "--overwrite-kubeconfig", id="a kubeconfig of somebody else"),
         pytest.param(_address_of_somebody_else, "192.0.2.1", id="an address of somebody else"),
     ],
 )

@@ -264,3 +264,23 @@ def test_the_statistics_count_what_was_met() -> None:
         "unreadable": 0,
         "failures": 0,
     }
+
+
+def test_an_outage_is_logged_once_per_retry(caplog: pytest.LogCaptureFixture) -> None:
+    """Ten reflectors of one client, without an answer for a while."""
+    clock = VirtualClock()
+    client = ScriptedClient(clock, [*[NoAnswerError("cannot connect")] * 40, *[listing(1)] * 10], [])
+
+    async def tell() -> None:
+        async with TaskGroup("story") as group:
+            for number in range(10):
+                reflector = Reflector(client, POD, Pod, Diary(), clock=clock, entropy=Entropy(number))
+                group.start_background(reflector.run(), name=str(number))
+            await clock.wait(60)
+
+    with caplog.at_level(logging.INFO):
+        run(tell(), clock)
+    retries = [text for text in caplog.messages if "does not answer" in text]
+    assert 4 <= len(retries) <= 6, retries  # each of the ten fails four times
+    assert all("cannot connect" in text and "trying again in" in text for text in retries)
+    assert caplog.messages.count("the API server answers again") == 1

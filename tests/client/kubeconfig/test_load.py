@@ -83,11 +83,29 @@ def test_a_master_needs_no_file() -> None:
     assert component_connection(CLOCK, master="https://a", environment={"HOME": "/h"}).server == "https://a"
 
 
-def test_a_component_does_not_look_into_the_home_of_a_person(tmp_path: Path) -> None:
-    environment = {"KUBECONFIG": config(tmp_path)}
-    with pytest.raises(KubeconfigError, match="KUBERNETES_SERVICE_HOST"):
-        component_connection(CLOCK, environment=environment)
-    assert component_connection(CLOCK, kubeconfig=config(tmp_path), environment={}).server == "https://api:6443"
+IN_POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+
+
+def test_where_a_component_looks_for_a_cluster(tmp_path: Path) -> None:
+    """The named file, $KUBECONFIG, the service account of the pod, ~/.kube/config."""
+    home = tmp_path / "home"
+    (home / ".kube").mkdir(parents=True)
+    file = config(home / ".kube")
+    environment = {"HOME": str(home)}
+    assert component_connection(CLOCK, environment=environment).server == "https://api:6443"
+    assert component_connection(CLOCK, environment={"KUBECONFIG": file, **IN_POD}).server == "https://api:6443"
+    with pytest.raises(KubeconfigError, match="is a service account mounted into this pod"):
+        component_connection(CLOCK, environment={**environment, **IN_POD})
+    assert component_connection(CLOCK, kubeconfig=file, environment=IN_POD).server == "https://api:6443"
+
+
+def test_a_component_without_a_cluster_says_where_it_looked() -> None:
+    for environment, place in (
+        ({"HOME": "/nobody"}, r"\$KUBECONFIG is not set, no /nobody/\.kube/config"),
+        ({"KUBECONFIG": "/nowhere"}, r"\$KUBECONFIG names /nowhere"),
+    ):
+        with pytest.raises(KubeconfigError, match=rf"found no kubeconfig \({place}\).*--kubeconfig.*--master"):
+            component_connection(CLOCK, environment=environment)
 
 
 def test_nothing_to_go_by(tmp_path: Path) -> None:

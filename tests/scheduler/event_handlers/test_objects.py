@@ -15,7 +15,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.workloads import Namespace, PodDisruptionBudget, Service
 from mooring.apiserver.storage.stored_form import decoded
 from mooring.client.interface import Change
-from mooring.scheduler.event_handlers.objects import WATCHED, NodeEventHandler, ObjectEventHandler
+from mooring.scheduler.event_handlers.objects import WATCHED, EventTiming, NodeEventHandler, ObjectEventHandler
 from mooring.scheduler.framework.events import ActionType, ClusterEvent, EventResource
 from tests.api_servers import store_object
 from tests.builders import budget, namespace, node, pod, service
@@ -299,3 +299,24 @@ def test_the_first_list_may_contain_objects_that_cannot_be_parsed() -> None:
         assert await world.node_of("web") == "n1"
 
     play(story, schedulers=0)
+
+
+def test_how_long_events_take_is_measured_by_event() -> None:
+    engine = engine_of(N1)
+    times = iter(range(100))
+    handled: list[tuple[str, float]] = []
+    timing = EventTiming(lambda: float(next(times)), lambda event, took_s: handled.append((event.label, took_s)))
+    nodes = NodeEventHandler(engine, recording_queue(engine), timing)
+    nodes.apply(Change.ADDED, node("n2"))
+    nodes.apply(Change.MODIFIED, node("n2", labels={"disk": "ssd"}, cpu=9))
+    nodes.apply(Change.MODIFIED, node("n2", labels={"disk": "ssd"}, cpu=9))  # nothing that pods wait for
+    nodes.apply(Change.DELETED, node("n2"))
+    namespaces = ObjectEventHandler(Namespace, EventResource.NAMESPACE, engine, recording_queue(engine), timing)
+    namespaces.apply(Change.ADDED, namespace("shop"))
+    assert handled == [
+        ("NodeAdd", 1.0),
+        ("NodeUpdateNodeAllocatable", 1.0),
+        ("NodeUpdateNodeLabel", 2.0),
+        ("NodeDelete", 1.0),
+        ("NamespaceAdd", 1.0),
+    ]

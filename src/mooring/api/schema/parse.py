@@ -9,6 +9,7 @@ Input: the text of a package, and a function that finds types of other packages.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -41,6 +42,34 @@ class Package:
     openapi_prefix: str
     types: dict[str, Type] = field(default_factory=dict)
     bodies: dict[str, list[str]] = field(default_factory=dict)
+
+
+_DESCRIBED = re.compile(r"(?P<indent>  )?(?P<name>\w+)(?:  (?P<text>.*))?")
+
+
+def parse_descriptions(text: str) -> dict[str, str]:
+    """Descriptions by `Struct` and `Struct.field`.
+
+        Taint  Keeps pods away from a node,
+          unless they tolerate it.
+          key  What the taint is about.
+
+    A name is followed by two spaces. A line that begins in another way continues the last description.
+    """
+    found: dict[str, str] = {}
+    struct = last = ""
+    for line in text.splitlines():
+        match = _DESCRIBED.fullmatch(line)
+        if match is None:
+            assert last in found, f"no description to continue with {line!r}"
+            found[last] += f" {line.strip()}"
+            continue
+        struct = struct if match["indent"] else match["name"]
+        last = f"{struct}.{match['name']}" if match["indent"] else struct
+        assert last not in found, f"{last} is described twice"
+        if match["text"]:
+            found[last] = match["text"]
+    return found
 
 
 def parse_package(text: str) -> Package:

@@ -1,6 +1,7 @@
 """Find a type of the schema: of a kind, or by package and name.
 
 1. A package is parsed when one of its types is first needed, once per process. All packages together take about 30 ms.
+2. Descriptions are in files of their own (`descriptions/`), which are read for an OpenAPI document only.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 
 from mooring.api.schema.model import Struct, Type
-from mooring.api.schema.parse import Package, fill, parse_package
+from mooring.api.schema.parse import Package, fill, parse_descriptions, parse_package
 
 _PACKAGES = {
     "v1": "core",
@@ -73,6 +74,17 @@ def package_of(api_version: str) -> str | None:
 def api_version_of_package(package: str) -> str:
     """The API version of a package: `apps` is `apps/v1`. Shared types count as core."""
     return next((version for version, name in _PACKAGES.items() if name == package), "v1")
+
+
+def description_of(package: str, struct: str, field: str = "") -> str:
+    """The description of a struct or of one of its fields; empty if there is none."""
+    return _descriptions(package).get(f"{struct}.{field}" if field else struct, "")
+
+
+@cache
+def _descriptions(package: str) -> dict[str, str]:
+    file = files(__package__).joinpath("descriptions", f"{package}.txt")
+    return parse_descriptions(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def _find(package: str, name: str) -> Type:

@@ -243,8 +243,8 @@ def write_kubeconfig(path: Path, kubeconfig: Document, *, may_overwrite: bool = 
     """Writes the file, if there is none or it is one of ours. Raises `KubeconfigError`."""
     if not may_overwrite and path.exists() and not _is_ours(path):
         raise KubeconfigError(
-            f"{path} exists and was not written by us: choose another path for the kubeconfig, or say that it may be "
-            "overwritten"
+            f"{path} exists and was not written by us: choose another path with --kubeconfig, or overwrite it with "
+            "--overwrite-kubeconfig"
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

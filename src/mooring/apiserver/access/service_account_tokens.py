@@ -141,6 +141,8 @@ def _decoded(text: str) -> bytes | None:
 
 
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
+SHORT_AUDIENCE = "https://kubernetes.default.svc"
+"""What many clusters have as their issuer, and so what many clients ask for. It is accepted beside ours."""
 LEEWAY_S = 60.0
 KEYS_PATH = "/openid/v1/jwks"
 
@@ -179,7 +181,8 @@ class ServiceAccountTokens:
         self._entropy = entropy
         self._lookup = lookup
         self.issuer = issuer
-        self.audiences = tuple(audiences) or (issuer,)
+        self.audiences = tuple(audiences) or (issuer, SHORT_AUDIENCE)
+        """The audiences whose tokens are accepted. A token that is requested for none is for the first."""
 
     def issue(
         self,

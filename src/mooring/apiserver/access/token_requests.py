@@ -48,7 +48,7 @@ def requested_token(
     """Answers a TokenRequest for an account that is there. A limit of 0 is none. Raises `StatusError`s."""
     metadata = _checked_metadata(request, account)
     spec = dict(request.get("spec") or {})
-    spec["audiences"] = spec.get("audiences") or list(tokens.audiences)
+    spec["audiences"] = spec.get("audiences") or [tokens.audiences[0]]
     wanted_s = spec.get("expirationSeconds")
     lifetime_s = LIFETIME_S_DEFAULT if wanted_s is None else wanted_s
     _check_lifetime(lifetime_s)

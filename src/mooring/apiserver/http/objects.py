@@ -25,6 +25,7 @@ from mooring.apiserver.http.rendering import Rendering
 from mooring.apiserver.http.reply import TEXT, Reply, success_status
 from mooring.apiserver.http.request import Incoming
 from mooring.apiserver.kinds.scale import SCALE_TABLE
+from mooring.apiserver.kubelet_logs import kubelet_address
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put, scale
@@ -209,9 +210,19 @@ class Subresources:
             return await self._log(call, incoming)
         if kind is kinds.SERVICE_ACCOUNT and subresource == "token":
             return await self._token(call, incoming, rendering)
-        if await self._api_server.lookup.get(kind, call.namespace, call.name) is None:
+        found = await self._api_server.lookup.get(kind, call.namespace, call.name)
+        if found is None:
             raise not_found(kind, call.name)
+        if kind is kinds.NODE and subresource == "proxy":
+            self._check_kubelet(found)
         raise _unreachable(subresource)
+
+    def _check_kubelet(self, node: Document) -> None:
+        """Raises `BadRequestError` for a node without a kubelet that accepts connections."""
+        host, _ = kubelet_address(node)
+        logs = self._api_server.logs
+        if logs is not None and logs.has_node(node["metadata"]["name"]):
+            raise BadRequestError(f"lookup {host}: no such host")
 
     async def _bind(self, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")

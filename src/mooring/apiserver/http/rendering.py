@@ -20,10 +20,9 @@ from mooring.api.document import Document
 from mooring.api.kinds import DAEMON_SET, EVENT, Kind
 from mooring.apiserver.http.reply import JSON, YAML, Reply, error_reply, status_document
 from mooring.apiserver.http.request import Incoming
-from mooring.apiserver.registry.errors import invalid_object
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
-from mooring.apiserver.validation.fields import not_supported
+from mooring.apiserver.validation.fields import invalid
 from mooring.apiserver.wire.media import (
     NotAcceptableError,
     check_producible,
@@ -32,7 +31,7 @@ from mooring.apiserver.wire.media import (
     negotiate_error,
 )
 from mooring.apiserver.wire.yaml_text import written_yaml
-from mooring.client.errors import StatusError
+from mooring.client.errors import BadRequestError, StatusError
 from mooring.client.interface import Listing
 
 _encode = msgspec.json.Encoder().encode
@@ -281,9 +280,5 @@ def _included(text: str) -> Included:
     try:
         return Included(text or "Metadata")
     except ValueError:
-        error = not_supported("includeObject", text, ("Metadata", "None", "Object", ""))
-        raise _bad_table_options(error.message) from None
-
-
-def _bad_table_options(text: str) -> StatusError:
-    return invalid_object("TableOptions", "meta.k8s.io", "", [not_supported("includeObject", text, ())])
+        error = invalid("includeObject", text, "must be 'Metadata', 'Object', 'None', or empty")
+        raise BadRequestError(f"Unable to convert to Table as requested: {error.message}") from None

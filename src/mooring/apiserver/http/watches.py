@@ -29,6 +29,7 @@ from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.registry.reading import watch_revision
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
+from mooring.apiserver.wire.canonical import canonical
 from mooring.client.errors import StatusError
 from mooring.client.interface import Change, Selection, Watch, WatchEvent
 from mooring.kit.clock import Clock
@@ -197,6 +198,7 @@ class _Lines:
         self._form = query.form
         self._clock = clock
         self._line_cache = line_cache
+        self._empty = _empty_fields(query.resource) if query.rendering.form is Form.OBJECT else b""
 
     def of_event(self, event: WatchEvent) -> bytes:
         """One event that is not the first of its watch."""
@@ -218,17 +220,27 @@ class _Lines:
         return rendering.watched(self._resource, raw, is_first=is_first)
 
     def bookmark(self, revision: int, annotation: bytes = b"") -> bytes:
-        raw = _bookmark_object(self._rendering.bookmark_kind(self._resource.kind), revision, annotation)
+        raw = _bookmark_object(self._rendering.bookmark_kind(self._resource.kind), revision, annotation, self._empty)
         return b'{"type":"BOOKMARK","object":%b}\n' % raw
 
 
-def _bookmark_object(names: tuple[str, str], revision: int, annotation: bytes) -> bytes:
+def _empty_fields(resource: Resource) -> bytes:
+    """The other fields of an object without content: those that Go writes although they are empty."""
+    if resource.struct is None:
+        return b""
+    empty = canonical(resource.struct, {}, [])
+    rest = {name: value for name, value in empty.items() if name not in ("kind", "apiVersion", "metadata")}
+    return b"," + _encode(rest)[1:-1] if rest else b""
+
+
+def _bookmark_object(names: tuple[str, str], revision: int, annotation: bytes, rest: bytes) -> bytes:
     kind, api_version = names
     comma = b"," if annotation else b""
-    return b'{"kind":"%b","apiVersion":"%b","metadata":{"resourceVersion":"%d"%b%b}}' % (
+    return b'{"kind":"%b","apiVersion":"%b","metadata":{"resourceVersion":"%d"%b%b}%b}' % (
         kind.encode(),
         api_version.encode(),
         revision,
         comma,
         annotation,
+        rest,
     )

@@ -3,7 +3,8 @@
 Input: a struct. Output: its schema and those of all types that it refers to.
 
 1. A value that is always written has its zero value as default, a struct `{}`; an optional one has none.
-2. There are no descriptions, because they are Kubernetes' texts. `kubectl explain` prints a note instead.
+2. Descriptions are our own texts (`mooring/api/schema/descriptions`), for the fields that people ask about most. What
+   every object has is described once, as `TypeMeta`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from mooring.api.document import Document
 from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import api_version_of_package
+from mooring.api.schema.tables import api_version_of_package, description_of
 from mooring.apiserver.openapi.special import SPECIAL, WATCH_EVENT, Dialect, special_schema
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -56,7 +57,7 @@ _UNIONS: Mapping[str, Document] = {
     },
 }
 """Structs of which one field says which other one is set."""
-_OBJECT_FIELDS: Document = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
+_OF_EVERY_OBJECT = "TypeMeta"
 
 
 class Schemas:
@@ -93,13 +94,15 @@ class Schemas:
 
     def _struct(self, struct: Struct) -> Document:
         schema: Document = {"type": "object"}
+        if about := description_of(struct.package, struct.name):
+            schema["description"] = about
         fields = struct.fields
         required = [field.name for field in fields.values() if field.is_required]
         if required:
             schema["required"] = required
-        properties = {name: self._property(fields[name]) for name in sorted(fields)}
+        properties = {name: self._property(fields[name], struct) for name in sorted(fields)}
         if struct.is_object:
-            properties = {**_OBJECT_FIELDS, **properties}
+            properties = {name: _text_field(name) for name in ("apiVersion", "kind")} | properties
         if properties:
             schema["properties"] = dict(sorted(properties.items()))
         if struct.is_object:
@@ -119,7 +122,7 @@ class Schemas:
         """Of the few kinds that every group has."""
         return [group_version_kind(api_version, kind) for api_version in self._api_versions]
 
-    def _property(self, field: Field) -> Document:
+    def _property(self, field: Field, struct: Struct) -> Document:
         is_always_written = not field.is_pointer and not field.omits_empty
         schema = self._type(field.type, is_always_written=is_always_written, name=field.name)
         if "$ref" in schema and self.dialect.is_third:
@@ -128,7 +131,10 @@ class Schemas:
             schema = {**schema, "default": field.default}
         if field.is_pointer and "default" in schema and field.default is None:
             del schema["default"]
-        return {**schema, **_extensions(field)}
+        about = description_of(struct.package, struct.name, field.name)
+        if not about and struct.is_object:
+            about = description_of("meta", _OF_EVERY_OBJECT, field.name)
+        return {**({"description": about} if about else {}), **schema, **_extensions(field)}
 
     # ------------------------------------------------------------------------------------------------- types
 
@@ -159,6 +165,10 @@ class Schemas:
         if scalar.choices:
             schema["enum"] = sorted(scalar.choices)
         return schema
+
+
+def _text_field(name: str) -> Document:
+    return {"description": description_of("meta", _OF_EVERY_OBJECT, name), "type": "string"}
 
 
 def _extensions(field: Field) -> Document:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.api.field_errors import quoted
-from mooring.api.kinds import Kind
+from mooring.api.kinds import CORE_EVENT, EVENT, Kind
 from mooring.client.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -70,7 +70,9 @@ def other_revision_in_deletion(kind: Kind, name: str, wanted: str, found: int) -
 
 
 def _deletion_conflict(kind: Kind, name: str, why: str) -> ConflictError:
-    # Kubernetes names the kind here where it names the resource elsewhere.
+    # Kubernetes names the kind here where it names the resource elsewhere, and events of both groups as core's, which
+    # is how it holds them.
+    kind = CORE_EVENT if kind is EVENT else kind
     called = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     return ConflictError(
         f'Operation cannot be fulfilled on {called} "{name}": {why}', details=_details(kind, name, kind.kind)

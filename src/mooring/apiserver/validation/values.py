@@ -76,10 +76,65 @@ def internal_diff(old: Document, new: Document, struct_name: str) -> str:
 
 
 def _struct(value: Document, struct: Struct) -> Document:
-    return {
-        name[:1].upper() + name[1:]: _value(value.get(name), field.type, field.is_pointer)
-        for name, field in struct.fields.items()
-    }
+    shown: Document = {}
+    for name, field in struct.fields.items():
+        if name == "metadata" and not struct.is_object:
+            shown |= value.get(name) or {}  # embedded, with the names that it has in JSON
+        else:
+            shown[_go_name(name)] = _value(value.get(name), field.type, field.is_pointer)
+    return _internal_pod_spec(shown) if struct.name == "PodSpec" else shown
+
+
+_GO_NAMES = {
+    "apiVersion": "APIVersion",
+    "awsElasticBlockStore": "AWSElasticBlockStore",
+    "cephfs": "CephFS",
+    "csi": "CSI",
+    "dnsConfig": "DNSConfig",
+    "dnsPolicy": "DNSPolicy",
+    "fc": "FC",
+    "fsGroup": "FSGroup",
+    "fsGroupChangePolicy": "FSGroupChangePolicy",
+    "fsType": "FSType",
+    "gcePersistentDisk": "GCEPersistentDisk",
+    "grpc": "GRPC",
+    "httpGet": "HTTPGet",
+    "httpHeaders": "HTTPHeaders",
+    "ip": "IP",
+    "iscsi": "ISCSI",
+    "nfs": "NFS",
+    "os": "OS",
+    "rbd": "RBD",
+    "seLinuxChangePolicy": "SELinuxChangePolicy",
+    "seLinuxOptions": "SELinuxOptions",
+    "tcpSocket": "TCPSocket",
+    "tty": "TTY",
+    "uid": "UID",
+    "uri": "URI",
+}
+"""Fields whose names in Go are not just capitalised."""
+_HOST_FIELDS = ("HostNetwork", "HostPID", "HostIPC", "ShareProcessNamespace", "HostUsers")
+_PLACED_BEFORE = {"SetHostnameAsFQDN": "Affinity", "PreemptionPolicy": "DNSConfig"}
+"""Fields of the internal pod that stand elsewhere than in v1, and the field behind them."""
+
+
+def _go_name(name: str) -> str:
+    return _GO_NAMES.get(name) or name[:1].upper() + name[1:]
+
+
+def _internal_pod_spec(shown: Document) -> Document:
+    """kube-apiserver holds the namespaces of the host in the security context, and has no `serviceAccount`."""
+    moved = {name: shown.pop(name, None) for name in _PLACED_BEFORE}
+    host = {name: shown.pop(name, None) for name in _HOST_FIELDS}
+    shown.pop("ServiceAccount", None)
+    behind = {field: name for name, field in _PLACED_BEFORE.items()}
+    spec: Document = {}
+    for name, value in shown.items():
+        if name in behind:
+            spec[behind[name]] = moved[behind[name]]
+        is_context = name == "SecurityContext" and isinstance(value, dict)
+        spec[name] = {**host, **value} if is_context else value
+    return spec
 
 
 def _value(value: object, kind: Type, is_pointer: bool) -> object:

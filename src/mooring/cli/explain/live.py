@@ -34,7 +34,7 @@ from mooring.client.http.tls import TlsError
 from mooring.client.interface import Listing
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.incluster import is_in_cluster
-from mooring.client.kubeconfig.load import default_files, load_connection
+from mooring.client.kubeconfig.load import default_files, load_connection, searched_files
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
@@ -72,18 +72,16 @@ def connect(kubeconfig: str, context: str, clock: Clock, environment: Mapping[st
     if not kubeconfig:
         files = default_files(variables)
         if not any(Path(file).exists() for file in files) and not is_in_cluster(variables):
-            raise _no_kubeconfig(variables, files)
+            raise _no_kubeconfig(variables)
     try:
         return load_connection(clock, kubeconfig=kubeconfig, context=context, environment=variables)
     except (KubeconfigError, TlsError) as error:
         raise input_error(str(error)) from None
 
 
-def _no_kubeconfig(variables: Mapping[str, str], files: Iterable[str]) -> InputError:
-    named = ", ".join(files) or "$HOME/.kube/config"
-    looked_for = f"$KUBECONFIG names {named}" if variables.get("KUBECONFIG") else f"$KUBECONFIG is not set, no {named}"
+def _no_kubeconfig(variables: Mapping[str, str]) -> InputError:
     advice = "name one with --kubeconfig, or read manifests or a dump with -f FILE"
-    return input_error(f"found no kubeconfig ({looked_for}); {advice}")
+    return input_error(f"found no kubeconfig ({searched_files(variables)}); {advice}")
 
 
 def read_cluster(

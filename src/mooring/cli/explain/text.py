@@ -2,7 +2,9 @@
 
 1. The FailedScheduling message is printed unchanged, broken at spaces only.
 2. Pods that go nowhere for the same reasons as the one before them get one line each.
-3. A score table has a column for each plugin whose scores differ. The others are named once, below. Columns that do
+3. Names are never cut, because a name that is cut cannot be looked for. A long one has a line to itself, and may be
+   longer than the line.
+4. A score table has a column for each plugin whose scores differ. The others are named once, below. Columns that do
    not fit are summed up under `others`, those with the smallest differences first.
 """
 
@@ -13,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from mooring.cli.explain.report import Outcome, PodExplanation, Preemption, Report, ScoreRow, Scores, Victim
-from mooring.cli.terminal import Terminal, cut_both, cut_middle, listed_names, shortened_names, wrapped
+from mooring.cli.terminal import ELLIPSIS, Terminal, listed_names, shortened_names, wrapped
 
 HEADINGS: Mapping[str, str] = {
     "NodeResourcesFit": "fit",
@@ -60,7 +62,7 @@ def as_lines(report: Report, terminal: Terminal) -> Iterator[str]:
         yield from _replicas(replicas, terminal)
         replicas = []
         if told is not None and told.outcome is Outcome.UNSCHEDULABLE and replace(pod, pod=told.pod) == told:
-            yield _as_told(pod, told, terminal)
+            yield from _as_told(pod, told, terminal)
             continue
         if told is not None or not report.has_chosen_pods:
             yield ""
@@ -125,13 +127,13 @@ def _pod(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator[st
         case Outcome.PLACED:
             is_open = any(entry.may_refuse for entry in pod.not_judged)
             fate, colour = ("may go to", "yellow") if is_open else ("goes to", "green")
-            yield _heading(pod, fate, colour, terminal, pod.node or "")
+            yield from _heading(pod, fate, colour, terminal, pod.node or "")
             yield from _not_judged(pod, terminal)
             yield from _placed(pod, report, terminal)
         case Outcome.UNSCHEDULABLE:
             preempts = pod.preemption is not None and pod.preemption.node is not None
             fate = "goes nowhere yet: it has to preempt" if preempts else "goes nowhere"
-            yield _heading(pod, fate, "yellow" if preempts else "red", terminal)
+            yield from _heading(pod, fate, "yellow" if preempts else "red", terminal)
             yield from _not_judged(pod, terminal)
             yield from _nowhere(pod, terminal)
         case Outcome.GATED:
@@ -141,7 +143,7 @@ def _pod(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator[st
         case Outcome.LEFT_ALONE:
             yield from _remark(pod, "is left alone", "cyan", terminal)
         case Outcome.RUNNING:
-            yield _heading(pod, "runs already on", "green", terminal, pod.node or "")
+            yield from _heading(pod, "runs already on", "green", terminal, pod.node or "")
         case Outcome.FINISHED:
             yield from _remark(pod, "has finished", "cyan", terminal)
 
@@ -158,27 +160,30 @@ def _remark(pod: PodExplanation, fate: str, colour: str, terminal: Terminal) -> 
     if len(whole) <= terminal.width:
         yield f"{terminal.paint(pod.pod, bold=True)} {terminal.paint(fate, colour=colour)}: {pod.message}"
         return
-    yield _heading(pod, f"{fate}:", colour, terminal)
+    yield from _heading(pod, f"{fate}:", colour, terminal)
     yield from wrapped(pod.message, terminal.width, indent=2)
 
 
-def _as_told(pod: PodExplanation, told: PodExplanation, terminal: Terminal) -> str:
+def _as_told(pod: PodExplanation, told: PodExplanation, terminal: Terminal) -> Iterator[str]:
     """A replica that goes nowhere for the same reasons: once is enough."""
-    room = (terminal.width - len(" goes nowhere, just as ")) // 2
-    name, model = terminal.paint(cut_middle(pod.pod, room), bold=True), cut_middle(told.pod, room)
-    return f"{name} {terminal.paint('goes nowhere', colour='red')}, just as {model}"
+    name, fate = terminal.paint(pod.pod, bold=True), terminal.paint("goes nowhere", colour="red")
+    is_long = len(f"{pod.pod} goes nowhere, just as {told.pod}") > terminal.width
+    yield f"{name} {fate}, just as" if is_long else f"{name} {fate}, just as {told.pod}"
+    if is_long:
+        yield f"  {told.pod}"
 
 
-def _heading(pod: PodExplanation, fate: str, colour: str, terminal: Terminal, node: str = "") -> str:
-    """`default/web goes to node-3`, and the priority at the right end of the line."""
+def _heading(pod: PodExplanation, fate: str, colour: str, terminal: Terminal, node: str = "") -> Iterator[str]:
+    """`default/web goes to node-3`, and the priority at the right end of the line. A long node has its own line."""
     rank = f"priority {pod.priority}" if pod.priority else ""
-    room = terminal.width - len(fate) - 2 - (len(rank) + 2 if rank else 0)
-    name, node = cut_both(pod.pod, node, room)
     said = f"{fate} {node}" if node else fate
-    gap = " " * max(terminal.width - len(name) - 1 - len(said) - len(rank), 2) if rank else ""
-    return (
-        f"{terminal.paint(name, bold=True)} {terminal.paint(said, colour=colour)}{gap}{terminal.paint(rank, dim=True)}"
-    )
+    is_long = bool(node) and len(f"{pod.pod} {said}  {rank}".rstrip()) > terminal.width
+    said = fate if is_long else said
+    gap = " " * max(terminal.width - len(pod.pod) - 1 - len(said) - len(rank), 2) if rank else ""
+    name = terminal.paint(pod.pod, bold=True)
+    yield f"{name} {terminal.paint(said, colour=colour)}{gap}{terminal.paint(rank, dim=True)}"
+    if is_long:
+        yield f"  {terminal.paint(node, colour=colour)}"
 
 
 # A pod that has a place
@@ -225,14 +230,17 @@ def _score_table(scores: Scores, chosen: str | None, terminal: Terminal) -> Iter
     widths = [max(len(heading), *(len(str(line[at])) for line in cells)) for at, heading in enumerate(headings)]
     node_width = min(longest, NODE_WIDTH_MAX, room - sum(width + 2 for width in widths))
     names = shortened_names([row.node for row in scores.rows], node_width)
-    node_width = max(len("node"), *map(len, names))
+    node_width = max(len("node"), min(node_width, max(map(len, names))))
     titles = "  ".join(heading.rjust(width) for heading, width in zip(headings, widths))
     yield terminal.paint(f"    {'node'.ljust(node_width)}  {titles}", dim=True)
     for row, name, line in zip(scores.rows, names, cells):
         numbers = "  ".join(str(cell).rjust(width) for cell, width in zip(line, widths))
         mark = _CHOSEN if row.node == chosen else " "
-        text = f"  {mark} {name.ljust(node_width)}  {numbers}"
-        yield terminal.paint(text, colour="green") if row.node == chosen else text
+        texts = [f"  {mark} {name.ljust(node_width)}  {numbers}"]
+        if len(name) > node_width:
+            texts = [f"  {mark} {name}", f"    {' ' * node_width}  {numbers}"]
+        for text in texts:
+            yield terminal.paint(text, colour="green") if row.node == chosen else text
 
 
 def _columns_that_fit(scores: Scores, room: int) -> dict[str, tuple[str, ...]]:
@@ -269,7 +277,8 @@ def _score_notes(scores: Scores, seed: int, terminal: Terminal) -> Iterator[str]
 
 
 def heading_of(plugin: str) -> str:
-    return HEADINGS.get(plugin) or cut_middle(plugin, HEADING_WIDTH_MAX)
+    heading = HEADINGS.get(plugin) or plugin
+    return heading if len(heading) <= HEADING_WIDTH_MAX else heading[: HEADING_WIDTH_MAX - 1] + ELLIPSIS
 
 
 # A pod that has none
@@ -299,8 +308,8 @@ def _reasons(pod: PodExplanation, terminal: Terminal) -> Iterator[str]:
     for reason, count in pod.reasons.items():
         nodes = sorted(node for group in pod.refusals if reason in group.reasons for node in group.nodes)
         start = f"    {str(count).rjust(digits)} × "
-        if len(reason) <= width:
-            names = listed_names(nodes, terminal.width - len(start) - width - 2)
+        room_beside = terminal.width - len(start) - width - 2
+        if len(reason) <= width and len(names := listed_names(nodes, room_beside)) <= room_beside:
             yield f"{start}{reason.ljust(width)}  {terminal.paint(names, dim=True)}"
         else:
             lines = wrapped(reason, terminal.width, indent=len(start))
@@ -314,7 +323,7 @@ def _nearest(pod: PodExplanation, terminal: Terminal) -> Iterator[str]:
     for entry in pod.nearest:
         missing = "; ".join(obstacle.text for obstacle in entry.obstacles)
         if width > NODE_WIDTH_BESIDE:
-            yield f"    {terminal.paint(cut_middle(entry.node, terminal.width - 4), bold=True)}"
+            yield f"    {terminal.paint(entry.node, bold=True)}"
             yield from wrapped(missing, terminal.width, indent=6)
         else:
             lines = wrapped(missing, terminal.width, indent=width + 6)
@@ -325,14 +334,22 @@ def _nearest(pod: PodExplanation, terminal: Terminal) -> Iterator[str]:
 def _preemption(preemption: Preemption, terminal: Terminal) -> Iterator[str]:
     if preemption.node is None:
         return  # the message says why not, in Kubernetes' own words
-    node = cut_middle(preemption.node, terminal.width - len("  would preempt on , and be nominated there:"))
-    yield f"  would preempt on {terminal.paint(node, bold=True)}, and be nominated there:"
+    node, then = terminal.paint(preemption.node, bold=True), "and be nominated there:"
+    if len(f"  would preempt on {preemption.node}, {then}") <= terminal.width:
+        yield f"  would preempt on {node}, {then}"
+    else:
+        yield f"  would preempt on {node},"
+        yield f"    {then}"
     ranks = max(len(str(victim.priority)) for victim in preemption.victims)
     tails = [f"  priority {str(victim.priority).rjust(ranks)}  {_since(victim)}" for victim in preemption.victims]
-    longest = max(len(victim.pod) for victim in preemption.victims)
-    width = min(longest, terminal.width - 4 - max(map(len, tails)))
+    room = terminal.width - 4 - max(map(len, tails))
+    width = max((len(victim.pod) for victim in preemption.victims if len(victim.pod) <= room), default=0)
     for victim, tail in zip(preemption.victims, tails):
-        yield f"    {cut_middle(victim.pod, width).ljust(width)}{tail}"
+        if len(victim.pod) <= room:
+            yield f"    {victim.pod.ljust(width)}{tail}"
+        else:
+            yield f"    {victim.pod}"
+            yield f"    {' ' * width}{tail}"
         for budget in victim.budgets_broken:
             yield terminal.paint(f"      breaks the disruption budget {budget}", colour="red")
 

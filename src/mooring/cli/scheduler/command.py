@@ -68,9 +68,9 @@ def _run(**values: Any) -> None:
 
 def _show_version(ctx: click.Context, param: click.Parameter, is_asked: bool) -> None:
     if is_asked:
-        from mooring import __version__
+        from mooring.kit.build import KUBERNETES_VERSION, build
 
-        click.echo(f"mooring {__version__}, as Kubernetes v1.36.4")
+        click.echo(f"mooring {build().version}, as Kubernetes {KUBERNETES_VERSION}")
         ctx.exit()
 
 

@@ -3,13 +3,15 @@
 Input: flags, and which of them were given. Output: a `SchedulerConfiguration` and the registry of plugins; or
 `InputError`.
 
-    --config FILE              the file; flags of leader election override it, deprecated flags are ignored
+    --config FILE              the file; flags of leader election override it; --kubeconfig counts if the file names
+                               none, and contradicts it otherwise; other deprecated flags are ignored with a warning
     --policy-config-file FILE  an older Policy, if there is no --config; then flags as without a file
     neither                    the defaults of kube-scheduler, and every flag
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,8 @@ from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unme
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.queue.queueing_hints import registered_kinds
+
+logger = logging.getLogger(__name__)
 
 _LEADER_FLAGS = {
     "leader-elect": "leader_elect",
@@ -100,12 +104,31 @@ def _with_flags(
         configuration, leader_election=replace(configuration.leader_election, **_chosen(_LEADER_FLAGS, flags, given))
     )
     if flags["config"]:
-        return changed
+        return _with_kubeconfig(changed, flags, given)
     return replace(
         changed,
         client_connection=replace(changed.client_connection, **_chosen(_CLIENT_FLAGS, flags, given)),
         **_chosen(_TOP_FLAGS, flags, given),
     )
+
+
+def _with_kubeconfig(
+    configuration: SchedulerConfiguration, flags: Mapping[str, FlagValue], given: frozenset[str]
+) -> SchedulerConfiguration:
+    """A configuration file with `--kubeconfig`. kube-scheduler ignores the flag, and would talk to another cluster than
+    the one that was named."""
+    ignored = sorted((_CLIENT_FLAGS.keys() | _TOP_FLAGS.keys()) & given - {"kubeconfig"})
+    if ignored:
+        logger.warning("ignored, because --config is given: %s", ", ".join(f"--{name}" for name in ignored))
+    named, wanted = configuration.client_connection.kubeconfig, str(flags["kubeconfig"])
+    if not wanted or wanted == named:
+        return configuration
+    if named:
+        file = str(flags["config"])
+        raise input_error(
+            f"--kubeconfig {wanted} contradicts clientConnection.kubeconfig: {named}; leave one out", file
+        )
+    return replace(configuration, client_connection=replace(configuration.client_connection, kubeconfig=wanted))
 
 
 def _chosen(names: Mapping[str, str], flags: Mapping[str, FlagValue], given: frozenset[str]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 1. All flags of kube-scheduler are accepted, so that its command line works unchanged. The help omits those without
    effect.
-2. With `--config` the section "deprecated" is ignored, as in kube-scheduler; flags of leader election override the
-   file.
+2. With `--config` the section "deprecated" is ignored, as in kube-scheduler, except `--kubeconfig`; flags of leader
+   election override the file.
 3. The last section is specific to Mooring: Policy files (kube-scheduler before 1.23), plugins from Python files.
 """
 
@@ -83,7 +83,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
     ),
     "deprecated": (
         _switch("contention-profiling", "There are no locks to profile.", True, has_effect=False),
-        _file("kubeconfig", "The kubeconfig. Default: the service account of the pod."),
+        _file("kubeconfig", "The kubeconfig. Default: $KUBECONFIG, the service account of the pod, ~/.kube/config."),
         _text(
             "kube-api-content-type",
             "JSON is always used.",

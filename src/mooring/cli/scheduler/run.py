@@ -75,7 +75,8 @@ def run_scheduler(flags: Flags, given: frozenset[str]) -> int:
 
 async def _run(settings: SchedulerSettings) -> None:
     entropy = system_entropy()
-    logger.info("mooring %s starts as kube-scheduler v1.36 (seed %d)", __version__, entropy.seed)
+    server = settings.connection.server
+    logger.info("mooring %s starts as kube-scheduler v1.36 of %s (seed %d)", __version__, server, entropy.seed)
     process = SchedulerProcess(settings, SystemClock(), entropy)
     loop = asyncio.get_running_loop()
 

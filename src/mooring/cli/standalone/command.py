@@ -170,7 +170,9 @@ def _with_common_options(command: Command) -> Command:
         *_LEASE_OPTIONS,
         click.option("--master", default="", help="The address of the API server; overrides the kubeconfig."),
         click.option(
-            "--kubeconfig", type=_FILE, help="The kubeconfig of the cluster. [default: the service account of the pod]"
+            "--kubeconfig",
+            type=_FILE,
+            help="The kubeconfig. [default: $KUBECONFIG, the service account of the pod, ~/.kube/config]",
         ),
     ):
         command = option(command)
@@ -353,7 +355,7 @@ def nodes(
 ) -> None:
     """Add nodes to any cluster, and run the pods that are bound to them.
 
-    The nodes are simulated, with the resources below; or they are this machine (--runtime process).
+    The nodes are hollow, with the resources below; or they are this machine (--runtime process).
     """
     with loading():
         from mooring.cli.standalone import run  # imports the controllers and kubelets: not for `mooring --help`

@@ -28,7 +28,7 @@ from mooring.cluster.settings import NodeShapes
 from mooring.cluster.standalone import ComponentHealth, LeaseTerms, run_standalone
 from mooring.cluster.standalone_metrics import NodeMetrics, QueueMetrics
 from mooring.controllers.manager import ControllerManager
-from mooring.controllers.settings import ControllerSettings, SettingError
+from mooring.controllers.settings import KUBERNETES_DEFAULTS, ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.logs import ATTEMPTS, start_logs
@@ -41,6 +41,8 @@ from mooring.serving.http.listener import PortTakenError
 from mooring.serving.tls import ServingTls, serving_context
 
 EXIT_FAILED = 1
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def run_nodes(
     node_lease_s: int,
     stages: Path | None,
 ) -> None:
-    """Run simulated nodes until Ctrl-C."""
+    """Run hollow nodes until Ctrl-C."""
     clock, entropy = SystemClock(), system_entropy()
     try:
         settings = shapes.kubelet_settings(
@@ -162,6 +164,13 @@ def run_nodes(
         raise InputError([Problem("", str(error))]) from None
 
     health = ComponentHealth("mooring-nodes")
+    if settings.lease_period_s >= KUBERNETES_DEFAULTS.node_monitor_grace_period_s:
+        logger.warning(
+            "nodes renew their lease every %g s: they become NotReady unless the --node-monitor-grace-period of the "
+            "cluster is longer (default: %g s)",
+            settings.lease_period_s,
+            KUBERNETES_DEFAULTS.node_monitor_grace_period_s,
+        )
 
     async def work(client: Client) -> None:
         kubelets = Kubelets(client, clock, entropy.fork("nodes"), settings)

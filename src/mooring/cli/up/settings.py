@@ -68,6 +68,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
     _check_controllers(options.enabled_controllers)
     _check_store(options.store_url)
     shapes = node_shapes(options.shapes, options.nodes, options.runtime)
+    _check_node_lease(options)
     kubeconfig = options.kubeconfig
     if kubeconfig is None and options.directory is not None:
         kubeconfig = options.directory / KUBECONFIG_NAME
@@ -126,6 +127,22 @@ def _check_store(url: str) -> None:
         parse_address(url)
     except EtcdAddressWrong as error:
         raise input_error(f"--store: {error}") from None
+
+
+def _check_node_lease(options: UpOptions) -> None:
+    """A node that renews its lease later than the grace period allows would be NotReady most of the time."""
+    grace_s = options.controllers.node_monitor_grace_period_s
+    if options.node_lease_s < grace_s:
+        return  # the usual case, which need not import the kubelet now
+    from mooring.kubelet.settings import LEASE_RENEWED_SHARE
+
+    renewed_s = options.node_lease_s * LEASE_RENEWED_SHARE
+    if renewed_s >= grace_s and not {"controllers", "nodes"} & options.without:
+        raise input_error(
+            f"--node-lease-duration-seconds {options.node_lease_s}: nodes renew their lease every {renewed_s:g} s, but "
+            f"--node-monitor-grace-period is {grace_s:g} s; wanted less than {grace_s / LEASE_RENEWED_SHARE:g}, "
+            "or a longer grace period"
+        )
 
 
 def _stage_sets(file: Path | None) -> str:

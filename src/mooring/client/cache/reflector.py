@@ -11,7 +11,8 @@ the other (`apply`).
 5. A sink with pages (`TakesPages`) gets a list page by page, so that the whole list is never in memory. While the sink
    reads a page, the server prepares the next one.
 6. An object that cannot be decoded is skipped, counted and logged.
-7. On request, and if the client supports it, a watch with initial events replaces the list. If the server rejects it,
+7. While the server does not answer, the reflectors of a client log one line per retry together, not one each.
+8. On request, and if the client supports it, a watch with initial events replaces the list. If the server rejects it,
    the reflector lists from then on.
 
 Revisions are compared as numbers, although the client interface calls them text: Kubernetes by now guarantees ordered
@@ -24,13 +25,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar, runtime_checkable
+from weakref import WeakValueDictionary
 
 from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
 from mooring.api.kinds import Kind
 from mooring.api.views.base import View
 from mooring.api.views.meta import ApiObject
-from mooring.client.errors import ClientError, ExpiredError, StatusError, TooManyRequestsError
+from mooring.client.errors import ClientError, ExpiredError, NoAnswerError, StatusError, TooManyRequestsError
 from mooring.client.interface import EVERYTHING, Change, Client, Listing, Selection, Watch, WatchEvent
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
@@ -94,6 +96,40 @@ class WatchesAll(Protocol):
     def watch_all(self, kind: Kind, selection: Selection = EVERYTHING) -> Watch: ...
 
 
+class _Outage:
+    """The log of the reflectors of one client while the server does not answer."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client  # lives as long as the outage, so that its id stays its own
+        self._is_on = False
+        self._quiet_until_s = 0.0
+
+    @classmethod
+    def of(cls, client: Client) -> _Outage:
+        """The one of a client, shared by its reflectors."""
+        known = _OUTAGES.get(id(client))
+        if known is None:
+            known = _OUTAGES[id(client)] = cls(client)
+        return known
+
+    def report(self, error: NoAnswerError, delay_s: float, now_s: float) -> None:
+        """Log, unless another reflector has logged and its delay is not over."""
+        if self._is_on and now_s < self._quiet_until_s:
+            return
+        self._is_on = True
+        self._quiet_until_s = now_s + delay_s
+        logger.warning("the API server does not answer (%s); trying again in %.1f s", error, delay_s)
+
+    def end(self) -> None:
+        if self._is_on:
+            self._is_on = False
+            logger.info("the API server answers again")
+
+
+_OUTAGES: WeakValueDictionary[int, _Outage] = WeakValueDictionary()
+"""By the id of a client, as long as one of its reflectors exists."""
+
+
 class Reflector(Generic[AnyView]):
     """Lists and watches one kind until it is cancelled."""
 
@@ -115,6 +151,7 @@ class Reflector(Generic[AnyView]):
         `is_wanted`: which changes the sink wants, decided before they are decoded. It always gets deletions.
         """
         self._client = client
+        self._outage = _Outage.of(client)
         self._watches_all = client if is_filled_by_watching and isinstance(client, WatchesAll) else None
         self._kind = kind
         self._view = view
@@ -151,6 +188,7 @@ class Reflector(Generic[AnyView]):
 
     def _fill(self, views: Sequence[AnyView], revision: str) -> None:
         self._counts["lists"] += 1
+        self._outage.end()
         self._revision = revision
         if self._takes_pages is not None:
             self._takes_pages.end_list(revision)
@@ -290,6 +328,7 @@ class Reflector(Generic[AnyView]):
     async def _watch_once(self) -> None:
         async with self._client.watch(self._kind, self._selection, since=self._revision) as watch:
             while batch := await watch.next_batch():
+                self._outage.end()
                 for event in batch:
                     self._take(event)
 
@@ -326,7 +365,9 @@ class Reflector(Generic[AnyView]):
         delay_s = BACKOFF.jittered_delay_s(self._failures, self._entropy)
         if isinstance(error, StatusError) and error.retry_after_s is not None:
             delay_s = max(delay_s, error.retry_after_s)
-        if error is not None:
+        if isinstance(error, NoAnswerError):
+            self._outage.report(error, delay_s, now_s)
+        elif error is not None:
             logger.warning("%s cannot be followed (%s); trying again in %.1f s", self._kind, error, delay_s)
         await self._clock.wait(delay_s)
         self._failed_at_s = self._clock.now_s()

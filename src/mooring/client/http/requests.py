@@ -17,11 +17,11 @@ Input: a request. Output: the body of a successful answer; or a `ClientError`.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from enum import Enum, auto
+from functools import partial
 
 from mooring.client.errors import ClientError, NoAnswerError, ServerError
 from mooring.client.http.connection import ANONYMOUS, Connection, Identity
@@ -29,6 +29,7 @@ from mooring.client.http.errors import error_of_answer, kind_in, retry_after_s, 
 from mooring.client.http.transport import ConnectionLostError, HttpStream, HttpTransport
 from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock
+from mooring.kit.histogram import HistogramValue
 
 TRIES_MAX = 10
 """How often a request is repeated."""
@@ -39,36 +40,33 @@ NO_ANSWER = "<error>"
 DURATION_BOUNDS_S = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
-class Durations:
-    """A histogram: a count for each bound, and one above the last."""
-
-    __slots__ = ("counts", "total_s")
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(DURATION_BOUNDS_S) + 1)
-        self.total_s = 0.0
-
-    def observe(self, took_s: float) -> None:
-        self.counts[bisect_left(DURATION_BOUNDS_S, took_s)] += 1
-        self.total_s += took_s
+SIZE_BOUNDS_BYTES = (64, 256, 512, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216)
 
 
 class Asked:
     """Request metrics, by method."""
 
-    __slots__ = ("durations", "outcomes", "turns")
+    __slots__ = ("durations", "outcomes", "received", "sent", "turns")
 
     def __init__(self) -> None:
         self.outcomes: defaultdict[tuple[str, int | str], int] = defaultdict(int)
         """The number of requests, by method and code."""
-        self.durations: defaultdict[str, Durations] = defaultdict(Durations)
+        self.durations: defaultdict[str, HistogramValue] = defaultdict(partial(HistogramValue, DURATION_BOUNDS_S))
         """The time to an answer. Watches are not timed."""
-        self.turns: defaultdict[str, Durations] = defaultdict(Durations)
+        self.turns: defaultdict[str, HistogramValue] = defaultdict(partial(HistogramValue, DURATION_BOUNDS_S))
         """The time that a request waited for the rate limit."""
+        self.sent: defaultdict[str, HistogramValue] = defaultdict(partial(HistogramValue, SIZE_BOUNDS_BYTES))
+        """The sizes of the bodies of requests. Requests without an answer, and watches, are not counted."""
+        self.received: defaultdict[str, HistogramValue] = defaultdict(partial(HistogramValue, SIZE_BOUNDS_BYTES))
+        """The sizes of the bodies of answers."""
 
     def answered(self, method: str, code: int | str, took_s: float) -> None:
         self.outcomes[method, code] += 1
         self.durations[method].observe(took_s)
+
+    def transferred(self, method: str, sent_bytes: int, received_bytes: int) -> None:
+        self.sent[method].observe(sent_bytes)
+        self.received[method].observe(received_bytes)
 
 
 class Repeat(Enum):
@@ -126,6 +124,7 @@ class HttpRequests:
                 await turn.after_loss(error)
                 continue
             self.asked.answered(method, answer.code, self._clock.now_s() - started_s)
+            self.asked.transferred(method, len(body) if body is not None else 0, len(answer.body))
             if answer.code < 300:
                 if kind_in(answer.body) not in answers:
                     self.count("failures")

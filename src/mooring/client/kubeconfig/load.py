@@ -3,7 +3,8 @@
 Inputs: $KUBECONFIG, ~/.kube/config or a path; optionally the name of a context and the address of a server. Output: a
 `Connection`; or a `KubeconfigError` of one line that names the file, the entry and the field.
 
-1. `load_connection` searches as kubectl does, `component_connection` as kube-scheduler does.
+1. `load_connection` searches as kubectl does. `component_connection` searches as Kubernetes' components do, and then
+   where kubectl does.
 2. A server is verified unless the configuration turns it off explicitly.
 3. As in kubectl, a plug-in is used only without a token, password or certificate, and credentials are not sent over
    plain HTTP.
@@ -73,11 +74,26 @@ def load_connection(
 def component_connection(
     clock: Clock, *, kubeconfig: str = "", master: str = "", environment: Mapping[str, str] | None = None
 ) -> Connection:
-    """As kube-scheduler: the named file, the address of a server or both; without either the pod's service account."""
+    """The named file, the address of a server or both; without either the files of $KUBECONFIG, else the service
+    account of the pod, else ~/.kube/config."""
     variables = os.environ if environment is None else environment
     if kubeconfig or master:
         return load_connection(clock, kubeconfig=kubeconfig, master=master, environment=_without_files(variables))
-    return in_cluster_connection(clock, variables)
+    if is_in_cluster(variables) and not variables.get("KUBECONFIG"):
+        return in_cluster_connection(clock, variables)
+    config = merged(_present(default_files(variables)))
+    if config.is_empty:
+        raise KubeconfigError(
+            f"found no kubeconfig ({searched_files(variables)}), and this is not a pod with a service account; "
+            "name one with --kubeconfig, or a server with --master"
+        )
+    return connection_of(config, clock, environment=variables)
+
+
+def searched_files(environment: Mapping[str, str]) -> str:
+    """For messages: where a kubeconfig was looked for."""
+    named = ", ".join(default_files(environment)) or "$HOME/.kube/config"
+    return f"$KUBECONFIG names {named}" if environment.get("KUBECONFIG") else f"$KUBECONFIG is not set, no {named}"
 
 
 def default_files(environment: Mapping[str, str]) -> Sequence[str]:

@@ -74,7 +74,7 @@ def explain(profile: Profile, columns: Columns, pod: PodInfo) -> Explanation:
     rows: Int64s = np.flatnonzero(columns.alive[: columns.height]).astype(np.int64)
     nominated = _nominated_pods(columns, pod)
     # Without the pod's claims, the other volume plugins only repeat that volumes are missing.
-    lacks_claims = any(obstacle.kind is ObstacleKind.VOLUME for obstacle in everywhere)
+    lacks_claims = any(map(_is_about_volumes, everywhere))
     results = []
     for use in profile.filters:
         plugin = use.plugin
@@ -116,8 +116,13 @@ def _prepare(profile: Profile, pod: PodInfo) -> tuple[dict[str, Any], list[Obsta
             continue
         if isinstance(result, Proceed):
             states[plugin.name] = result.state
-        elif isinstance(result, Status) and plugin.name in at_pre_filter:
-            everywhere.append(Obstacle(plugin.name, plugin.obstacle_kind, result.message))
+        elif isinstance(result, Status) and isinstance(plugin, PreFilter) and plugin.name in at_pre_filter:
+            if plugin.obstacle_kind is ObstacleKind.VOLUME and any(_is_about_volumes(each) for each in everywhere):
+                continue  # the volume plugins reject the same claim, each in its own words
+            try:
+                everywhere += plugin.explain_rejection(pod, result)
+            except PluginError as error:
+                everywhere.append(_failure(plugin, error))
     return states, everywhere
 
 
@@ -165,6 +170,10 @@ def _distances(results: list[_Result], rows: Int64s, context: ExplainContext) ->
         counts += distances.counts
         sizes += distances.sizes
     return counts, sizes
+
+
+def _is_about_volumes(obstacle: Obstacle) -> bool:
+    return obstacle.kind is ObstacleKind.VOLUME
 
 
 def _distinct(obstacles: list[Obstacle]) -> list[Obstacle]:

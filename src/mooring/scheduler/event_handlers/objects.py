@@ -14,7 +14,7 @@ of the change to the queue.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from mooring.api.errors import ObjectError
@@ -84,12 +84,32 @@ def log_skipped(view: ApiObject, error: Exception) -> None:
     logger.error("%s %s is skipped because it cannot be parsed: %s", view.kind, view.key, error)
 
 
+class EventTiming:
+    """Measures how long an event takes, from its arrival until the pods that it may help are moved."""
+
+    def __init__(
+        self,
+        now_s: Callable[[], float] = lambda: 0.0,
+        on_handled: Callable[[ClusterEvent, float], None] = lambda event, duration_s: None,
+    ) -> None:
+        self._now_s = now_s
+        self._on_handled = on_handled
+        self._began_s = 0.0
+
+    def begin(self) -> None:
+        self._began_s = self._now_s()
+
+    def end(self, event: ClusterEvent) -> None:
+        self._on_handled(event, self._now_s() - self._began_s)
+
+
 class NodeEventHandler:
     """The sink for nodes."""
 
-    def __init__(self, engine: Engine, queue: SchedulingQueue) -> None:
+    def __init__(self, engine: Engine, queue: SchedulingQueue, timing: EventTiming | None = None) -> None:
         self._columns = engine.columns
         self._queue = queue
+        self._timing = timing if timing is not None else EventTiming()
 
     def replace(self, views: Sequence[Node], revision: str) -> None:
         present = {view.metadata.name for view in views}
@@ -105,6 +125,7 @@ class NodeEventHandler:
             self._put(view)
 
     def _put(self, node: Node) -> None:
+        self._timing.begin()
         row = self._columns.row_of.get(node.metadata.name)
         old = self._columns.nodes[row] if row is not None else None
         if old is None or old.status.allocatable != node.status.allocatable:
@@ -116,26 +137,36 @@ class NodeEventHandler:
         self._columns.put_node(node)
         if old is None:
             self._queue.move_all_to_active_or_backoff(NODE_ADD, None, node)
+            self._timing.end(NODE_ADD)
             return
         for event in node_events(old, node):
             self._queue.move_all_to_active_or_backoff(event, old, node)
+            self._timing.end(event)
 
     def _remove(self, name: str) -> None:
         row = self._columns.row_of.get(name)
         if row is None:
             return
+        self._timing.begin()
         self._queue.move_all_to_active_or_backoff(NODE_DELETE, self._columns.nodes[row], None)
         self._columns.remove_node(name)
+        self._timing.end(NODE_DELETE)
 
 
 class ObjectEventHandler(Generic[AnyKind]):
     """The sink for one kind other than nodes and pods."""
 
     def __init__(
-        self, kind: type[AnyKind], resource: AnyEventResource | None, engine: Engine, queue: SchedulingQueue
+        self,
+        kind: type[AnyKind],
+        resource: AnyEventResource | None,
+        engine: Engine,
+        queue: SchedulingQueue,
+        timing: EventTiming | None = None,
     ) -> None:
         self._store = engine.columns.objects.of(kind)
         self._queue = queue
+        self._timing = timing if timing is not None else EventTiming()
         self._events = (
             {each: ClusterEvent(resource, each) for each in (ActionType.ADD, ActionType.UPDATE, ActionType.DELETE)}
             if resource is not None
@@ -156,6 +187,7 @@ class ObjectEventHandler(Generic[AnyKind]):
             self._put(view)
 
     def _put(self, new: AnyKind) -> None:
+        self._timing.begin()
         old = self._store.get(new.key)
         if old is not None and old.metadata.resource_version == new.metadata.resource_version != "":
             return
@@ -167,6 +199,7 @@ class ObjectEventHandler(Generic[AnyKind]):
         self._move_pods(ActionType.ADD if old is None else ActionType.UPDATE, old, new)
 
     def _remove(self, key: str) -> None:
+        self._timing.begin()
         old = self._store.remove(key)
         if old is not None:
             self._move_pods(ActionType.DELETE, old, None)
@@ -175,3 +208,4 @@ class ObjectEventHandler(Generic[AnyKind]):
         event = self._events.get(action_type)
         if event is not None:
             self._queue.move_all_to_active_or_backoff(event, old, new)
+            self._timing.end(event)

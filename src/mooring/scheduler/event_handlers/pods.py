@@ -27,8 +27,15 @@ from mooring.client.interface import Change
 from mooring.scheduler.binding.assumed_pods import AssumedPods, AssumedPodState
 from mooring.scheduler.cache.pods import DEFAULT_SCHEDULER_NAME, PodInfo
 from mooring.scheduler.engine import FINISHED, Engine
-from mooring.scheduler.event_handlers.objects import UNPARSABLE, log_skipped
-from mooring.scheduler.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, EventResource, pod_events
+from mooring.scheduler.event_handlers.objects import UNPARSABLE, EventTiming, log_skipped
+from mooring.scheduler.framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    UNSCHEDULED_POD_ADD,
+    ClusterEvent,
+    EventResource,
+    pod_events,
+)
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.queue import SchedulingQueue
 
@@ -46,7 +53,9 @@ class PodEventHandler:
         assumptions: AssumedPods,
         waiting: WaitingPods,
         scheduler_names: Collection[str],
+        timing: EventTiming | None = None,
     ) -> None:
+        self._timing = timing if timing is not None else EventTiming()
         self._engine = engine
         self._columns = engine.columns
         self._queue = queue
@@ -106,6 +115,7 @@ class PodEventHandler:
 
     def put(self, view: Pod) -> None:
         """A pod was added or updated."""
+        self._timing.begin()
         uid = view.metadata.uid
         try:
             if view.status.phase in FINISHED:
@@ -169,14 +179,18 @@ class PodEventHandler:
             pod.arrival = known.arrival
             self._place(pod)
         if known is None or assumption is not None:
-            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, pod)
+            self._move(ASSIGNED_POD_ADD, None, pod)
             return
         for event in pod_events(known, pod, EventResource.ASSIGNED_POD):
-            self._queue.move_all_to_active_or_backoff(event, known, pod)
+            self._move(event, known, pod)
 
     def _place(self, pod: PodInfo) -> None:
         pod.view = None  # the columns count an assigned pod, plugins do not read its view
         self._columns.place(pod, pod.node_name)
+
+    def _move(self, event: ClusterEvent, old: PodInfo | None, new: PodInfo | None) -> None:
+        self._queue.move_all_to_active_or_backoff(event, old, new)
+        self._timing.end(event)
 
     # Pending pods
 
@@ -185,6 +199,7 @@ class PodEventHandler:
         if pod.nominated_node and not pod.terminating:
             self._columns.nominate(pod, pod.nominated_node)
         self._queue.add(pod)
+        self._timing.end(UNSCHEDULED_POD_ADD)
 
     def _update_pending(self, view: Pod, uid: str) -> None:
         old = self.pending[uid]
@@ -205,7 +220,10 @@ class PodEventHandler:
             self._columns.nominate(pod, nominated)
         else:
             self._columns.withdraw(old)
-        self._queue.update(old, pod, pod_events(old, pod, EventResource.UNSCHEDULABLE_POD))
+        events = pod_events(old, pod, EventResource.UNSCHEDULABLE_POD)
+        self._queue.update(old, pod, events)
+        for event in events:
+            self._timing.end(event)
         if before and before != now:
             # Pods of the same or a lower priority may fit on the node that it was nominated to.
             self._queue.move_all_to_active_or_backoff(
@@ -216,6 +234,7 @@ class PodEventHandler:
 
     def forget(self, uid: str) -> None:
         """A pod was deleted, or has finished."""
+        self._timing.begin()
         pending = self.pending.pop(uid, None)
         if pending is not None:
             self._remove_pending(pending)
@@ -224,7 +243,7 @@ class PodEventHandler:
         if known is not None:
             self._assumptions.remove(uid)
             self._columns.displace(known)
-            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, known, None)
+            self._move(ASSIGNED_POD_DELETE, known, None)
 
     def _remove_pending(self, pod: PodInfo) -> None:
         self._queue.delete(pod.uid)
@@ -249,7 +268,7 @@ class PodEventHandler:
                 self._assumptions.remove(uid)
             else:
                 self._assumptions.release(uid)
-        self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumption.pod, None)
+        self._move(ASSIGNED_POD_DELETE, assumption.pod, None)
 
 
 def _has_same_signature_and_usage(known: PodInfo, pod: PodInfo) -> bool:

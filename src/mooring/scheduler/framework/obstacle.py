@@ -10,18 +10,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, TopologySelectorTerm
 from mooring.api.well_known import HOSTNAME, REGION, ZONE
 from mooring.scheduler.cache.arrays import Float64s, Int64s
 from mooring.scheduler.cache.labels import LabelColumn
 from mooring.scheduler.cache.pods import PodInfo
 
 Details = Mapping[str, str | int]
-_SHORT_NAMES = {ZONE: "zone", REGION: "region"}
+SHORT_NAMES = {ZONE: "zone", REGION: "region"}
+"""What topology keys are called in texts."""
 
 
 class ObstacleKind(StrEnum):
@@ -103,7 +105,7 @@ def domain_text(column: LabelColumn, code: int) -> str:
     if column.key == HOSTNAME:
         return "this node"
     value = column.values[code]
-    short = _SHORT_NAMES.get(column.key)
+    short = SHORT_NAMES.get(column.key)
     return f"{short} {value}" if short is not None else f"{column.key}={value}"
 
 
@@ -111,11 +113,47 @@ def in_domain_text(column: LabelColumn, code: int) -> str:
     """`in zone a`, `on this node`, `where rack=r1`."""
     if column.key == HOSTNAME:
         return "on this node"
-    return f"{'in' if column.key in _SHORT_NAMES else 'where'} {domain_text(column, code)}"
+    return f"{'in' if column.key in SHORT_NAMES else 'where'} {domain_text(column, code)}"
 
 
 def domain_details(column: LabelColumn, code: int) -> dict[str, str | int]:
     return {"topologyKey": column.key, "domain": column.values[code] or ""}
+
+
+def selected_nodes_text(selector: NodeSelector) -> str:
+    """`where zone is a or b`, `on node n1`: the nodes that a selector selects."""
+    terms = [(*term.match_expressions, *term.match_fields) for term in selector.node_selector_terms]
+    if len(terms) == 1 and len(terms[0]) == 1 and _names_nodes(terms[0][0]):
+        return f"on node {' or '.join(terms[0][0].values)}"
+    texts = (" and ".join(map(_requirement_text, term)) for term in terms if term)
+    return f"where {', or '.join(texts) or 'nothing is selected'}"
+
+
+def topologies_text(terms: Sequence[TopologySelectorTerm]) -> str:
+    """The same for `allowedTopologies` of a StorageClass."""
+    return "where " + ", or ".join(
+        " and ".join(f"{_key_text(each.key)} is {' or '.join(each.values)}" for each in term.match_label_expressions)
+        for term in terms
+    )
+
+
+def _names_nodes(requirement: NodeSelectorRequirement) -> bool:
+    return requirement.key in _NODE_KEYS and requirement.operator == "In"
+
+
+_NODE_KEYS = (HOSTNAME, "metadata.name")
+_OPERATORS = {"In": "is", "NotIn": "is not", "Gt": ">", "Lt": "<"}
+
+
+def _requirement_text(requirement: NodeSelectorRequirement) -> str:
+    operator = _OPERATORS.get(requirement.operator)
+    if operator is not None:
+        return f"{_key_text(requirement.key)} {operator} {' or '.join(requirement.values)}"
+    return f"there is {'no ' if requirement.operator == 'DoesNotExist' else ''}label {requirement.key}"
+
+
+def _key_text(key: str) -> str:
+    return "the node" if key in _NODE_KEYS else SHORT_NAMES.get(key, key)
 
 
 def missing_label(plugin: str, kind: ObstacleKind, column: LabelColumn) -> Obstacle:

@@ -124,6 +124,10 @@ class PreFilter(Plugin, ABC, Generic[State]):
     @abstractmethod
     def pre_filter(self, pod: PodInfo) -> Proceed[State] | Skip | Status: ...
 
+    def explain_rejection(self, pod: PodInfo, status: Status) -> Sequence[Obstacle]:
+        """The obstacles behind a status of `pre_filter`, on whatever node: by default its message."""
+        return [Obstacle(self.name, self.obstacle_kind, status.message)]
+
 
 class Filter(Plugin, ABC, Generic[State]):
     """The extension point Filter: which nodes can take the pod?"""

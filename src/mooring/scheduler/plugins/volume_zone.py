@@ -10,6 +10,8 @@ volumes have a node affinity instead.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mooring.api.csi_translation import ZONES_SEPARATOR
@@ -19,7 +21,7 @@ from mooring.scheduler.cache.arrays import Int64s, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, QueueingHint, queue_if
-from mooring.scheduler.framework.obstacle import ObstacleKind
+from mooring.scheduler.framework.obstacle import SHORT_NAMES, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import SKIP, Filter, PreFilter, Proceed, Skip
 from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.volume_binding.topology import TOPOLOGY_LABELS, LabelledZones, VolumeTopology
@@ -54,6 +56,21 @@ class VolumeZone(PreFilter[Zones], Filter[Zones]):
 
     def filter(self, state: Zones, rows: Rows) -> Int64s:
         return (~self._topology.zoned(state)[rows]).astype(np.int64)
+
+    def explain(self, state: Zones, row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+        """The volumes whose labels name other zones."""
+        found = []
+        for key in context.pod.claims:
+            volume = self._volume_of(key, key.rpartition("/")[2])
+            if not isinstance(volume, PersistentVolume):
+                continue
+            for zones in zones_of(volume):
+                if not self._topology.zoned((zones,))[row]:
+                    where = f"{SHORT_NAMES.get(zones.key, zones.key)} is {' or '.join(zones.values)}"
+                    text = f"volume {volume.metadata.name} of claim {key} can only be used where {where}"
+                    details = {"claim": key, "volume": volume.metadata.name}
+                    found.append(Obstacle(self.name, self.obstacle_kind, text, details))
+        return found or super().explain(state, row, bits, context)
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         return (

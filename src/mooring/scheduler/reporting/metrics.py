@@ -6,7 +6,7 @@ with labels. The classes here need a tenth of a microsecond: everything runs in 
 spare for metrics.
 
 1. A child (a metric with its label values) is looked up once and stored: `labels()` costs more than counting.
-2. Histogram buckets are cumulated at the scrape.
+2. Histogram buckets are cumulated at the scrape (`mooring.kit.histogram`).
 3. `goroutines` counts running bindings, the counterpart of what it counts in kube-scheduler.
 
 `PluginTiming` measures plugins in a sample of the cycles. In a sampled cycle the plugins' methods are wrapped by
@@ -15,11 +15,9 @@ timers. All other cycles call the methods directly and pay nothing. Cached resul
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from math import inf
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from prometheus_client import CollectorRegistry
@@ -27,6 +25,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from mooring.kit.clock import Clock
+from mooring.kit.histogram import HistogramValue, exponential_buckets
+from mooring.scheduler.framework.events import ClusterEvent
 from mooring.scheduler.framework.plugin import Plugin, Skip
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Status
@@ -42,29 +42,6 @@ class CounterValue:
 
     def inc(self, amount: float = 1.0) -> None:
         self.value += amount
-
-
-class HistogramValue:
-    """The observations of a histogram by bucket."""
-
-    __slots__ = ("bounds", "counts", "total")
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def observe(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    def buckets(self) -> list[tuple[str, float]]:
-        """The cumulative counts by upper bound, in Prometheus' format."""
-        seen, found = 0, []
-        for bound, count in zip((*self.bounds, inf), self.counts, strict=True):
-            seen += count
-            found.append(("+Inf" if bound == inf else repr(bound), float(seen)))
-        return found
 
 
 Value = TypeVar("Value", CounterValue, HistogramValue)
@@ -135,14 +112,6 @@ class FastCollector(Collector):
 
 
 ATTEMPTS_LABEL_MAX = 15
-
-
-def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """The buckets of Prometheus' Go library."""
-    buckets = [start]
-    while len(buckets) < count:
-        buckets.append(buckets[-1] * factor)
-    return tuple(buckets)
 
 
 class Metrics:
@@ -218,6 +187,13 @@ class Metrics:
         self.plugin_evaluations = counter(
             "plugin_evaluation_total", "Cycles in which a plugin was asked.", "plugin", "extension_point", "profile"
         )
+        self.event_duration = histogram(
+            "event_handling_duration_seconds",
+            "Duration of handling an event: updating the columns, and moving pods that it may help.",
+            event_buckets,
+            "event",
+        )
+        self._event_children: dict[ClusterEvent, HistogramValue] = {}
         self._attempt_children: dict[tuple[str, str], tuple[CounterValue, HistogramValue]] = {}
         self._sli_children: dict[str, HistogramValue] = {}
         self._incoming_children: dict[tuple[str, str], CounterValue] = {}
@@ -242,6 +218,12 @@ class Metrics:
             if child is None:
                 child = self._sli_children[label] = self.sli_duration.labels(label)
             child.observe(waited_s)
+
+    def event_handled(self, event: ClusterEvent, duration_s: float) -> None:
+        child = self._event_children.get(event)
+        if child is None:
+            child = self._event_children[event] = self.event_duration.labels(event.label)
+        child.observe(duration_s)
 
     def pod_queued(self, queue: str, event: str) -> None:
         child = self._incoming_children.get((queue, event))

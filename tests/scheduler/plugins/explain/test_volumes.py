@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
-from mooring.scheduler.framework.obstacle import ObstacleKind
+from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.scheduler.cycle.explain import explain
+from mooring.scheduler.framework.obstacle import ObstacleKind, selected_nodes_text
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, claim, disk, node, persistent_volume, pod
 from tests.scheduler.harness import engine_of, obstacles
@@ -62,7 +65,7 @@ def texts(view: Pod, *views: ApiObject) -> list[str]:
         ),
         pytest.param(
             [DATA, volume("v", of_class="local", claimed_by="data", reached=from_nodes(HOSTNAME, "n2"))],
-            f"{NEEDS}volume v is reserved for it and cannot be used from here",
+            f"{NEEDS}volume v is reserved for it and can only be used on node n2",
             id="a volume that names the claim, on another node",
         ),
         pytest.param(
@@ -78,8 +81,8 @@ def texts(view: Pod, *views: ApiObject) -> list[str]:
                 waiting("data", of_class="zonal"),
                 storage_class("zonal", provisioner=DRIVER, allowed=[allowing(**{ZONE: ["b"]})]),
             ],
-            "claim default/data needs a 5Gi volume of class zonal: no volume is free here, and allowedTopologies of "
-            "its class exclude this node",
+            "claim default/data needs a 5Gi volume of class zonal: no volume is free here, and its class "
+            "allows to create one only where zone is b",
             id="the class creates volumes elsewhere",
         ),
         pytest.param(
@@ -99,7 +102,7 @@ def texts(view: Pod, *views: ApiObject) -> list[str]:
         ),
         pytest.param(
             [bound("data", to="v"), volume("v", reached=from_nodes(HOSTNAME, "n2"), phase="Bound")],
-            "volume v of claim default/data cannot be used from here",
+            "volume v of claim default/data can only be used on node n2",
             id="a bound volume of another node",
         ),
     ],
@@ -127,7 +130,7 @@ def test_facts_for_programs() -> None:
         pytest.param(
             pod(claims=["data"]),
             [claim("data", volume="v1"), persistent_volume("v1", zone="elsewhere")],
-            "volume v1 of claim default/data cannot be used from here",
+            "volume v1 of claim default/data can only be used where zone is elsewhere",
             id="a volume in another zone",
         ),
         pytest.param(
@@ -150,3 +153,76 @@ def test_facts_for_programs() -> None:
 )
 def test_volumes_in_use_or_out_of_reach(view: Pod, others: list[ApiObject], text: str) -> None:
     assert texts(view, *others) == [text]
+
+
+def labelled(name: str, zones: str) -> ApiObject:
+    """A volume of before node affinity: its label names zones."""
+    plain = persistent_volume(name)
+    return replace(plain, metadata=replace(plain.metadata, labels={ZONE: zones}))
+
+
+@pytest.mark.parametrize(
+    ("views", "text"),
+    [
+        pytest.param(
+            [waiting("data", of_class="now"), storage_class("now", provisioner=DRIVER, binding="Immediate")],
+            "claim default/data waits for a 5Gi volume of class now from provisioner disks.example",
+            id="a provisioner that has not created the volume",
+        ),
+        pytest.param(
+            [waiting("data", of_class="static"), storage_class("static", binding="Immediate")],
+            "claim default/data waits for a 5Gi volume of class static, which nobody provisions",
+            id="no provisioner",
+        ),
+        pytest.param(
+            [waiting("data", of_class="nosuch")],
+            "claim default/data waits for a 5Gi volume of class nosuch, and there is no such StorageClass",
+            id="no such class",
+        ),
+        pytest.param(
+            [waiting("data", of_class="")], "claim default/data waits for a 5Gi volume without class", id="no class"
+        ),
+        pytest.param([], 'persistentvolumeclaim "data" not found', id="no such claim"),
+    ],
+)
+def test_what_a_claim_waits_for_on_whatever_node(views: list[ApiObject], text: str) -> None:
+    engine = engine_of(node("n1"), *views)
+    record = engine.record(pod("p", claims=["data"]))
+    explained = explain(engine.cycle_for(record).profile, engine.columns, record)
+    assert [(obstacle.kind, obstacle.text) for obstacle in explained.everywhere] == [(ObstacleKind.VOLUME, text)]
+
+
+def test_zones_in_the_labels_of_a_volume() -> None:
+    found = texts(pod(claims=["data"]), claim("data", volume="v1"), labelled("v1", "b__c"))
+    assert found == ["volume v1 of claim default/data can only be used where zone is b or c"]
+
+
+@pytest.mark.parametrize(
+    ("terms", "text"),
+    [
+        pytest.param(
+            [[("a", "In", ("1", "2")), ("b", "NotIn", ("3",))]], "where a is 1 or 2 and b is not 3", id="all of"
+        ),
+        pytest.param(
+            [[("a", "Exists", ())], [("b", "DoesNotExist", ())]],
+            "where there is label a, or there is no label b",
+            id="one of",
+        ),
+        pytest.param([[("a", "Gt", ("5",))]], "where a > 5", id="a number"),
+        pytest.param([[(HOSTNAME, "In", ("n1", "n2"))]], "on node n1 or n2", id="nodes"),
+        pytest.param([[(HOSTNAME, "NotIn", ("n1",))]], "where the node is not n1", id="all but a node"),
+        pytest.param([], "where nothing is selected", id="nothing"),
+    ],
+)
+def test_selectors_in_words(terms: list[list[tuple[str, str, tuple[str, ...]]]], text: str) -> None:
+    selector = NodeSelector(
+        node_selector_terms=tuple(
+            NodeSelectorTerm(
+                match_expressions=tuple(
+                    NodeSelectorRequirement(key=key, operator=operator, values=values) for key, operator, values in term
+                )
+            )
+            for term in terms
+        )
+    )
+    assert selected_nodes_text(selector) == text

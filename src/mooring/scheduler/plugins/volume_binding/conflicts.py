@@ -17,12 +17,12 @@ import numpy as np
 
 from mooring.api.csi_translation import MIGRATED, TranslationError, plugin_of, translate_volume
 from mooring.api.errors import LabelSelectorError
-from mooring.api.storage import SELECTED_NODE, class_of_claim, storage_requested
+from mooring.api.storage import NO_PROVISIONER, SELECTED_NODE, class_of_claim, storage_requested
 from mooring.api.views.selectors import NodeSelector
-from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.framework.obstacle import Details, Obstacle, ObstacleKind
+from mooring.scheduler.framework.obstacle import Details, Obstacle, ObstacleKind, selected_nodes_text, topologies_text
 from mooring.scheduler.framework.status import Code, Reason
 from mooring.scheduler.plugins.volume_binding.matching import (
     VolumeMatch,
@@ -158,7 +158,7 @@ class VolumeConflicts:
                 if volume is None:
                     text = f"volume {claim.spec.volume_name} of claim {claim.key} does not exist"
                 else:
-                    text = f"volume {volume.metadata.name} of claim {claim.key} cannot be used from here"
+                    text = f"volume {volume.metadata.name} of claim {claim.key} {_only_where(volume)}"
                 details = {"claim": claim.key, "volume": claim.spec.volume_name}
                 found.append(Obstacle(plugin, ObstacleKind.VOLUME, text, details))
         for claim in claims.provisioning:
@@ -181,7 +181,8 @@ class VolumeConflicts:
         if is_allowed[row]:
             reasons = [why_unmatched, "its driver has too little capacity here to create one"]
         elif self._provisioner.is_dynamic(claim):
-            reasons = [why_unmatched, "allowedTopologies of its class exclude this node"]
+            where = topologies_text(self._provisioner.allowed_topologies(claim))
+            reasons = [why_unmatched, f"its class allows to create one only {where}"]
         else:
             reasons = [why_unmatched]
         class_name, requested = class_of_claim(claim), storage_requested(claim.spec)
@@ -196,7 +197,7 @@ class VolumeConflicts:
         """Why no existing volume that is accessible from the row matches the claim."""
         reserved = self._matcher.reserved_for(claim)
         if reserved:
-            return f"volume {reserved[0].metadata.name} is reserved for it and cannot be used from here"
+            return f"volume {reserved[0].metadata.name} is reserved for it and {_only_where(reserved[0])}"
         free = self._matcher.free_at(class_of_claim(claim), row)
         if not free:
             return "no volume is free here"
@@ -221,6 +222,30 @@ class VolumeConflicts:
         if selector is None:
             return np.zeros(self._columns.height, dtype=np.int64)
         return (~self._topology.selected(selector)).astype(np.int64)  # the first bit is the node conflict
+
+
+def unbound_obstacle(plugin: str, claim: PersistentVolumeClaim, storage_class: StorageClass | None) -> Obstacle:
+    """What a claim with immediate binding waits for, on whatever node its pod will be."""
+    class_name, requested = class_of_claim(claim), storage_requested(claim.spec)
+    size = f"{requested} " if requested is not None else ""
+    if claim.spec.volume_name:
+        waits = f"waits to be bound to volume {claim.spec.volume_name}"
+    elif not class_name:
+        waits = f"waits for a {size}volume without class"
+    elif storage_class is None:
+        waits = f"waits for a {size}volume of class {class_name}, and there is no such StorageClass"
+    elif storage_class.provisioner in ("", NO_PROVISIONER):
+        waits = f"waits for a {size}volume of class {class_name}, which nobody provisions"
+    else:
+        waits = f"waits for a {size}volume of class {class_name} from provisioner {storage_class.provisioner}"
+    return Obstacle(plugin, ObstacleKind.VOLUME, f"claim {claim.key} {waits}", _details(claim))
+
+
+def _only_where(volume: PersistentVolume) -> str:
+    selector = required_nodes(volume)
+    if selector is None:
+        return "cannot be used from here"
+    return f"can only be used {selected_nodes_text(selector)}"
 
 
 def _details(claim: PersistentVolumeClaim) -> Details:

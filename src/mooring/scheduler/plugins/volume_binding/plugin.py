@@ -71,9 +71,17 @@ from mooring.scheduler.framework.plugin import (
 )
 from mooring.scheduler.framework.status import Code, Reason, Status
 from mooring.scheduler.plugins.volume_binding.binder import AssumeCache, VolumeBinder, VolumeBindingError
-from mooring.scheduler.plugins.volume_binding.conflicts import REASONS, BoundClaim, PodVolumeClaims, VolumeConflicts
+from mooring.scheduler.plugins.volume_binding.conflicts import (
+    REASONS,
+    BoundClaim,
+    PodVolumeClaims,
+    VolumeConflicts,
+    unbound_obstacle,
+)
 from mooring.scheduler.plugins.volume_binding.matching import VolumeMatch, VolumeMatcher
 from mooring.scheduler.plugins.volume_binding.topology import Provisioner, VolumeTopology
+
+UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class BindingInfo(NamedTuple):
@@ -129,8 +137,19 @@ class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScor
         if isinstance(claims, Status):
             return claims
         if claims.immediate:
-            return Status.unresolvable("pod has unbound immediate PersistentVolumeClaims")
+            return Status.unresolvable(UNBOUND_IMMEDIATE)
         return Proceed(claims)
+
+    def explain_rejection(self, pod: PodInfo, status: Status) -> Sequence[Obstacle]:
+        """Each claim that is not bound although it does not wait for the pod, and what it waits for."""
+        if status.reasons != (UNBOUND_IMMEDIATE,):
+            return super().explain_rejection(pod, status)
+        claims = [self._claims.get(key) for _, _, key in _claims_named(pod)]
+        return [
+            unbound_obstacle(self.name, claim, self._classes.get(class_of_claim(claim)))
+            for claim in claims
+            if claim is not None and not is_fully_bound(claim) and self._waits_for_consumer(claim) is False
+        ] or super().explain_rejection(pod, status)
 
     def filter(self, state: PodVolumeClaims, rows: Rows) -> Int64s:
         if state.conflicts is None:

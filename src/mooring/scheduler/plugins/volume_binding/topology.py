@@ -236,6 +236,11 @@ class Provisioner:
         storage_class = self._classes.get(class_of_claim(claim))
         return storage_class is not None and storage_class.provisioner not in ("", NO_PROVISIONER)
 
+    def allowed_topologies(self, claim: PersistentVolumeClaim) -> tuple[TopologySelectorTerm, ...]:
+        """Where volumes of the claim's class may be created; empty: everywhere."""
+        storage_class = self._classes.get(class_of_claim(claim))
+        return storage_class.allowed_topologies if storage_class is not None else ()
+
     def _tracks_capacity(self, provisioner: str) -> bool:
         driver = self._drivers.get(provisioner)
         return driver is not None and bool(driver.spec.storage_capacity)

@@ -12,8 +12,8 @@ from mooring.api.kinds import DAEMON_SET, DEPLOYMENT, JOB, POD, STATEFUL_SET
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, Deletion, PatchForm, Propagation
 from mooring.kit.entropy import Entropy
-from tests.simulation.wishes import IMAGES, NAMESPACE, Cast, Wish, container, document, unfinished
-from tests.simulation.witness import Witness
+from tests.fault_tests.wishes import IMAGES, NAMESPACE, Cast, Wish, container, document, unfinished
+from tests.fault_tests.witness import Witness
 
 WISHES_MAX = 3
 

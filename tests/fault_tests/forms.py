@@ -180,5 +180,5 @@ read_workload = msgspec.json.Decoder(SeenWorkload).decode
 
 
 def cpu_milli_of(text: str) -> int:
-    """Simulations write only whole cores and milli-cores."""
+    """Fault tests write only whole cores and milli-cores."""
     return int(text[:-1]) if text.endswith("m") else int(text) * 1000

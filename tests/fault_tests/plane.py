@@ -26,7 +26,7 @@ from mooring.kubelet.settings import KubeletSettings
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.scheduler import Scheduler
 from tests.client.faulty import Outcome, Request
-from tests.simulation.faults import Death, Lifetime, MortalClient, Weather, mortal_client
+from tests.fault_tests.faults import Death, Lifetime, MortalClient, Weather, mortal_client
 
 CONTROLLERS = (
     "deployment-controller",

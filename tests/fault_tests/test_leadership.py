@@ -29,11 +29,11 @@ from mooring.scheduler.scheduler import Scheduler
 from tests.builders import node, pod
 from tests.client.faulty import Answer, FaultyClient, Request
 from tests.fakes.raw_client import RawClient
+from tests.fault_tests.faults import WRITES
+from tests.fault_tests.plane import CONFIGURATION
+from tests.fault_tests.run import _quiet
+from tests.fault_tests.witness import Witness, WitnessedStore
 from tests.scheduler.world import plain
-from tests.simulation.faults import WRITES
-from tests.simulation.plane import CONFIGURATION
-from tests.simulation.simulate import _quiet
-from tests.simulation.witness import Witness, WitnessedStore
 
 SEEDS = 15
 PLAY_S = 90.0
@@ -94,7 +94,7 @@ class Play:
     bound: int = 0
 
 
-def simulate(seed: int, *, is_checked: bool = True) -> Play:
+def run_seed(seed: int, *, is_checked: bool = True) -> Play:
     clock, outcome = VirtualClock(), Play()
     with _quiet(), patch(f"{Scheduler.__module__}.settle_memory", lambda: None):
         run(_play(outcome, clock, Entropy(seed, "leadership"), is_checked), clock)
@@ -175,7 +175,7 @@ async def _live(
 
 
 def test_the_old_leader_binds_nothing() -> None:
-    plays = [simulate(seed) for seed in range(SEEDS)]
+    plays = [run_seed(seed) for seed in range(SEEDS)]
     broken = [f"seed {seed}: {each}" for seed, play in enumerate(plays) for each in play.broken]
     assert broken == []
     assert sum(play.dropped for play in plays) > SEEDS, "requests outlasted the lease"
@@ -184,5 +184,5 @@ def test_the_old_leader_binds_nothing() -> None:
 
 
 def test_without_the_check_before_sending_it_does() -> None:
-    broken = [each for seed in range(SEEDS) for each in simulate(seed, is_checked=False).broken]
+    broken = [each for seed in range(SEEDS) for each in run_seed(seed, is_checked=False).broken]
     assert any("holds the lease" in each for each in broken)

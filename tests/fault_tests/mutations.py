@@ -1,6 +1,6 @@
 """Mistakes to be made on purpose: what a seed must notice, or it notices nothing.
 
-Each takes a rule out of the project that holds only because somebody thought of a fault. A simulation in which such a
+Each takes a rule out of the project that holds only because somebody thought of a fault. A run in which such a
 mistake goes unnoticed would not have found it either when it was made in earnest.
 """
 

@@ -17,12 +17,12 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from tests.fakes.raw_client import RawClient
-from tests.simulation.faults import Death, Weather
-from tests.simulation.plane import Plane
-from tests.simulation.simulate import CPU_OF_NODE, converge, kubelets_of, play
-from tests.simulation.user import User
-from tests.simulation.wishes import CASTS, IMAGES, NAMESPACE, Wish, container, document
-from tests.simulation.witness import Witness, WitnessedStore
+from tests.fault_tests.faults import Death, Weather
+from tests.fault_tests.plane import Plane
+from tests.fault_tests.run import CPU_OF_NODE, converge, kubelets_of, play
+from tests.fault_tests.user import User
+from tests.fault_tests.wishes import CASTS, IMAGES, NAMESPACE, Wish, container, document
+from tests.fault_tests.witness import Witness, WitnessedStore
 
 NODES = 2
 STEP_S = 2.5

@@ -24,8 +24,8 @@ from mooring.api.kinds import (
     STATEFUL_SET,
     Kind,
 )
-from tests.simulation.forms import SeenWorkload
-from tests.simulation.witness import Witness
+from tests.fault_tests.forms import SeenWorkload
+from tests.fault_tests.witness import Witness
 
 NAMESPACE = "default"
 IMAGES = ("app:1", "app:2", "app:3")

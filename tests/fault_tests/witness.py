@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from mooring.api.kinds import DAEMON_SET, DEPLOYMENT, JOB, NODE, POD, REPLICA_SET, STATEFUL_SET, Kind
 from mooring.store.memory import MemoryStore
-from tests.simulation.forms import SeenNode, SeenPod, SeenWorkload, read_node, read_pod, read_workload
+from tests.fault_tests.forms import SeenNode, SeenPod, SeenWorkload, read_node, read_pod, read_workload
 
 Seen = TypeVar("Seen")
 

@@ -6,20 +6,20 @@ import gc
 
 import pytest
 
-from tests.simulation.every_step import rehearse
-from tests.simulation.faults import WRITES, Death
-from tests.simulation.mutations import MUTATIONS, Mutation
-from tests.simulation.plane import COMPONENTS
-from tests.simulation.simulate import cast_of, collecting_between, simulate, simulate_all
+from tests.fault_tests.every_step import rehearse
+from tests.fault_tests.faults import WRITES, Death
+from tests.fault_tests.mutations import MUTATIONS, Mutation
+from tests.fault_tests.plane import COMPONENTS
+from tests.fault_tests.run import cast_of, collecting_between, run_seed, run_seeds
 
 SEEDS = 1_000
-"""As many as fit into less than a minute; more by hand: `python -m tests.simulation 1 10000`."""
+"""As many as fit into less than a minute; more by hand: `python -m tests.fault_tests 1 10000`."""
 SEEDS_AT_ONCE = 25
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_AT_ONCE))
 def test_nothing_is_broken_and_everything_converges(first: int) -> None:
-    bad = [outcome for outcome in simulate_all(range(first, first + SEEDS_AT_ONCE)) if not outcome.is_good]
+    bad = [outcome for outcome in run_seeds(range(first, first + SEEDS_AT_ONCE)) if not outcome.is_good]
     assert not bad, "\n".join(str(outcome) for outcome in bad)
 
 
@@ -27,7 +27,7 @@ def test_nothing_is_broken_and_everything_converges(first: int) -> None:
     "seed", [pytest.param(10, id="through the API server"), pytest.param(11, id="on the store itself")]
 )
 def test_a_seed_replays_bit_for_bit(seed: int) -> None:
-    assert simulate(seed) == simulate(seed)
+    assert run_seed(seed) == run_seed(seed)
 
 
 # --- A component may die at any of its requests: nothing is broken by it, and everything is as it was wished ---------
@@ -68,5 +68,5 @@ def test_a_mistake_is_noticed(mutation: Mutation) -> None:
     first = mutation.first_seed
     seeds = (each for each in range(first, first + SEEDS_MAX) if mutation.cast in (None, cast_of(each).other))
     with mutation.make():
-        broken = (each for outcome in simulate_all(seeds) for each in outcome.broken)
+        broken = (each for outcome in run_seeds(seeds) for each in outcome.broken)
         assert any(mutation.told in each for each in broken), f"{SEEDS_MAX} seeds have not noticed it"

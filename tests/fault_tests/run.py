@@ -1,6 +1,6 @@
 """One seed, one history: a whole cluster with faults, then without faults until all workloads are complete.
 
-    simulate(7) -> Outcome(seed=7, hash="…", broken=[], …)
+    run_seed(7) -> Outcome(seed=7, hash="…", broken=[], …)
 
 Input: a seed. Output: an `Outcome`: broken invariants, and the hash of everything that was written.
 
@@ -46,11 +46,11 @@ from mooring.store.interface import Record
 from mooring.store.memory import MemoryStore
 from tests.api_servers import TOKEN_KEY
 from tests.fakes.raw_client import RawClient
-from tests.simulation.faults import Weather
-from tests.simulation.plane import COMPONENTS, CONFIGURATION, ClientFor, Plane, fate_by_chance
-from tests.simulation.user import User
-from tests.simulation.wishes import CASTS, Cast
-from tests.simulation.witness import Witness, WitnessedStore
+from tests.fault_tests.faults import Weather
+from tests.fault_tests.plane import COMPONENTS, CONFIGURATION, ClientFor, Plane, fate_by_chance
+from tests.fault_tests.user import User
+from tests.fault_tests.wishes import CASTS, Cast
+from tests.fault_tests.witness import Witness, WitnessedStore
 
 Result = TypeVar("Result")
 
@@ -97,11 +97,11 @@ class Outcome:
         if self.is_good:
             return head
         return "\n".join(
-            [head, *(f"  {each}" for each in self.broken), f"replay: python -m tests.simulation {self.seed}"]
+            [head, *(f"  {each}" for each in self.broken), f"replay: python -m tests.fault_tests {self.seed}"]
         )
 
 
-def simulate(seed: int) -> Outcome:
+def run_seed(seed: int) -> Outcome:
     """Play a seed to its end."""
     clock, cast = VirtualClock(), cast_of(seed)
     return play(_play(seed, cast, clock), cast, clock)
@@ -118,11 +118,11 @@ def cast_of(seed: int) -> Cast:
     return CASTS[(seed + seed // API_SERVER_EVERY) % len(CASTS)]
 
 
-def simulate_all(seeds: Iterable[int]) -> Iterator[Outcome]:
+def run_seeds(seeds: Iterable[int]) -> Iterator[Outcome]:
     """One after the other."""
     with collecting_between():
         for seed in seeds:
-            yield simulate(seed)
+            yield run_seed(seed)
             gc.collect()
 
 
@@ -150,7 +150,7 @@ async def _play(seed: int, cast: Cast, clock: VirtualClock) -> Outcome:
     witness = Witness(lambda owner: planes[0].lost_pod_answers(owner))
     store = WitnessedStore(witness)
     weather = Weather(likelihood=chance.uniform(0.0, 0.15))
-    async with _ways_in(seed, store, clock, entropy) as client_for, TaskGroup("simulation") as group:
+    async with _ways_in(seed, store, clock, entropy) as client_for, TaskGroup("fault test") as group:
         kubelets = kubelets_of(nodes)
         fate = fate_by_chance(lifetime_requests_max=60 + chance.integer_below(300))
         plane = Plane(client_for, clock, entropy.fork("plane"), weather, kubelets, cast.controllers, fate)
@@ -229,7 +229,7 @@ def _shared(cast: Cast) -> Iterator[None]:
     """What is the same in every life of every seed is made once; and what is for a process, not for a thousand, is not.
 
     The scheduler would tell the garbage collector to forget what is there. The garbage collector of the cluster would
-    watch sixty kinds of which a simulation has none.
+    watch sixty kinds of which a fault test has none.
     """
     with ExitStack() as patches:
         patches.enter_context(patch(f"{Scheduler.__module__}.settle_memory", lambda: None))

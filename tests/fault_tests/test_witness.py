@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from mooring.api.kinds import DAEMON_SET, DEPLOYMENT, JOB, NODE, POD, REPLICA_SET, STATEFUL_SET, Kind
-from tests.simulation.witness import Witness
+from tests.fault_tests.witness import Witness
 
 Write = tuple[Kind, str, dict[str, Any] | None]
 

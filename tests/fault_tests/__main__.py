@@ -1,16 +1,16 @@
-"""Replay a seed by hand: `python -m tests.simulation SEED`; or a range: `python -m tests.simulation FIRST LAST`."""
+"""Replay a seed by hand: `python -m tests.fault_tests SEED`; or a range: `python -m tests.fault_tests FIRST LAST`."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.simulation.simulate import simulate_all
+from tests.fault_tests.run import run_seeds
 
 
 def main() -> int:
     first, last = int(sys.argv[1]), int(sys.argv[-1])
     bad = 0
-    for outcome in simulate_all(range(first, last + 1)):
+    for outcome in run_seeds(range(first, last + 1)):
         bad += not outcome.is_good
         if first == last or not outcome.is_good:
             print(outcome, flush=True)

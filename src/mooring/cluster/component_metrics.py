@@ -1,0 +1,134 @@
+"""Metrics that every component of Kubernetes has: its build, its features, its work queues.
+
+1. Names, labels and buckets are those of Kubernetes v1.36, so that its dashboards work.
+2. A feature is a gate that kube-scheduler reads (docs/parity.md). There are no gates here: 1 means that the feature is
+   there, 0 that it is not. The stage is that of v1.36.
+3. kube-scheduler's `scheduler_batch_*` and `scheduler_get_node_hint_*` are absent: they measure its opportunistic
+   batching, which does not exist here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from mooring.client.workqueue import OPEN_QUEUES, WorkQueue
+from mooring.kit.build import KUBERNETES_VERSION, build
+from mooring.kit.histogram import HistogramValue
+
+GA, BETA, ALPHA = "", "BETA", "ALPHA"
+FEATURES_ON: Mapping[str, str] = {
+    "DRAAdminAccess": GA,
+    "DRAConsumableCapacity": BETA,
+    "DRADeviceBindingConditions": BETA,
+    "DRADeviceTaints": BETA,
+    "DRAExtendedResource": BETA,
+    "DRAPartitionableDevices": BETA,
+    "DRAPrioritizedList": GA,
+    "DRAResourceClaimDeviceStatus": BETA,
+    "DRASchedulerFilterTimeout": BETA,
+    "DynamicResourceAllocation": GA,
+    "InPlacePodLevelResourcesVerticalScaling": BETA,
+    "InPlacePodVerticalScaling": GA,
+    "MatchLabelKeysInPodTopologySpread": BETA,
+    "NodeDeclaredFeatures": BETA,
+    "NodeInclusionPolicyInPodTopologySpread": GA,
+    "NominatedNodeNameForExpectation": BETA,
+    "PodLevelResources": BETA,
+    "SchedulerAsyncPreemption": BETA,
+    "SchedulerPopFromBackoffQ": BETA,
+    "SchedulerQueueingHints": GA,
+    "SidecarContainers": GA,
+    "VolumeAttributesClass": GA,
+}
+FEATURES_OFF: Mapping[str, str] = {
+    "DRADeviceTaintRules": BETA,
+    "DRAListTypeAttributes": ALPHA,
+    "DRANodeAllocatableResources": ALPHA,
+    "DRAWorkloadResourceClaims": ALPHA,
+    "GangScheduling": ALPHA,
+    "GenericWorkload": ALPHA,
+    "OpportunisticBatching": BETA,
+    "SchedulerAsyncAPICalls": BETA,
+    "StorageCapacityScoring": ALPHA,
+    "TaintTolerationComparisonOperators": ALPHA,
+    "TopologyAwareWorkloadScheduling": ALPHA,
+    "VolumeLimitScaling": ALPHA,
+    "WorkloadAwarePreemption": ALPHA,
+}
+
+
+def add_kubernetes_gauges(registry: CollectorRegistry) -> None:
+    """What every component of Kubernetes says about itself. What has no meaning here (a Go version) is empty."""
+    this = build()
+    major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
+    facts = {
+        "major": major,
+        "minor": minor,
+        "git_version": f"{KUBERNETES_VERSION}+mooring.{this.version}",
+        "git_commit": this.commit,
+        "git_tree_state": "",
+        "build_date": "",
+        "go_version": "",
+        "compiler": f"{this.implementation} {this.python}",
+        "platform": this.platform,
+    }
+    info = Gauge("kubernetes_build_info", "The version of Kubernetes, and the build.", tuple(facts), registry=registry)
+    info.labels(**facts).set(1)
+    features = Gauge(
+        "kubernetes_feature_enabled", "Whether a feature is there: 1, or 0.", ("name", "stage"), registry=registry
+    )
+    for name, stage in FEATURES_ON.items():
+        features.labels(name, stage).set(1)
+    for name, stage in FEATURES_OFF.items():
+        features.labels(name, stage).set(0)
+
+
+class WorkQueueMetrics(Collector):
+    """Metrics of all work queues of this process, under client-go's names. Queues of the same name count as one."""
+
+    def collect(self) -> Iterator[Metric]:
+        queues: dict[str, list[WorkQueue[Any]]] = {}
+        for queue in sorted(OPEN_QUEUES, key=lambda each: each.name):
+            queues.setdefault(queue.name, []).append(queue)
+        numbers = {name: [queue.statistics() for queue in found] for name, found in queues.items()}
+        for metric, text, key in _QUEUE_COUNTERS:
+            counter = CounterMetricFamily(f"workqueue_{metric}", text, labels=("name",))
+            for name, found in numbers.items():
+                counter.add_metric((name,), sum(each[key] for each in found))
+            yield counter
+        for metric, text, key in _QUEUE_GAUGES:
+            gauge = GaugeMetricFamily(f"workqueue_{metric}", text, labels=("name",))
+            combined = max if key == "longest_running_s" else sum
+            for name, found in numbers.items():
+                gauge.add_metric((name,), combined(each[key] for each in found))
+            yield gauge
+        yield self._histogram("queue_duration_seconds", "How long keys waited for a worker.", queues, "waits")
+        yield self._histogram("work_duration_seconds", "How long workers had a key.", queues, "work")
+
+    def _histogram(self, name: str, text: str, queues: Mapping[str, list[WorkQueue[Any]]], which: str) -> Metric:
+        family = HistogramMetricFamily(f"workqueue_{name}", text, labels=("name",))
+        for queue_name, found in queues.items():
+            total = summed([getattr(queue, which) for queue in found])
+            family.add_metric((queue_name,), total.buckets(), total.total)
+        return family
+
+
+_QUEUE_COUNTERS = (("adds", "Keys that were added.", "adds"), ("retries", "Keys that were tried again.", "retries"))
+_QUEUE_GAUGES = (
+    ("depth", "Keys that are ready.", "depth"),
+    ("unfinished_work_seconds", "How long keys in work have been so, added up.", "unfinished_work_s"),
+    ("longest_running_processor_seconds", "How long the oldest key in work has been so.", "longest_running_s"),
+)
+
+
+def summed(parts: Sequence[HistogramValue]) -> HistogramValue:
+    """One histogram of several with the same bounds."""
+    total = HistogramValue(parts[0].bounds)
+    for part in parts:
+        total.add(part)
+    return total
