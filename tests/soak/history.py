@@ -77,11 +77,13 @@ class WriteHistory:
         self._under_way.add(name)
         return Attempt(name, value, self.floor)
 
-    def acknowledge(self, attempt: Attempt, revision: int) -> None:
-        """The server says that the write has happened, at this revision."""
+    def acknowledge(self, attempt: Attempt, revision: int | None) -> None:
+        """The server says that the write has happened, at this revision. The answer to a deletion has none."""
         self._under_way.discard(attempt.name)
         self._allowed[attempt.name] = {attempt.value}
         self.acknowledged += 1
+        if revision is None:
+            return
         if revision <= attempt.floor:
             text = f"{attempt.name} was written at {revision}, after a write at {attempt.floor} was acknowledged"
             self.violations.add("revisions never go back", text)
