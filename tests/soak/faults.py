@@ -36,14 +36,14 @@ class Faults:
         self._entropy = entropy
 
     async def run(self, until_s: float, *, may_end_processes: bool) -> None:
-        """One fault after the other, until the time is over."""
+        """One fault after the other, until the time is over: each once, in an order of the seed, and again."""
+        left: list[Fault] = []
         while True:
             await self._clock.wait(self._entropy.uniform(QUIET_S_MIN, QUIET_S_MAX))
             if self._clock.now_s() >= until_s:
                 return
-            fault = self._entropy.choose(
-                [each for each in self.table() if may_end_processes or not each.ends_processes]
-            )
+            left = left or [each for each in self.table() if may_end_processes or not each.ends_processes]
+            fault = left.pop(self._entropy.integer_below(len(left)))
             async with self._clients.fault(fault.name):
                 await fault.run()
                 self._restart_ended()
