@@ -21,7 +21,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["mooring"]):
-    from tests.fuzz.targets import INPUT_BYTES_MAX, TARGETS, Target
+    from tests.fuzz.targets import CORPUS, INPUT_BYTES_MAX, TARGETS, Target
 
 INPUT_CPU_S_MAX = 2.0
 """CPU time of one input, with the instrumentation, which makes the code several times slower. Beyond it: a finding."""
@@ -37,11 +37,7 @@ class SlowInputError(Exception):
 
 def run(target: Target, seed: int, seconds: int, findings: Path) -> None:
     """Fuzz for so many seconds. Never returns: libFuzzer ends the process."""
-    directory = Path(tempfile.mkdtemp(prefix=f"fuzz-{target.name}-", dir=findings))
-    words = directory / "words"
-    words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words), encoding="ascii")
-    discovered = directory / "corpus"
-    discovered.mkdir()
+    discovered = tempfile.mkdtemp(prefix=f"{target.name}-corpus-", dir=findings)
 
     def once(data: bytes) -> None:
         before_s = _cpu_s()
@@ -56,24 +52,19 @@ def run(target: Target, seed: int, seconds: int, findings: Path) -> None:
         "max_len": INPUT_BYTES_MAX,
         "timeout": INPUT_HANGS_S,
         "rss_limit_mb": RSS_MIB_MAX,
-        "dict": words,
+        "dict": target.words,
         "artifact_prefix": f"{findings}/{target.name}-",
         "print_final_stats": 1,
         "verbosity": 1,
     }
     arguments = [f"-{name}={value}" for name, value in options.items()]
-    atheris.Setup([sys.argv[0], *arguments, str(discovered), str(Path(target.seeds()[0]).parent)], once)
+    atheris.Setup([sys.argv[0], *arguments, discovered, str(CORPUS / target.name)], once)
     atheris.Fuzz()
 
 
 def _cpu_s() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
-
-
-def _escaped(word: bytes) -> str:
-    """A word in the syntax of libFuzzer's dictionaries."""
-    return "".join(f"\\x{byte:02X}" for byte in word)
 
 
 def main() -> None:

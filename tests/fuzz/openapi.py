@@ -181,7 +181,7 @@ class Sender:
         if label in self._seen:
             return
         self._seen.add(label)
-        body = request.body if isinstance(request.body, bytes) else (request.body or "").encode()
+        body = request.body if isinstance(request.body, bytes) else str(request.body or "").encode()
         kept = {
             "problem": problem,
             "method": request.method,
@@ -233,7 +233,7 @@ def _is_declared_otherwise(case: Any, document: Document) -> bool:
         case "POST":
             return is_status
         case _:
-            return case.operation.path.startswith(("/.well-known/openid-configuration", "/openid/v1/jwks"))
+            return str(case.operation.path).startswith(("/.well-known/openid-configuration", "/openid/v1/jwks"))
 
 
 def _help(case: Any, name: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.targets import CORPUS, TARGETS, Target
+from tests.fuzz.targets import CORPUS, TARGETS, WORDS, Target
 
 INPUTS = [
     pytest.param(target, file, id=f"{target.name}/{file.name}")
@@ -25,8 +25,9 @@ def test_the_parser_reads_the_input_or_rejects_it(target: Target, file: Path) ->
     target(file.read_bytes())
 
 
-def test_every_folder_of_the_corpus_belongs_to_a_target() -> None:
+def test_every_target_has_seeds_and_words() -> None:
     assert {folder.name for folder in CORPUS.iterdir()} == TARGETS.keys()
+    assert {file.stem for file in WORDS.iterdir()} == TARGETS.keys()
 
 
 def test_inputs_are_small() -> None:
@@ -60,7 +61,7 @@ def test_an_unexpected_exception_is_a_finding() -> None:
     def run(data: bytes) -> None:
         raise (ValueError if data == b"bad" else KeyError)(data)
 
-    strict = Target("strict", run, (ValueError,), ())
+    strict = Target("strict", run, (ValueError,))
     strict(b"bad")
     with pytest.raises(KeyError):
         strict(b"worse")

@@ -28,7 +28,7 @@ from tests.apiserver.http.fuzz_rudeness import RUDE, be_rude
 from tests.apiserver.http.fuzzer import is_meant_failure
 from tests.cluster.running import ADMIN_TOKEN
 from tests.soak.history import PodHistory, SeenPod, Violations, WriteHistory
-from tests.soak.hostile import hostile_requests
+from tests.soak.hostile import HostileRequest, hostile_requests
 from tests.soak.servers import ControlPlane
 
 WRITERS = 4
@@ -71,6 +71,7 @@ class Clients:
         self.counts: Counter[str] = Counter()
         self.ready_s_worst = 0.0
         self.last_hostile = "none"
+        self.are_strangers_away = False
         self.faults_active = 0
         self.fault_number = 0
         """Grows with each beginning and end of a fault, so that a client sees whether one was active in between."""
@@ -199,12 +200,11 @@ class Clients:
         is_cut = entropy.uniform() < CUT_SHARE
         code, content = await self.send(method, path, body, s_max=0.003 if is_cut else REQUEST_S_MAX)
         if code in (200, 201):
-            document = msgspec.json.decode(content)
-            revision = document["metadata"].get("resourceVersion") if value is not None else None
-            self.writes.acknowledge(attempt, int(revision) if revision else None)
             if value is not None:
-                revisions[name] = revision
+                revisions[name] = msgspec.json.decode(content)["metadata"]["resourceVersion"]
+                self.writes.acknowledge(attempt, int(revisions[name]))
                 return
+            self.writes.acknowledge(attempt, None)
         elif 400 <= code < 500:
             self.writes.reject(attempt)
             if code != 429:  # nobody else writes this name, and its revision is known
@@ -319,15 +319,21 @@ class Clients:
         hostile = hostile_requests()
         while not self.is_over:
             await self.clock.wait(0.2 + entropy.uniform() * 0.4)
-            if self.faults_active:
+            if self.faults_active or self.are_strangers_away:
                 continue
             if entropy.uniform() < 0.5:
                 await self._break_rules(entropy)
-                continue
-            request = entropy.choose(hostile)
-            self.last_hostile = request.name
-            await self.send(request.method, request.path, request.body, form=request.form)
-            self.counts["hostile requests"] += 1
+            else:
+                await self._send_hostile(entropy.choose(hostile))
+
+    async def send_all_hostile(self) -> None:
+        for request in hostile_requests():
+            await self._send_hostile(request)
+
+    async def _send_hostile(self, request: HostileRequest) -> None:
+        self.last_hostile = request.name
+        await self.send(request.method, request.path, request.body, form=request.form)
+        self.counts["hostile requests"] += 1
 
     async def _break_rules(self, entropy: Entropy) -> None:
         way, number = entropy.choose(RUDE), self.fault_number

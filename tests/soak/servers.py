@@ -30,7 +30,7 @@ import msgspec
 from bench.machine import free_port
 from tests.cluster.running import ADMIN_TOKEN
 from tests.soak.history import Sample
-from tests.store.etcd.builders import PROGRAM as ETCD
+from tests.store.etcd.builders import PROGRAM
 
 NODES = 4
 SCHEDULERS = ("scheduler-a", "scheduler-b")
@@ -173,12 +173,13 @@ class Relay:
         while True:
             try:
                 near, _ = self._server.accept()
+            except OSError:
+                return  # closed
+            try:
                 far = socket.create_connection(("127.0.0.1", self._target))
-            except ConnectionRefusedError:
+            except OSError:
                 near.close()
                 continue
-            except OSError:
-                return
             for source, sink in ((near, far), (far, near)):
                 self._open.add(source)
                 threading.Thread(target=self._pass_on, args=(source, sink), name="relay", daemon=True).start()
@@ -206,9 +207,9 @@ class ControlPlane:
         options = ["--data-dir", str((disk.path if store == "sqlite" else folder) / "data")]
         self.etcd: Program | None = None
         if store == "etcd":
-            assert ETCD is not None, "there is no etcd here: tools/ensure_etcd.sh installs it"
+            assert PROGRAM is not None, "there is no etcd here: tools/ensure_etcd.sh installs it"
             client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
-            words = [ETCD, "--data-dir", str(disk.path / "etcd"), "--name", "e", "--initial-cluster", f"e={peer}"]
+            words = [PROGRAM, "--data-dir", str(disk.path / "etcd"), "--name", "e", "--initial-cluster", f"e={peer}"]
             words += ["--listen-client-urls", client, "--advertise-client-urls", client]
             words += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
             self.etcd = Program("etcd", words, folder / "etcd.log")
