@@ -132,15 +132,13 @@ def soak(store: str, seed: int, seconds: float) -> Clients:
         if not disk.can_be_filled:
             print("soak: no full disks: that takes root, who may mount a tmpfs", flush=True)
 
-        async def main() -> Clients:
-            clients = Clients(plane, Entropy(seed, store))
-            await Soak(clients, disk, seconds).run()
-            return clients
-
+        clients = Clients(plane, Entropy(seed, store))
         try:
-            return run_real(main())
+            run_real(Soak(clients, disk, seconds).run())
         finally:
+            print(summary(clients), flush=True)  # also of a run that was interrupted
             plane.keep_logs(LOGS)
+        return clients
 
 
 def summary(clients: Clients) -> str:
@@ -180,7 +178,6 @@ def main() -> int:
     first = ""
     for store in stores:
         clients = soak(store, seed, given.seconds / len(stores))
-        print(summary(clients), flush=True)
         first = first or (f"{store}: {clients.violations[0]}" if clients.violations else "")
     took = f"{clock.now_s() - began_s:.0f} s"
     if first:
