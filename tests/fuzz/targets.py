@@ -17,7 +17,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -32,11 +32,20 @@ from mooring.api.quantity import parse_quantity
 from mooring.api.schema.tables import struct_of_kind
 from mooring.api.views.devices import DeviceAttribute
 from mooring.api.yaml import load_documents
+from mooring.apiserver.access.authentication import Authenticator, FixedTokens, warning_about
+from mooring.apiserver.access.certificates import new_key
+from mooring.apiserver.access.impersonation import wanted_user
+from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.custom.rule_compiling import compiled_rules, declared_type
 from mooring.apiserver.custom.rules import cel_value
 from mooring.apiserver.custom.schema import read_schema
+from mooring.apiserver.http.address import read_address
+from mooring.apiserver.http.query import check_list_options
+from mooring.apiserver.http.request import Incoming, RequestLimits
+from mooring.apiserver.registry.reading import check_continue_token
+from mooring.apiserver.storage.pages import read_continue_token
 from mooring.apiserver.storage.selection import check_selectors, matcher_of, parse_field_selector
 from mooring.apiserver.wire.custom_bodies import decode_custom, go_numbers
 from mooring.apiserver.wire.decode import (
@@ -48,6 +57,14 @@ from mooring.apiserver.wire.decode import (
     read_patch,
 )
 from mooring.apiserver.wire.examine import DecodingError
+from mooring.apiserver.wire.media import (
+    body_form,
+    check_producible,
+    negotiate,
+    negotiate_discovery,
+    negotiate_error,
+    takes_gzip,
+)
 from mooring.apiserver.wire.protobuf import MAGIC
 from mooring.apiserver.wire.yaml_text import written_yaml
 from mooring.client.errors import StatusError
@@ -55,6 +72,7 @@ from mooring.client.interface import PatchForm
 from mooring.client.kubeconfig.entries import Kubeconfig, KubeconfigError, read_kubeconfig
 from mooring.client.kubeconfig.load import connection_of
 from mooring.kit.clock import SystemClock
+from mooring.kit.entropy import Entropy
 from mooring.serving.http.parser import HttpLimits, ParseFailure, RequestParser
 from mooring.serving.http.request import Request
 
@@ -137,6 +155,47 @@ def _parsed(pieces: Sequence[bytes]) -> list[object]:
         shown.append((each.method, each.path, dict(each.query), each.headers(), each.is_kept_alive, is_complete))
     parser.close()
     return shown
+
+
+@target(StatusError)
+def http_request(data: bytes) -> None:
+    """The path, the query and the headers of a request: what it is about, who sends it, how it is answered."""
+    found: list[Request | ParseFailure] = []
+    parser = RequestParser(HttpLimits(), found.append)
+    parser.feed(data)
+    parser.close()
+    if not found or isinstance(found[0], ParseFailure):
+        return
+    request = found[0]
+    incoming = Incoming(request, RequestLimits())
+    read_address(request.method, request.path, is_watch=incoming.query.flag("watch"))
+    _ = (incoming.manager, incoming.content_type, takes_gzip(request.header(b"accept-encoding")))
+    warning_about(request.header(b"authorization"))
+    steps: list[Callable[[], object]] = [
+        lambda: _authenticator().authenticate(None, request.header(b"authorization")),
+        lambda: wanted_user(request.headers(b"impersonate-")),
+        lambda: body_form(request.header(b"content-type")),
+        incoming.query.check_timeout,
+        incoming.query.delete_options,
+        lambda: check_list_options(incoming.query.list_options()),
+        lambda: read_continue_token("/registry/pods/", incoming.query.text("continue")),
+        lambda: check_continue_token(incoming.query.text("continue")),
+        *(partial(incoming.query.write_options, f"{verb}Options") for verb in ("Create", "Update", "Patch")),
+        *(partial(read, request.header(b"accept")) for read in (check_producible, negotiate, negotiate_discovery)),
+        lambda: negotiate_error(request.header(b"accept")),
+    ]
+    for step in steps:
+        try:
+            step()
+        except StatusError as error:
+            _ = str(error).encode("utf-8", "surrogateescape")  # the answer can be written
+
+
+@cache
+def _authenticator() -> Authenticator:
+    clock = SystemClock()
+    tokens = ServiceAccountTokens(TokenSigner(new_key()), clock, Entropy(1), lambda plural, namespace, name: None)
+    return Authenticator(clock, FixedTokens({"secret": User("a")}), tokens, is_anonymous_allowed=True)
 
 
 # --- bodies -------------------------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ def test_inputs_are_small() -> None:
     ("name", "data"),
     [
         ("http_head", b"0GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+        ("http_request", b"GET /api/v1/pods?limit=1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\n\r\n"),
         ("http_body", b'1{"data":{"a":"b"}}'),
         ("yaml", b"1data: {a: b}"),
         ("protobuf", b"8\x12\x06\n\x01a\x12\x01b"),

@@ -130,7 +130,7 @@ def soak(store: str, seed: int, seconds: float) -> Clients:
         ControlPlane(store, Path(folder), disk) as plane,
     ):
         if not disk.can_be_filled:
-            print("soak: no full disks: that takes root, who may mount a tmpfs", flush=True)
+            print("soak: no full disks: this user may not mount a tmpfs. Try: unshare -Urm make soak", flush=True)
 
         clients = Clients(plane, Entropy(seed, store))
         try:
