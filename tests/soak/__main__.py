@@ -126,7 +126,7 @@ def soak(store: str, seed: int, seconds: float) -> Clients:
     """Run on one store."""
     with (
         tempfile.TemporaryDirectory(prefix="soak-") as folder,
-        Disk(Path(folder), DISK_MIB[store]) as disk,
+        Disk(Path(folder), DISK_MIB) as disk,
         ControlPlane(store, Path(folder), disk) as plane,
     ):
         if not disk.can_be_filled:

@@ -15,6 +15,8 @@ from tests.soak.servers import LEASE_S, RENEW_S, Disk, Program
 
 QUIET_S_MIN, QUIET_S_MAX = 3.0, 6.0
 """Between two faults."""
+VIOLATIONS_MAX = 200
+"""Beyond it the run ends early: what is broken stays broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Faults:
         left: list[Fault] = []
         while True:
             await self._clock.wait(self._entropy.uniform(QUIET_S_MIN, QUIET_S_MAX))
-            if self._clock.now_s() >= until_s:
+            if self._clock.now_s() >= until_s or len(self._clients.violations) >= VIOLATIONS_MAX:
                 return
             left = left or [each for each in self.table() if may_end_processes or not each.ends_processes]
             fault = left.pop(self._entropy.integer_below(len(left)))
