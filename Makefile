@@ -18,11 +18,12 @@ DEMO := examples/manifests/demo.yaml
 STAMP_VENV := $(VENV)/.stamp-venv
 STAMP_RUN := $(VENV)/.stamp-run
 STAMP_DEV := $(VENV)/.stamp-dev
+STAMP_FUZZ := $(VENV)/.stamp-fuzz
 
 # Only trees that contain Python files: mypy fails on a folder without any.
 TREES := $(foreach tree,src tests examples tools bench,$(if $(shell find $(tree) -name '*.py' -print -quit 2>/dev/null),$(tree)))
 
-.PHONY: help up test lint types layers tests wheel fuzz bench map clean
+.PHONY: help up test lint types layers tests wheel fuzz soak bench map clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -49,8 +50,12 @@ tests: $(STAMP_DEV)  ## pytest, on two cores
 wheel: $(STAMP_DEV)  ## build the wheel, and use it outside the tree on Python 3.11, 3.12 and 3.13
 	@tools/check_wheel.sh
 
-fuzz: $(STAMP_DEV)  ## a hundred thousand bad requests to the API server; SEED=N repeats a run, COUNT=N sends fewer
-	@$(BIN)/python -m tests.apiserver.http.fuzzer $(or $(COUNT),100000) $(SEED)
+fuzz: $(STAMP_FUZZ)  ## bad requests and inputs for ten minutes; SEED=N repeats a run, SECONDS=N takes another time
+	@$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS))
+
+soak: $(STAMP_DEV)  ## load, kills, pauses, full disks for ten minutes; SEED=N, SECONDS=N, STORE=sqlite or etcd
+	@tools/ensure_etcd.sh
+	@$(BIN)/python -m tests.soak $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(STORE),--store $(STORE))
 
 bench: $(STAMP_DEV)  ## measure
 	@test -f bench/__main__.py || { echo "make bench: bench/__main__.py is missing, so there is nothing to measure" >&2; exit 1; }
@@ -87,5 +92,11 @@ $(STAMP_RUN): $(STAMP_VENV) requirements.txt requirements-dev.txt pyproject.toml
 $(STAMP_DEV): $(STAMP_RUN)
 	@echo "installing the development tools ..."
 	@$(PIP) install --no-deps --requirement requirements-dev.txt
+	@$(PIP) check
+	@touch $@
+
+$(STAMP_FUZZ): $(STAMP_DEV) requirements-fuzz.txt
+	@echo "installing the tools of make fuzz ..."
+	@$(PIP) install --no-deps --requirement requirements-fuzz.txt
 	@$(PIP) check
 	@touch $@

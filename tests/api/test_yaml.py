@@ -103,6 +103,7 @@ def test_bytes_may_carry_a_byte_order_mark() -> None:
         ),
         pytest.param("a: 1\nb: '\x07'", 2, "control characters are not allowed", id="a control character"),
         pytest.param("a: \ud83d", 1, "expected UTF-8 text", id="half a surrogate pair"),
+        pytest.param('{"a":\n"\\ud83d"}', 2, "invalid Unicode character", id="half a surrogate pair, escaped in JSON"),
     ],
 )
 def test_what_cannot_be_data_is_refused_with_its_line(text: str, line: int, complaint: str) -> None:

@@ -58,11 +58,14 @@ class Up:
     def port(self) -> int:
         return int(self.url.rpartition(":")[2])
 
+    def authority(self) -> str:
+        """The certificate of its authority, as PEM."""
+        cluster = yaml.safe_load(self.kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]
+        return base64.b64decode(cluster["certificate-authority-data"]).decode()
+
     def tls(self) -> ssl.SSLContext:
         """Trusts the server, and nobody else."""
-        cluster = yaml.safe_load(self.kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]
-        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-        return ssl.create_default_context(cadata=authority)
+        return ssl.create_default_context(cadata=self.authority())
 
     def ask(
         self,

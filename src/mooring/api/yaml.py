@@ -104,11 +104,14 @@ def _as_text(text: str | bytes, file: str) -> str:
 
 def _json_documents(source: str, file: str) -> list[YamlDocument] | None:
     decoder = json.JSONDecoder(object_pairs_hook=_unique_pairs, parse_constant=_reject_constant)
+    has_surrogates = "\\ud" in source or "\\uD" in source
     documents: list[YamlDocument] = []
     offset = _skip_blank(source, 0)
     while offset < len(source):
         try:
             data, end = decoder.raw_decode(source, offset)
+            if has_surrogates:
+                json.dumps(data, ensure_ascii=False).encode()  # half of a pair has no UTF-8: a ValueError
         except (ValueError, RecursionError):
             return None
         lines_before = source.count("\n", 0, offset)

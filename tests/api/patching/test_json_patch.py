@@ -116,6 +116,12 @@ def test_what_the_steps_do(steps: list[JsonDict], where: str, wanted: object) ->
             id="add at no index",
         ),
         pytest.param(
+            add(f"/spec/containers/{'1' * 5_000}", 1),
+            f"error in add for path: '/spec/containers/{'1' * 5_000}': value was not a proper array index: "
+            f"'{'1' * 5_000}': strconv.Atoi: parsing \"{'1' * 5_000}\": value out of range",
+            id="add at an index of 5,000 digits",
+        ),
+        pytest.param(
             remove("/metadata/labels/no"),
             "error in remove for path: '/metadata/labels/no': Unable to remove nonexistent key: no: missing value",
             id="remove what is not there",

@@ -1,6 +1,6 @@
 """The fuzzer: sends bad requests and checks the responses of the server.
 
-    python -m tests.apiserver.http.fuzzer [COUNT] [SEED]
+    python -m tests.apiserver.http.fuzzer [--seed N] [--count N] [--seconds N] [--findings DIRECTORY]
 
 Input: a running server, a seed, a number of requests. Output: `Findings`: counts of responses, and each response that a
 server must not give.
@@ -13,23 +13,28 @@ server must not give.
 
 from __future__ import annotations
 
+import argparse
 import gzip
-import sys
 import tempfile
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 import msgspec
 import yaml
 
 from mooring.api.kinds import all_kinds
+from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy, system_entropy
 from tests.apiserver.http.fuzz_connection import Closed, Connection, FuzzAnswer
 from tests.apiserver.http.fuzz_requests import Request, requests
 from tests.apiserver.http.fuzz_rudeness import RUDE, be_rude
 from tests.cluster.running import ADMIN_TOKEN, WITHOUT_OTHERS, Up, running
 
+COUNT = 100_000
+PORTION = 1_000
+"""Requests between two looks at the clock."""
 BATCH = 24
 BATCH_BYTES_MAX = 48 * 1024
 STREAMS_OPEN_MAX = 40
@@ -206,11 +211,7 @@ class Fuzzer:
             if answer.code >= 400 and document.get("code", answer.code) != answer.code:
                 self._report(f"{answer.code} with the Status {body[:300]!r}", request, data)
         if answer.code >= 500:
-            if (
-                (answer.code not in MEANT_CODES and REVISION_AHEAD not in body)
-                or UNFORESEEN in body
-                or not body.startswith((b"{", b"apiVersion: v1\ncode: "))
-            ):
+            if not is_meant_failure(answer.code, body):
                 self._report(f"{answer.code}: {body[:500]!r}", request, data)
             else:
                 # Every JSON is YAML too. That is slow to read, but these are few.
@@ -221,15 +222,31 @@ class Fuzzer:
         self.findings.wrong.append(f"last {self.findings.sent}: {what}\n    {shown!r}")
 
 
+def is_meant_failure(code: int, body: bytes) -> bool:
+    """Whether an answer of 5xx is one that Kubernetes gives, too."""
+    return (
+        (code in MEANT_CODES or REVISION_AHEAD in body)
+        and UNFORESEEN not in body
+        and body.startswith((b"{", b"apiVersion: v1\ncode: "))
+    )
+
+
 def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else system_entropy().seed
+    parser = argparse.ArgumentParser(prog="python -m tests.apiserver.http.fuzzer")
+    parser.add_argument("--seed", type=int, default=system_entropy().seed)
+    parser.add_argument("--count", type=int, default=COUNT)
+    parser.add_argument("--seconds", type=float, default=inf, help="stop earlier, after this time")
+    parser.add_argument("--findings", type=Path, help="a directory for the requests that were answered wrongly")
+    given = parser.parse_args()
+    clock = SystemClock()
+    until_s = clock.now_s() + given.seconds
     with (
         tempfile.TemporaryDirectory() as directory,
         running(Path(directory), "--ephemeral", "--anonymous-auth", *WITHOUT_OTHERS) as up,
     ):
-        fuzzer = Fuzzer(up, seed)
-        fuzzer.run(count)
+        fuzzer = Fuzzer(up, given.seed)
+        while fuzzer.findings.sent < given.count and clock.now_s() < until_s and not fuzzer.findings.wrong:
+            fuzzer.run(min(PORTION, given.count - fuzzer.findings.sent))
         findings = fuzzer.read_everything()
         failures = up.metric("mooring_apiserver_failures_total")
         fuzzer.close()
@@ -238,6 +255,8 @@ def main() -> None:
             print(f"    meant {times:6d}  {text}")
         print(f"{failures:.0f} failures; {up.resident_bytes() >> 20} MiB, {up.open_files()} files")
         if failures or findings.wrong:
+            if given.findings is not None:
+                (given.findings / "requests-wrong.json").write_bytes(msgspec.json.encode(findings.wrong))
             print(up.log()[-LOG_SHOWN_MAX:])
             raise SystemExit(1)
 

@@ -1,7 +1,7 @@
-"""Bad requests by the thousand: no failure, no crash, no hang, no leak. `make fuzz` sends a hundred thousand of them.
+"""Bad requests by the thousand: no failure, no crash, no hang, no leak. `make fuzz` sends more of them.
 
 A finding names the seed and how many requests it takes to have it again:
-    python -m tests.apiserver.http.fuzzer COUNT SEED
+    python -m tests.apiserver.http.fuzzer --count COUNT --seed SEED
 """
 
 from __future__ import annotations

@@ -5,7 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.apiserver.storage.selection import FieldTerm, matcher_of, matcher_of_selection, parse_field_selector
+from mooring.apiserver.storage.selection import (
+    FieldTerm,
+    check_selectors,
+    matcher_of,
+    matcher_of_selection,
+    parse_field_selector,
+)
 from mooring.client.errors import BadRequestError
 from mooring.client.interface import EVERYTHING, Selection
 
@@ -94,3 +100,17 @@ def test_everything_needs_no_matcher_and_the_same_selection_shares_one() -> None
     assert matcher_of_selection(Selection("default", labels=" ", fields=",")) is None
     one = matcher_of_selection(Selection("a", "app=web", "spec.nodeName="))
     assert matcher_of_selection(Selection("b", "app=web", "spec.nodeName=")) is one
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param('a"b', id="a quote"), pytest.param("a\x01b", id="a control character"), "a." * 5_000 + "a"]
+)
+def test_any_path_can_be_checked(path: str) -> None:
+    check_selectors("", f"{path}=c")
+
+
+def test_selectors_that_cannot_be_read_are_rejected() -> None:
+    with pytest.raises(BadRequestError):
+        check_selectors("a in (", "")
+    with pytest.raises(BadRequestError):
+        check_selectors("", "a")

@@ -11,6 +11,7 @@ from mooring.apiserver.wire.json_text import (
     NumberText,
     Pairs,
     check_nesting,
+    check_numbers,
     has_repeated_keys,
     parse_carefully,
     plain,
@@ -103,3 +104,19 @@ def test_an_integer_that_python_does_not_read_is_a_number_that_fits_nowhere() ->
     assert isinstance(value, list)
     assert isinstance(value[0], NumberText)
     assert len(value[0].text) == 5_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1e400", "-1e400", "1e+0400", "9" * 400, "[[" + "9" * 250 + "e99]]", '{"a":{"b":1E999}}'],
+)
+def test_a_number_beyond_a_float64_is_an_error(text: str) -> None:
+    data = text.encode()
+    with pytest.raises(BodySyntaxError, match=r"json: cannot unmarshal number .* into Go value of type float64"):
+        check_numbers(data, parse_carefully(data))
+
+
+@pytest.mark.parametrize("text", ["1e308", "-1e308", "1e-999", "9" * 308, '["1e400"]', "null", '{"1e400":true}'])
+def test_other_numbers_are_not(text: str) -> None:
+    data = text.encode()
+    check_numbers(data, parse_carefully(data))

@@ -73,6 +73,7 @@ def test_invalid_yaml_with_repeated_keys(text: str, error: str) -> None:
             "yaml: line 3: found invalid Unicode character escape code",
             id="further below",
         ),
+        pytest.param(b'a: "\\ud800"\0', "yaml: control characters are not allowed", id="with a zero byte"),
     ],
 )
 def test_halves_of_surrogate_pairs_are_no_yaml(data: bytes, message: str) -> None:

@@ -138,6 +138,13 @@ def test_everything_about_a_cluster(tmp_path: Path) -> None:
     [
         ("{tls-server-name: x}", "server: expected the address of the API server, found nothing"),
         ("{server: 'https://'}", "server: expected an address such as"),
+        ("{server: 'https://[a'}", "server: expected an address such as https://10.0.0.1:6443, found 'https://[a'"),
+        ("{server: 'https://a:99999'}", "server: expected an address such as"),
+        (
+            "{server: a, proxy-url: 'http://[b'}",
+            "proxy-url: expected http://…, https://… or socks5://…, found 'http://[b'",
+        ),
+        ('{server: a, certificate-authority: "\\0"}', "certificate-authority: '\\x00' is not the path of a file"),
         ("{server: a, certificate-authority: no.crt}", "certificate-authority: no.crt cannot be read: No such file"),
         (
             f"{{server: a, certificate-authority: x, certificate-authority-data: {DATA}}}",

@@ -32,6 +32,9 @@ COPIED_BYTES_MAX = 3 * 1024 * 1024
 
 Container: TypeAlias = "JsonDict | list[object]"
 
+_INDEX_DIGITS_MAX = 18
+"""All such numbers fit 64 bits. No list is that long."""
+
 _TOO_LARGE = 413
 _MISSING = "missing value"
 _TEST_FAILED = "test failed"
@@ -245,6 +248,8 @@ def _number(key: str, blame: str) -> int:
     digits = key[1:] if key[:1] in ("+", "-") else key
     if not (digits.isascii() and digits.isdigit()):
         raise _rejected(blame + f'strconv.Atoi: parsing "{key}": invalid syntax')
+    if len(digits) > _INDEX_DIGITS_MAX:
+        raise _rejected(blame + f'strconv.Atoi: parsing "{key}": value out of range')
     return int(key)
 
 

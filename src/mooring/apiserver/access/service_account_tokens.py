@@ -124,7 +124,7 @@ def unverified_part(token: str, index: int) -> Document | None:
         return None
     try:
         found: Any = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

@@ -17,7 +17,7 @@ from mooring.api.durations import parse_duration
 from mooring.apiserver.call import FieldValidation
 from mooring.apiserver.registry.delete_options import META_GROUP, validate_dry_run
 from mooring.apiserver.registry.errors import invalid_object
-from mooring.apiserver.storage.selection import matcher_of
+from mooring.apiserver.storage.selection import check_selectors
 from mooring.apiserver.validation.fields import FieldError, forbidden, not_supported, required
 from mooring.apiserver.validation.metadata import validate_field_manager
 from mooring.client.errors import BadRequestError
@@ -152,7 +152,7 @@ class Query:
 
 def check_list_options(options: ListOptions) -> None:
     """Raises `BadRequestError` if a selector cannot be read, and `InvalidError` if the options do not go together."""
-    matcher_of(options.labels, options.fields)
+    check_selectors(options.labels, options.fields)
     errors = _validate_watch(options) if options.is_watch else _validate_list(options)
     if errors:
         raise invalid_object("ListOptions", META_GROUP, "", errors)

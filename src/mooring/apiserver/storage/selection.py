@@ -52,17 +52,30 @@ class FieldTerm:
         return (text == self.value) is self.is_equal
 
 
+def check_selectors(labels: str, fields: str) -> None:
+    """Raises `BadRequestError` if one of two selectors cannot be read.
+
+    Builds no matcher: a stranger names any path, and a matcher has a class for every step of it.
+    """
+    _label_matcher(labels)
+    parse_field_selector(fields)
+
+
 @lru_cache(maxsize=SELECTIONS_KEPT_MAX)
 def matcher_of(labels: str, fields: str) -> ObjectMatcher | None:
     """The matcher of two selectors. Raises `BadRequestError` if one of them cannot be read."""
-    try:
-        label_matcher = parse_selector(labels)
-    except LabelSelectorError as error:
-        raise BadRequestError(str(error)) from None
+    label_matcher = _label_matcher(labels)
     terms = parse_field_selector(fields)
     if label_matcher.matches_everything and not terms:
         return None
     return ObjectMatcher(label_matcher, terms)
+
+
+def _label_matcher(labels: str) -> LabelMatcher:
+    try:
+        return parse_selector(labels)
+    except LabelSelectorError as error:
+        raise BadRequestError(str(error)) from None
 
 
 def matcher_of_selection(selection: Selection) -> ObjectMatcher | None:

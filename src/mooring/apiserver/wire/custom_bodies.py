@@ -23,7 +23,14 @@ from mooring.apiserver.wire.decode import BodyKind, cannot_be_handled, summary, 
 from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields
 from mooring.apiserver.wire.identity import IdentityError, TypeMeta, identity_of
 from mooring.apiserver.wire.json_syntax import BodySyntaxError
-from mooring.apiserver.wire.json_text import Pairs, check_nesting, has_repeated_keys, parse_carefully, repeats_keys
+from mooring.apiserver.wire.json_text import (
+    Pairs,
+    check_nesting,
+    check_numbers,
+    has_repeated_keys,
+    parse_carefully,
+    repeats_keys,
+)
 from mooring.apiserver.wire.media import BodyForm, UnsupportedMediaTypeError, body_form
 from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN, Irregular, ScalarError
 from mooring.apiserver.wire.yaml_text import parse_yaml
@@ -117,11 +124,13 @@ def _read(data: bytes, form: BodyForm, kind: BodyKind) -> tuple[Any, list[str]]:
             check_nesting(data, value)
             is_json = True
             is_plain = type(value) is not dict or msgspec.json.encode(value) == data.rstrip(b" \t\r\n")
+            check_numbers(data, value)
             if is_plain or not repeats_keys(data):
                 return value, []
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             is_json = False
         careful = parse_carefully(data, is_json=is_json)
+        check_numbers(data, careful)
         repeated = repeated_fields(careful) if has_repeated_keys(careful) else []
         return _last_wins(careful), repeated
     except BodySyntaxError as error:

@@ -47,6 +47,7 @@ from mooring.apiserver.wire.json_syntax import BodySyntaxError
 from mooring.apiserver.wire.json_text import (
     NumberText,
     check_nesting,
+    check_numbers,
     has_repeated_keys,
     parse_carefully,
     plain,
@@ -274,6 +275,10 @@ def _canonical(body: _Body, struct: Struct, validation: FieldValidation) -> Deco
     except (Irregular, ScalarError):
         found = examine(struct, _as_written(body))
         document = _with_numbers_as_written(body, struct)
+    try:
+        check_numbers(body.data, document)
+    except BodySyntaxError as error:
+        raise DecodingError(str(error)) from None
     strict_errors = [] if validation is FieldValidation.IGNORE else body.strict_errors + found
     return Decoded(_with_identity(document, body.identity), strict_errors)
 
@@ -388,11 +393,13 @@ def _read_json_patch(data: bytes) -> tuple[object, list[str]]:
     try:
         content = msgspec.json.decode(data)
         check_nesting(data, content)
+        check_numbers(data, content)
         if msgspec.json.encode(content) == data.rstrip():
             return content, []
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     careful = parse_carefully(data)
+    check_numbers(data, careful)
     return plain(careful), repeated_fields(careful) if has_repeated_keys(careful) else []
 
 

@@ -9,6 +9,7 @@ written; or a `BodySyntaxError`.
 3. Invalid UTF-8 and unpaired surrogates become U+FFFD, each one.
 4. Go allows 10,000 levels of nesting. We allow fewer, because Python code recurses. A body with fewer brackets than
    allowed levels is not walked.
+5. A number in untyped data that no float64 holds is an error (`check_numbers`), as in Go.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import sys
 from typing import Any, NoReturn
 
 from mooring.apiserver.wire.json_syntax import BodySyntaxError, json_syntax_error
@@ -40,6 +42,27 @@ def _held(holder: object) -> list[object]:
         return list(holder.values())
     return holder if isinstance(holder, list) else []
 
+
+def check_numbers(data: bytes, value: object) -> None:
+    """Raises `BodySyntaxError` if untyped data that was read from these bytes has a number beyond a float64.
+
+    For data that no type checks: custom resources, patches, fields with any JSON. Bytes without a long number are not
+    walked.
+    """
+    if _LONG_NUMBER.search(data) is None:
+        return
+    level = [value]
+    while level:
+        for number in level:
+            if isinstance(number, int | float) and not -FLOAT64_MAX <= number <= FLOAT64_MAX:
+                text = number.text if isinstance(number, NumberText) else str(number)
+                raise BodySyntaxError(f"json: cannot unmarshal number {text} into Go value of type float64")
+        level = [item for holder in level for item in _held(holder)]
+
+
+FLOAT64_MAX = int(sys.float_info.max)
+_LONG_NUMBER = re.compile(rb"[0-9]{200}|[eE]\+?[0-9]{3}")
+"""Every number beyond a float64 matches: one of fewer digits has an exponent of at least three."""
 
 REPLACEMENT = "\ufffd"
 

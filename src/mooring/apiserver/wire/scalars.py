@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from mooring.api.errors import QuantityError
 from mooring.api.memory import Memory
 from mooring.api.quantity import parse_quantity
-from mooring.apiserver.wire.json_text import NumberText
+from mooring.apiserver.wire.json_text import FLOAT64_MAX, NumberText
 
 LAYOUT_TIME = "2006-01-02T15:04:05Z07:00"
 LAYOUT_MICRO_TIME = "2006-01-02T15:04:05.000000Z07:00"
@@ -293,6 +293,8 @@ def float64(raw: object) -> float | int:
         raise Irregular
     if isinstance(raw, NumberText):
         raw = float(raw.text)
+    if not -FLOAT64_MAX <= raw <= FLOAT64_MAX:
+        raise Irregular
     number = float(raw)
     return int(number) if number.is_integer() and abs(number) < 1e21 else number
 

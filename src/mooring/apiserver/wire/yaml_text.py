@@ -54,10 +54,13 @@ def _first(documents: list[YamlDocument]) -> object:
 
 def _message(error: YamlError) -> str:
     """libyaml's complaint as Go's port of it words it: lines are counted from zero there, except by the scanner."""
-    cause = error.__cause__
+    return _cause_message(error.__cause__, error.text)
+
+
+def _cause_message(cause: BaseException | None, otherwise: str) -> str:
     if isinstance(cause, yaml.reader.ReaderError):
         return f"yaml: {cause.reason}"
-    return _marked_message(cause) if isinstance(cause, yaml.MarkedYAMLError) else f"yaml: {error.text}"
+    return _marked_message(cause) if isinstance(cause, yaml.MarkedYAMLError) else f"yaml: {otherwise}"
 
 
 def _marked_message(cause: yaml.MarkedYAMLError) -> str:
@@ -75,8 +78,8 @@ def _check_escapes(data: bytes) -> None:
     try:
         for _ in yaml.parse(data, Loader=yaml.CSafeLoader):
             pass
-    except yaml.MarkedYAMLError as error:
-        raise BodySyntaxError(_marked_message(error)) from error
+    except yaml.YAMLError as error:
+        raise BodySyntaxError(_cause_message(error, str(error))) from error
 
 
 # A second loader, because ours rejects repeated keys, as it should for manifests. The nesting is checked first, so that

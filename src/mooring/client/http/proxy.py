@@ -23,8 +23,11 @@ SOCKS = ("socks5", "socks5h")
 
 
 def is_usable_proxy(address: str) -> bool:
-    parts = urlsplit(address)
-    return parts.scheme in ("http", "https", *SOCKS) and bool(parts.hostname)
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https", *SOCKS) and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that hold no IPv6 address, or a port that is none
+        return False
 
 
 def proxy_for(server: str, environment: Mapping[str, str]) -> str:

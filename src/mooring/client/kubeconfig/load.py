@@ -190,9 +190,10 @@ def _connection_to(cluster: Named[ClusterEntry], master: str) -> Connection:
         raise cluster.wrong("server", "expected the address of the API server, found nothing")
     if entry.proxy_url and not is_usable_proxy(entry.proxy_url):
         raise cluster.wrong("proxy-url", f"expected http://…, https://… or socks5://…, found {entry.proxy_url!r}")
-    server = _server_of(master or entry.server, is_tls=bool(authority or entry.insecure_skip_tls_verify))
-    if not urlsplit(server).hostname:
-        raise cluster.wrong("server", f"expected an address such as https://10.0.0.1:6443, found {entry.server!r}")
+    try:
+        server = _server_of(master or entry.server, is_tls=bool(authority or entry.insecure_skip_tls_verify))
+    except KubeconfigError as error:
+        raise cluster.wrong("server", str(error)) from None
     return Connection(
         server=server,
         authority=authority,
@@ -204,9 +205,14 @@ def _connection_to(cluster: Named[ClusterEntry], master: str) -> Connection:
 
 def _server_of(address: str, *, is_tls: bool) -> str:
     """The normalized URL of a server. Without a scheme it is HTTPS only if the entry has TLS settings."""
-    if "://" not in address:
-        address = f"{'https' if is_tls else 'http'}://{address}"
-    parts = urlsplit(address)
+    url = address if "://" in address else f"{'https' if is_tls else 'http'}://{address}"
+    wrong = KubeconfigError(f"expected an address such as https://10.0.0.1:6443, found {address!r}")
+    try:
+        parts = urlsplit(url)
+        if not parts.hostname or parts.port == 0:
+            raise wrong
+    except ValueError:  # brackets that hold no IPv6 address, or a port that is none
+        raise wrong from None
     return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
 
 
@@ -297,6 +303,8 @@ def _file_content(named: Named[Any], field: str, path: str) -> bytes:
         return Path(named.path(path)).read_bytes()
     except OSError as error:
         raise named.wrong(field, f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:  # the path has a zero byte
+        raise named.wrong(field, f"{path!r} is not the path of a file") from None
 
 
 def _cluster_info(entry: ClusterEntry, connection: Connection) -> Mapping[str, Any]:
