@@ -22,7 +22,7 @@ from mooring.kubelet.node_status import (
     node_document,
     renewal_patch,
 )
-from mooring.kubelet.settings import KubeletSettings, NodeCapacity, host_settings
+from mooring.kubelet.settings import VERSION, KubeletSettings, NodeCapacity, host_settings
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.kubelet.harness import Body, Play, played
 from tests.kubelet.processes.process_harness import HOST
@@ -115,6 +115,16 @@ def test_a_node_that_somebody_else_made_is_told_whole() -> None:
     assert not is_healthy(node)
     status = heartbeat_patch(node, SETTINGS, VIRTUAL_WALL_S)["status"]
     assert {"addresses", "allocatable", "capacity", "conditions", "daemonEndpoints", "nodeInfo"} == set(status)
+
+
+def test_a_node_that_another_client_created_gets_a_kubelet_version() -> None:
+    body = registered()
+    del body["status"]["nodeInfo"]
+    node = known_as(body)
+    assert not is_healthy(node)
+    status = heartbeat_patch(node, SETTINGS, VIRTUAL_WALL_S)["status"]
+    assert status["nodeInfo"]["kubeletVersion"] == VERSION
+    assert set(status) == {"conditions", "nodeInfo"}
 
 
 def test_a_lease_belongs_to_its_node_and_is_renewed_with_one_field() -> None:

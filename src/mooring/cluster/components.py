@@ -44,7 +44,11 @@ def _kubelets(settings: ClusterSettings, api_server: ApiServer, clock: Clock, en
     client = component_client(api_server, "kubelet")
     if settings.runtime != PROCESS:
         simulated = KubeletSettings(
-            count=settings.nodes, zones=ZONES, lease_s=settings.node_lease_s, stages=settings.stages
+            count=settings.nodes,
+            zones=ZONES,
+            lease_s=settings.node_lease_s,
+            stages=settings.stages,
+            records_normal_events=settings.records_routine_events(),
         )
         return Kubelets(client, clock, entropy.fork("nodes"), simulated)
     from mooring.cluster.nodes import process_kubelets  # simulated nodes do not need it

@@ -38,6 +38,10 @@ def processes_for(nodes: int) -> int:
     return 2 if nodes >= TWO_PROCESSES_NODES_MIN and cores > 1 else 1
 
 
+ROUTINE_EVENTS_NODES_MAX = 500
+"""From this number of nodes on, routine events are not recorded by default: they would be most of the writes."""
+
+
 @dataclass(frozen=True, slots=True)
 class ControlPlaneSettings:
     """Settings of the scheduler and the controllers, in whichever process they run."""
@@ -76,6 +80,8 @@ class ClusterSettings:
     runtime: str = SIMULATED
     node_lease_s: int = 40
     """Duration of the leases of nodes, which are renewed four times in that time."""
+    routine_events: bool | None = None
+    """Whether kubelets record Pulled, Created, Started and Killing; None: below `ROUTINE_EVENTS_NODES_MAX` nodes."""
     stages: str = ""
     """What pods do on simulated nodes, in the language of `kubelet.lives_file`."""
     control_plane: ControlPlaneSettings = field(default_factory=ControlPlaneSettings)
@@ -87,6 +93,9 @@ class ClusterSettings:
         """Simulated kubelets always run: they adopt nodes that ask for it, also if none are added."""
         is_there = component != "nodes" or self.nodes > 0 or self.runtime == SIMULATED
         return is_there and component not in self.without
+
+    def records_routine_events(self) -> bool:
+        return self.routine_events if self.routine_events is not None else self.nodes < ROUTINE_EVENTS_NODES_MAX
 
     def control_plane_components(self) -> list[str]:
         """The components that may run in a worker process."""

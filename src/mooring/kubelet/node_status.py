@@ -123,7 +123,8 @@ def node_resources(settings: KubeletSettings) -> dict[str, str]:
 
 
 def heartbeat_patch(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:
-    """Heartbeat times; the complete status if the stored one is empty; conditions that another client changed."""
+    """Heartbeat times; the complete status if the stored one is empty; the system information if another client created
+    the node without it; conditions that another client changed."""
     view = node.view
     assert view is not None, f"node {node.name} is not known to the API"
     now = format_rfc3339(wall_s)
@@ -138,6 +139,8 @@ def heartbeat_patch(node: NodeState, settings: KubeletSettings, wall_s: float) -
     if not view.status.allocatable:
         reported = node_status(node, settings, wall_s)
         patch["status"] = {**reported, "conditions": conditions}
+    elif not view.status.node_info.kubelet_version:
+        patch["status"]["nodeInfo"] = _node_info(node.name, settings)
     return patch
 
 
@@ -145,8 +148,10 @@ def is_healthy(node: NodeState) -> bool:
     """Whether the stored status is what the kubelet would write."""
     if node.view is None:
         return False
-    known = {condition.type: condition.status for condition in node.view.status.conditions}
-    return all(known.get(type) == status for type, status, _, _ in _HEALTHY) and bool(node.view.status.allocatable)
+    status = node.view.status
+    known = {condition.type: condition.status for condition in status.conditions}
+    is_complete = bool(status.allocatable) and bool(status.node_info.kubelet_version)
+    return is_complete and all(known.get(type) == wanted for type, wanted, _, _ in _HEALTHY)
 
 
 def lease_document(node: NodeState, settings: KubeletSettings, wall_s: float) -> Document:

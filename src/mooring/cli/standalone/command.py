@@ -19,6 +19,7 @@ from mooring.cli.up.command import (
     Command,
     controller_settings,
     with_controller_flags,
+    with_events_flag,
     with_lease_flag,
     with_runtime_flag,
     with_stages_flag,
@@ -267,6 +268,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
 @click.option("--memory", default="256Gi", show_default=True, help="Memory of each node.")
 @click.option("--pods", default=110, show_default=True, help="The maximum number of pods of each node.")
 @with_lease_flag
+@with_events_flag
 @with_stages_flag
 def nodes(
     count: int | None,
@@ -279,6 +281,7 @@ def nodes(
     memory: str,
     pods: int,
     node_lease_s: int,
+    routine_events: bool | None,
     stages: Path | None,
     **flags: Any,
 ) -> None:
@@ -305,5 +308,6 @@ def nodes(
         memory=memory,
         pods=pods,
         node_lease_s=node_lease_s,
+        routine_events=routine_events,
         stages=stages,
     )

@@ -25,6 +25,7 @@ from mooring.client.interface import Client
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection
 from mooring.cluster.settings import LOG_FORMAT
+from mooring.cluster.settings import ROUTINE_EVENTS_NODES_MAX
 from mooring.cluster.standalone import LeaseTerms, run_standalone
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings, SettingError
@@ -117,6 +118,7 @@ def run_nodes(
     memory: str,
     pods: int,
     node_lease_s: int,
+    routine_events: bool | None,
     stages: Path | None,
 ) -> None:
     """Run simulated nodes until Ctrl-C."""
@@ -129,6 +131,7 @@ def run_nodes(
             shape=NodeCapacity(cpu=cpu, memory=memory, pods=pods),
             lease_s=node_lease_s,
             stages=checked_stages(stages) if stages is not None else "",
+            records_normal_events=routine_events if routine_events is not None else count < ROUTINE_EVENTS_NODES_MAX,
         )
     except ValueError as error:
         raise InputError([Problem("", str(error))]) from None

@@ -65,6 +65,18 @@ def with_runtime_flag(command: Command) -> Command:
     )(command)
 
 
+def with_events_flag(command: Command) -> Command:
+    """Adds `--routine-events`."""
+    return click.option(
+        "--routine-events",
+        is_flag=False,
+        flag_value="true",
+        type=ValueType(FlagType.SWITCH),
+        metavar="true|false",
+        help="Record Pulled, Created, Started and Killing events. [default: with fewer than 500 nodes]",
+    )(command)
+
+
 def with_stages_flag(command: Command) -> Command:
     """Adds `--stages`: what containers do on simulated nodes."""
     return click.option(
@@ -89,6 +101,7 @@ def with_stages_flag(command: Command) -> Command:
 @click.option("--nodes", type=click.IntRange(0), help="How many nodes to add. [default: 0; 1 with --runtime process]")
 @with_runtime_flag
 @with_lease_flag
+@with_events_flag
 @with_stages_flag
 @click.option("--without", default="", help="Components that do not run: scheduler,controllers,nodes.")
 @click.option(
@@ -152,6 +165,7 @@ def up(
     nodes: int | None,
     runtime: str,
     node_lease_s: int,
+    routine_events: bool | None,
     stages: Path | None,
     without: str,
     token: str,
@@ -197,6 +211,7 @@ def up(
                 nodes=nodes if nodes is not None else int(runtime == PROCESS),
                 runtime=runtime,
                 node_lease_s=node_lease_s,
+                routine_events=routine_events,
                 stages=stages,
                 without=_components(without),
                 token=_token(token, token_file),

@@ -11,7 +11,7 @@ from pathlib import Path
 from mooring.apiserver.access.authentication import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
 from mooring.cli.errors import InputError, Problem, input_error
-from mooring.cluster.settings import ClusterSettings, ControlPlaneSettings, processes_for
+from mooring.cluster.settings import ROUTINE_EVENTS_NODES_MAX, ClusterSettings, ControlPlaneSettings, processes_for
 from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.kit.entropy import system_entropy
 
@@ -33,6 +33,8 @@ class UpOptions:
     nodes: int
     runtime: str
     node_lease_s: int
+    routine_events: bool | None
+    """None: with fewer than `ROUTINE_EVENTS_NODES_MAX` nodes."""
     stages: Path | None
     without: frozenset[str]
     token: str = field(repr=False)
@@ -73,6 +75,11 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         nodes=options.nodes,
         runtime=options.runtime,
         node_lease_s=options.node_lease_s,
+        routine_events=(
+            options.routine_events
+            if options.routine_events is not None
+            else options.nodes + nodes_cloned < ROUTINE_EVENTS_NODES_MAX
+        ),
         stages=_stage_sets(options.stages),
         control_plane=ControlPlaneSettings(
             _scheduler_configuration(options.scheduler_file), options.controllers, options.enabled_controllers
