@@ -106,6 +106,7 @@ async def run_cluster(
                 async with HttpServer(
                     handler, settings.limits, host=settings.host, port=settings.port, tls=tls
                 ) as server:
+                    settings = replace(settings, server_url=_reachable(server.url))
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
                         client = component_client(api_server, API_SERVER)

@@ -51,7 +51,14 @@ def _kubelets(settings: ClusterSettings, api_server: ApiServer, clock: Clock, en
             records_normal_events=settings.records_routine_events(),
         )
         return Kubelets(client, clock, entropy.fork("nodes"), simulated)
-    from mooring.cluster.nodes import process_kubelets  # simulated nodes do not need it
+    from mooring.cluster.nodes import ProcessNodes, process_kubelets  # simulated nodes do not need it
 
-    directory = settings.data_directory / PODS_FOLDER if settings.data_directory is not None else None
-    return process_kubelets(client, clock, entropy.fork("nodes"), directory, settings.nodes)
+    wanted = ProcessNodes(
+        settings.nodes,
+        settings.data_directory / PODS_FOLDER if settings.data_directory is not None else None,
+        port=0,
+        pod_users=settings.pod_users,
+        api_server_url=settings.server_url,
+        has_routine_events=settings.records_routine_events(),
+    )
+    return process_kubelets(client, clock, entropy.fork("nodes"), wanted)

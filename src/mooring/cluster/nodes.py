@@ -37,10 +37,15 @@ class ProcessNodes:
     """The directory of the pods; None: a temporary one."""
     port: int
     """The port on which the API server reads logs."""
+    pod_users: str = ""
+    """As `ProcessSettings.pod_users`."""
+    api_server_url: str = ""
+    """Where pods reach the API server."""
+    has_routine_events: bool = True
 
 
-def process_kubelets(client: Client, clock: Clock, entropy: Entropy, directory: Path | None, count: int) -> Kubelets:
-    return _kubelets(client, clock, entropy, directory, host_settings(host_facts(), count))
+def process_kubelets(client: Client, clock: Clock, entropy: Entropy, wanted: ProcessNodes) -> Kubelets:
+    return _kubelets(client, clock, entropy, wanted, host_settings(host_facts(), wanted.count))
 
 
 async def run_process_nodes(
@@ -64,13 +69,14 @@ async def run_process_nodes(
 
     async with open_secure_port(port, {PATH: logs}, clock, entropy.fork("port")) as number:
         settings = replace(host_settings(host, wanted.count), port=number)
-        started.append(_kubelets(client, clock, entropy, wanted.directory, settings))
+        started.append(_kubelets(client, clock, entropy, wanted, settings))
         await started[0].run()
 
 
 def _kubelets(
-    client: Client, clock: Clock, entropy: Entropy, directory: Path | None, settings: KubeletSettings
+    client: Client, clock: Clock, entropy: Entropy, wanted: ProcessNodes, settings: KubeletSettings
 ) -> Kubelets:
+    settings = replace(settings, records_normal_events=wanted.has_routine_events)
     assert settings.host is not None, "real nodes are a machine"
-    runtime = ProcessSettings(directory, settings.host)
+    runtime = ProcessSettings(wanted.directory, settings.host, wanted.pod_users, wanted.api_server_url)
     return Kubelets(client, clock, entropy, settings, lambda needs: ProcessRuntime(runtime, needs))

@@ -78,6 +78,10 @@ class ClusterSettings:
     without: frozenset[str] = frozenset()
     nodes: int = 0
     runtime: str = SIMULATED
+    pod_users: str = ""
+    """Users of pods that are processes: `separate` or `host`; empty: `separate` for root."""
+    server_url: str = ""
+    """Where processes of this machine reach the API server; set when it listens."""
     node_lease_s: int = 40
     """Duration of the leases of nodes, which are renewed four times in that time."""
     routine_events: bool | None = None

@@ -35,7 +35,7 @@ from mooring.kubelet.pod_status import (
     status_of,
 )
 from mooring.kubelet.resize import PodResize
-from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Role, Running, Runtime, Waiting
+from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Role, Runtime, Waiting
 from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletPod
 
@@ -244,7 +244,9 @@ class PodWorker:
         if isinstance(state, Waiting) or (isinstance(state, Exited) and state.reason == START_ERROR):
             return
         if not self._context.runtime.is_real:
-            image = f'Container image "{record.container.image}" already present on machine and can be accessed by the pod'
+            image = (
+                f'Container image "{record.container.image}" already present on machine and can be accessed by the pod'
+            )
             self._context.record_event(self.pod, False, "Pulled", image)
         self._context.record_event(self.pod, False, "Created", "Container created")
         self._context.record_event(self.pod, False, "Started", "Container started")

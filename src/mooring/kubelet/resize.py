@@ -91,9 +91,7 @@ class PodResize:
 def _requested(pod: KubeletPod) -> dict[str, ResourceRequirements]:
     """Resources by container name. Ephemeral containers have none, and adding one is not a resize."""
     return {
-        container.name: container.resources
-        for container, role in containers_of(pod.spec)
-        if role is not Role.EPHEMERAL
+        container.name: container.resources for container, role in containers_of(pod.spec) if role is not Role.EPHEMERAL
     }
 
 

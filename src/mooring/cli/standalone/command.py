@@ -21,6 +21,7 @@ from mooring.cli.up.command import (
     with_controller_flags,
     with_events_flag,
     with_lease_flag,
+    with_pod_users_flag,
     with_runtime_flag,
     with_stages_flag,
 )
@@ -248,6 +249,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
 @_with_common_options
 @click.option("--count", type=click.IntRange(1), help="How many nodes. [default: 10; 1 with --runtime process]")
 @with_runtime_flag
+@with_pod_users_flag
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -273,6 +275,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
 def nodes(
     count: int | None,
     runtime: str,
+    pod_users: str | None,
     data_dir: Path | None,
     kubelet_port: int,
     name_prefix: str,
@@ -297,7 +300,7 @@ def nodes(
     options = run.standalone_options(flags)
     run.start_logging(options.is_verbose)
     if runtime == PROCESS:
-        run.run_real_nodes(options, count=count or 1, directory=data_dir, port=kubelet_port)
+        run.run_real_nodes(options, count=count or 1, directory=data_dir, port=kubelet_port, pod_users=pod_users or "")
         return
     run.run_nodes(
         options,

@@ -24,8 +24,7 @@ from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection
-from mooring.cluster.settings import LOG_FORMAT
-from mooring.cluster.settings import ROUTINE_EVENTS_NODES_MAX
+from mooring.cluster.settings import LOG_FORMAT, ROUTINE_EVENTS_NODES_MAX
 from mooring.cluster.standalone import LeaseTerms, run_standalone
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import ControllerSettings, SettingError
@@ -34,6 +33,7 @@ from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
 from mooring.kubelet.kubelets import Kubelets
 from mooring.kubelet.processes.directories import DirectoryTakenError
+from mooring.kubelet.processes.sandboxes import PodUsersError
 from mooring.kubelet.settings import KubeletSettings, NodeCapacity, node_name_of
 from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.serving.http.listener import PortTakenError
@@ -153,15 +153,18 @@ def checked_stages(file: Path) -> str:
     return text
 
 
-def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | None, port: int) -> None:
+def run_real_nodes(
+    options: StandaloneOptions, *, count: int, directory: Path | None, port: int, pod_users: str
+) -> None:
     """Run nodes with the process runtime until Ctrl-C."""
     from mooring.cluster.nodes import ProcessNodes, run_process_nodes  # simulated nodes do not need it
 
     clock, entropy = SystemClock(), system_entropy()
-    wanted = ProcessNodes(count, directory, port)
 
     async def work(client: Client) -> None:
-        await run_process_nodes(client, _connection(options, clock), clock, entropy.fork("nodes"), wanted)
+        connection = _connection(options, clock)
+        wanted = ProcessNodes(count, directory, port, pod_users, connection.server)
+        await run_process_nodes(client, connection, clock, entropy.fork("nodes"), wanted)
 
     # One lease per machine: the machines have different nodes and do not replace each other.
     _run(options, "nodes", work, f"mooring-nodes-{node_name_of(socket.gethostname())}")
@@ -172,7 +175,7 @@ def _run(options: StandaloneOptions, component: str, work: Callable[[Client], Aw
         run_real(_until_stopped(options, component, work, options.lease(lease)))
     except (KubeconfigError, SettingError, ValueError) as error:
         raise InputError([Problem("", str(error))]) from None
-    except (LeadershipLostError, ClientError, PortTakenError, DirectoryTakenError) as error:
+    except (LeadershipLostError, ClientError, PortTakenError, DirectoryTakenError, PodUsersError) as error:
         click.echo(f"mooring: {error}", err=True)
         raise SystemExit(EXIT_FAILED) from None
 

@@ -61,7 +61,17 @@ def with_runtime_flag(command: Command) -> Command:
         default=SIMULATED,
         show_default=True,
         type=click.Choice((SIMULATED, PROCESS)),
-        help="Pods are simulated, or commands that run on this machine as your user.",
+        help="Pods are simulated, or commands that run on this machine.",
+    )(command)
+
+
+def with_pod_users_flag(command: Command) -> Command:
+    """Adds `--pod-users`."""
+    return click.option(
+        "--pod-users",
+        type=click.Choice(("separate", "host")),
+        help="With --runtime process: pods have users of their own, or are your user and its rights. "
+        "[default: separate for root, else host]",
     )(command)
 
 
@@ -100,6 +110,7 @@ def with_stages_flag(command: Command) -> Command:
 @click.option("--overwrite-kubeconfig", is_flag=True, help="Overwrite a kubeconfig that mooring did not write.")
 @click.option("--nodes", type=click.IntRange(0), help="How many nodes to add. [default: 0; 1 with --runtime process]")
 @with_runtime_flag
+@with_pod_users_flag
 @with_lease_flag
 @with_events_flag
 @with_stages_flag
@@ -164,6 +175,7 @@ def up(
     overwrite_kubeconfig: bool,
     nodes: int | None,
     runtime: str,
+    pod_users: str | None,
     node_lease_s: int,
     routine_events: bool | None,
     stages: Path | None,
@@ -210,6 +222,7 @@ def up(
                 may_overwrite_kubeconfig=overwrite_kubeconfig,
                 nodes=nodes if nodes is not None else int(runtime == PROCESS),
                 runtime=runtime,
+                pod_users=pod_users or "",
                 node_lease_s=node_lease_s,
                 routine_events=routine_events,
                 stages=stages,

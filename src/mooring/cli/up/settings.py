@@ -32,6 +32,7 @@ class UpOptions:
     may_overwrite_kubeconfig: bool
     nodes: int
     runtime: str
+    pod_users: str
     node_lease_s: int
     routine_events: bool | None
     """None: with fewer than `ROUTINE_EVENTS_NODES_MAX` nodes."""
@@ -74,6 +75,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         without=options.without,
         nodes=options.nodes,
         runtime=options.runtime,
+        pod_users=options.pod_users,
         node_lease_s=options.node_lease_s,
         routine_events=(
             options.routine_events
