@@ -55,6 +55,7 @@ class World:
         client: Client | None = None,
         settings: ControllerSettings | None = None,
         root_ca_pem: str = "",
+        local_volumes: str = "",
     ) -> ControllerManager:
         manager = ControllerManager(
             client if client is not None else self.client,
@@ -63,6 +64,7 @@ class World:
             settings,
             controllers,
             root_ca_pem=root_ca_pem,
+            local_volumes=local_volumes,
         )
         self.managers.append(manager)
         self.group.start_background(manager.run(), name=f"manager {len(self.managers)}")
@@ -149,6 +151,7 @@ def play(
     settings: ControllerSettings | None = None,
     through: Through | None = None,
     seed: int = 1,
+    local_volumes: str = "",
 ) -> None:
     """Runs a story with controllers that are synced."""
     clock = VirtualClock()
@@ -157,7 +160,7 @@ def play(
         async with TaskGroup("world") as group:
             world = World(clock, group, Entropy(seed))
             client = through(world.client, clock) if through is not None else None
-            world.start_manager(controllers, client=client, settings=settings)
+            world.start_manager(controllers, client=client, settings=settings, local_volumes=local_volumes)
             await world.settle()
             await story(world)
             for manager in world.managers:

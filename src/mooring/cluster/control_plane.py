@@ -34,6 +34,7 @@ async def run_controllers(settings: ControlPlaneSettings, client: Client, clock:
         settings.controllers,
         settings.enabled_controllers,
         root_ca_pem=settings.root_ca_pem,
+        local_volumes=settings.local_volumes,
     )
     await manager.run()
 

@@ -17,7 +17,7 @@ SIMULATED, PROCESS = "simulated", "process"
 """What pods are on our nodes."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 """The log format of all processes of a cluster."""
-STORE_FOLDER, KEYS_FOLDER, PODS_FOLDER = "store", "keys", "pods"
+STORE_FOLDER, KEYS_FOLDER, PODS_FOLDER, VOLUMES_FOLDER = "store", "keys", "pods", "volumes"
 """Folders of the data directory."""
 SERVICE_ACCOUNT_PLUGIN = "ServiceAccount"
 COMPONENTS = ("scheduler", "controllers", "nodes")
@@ -52,6 +52,8 @@ class ControlPlaneSettings:
     """As kube-controller-manager's `--controllers`."""
     root_ca_pem: str = ""
     """The authority that signs the certificate of the API server."""
+    local_volumes: str = ""
+    """The directory of volumes of the default StorageClass; empty: there is none. Set when the cluster starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ class ClusterSettings:
     without: frozenset[str] = frozenset()
     nodes: int = 0
     runtime: str = SIMULATED
+    has_default_storage_class: bool = True
+    """Whether a StorageClass `standard` provisions volumes: directories of the nodes."""
     pod_users: str = ""
     """Users of pods that are processes: `separate` or `host`; empty: `separate` for root."""
     server_url: str = ""

@@ -75,6 +75,19 @@ def with_pod_users_flag(command: Command) -> Command:
     )(command)
 
 
+def with_storage_flag(command: Command) -> Command:
+    """Adds `--default-storage-class`."""
+    return click.option(
+        "--default-storage-class",
+        is_flag=False,
+        flag_value="true",
+        default=True,
+        type=ValueType(FlagType.SWITCH),
+        metavar="true|false",
+        help="Create a StorageClass `standard` that provisions directories as volumes. [default: true]",
+    )(command)
+
+
 def with_events_flag(command: Command) -> Command:
     """Adds `--routine-events`."""
     return click.option(
@@ -113,6 +126,7 @@ def with_stages_flag(command: Command) -> Command:
 @with_pod_users_flag
 @with_lease_flag
 @with_events_flag
+@with_storage_flag
 @with_stages_flag
 @click.option("--without", default="", help="Components that do not run: scheduler,controllers,nodes.")
 @click.option(
@@ -178,6 +192,7 @@ def up(
     pod_users: str | None,
     node_lease_s: int,
     routine_events: bool | None,
+    default_storage_class: bool,
     stages: Path | None,
     without: str,
     token: str,
@@ -225,6 +240,7 @@ def up(
                 pod_users=pod_users or "",
                 node_lease_s=node_lease_s,
                 routine_events=routine_events,
+                has_default_storage_class=default_storage_class,
                 stages=stages,
                 without=_components(without),
                 token=_token(token, token_file),

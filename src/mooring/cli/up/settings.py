@@ -36,6 +36,7 @@ class UpOptions:
     node_lease_s: int
     routine_events: bool | None
     """None: with fewer than `ROUTINE_EVENTS_NODES_MAX` nodes."""
+    has_default_storage_class: bool
     stages: Path | None
     without: frozenset[str]
     token: str = field(repr=False)
@@ -76,6 +77,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         nodes=options.nodes,
         runtime=options.runtime,
         pod_users=options.pod_users,
+        has_default_storage_class=options.has_default_storage_class,
         node_lease_s=options.node_lease_s,
         routine_events=(
             options.routine_events
