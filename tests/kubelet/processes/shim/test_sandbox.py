@@ -194,6 +194,18 @@ def test_a_read_only_root_leaves_volumes_writable(tmp_path: Path, volume: Path) 
         assert ran(tmp_path, ["sh", "-c", script], read_only).output == "2\nfile\ny"
 
 
+def test_a_read_only_root_includes_mounts_that_its_user_cannot_reach(tmp_path: Path, volume: Path) -> None:
+    """A mount below a closed directory is no obstacle."""
+    for sandbox in sandboxes_of(tmp_path, [ShimMount(str(volume), "/.data")]):
+        (tmp_path / "closed/inside").mkdir(parents=True, exist_ok=True)
+        inner = ShimMount(str(volume), str(tmp_path / "closed/inside"), is_read_only=True)
+        mounts = [*sandbox.mounts, inner]
+        read_only = Sandbox(sandbox.level, "/", mounts, sandbox.has_pid_namespace, is_root_read_only=True, **OWN)
+        script = f"touch {tmp_path}/closed/inside/x /.data/y; ls /.data"
+        assert ran(tmp_path, ["sh", "-c", f"({script}) 2>&1 | tail -1"], read_only).output == "y"
+        (volume / "y").unlink()
+
+
 # Processes
 
 

@@ -15,7 +15,9 @@ It uses open_tree, move_mount and mount_setattr, so Linux 5.12 or newer. Imports
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import re
 import stat
 from collections.abc import Sequence
 
@@ -32,7 +34,8 @@ _MS_UNBINDABLE, _MS_PRIVATE = 1 << 17, 1 << 18
 _STAGING_DIRECTORIES = ("/tmp", "/usr", "/var", "/etc")
 _ALWAYS_WRITABLE = ("/proc", "/dev")
 """Not part of the root file system of a container."""
-_NOT_A_MOUNT = 22  # EINVAL: another mount hides it
+_NOT_SEEN = (errno.EINVAL, errno.EACCES, errno.ENOENT)
+"""Another mount hides a mount, or it is below a directory that is closed to this user."""
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -85,16 +88,22 @@ class MountNamespace:
             self._volumes.append(point)
 
     def make_root_read_only(self) -> None:
-        """Everything but volumes, /proc and /dev. Directories inside that are mounts of their own are included."""
+        """Everything but volumes, /proc and /dev."""
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-            points = [line.split(" ")[4].encode().decode("unicode_escape") for line in file]
-        for point in sorted(set(points)):
-            if not any(_is_below(point, kept) for kept in (*self._volumes, *_ALWAYS_WRITABLE)):
-                try:
-                    _set_attributes(_AT_FDCWD, os.fsencode(point), 0, _MOUNT_ATTR_RDONLY)
-                except OSError as error:
-                    if error.errno != _NOT_A_MOUNT:
-                        raise
+            fields = [line.split(" ") for line in file]
+        points = {each[0]: each[4] for each in fields}
+        # A mount that another one covers is its parent, at the same point.
+        covered = {each[1] for each in fields if points.get(each[1]) == each[4]}
+        seen = [(_unescaped(each[4]), each[5].split(",")) for each in fields if each[0] not in covered]
+        kept = (*self._volumes, *_ALWAYS_WRITABLE)
+        writable = [point for point, options in seen if "rw" in options and any(_is_below(point, one) for one in kept)]
+        _set_attributes(_AT_FDCWD, b"/", _AT_RECURSIVE, _MOUNT_ATTR_RDONLY)
+        for point in writable:
+            try:
+                _set_attributes(_AT_FDCWD, os.fsencode(point), 0, 0, cleared=_MOUNT_ATTR_RDONLY)
+            except OSError as error:
+                if error.errno not in _NOT_SEEN:
+                    raise
 
     def mount_point(self, target: str, *, is_directory: bool) -> str:
         """A path where something can be mounted so that it appears at `target`."""
@@ -159,8 +168,10 @@ def _cloned(source: str, is_read_only: bool, user_namespace: int | None) -> tupl
     return tree, is_directory
 
 
-def _set_attributes(directory: int, path: bytes, flags: int, attributes: int, user_namespace: int = 0) -> None:
-    wanted = _Attributes(attributes, 0, 0, user_namespace)
+def _set_attributes(
+    directory: int, path: bytes, flags: int, attributes: int, user_namespace: int = 0, cleared: int = 0
+) -> None:
+    wanted = _Attributes(attributes, cleared, 0, user_namespace)
     result = libc.syscall(
         _MOUNT_SETATTR,
         ctypes.c_long(directory),
@@ -189,6 +200,11 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, data: 
     texts = (os.fsencode(text) if text is not None else None for text in (source, target, kind))
     options = data.encode() if data is not None else None
     check(libc.mount(*texts, ctypes.c_ulong(flags), options), f"mount {target}")
+
+
+def _unescaped(point: str) -> str:
+    """The kernel writes spaces and other characters as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)
 
 
 def _is_below(path: str, directory: str) -> bool:
