@@ -15,6 +15,7 @@ import pytest
 from mooring.api.kinds import CORE_EVENT, SECRET
 from mooring.kit.loop import run_real
 from mooring.kubelet.processes import sandboxes as sandboxes_module
+from mooring.kubelet.processes.pod_users import PodUsers
 from mooring.kubelet.processes.sandboxes import HOST, SEPARATE, PodUsersError, Sandboxes
 from mooring.kubelet.processes.security_context import HostAbility
 from mooring.kubelet.processes.shim.sandbox import NONE, ROOT, USER_NAMESPACE
@@ -77,7 +78,7 @@ def test_the_best_way_is_taken(
     monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(os, "getegid", lambda: 0)
     monkeypatch.setattr(sandboxes_module, "_try", attempt)
-    monkeypatch.setattr(sandboxes_module, "_open_users", lambda: sandboxes_module.PodUsers(tmp_path / "lock"))
+    monkeypatch.setattr(sandboxes_module, "_open_users", lambda: PodUsers(tmp_path / "lock"))
     if isinstance(wanted, HostAbility):
         assert opened(tmp_path, pod_users) == wanted
         return
@@ -173,7 +174,11 @@ if os.getuid() == 0:
         async def story(play: RealPlay) -> None:
             probe = {"exec": {"command": ["sh", "-c", "id -u > /scratch/probe"]}, "periodSeconds": 1}
             hook = {"postStart": {"exec": {"command": ["sh", "-c", "id -u > /scratch/hook"]}}}
-            fields = {"readinessProbe": probe, "lifecycle": hook, "securityContext": {"runAsUser": 1000}}
+            fields: dict[str, Any] = {
+                "readinessProbe": probe,
+                "lifecycle": hook,
+                "securityContext": {"runAsUser": 1000},
+            }
             await _secret(play)
             body = pod_of("web", FOREVER, **fields)
             await play.create(body)

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from mooring.kubelet.processes.shim.sandbox import NONE, ROOT, USER_NAMESPACE
 from tests.kubelet.processes.shim.test_program import is_alive, played, text_of, wait_gone
 
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
-OWN = {"user": os.getuid(), "group": os.getgid()}
+OWN: dict[str, Any] = {"user": os.getuid(), "group": os.getgid()}
 
 
 def own_level(folder: Path) -> tuple[str, bool]:
@@ -256,8 +257,15 @@ def test_a_command_beside_it_sees_the_same(tmp_path: Path, volume: Path) -> None
 if os.getuid() == 0:
 
     def separate(mounts: Sequence[ShimMount], first_id: int, **fields: object) -> Sandbox:
-        identity = {"user": 1000, "group": 2000, "groups": [3000], "sets_user": True, "capabilities": [], **fields}
-        return Sandbox(ROOT, "/", list(mounts), True, id_map=id_map(first_id), **identity)  # type: ignore[arg-type]
+        identity: dict[str, Any] = {
+            "user": 1000,
+            "group": 2000,
+            "groups": [3000],
+            "sets_user": True,
+            "capabilities": [],
+            **fields,
+        }
+        return Sandbox(ROOT, "/", list(mounts), True, id_map=id_map(first_id), **identity)
 
     def test_a_pod_has_ids_of_its_own_and_its_volumes_keep_theirs(tmp_path: Path, volume: Path) -> None:
         os.chown(volume, 1000, 2000)
