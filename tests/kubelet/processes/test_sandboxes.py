@@ -17,7 +17,7 @@ from mooring.kit.loop import run_real
 from mooring.kubelet.processes import sandboxes as sandboxes_module
 from mooring.kubelet.processes.pod_users import PodUsers
 from mooring.kubelet.processes.sandboxes import HOST, SEPARATE, PodUsersError, Sandboxes
-from mooring.kubelet.processes.security_context import HostAbility
+from mooring.kubelet.processes.security_context import HostAbility, Identity
 from mooring.kubelet.processes.shim.sandbox import NONE, ROOT, USER_NAMESPACE
 from tests.kubelet.processes.process_harness import RealPlay, container_pid, played_for_real, shell_pod
 
@@ -258,3 +258,17 @@ def test_a_user_without_rights_cannot_give_groups(tmp_path: Path) -> None:
     spec = {"securityContext": {"supplementalGroups": [7]}}
     message = as_user(tmp_path, "Pending main=waiting:CreateContainerConfigError", FOREVER, {}, spec)
     assert "who can have one group only" in message
+
+
+@pytest.mark.parametrize(
+    ("ability", "user", "sets_user"),
+    [
+        pytest.param(HostAbility(0, 0, ROOT), 0, True, id="root"),
+        pytest.param(HostAbility(0, 0), 0, False, id="root without rights stays what it is"),
+        pytest.param(HostAbility(0, 0), 7, True, id="unless the container asks for another user"),
+        pytest.param(HostAbility(7, 7, USER_NAMESPACE), 9, False, id="the map of the namespace does it"),
+    ],
+)
+def test_who_sets_the_user(ability: HostAbility, user: int, sets_user: bool) -> None:
+    sandbox = Sandboxes(ability, None).sandbox("uid", Identity(user, ability.group), "/", ())
+    assert (sandbox.sets_user, sandbox.user) == (sets_user, user)

@@ -73,6 +73,8 @@ def test_who_a_container_is(
         pytest.param(AS_ROOT, {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}, (10,), id="on the host"),
         pytest.param(AS_ROOT, {"add": ["ALL"]}, tuple(range(len(CAPABILITIES))), id="all of the host"),
         pytest.param(NOTHING, {"drop": ["ALL"]}, None, id="a user has none"),
+        pytest.param(HostAbility(0, 0), {}, None, id="those of root, who may not be allowed to drop any"),
+        pytest.param(HostAbility(0, 0), {"drop": ["ALL"]}, (), id="unless the container asks for it"),
     ],
 )
 def test_capabilities(host: HostAbility, of_container: dict[str, Any], kept: tuple[int, ...] | None) -> None:

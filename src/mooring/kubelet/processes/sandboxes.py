@@ -66,6 +66,8 @@ class Sandboxes:
     def sandbox(self, pod_uid: str, identity: Identity, directory: str, mounts: Sequence[Mount]) -> Sandbox:
         """Raises `NoRangeError`."""
         level = self.ability.level
+        # Root without rights, as in some containers, may not even set the ids that it has.
+        is_changed = (identity.user, identity.group, identity.groups) != (self.ability.user, self.ability.group, ())
         maps: dict[str, str] = {}
         if identity.has_user_namespace and level == ROOT:
             assert self._users is not None, "root has ranges of ids"
@@ -80,7 +82,7 @@ class Sandboxes:
             identity.user,
             identity.group,
             identity.groups,
-            self.ability.is_root,
+            self.ability.is_root and (level != NONE or is_changed),
             identity.capabilities,
             identity.has_no_new_privileges,
         )

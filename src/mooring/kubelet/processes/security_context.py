@@ -177,7 +177,7 @@ def _capabilities(
             f"container {name} adds capability {useless[0]}, which has no effect for a user without rights on this "
             "machine; --pod-users host, as root, runs pods with the rights of the host",
         )
-    if own.privileged or (host.level == NONE and not host.is_root):
+    if own.privileged or (host.level == NONE and not (host.is_root and (added or dropped))):
         return None
     kept = (
         set() if ALL in dropped else (set(CAPABILITIES) if ALL in added else set(DEFAULT_CAPABILITIES) - set(dropped))
