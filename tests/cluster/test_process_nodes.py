@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 
 from tests.cluster.running import Up, running
+from tests.kubelet.processes.process_harness import container_pid
 from tests.waiting import wait_until
 
+RBAC = "rbac.authorization.k8s.io/v1"
 PODS = "/api/v1/namespaces/default/pods"
 FORKING = "setsid sleep 600 & (sleep 601 &) ; echo up; exec sleep 602"
 
@@ -87,17 +90,17 @@ def wait_no_processes(directory: Path) -> None:
 
 def test_a_pod_runs_heals_and_goes(tmp_path: Path) -> None:
     pods = tmp_path / "data" / "pods"
-    script = "trap 'echo bye; exit 0' TERM; echo I am $$; while :; do sleep 0.1; done"
+    script = "trap 'echo bye; exit 0' TERM; echo I am $(date +%s%N); while :; do sleep 0.1; done"
     with running(tmp_path, "--data-dir", str(tmp_path / "data"), "--runtime", "process") as up:
         create(up, shell_pod("web", script))
         pod = wait_running(up, "web")
         assert pod["status"]["podIP"] == pod["status"]["hostIP"]
-        first = int(wait_log(up, "web", "\n")[len("I am ") :])
+        first = wait_log(up, "web", "\n")
 
-        os.kill(first, signal.SIGKILL)
+        os.kill(container_pid(pods), signal.SIGKILL)
         pod = wait_running(up, "web", restarts=1)
         assert pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 137
-        assert log(up, "web", "previous=true") == f"I am {first}\n"
+        assert log(up, "web", "previous=true") == first
         second = wait_log(up, "web", "\n")
         assert re.fullmatch(rf"\S+Z {second}", log(up, "web", "timestamps=true&tailLines=1"))
 
@@ -133,7 +136,7 @@ def test_nothing_is_left_of_pods_when_mooring_has_ended_and_they_run_again_at_th
     wait_no_processes(pods)
 
 
-def test_who_kills_the_shims_too_is_cleaned_up_after(tmp_path: Path) -> None:
+def test_nothing_is_left_even_if_the_shims_are_killed(tmp_path: Path) -> None:
     pods, options = tmp_path / "data" / "pods", ("--data-dir", str(tmp_path / "data"), "--runtime", "process")
     with running(tmp_path, *options) as up:
         create(up, shell_pod("web", FORKING, restartPolicy="Never"))
@@ -144,10 +147,90 @@ def test_who_kills_the_shims_too_is_cleaned_up_after(tmp_path: Path) -> None:
         for shim in shims:
             os.kill(shim, signal.SIGKILL)
         up.end(signal.SIGKILL)
-    assert processes_of(pods) != []
+    wait_no_processes(pods)  # the kernel kills them with the first process of their PID namespace
     with running(tmp_path, *options) as up:
         wait(up, f"{PODS}/web", lambda pod: pod["status"]["phase"] == "Failed")
         wait_no_processes(pods)
+
+
+def test_an_operator_finds_the_api_server_and_its_service_account(tmp_path: Path) -> None:
+    """With the official client and in-cluster configuration, as the account and with the rights that RBAC gives it."""
+    program = (
+        "from kubernetes import client, config; config.load_incluster_config(); core = client.CoreV1Api()\n"
+        "print([pod.metadata.name for pod in core.list_namespaced_pod('default').items])\n"
+        "try: core.list_namespaced_secret('default')\n"
+        "except client.ApiException as error: print(error.status)"
+    )
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+    role = {"apiVersion": RBAC, "kind": "Role", "metadata": {"name": "reader"}, "rules": rules}
+    binding = {
+        "apiVersion": RBAC,
+        "kind": "RoleBinding",
+        "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        "subjects": [{"kind": "ServiceAccount", "name": "operator", "namespace": "default"}],
+    }
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "operator"}}
+    rbac = f"/apis/{RBAC}/namespaces/default"
+    with running(tmp_path, "--data-dir", str(tmp_path / "data"), "--runtime", "process") as up:
+        for path, body in (
+            ("/api/v1/namespaces/default/serviceaccounts", account),
+            (f"{rbac}/roles", role),
+            (f"{rbac}/rolebindings", binding),
+        ):
+            assert up.ask("POST", path, body).code == 201
+        wait(up, "/api/v1/namespaces/default/configmaps/kube-root-ca.crt", lambda found: found.get("data"))
+        container = {"command": [sys.executable, "-c", program.replace("$", "$$")]}
+        create(up, shell_pod("op", "", container=container, serviceAccountName="operator", restartPolicy="Never"))
+        wait(up, f"{PODS}/op", lambda pod: pod["status"].get("phase") in ("Succeeded", "Failed"))
+        assert log(up, "op") == "['op']\n403\n"
+
+
+def test_a_stateful_set_keeps_its_data(tmp_path: Path) -> None:
+    script = "cat /data/runs; echo run >> /data/runs; echo up; exec sleep 600"
+    template = {
+        "metadata": {"labels": {"app": "db"}},
+        "spec": {
+            "terminationGracePeriodSeconds": 60,
+            "securityContext": {"runAsUser": os.getuid() or 999},
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "none",
+                    "command": ["/bin/sh", "-c", script],
+                    "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                }
+            ],
+        },
+    }
+    storage = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db"},
+        "spec": {
+            "serviceName": "db",
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": template,
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": storage}],
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"},
+        },
+    }
+    sets, volumes = "/apis/apps/v1/namespaces/default/statefulsets", tmp_path / "data" / "volumes"
+    with running(tmp_path, "--data-dir", str(tmp_path / "data"), "--runtime", "process") as up:
+        assert up.ask("POST", sets, body).code == 201
+        first = wait(up, f"{PODS}/db-0", lambda pod: pod["metadata"].get("uid"))["metadata"]["uid"]
+        wait_running(up, "db-0")
+        wait_log(up, "db-0", "up")
+        (volume,) = volumes.iterdir()
+        assert (volume / "runs").read_text() == "run\n"
+        assert volumes.stat().st_mode & 0o077 == 0
+        assert up.ask("DELETE", f"{PODS}/db-0").code == 200
+        wait(up, f"{PODS}/db-0", lambda pod: pod["metadata"].get("uid", first) != first)
+        wait_running(up, "db-0")
+        assert wait_log(up, "db-0", "up").startswith("run\n")
+        assert up.ask("DELETE", f"{sets}/db").code == 200
+        wait(up, "/api/v1/persistentvolumes", lambda found: not found["items"] and not list(volumes.iterdir()))
 
 
 def test_a_real_node_is_this_machine(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ class World:
         client: Client | None = None,
         settings: ControllerSettings | None = None,
         root_ca_pem: str = "",
+        local_volumes: str = "",
     ) -> ControllerManager:
         manager = ControllerManager(
             client if client is not None else self.client,
@@ -68,6 +69,7 @@ class World:
             settings,
             controllers,
             root_ca_pem=root_ca_pem,
+            local_volumes=local_volumes,
         )
         self.managers.append(manager)
         self.group.start_background(manager.run(), name=f"manager {len(self.managers)}")
@@ -177,6 +179,7 @@ def play(
     settings: ControllerSettings | None = None,
     through: Through | None = None,
     seed: int = 1,
+    local_volumes: str = "",
 ) -> None:
     """Runs a story with controllers that are synced."""
     clock = VirtualClock()
@@ -184,7 +187,7 @@ def play(
     async def main() -> None:
         async with open_world(clock, Entropy(seed)) as world:
             client = through(world.client, clock) if through is not None else None
-            world.start_manager(controllers, client=client, settings=settings)
+            world.start_manager(controllers, client=client, settings=settings, local_volumes=local_volumes)
             await world.settle()
             await story(world)
             for manager in world.managers:

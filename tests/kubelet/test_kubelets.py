@@ -337,7 +337,22 @@ def test_and_what_went_well_if_that_is_wanted() -> None:
         await play.delete("web")
         await play.wait(2.0)
         told: list[Body] = [msgspec.json.decode(raw) for raw in (await play.client.list(CORE_EVENT)).items]
-        assert sorted(each["reason"] for each in told) == ["Created", "Killing", "Started"]
+        assert sorted(each["reason"] for each in told) == ["Created", "Killing", "Pulled", "Started"]
+        pulled = next(each["message"] for each in told if each["reason"] == "Pulled")
+        assert (
+            pulled
+            == 'Container image "registry.k8s.io/pause:3.9" already present on machine and can be accessed by the pod'
+        )
+
+    played(story, KubeletSettings(count=1, records_normal_events=True))
+
+
+def test_a_container_that_does_not_start_has_no_routine_events() -> None:
+    async def story(play: Play) -> None:
+        await play.create(pod("stuck", stage_set="image-pull-error"))
+        await play.wait(5.0)
+        assert await play.line("stuck") == "Pending main=waiting:ErrImagePull"
+        assert (await play.client.list(CORE_EVENT)).items == []
 
     played(story, KubeletSettings(count=1, records_normal_events=True))
 

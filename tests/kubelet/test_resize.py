@@ -84,6 +84,14 @@ def test_a_resize(cpu: str, granted: str, reason: str, events: list[str]) -> Non
         assert pending["message"].startswith("Node didn't have enough resource: cpu, requested: ")
 
 
+def test_an_ephemeral_container_is_not_a_resize() -> None:
+    told = Told()
+    main = container(resources={"requests": {"cpu": "1"}})
+    debugged = view(pod(containers=[main], ephemeralContainers=[{"name": "debugger", "image": "x"}]), generation=2)
+    assert told.consider(debugged, node_of_four()) == []
+    assert (told.events, told.runtime.given) == ([], [])
+
+
 def test_events_tell_all_amounts() -> None:
     told = Told()
     told.consider(asking("2", generation=7), node_of_four())

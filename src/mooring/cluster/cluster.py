@@ -48,17 +48,22 @@ from mooring.cluster.settings import (
     COMPONENT_NAMES,
     COMPONENTS,
     KEYS_FOLDER,
+    PROCESS,
     STORE_FOLDER,
+    VOLUMES_FOLDER,
     ClusterSettings,
 )
 from mooring.cluster.worker import WorkerAccess, new_tokens
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
+from mooring.kit.temporary_directory import temporary_directory
 from mooring.serving.http.listener import PortTakenError
 from mooring.store.interface import Store, StoreError
 from mooring.store.memory import MemoryStore
 
+SIMULATED_VOLUMES = "/var/lib/mooring/volumes"
+"""A path that simulated nodes report and never create."""
 EVERY_ADDRESS = ("", "0.0.0.0", "::")
 
 log = logging.getLogger(__name__)
@@ -94,7 +99,7 @@ async def run_cluster(
 
     Raises `ClusterError`.
     """
-    with _cluster_errors(), _keyring(settings, clock) as keys:
+    with _cluster_errors(), _keyring(settings, clock) as keys, _local_volumes(settings) as local_volumes:
         async with _open_store(settings.data_directory, settings.store_url, clock) as store:
             if fill is not None:
                 await _check_empty(store, settings)
@@ -109,7 +114,8 @@ async def run_cluster(
                 event_ttl_s=settings.event_ttl_s,
             )
             authority_pem = keys.authority().certificate_pem.decode("ascii")
-            settings = replace(settings, control_plane=replace(settings.control_plane, root_ca_pem=authority_pem))
+            control_plane = replace(settings.control_plane, root_ca_pem=authority_pem, local_volumes=local_volumes)
+            settings = replace(settings, control_plane=control_plane)
             async with open_api_server(store, clock, entropy.fork("apiserver"), server_settings) as api_server:
                 handler = RequestHandler(api_server, settings.limits)
                 nodes_ready = asyncio.Event()
@@ -123,6 +129,7 @@ async def run_cluster(
                 async with HttpServer(
                     handler, settings.limits, host=settings.host, port=settings.port, tls=tls
                 ) as server:
+                    settings = replace(settings, server_url=_reachable(server.url))
                     _write_kubeconfig(settings, keys, server.url)
                     async with TaskGroup("cluster") as group:
                         client = component_client(api_server, API_SERVER)
@@ -232,6 +239,24 @@ def _keyring(settings: ClusterSettings, clock: Clock) -> Iterator[Keyring]:
             yield keys
     else:
         yield Keyring(settings.data_directory / KEYS_FOLDER, clock)
+
+
+@contextmanager
+def _local_volumes(settings: ClusterSettings) -> Iterator[str]:
+    """The directory of volumes of the default StorageClass. Simulated nodes create none."""
+    if not settings.has_default_storage_class:
+        yield ""
+    elif settings.data_directory is not None:
+        folder = (settings.data_directory / VOLUMES_FOLDER).absolute()
+        if settings.runtime == PROCESS:
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o700)  # the directories in it are open to all users of their pod
+        yield str(folder)
+    elif settings.runtime == PROCESS:
+        with temporary_directory("mooring-volumes-") as temporary:
+            yield str(temporary)
+    else:
+        yield SIMULATED_VOLUMES
 
 
 def _kubelet_tls(keys: Keyring) -> ssl.SSLContext:

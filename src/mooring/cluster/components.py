@@ -57,7 +57,13 @@ def _kubelets(settings: ClusterSettings, api_server: ApiServer, clock: Clock, en
     client, wanted = component_client(api_server, "kubelet"), settings.kubelet_settings()
     if settings.runtime != PROCESS:
         return Kubelets(client, clock, entropy.fork("nodes"), wanted)
-    from mooring.cluster.nodes import process_kubelets  # simulated nodes do not need it
+    from mooring.cluster.nodes import ProcessNodes, process_kubelets  # simulated nodes do not need it
 
-    directory = settings.data_directory / PODS_FOLDER if settings.data_directory is not None else None
-    return process_kubelets(client, clock, entropy.fork("nodes"), directory, wanted)
+    nodes = ProcessNodes(
+        settings.nodes,
+        settings.data_directory / PODS_FOLDER if settings.data_directory is not None else None,
+        port=0,
+        pod_users=settings.pod_users,
+        api_server_url=settings.server_url,
+    )
+    return process_kubelets(client, clock, entropy.fork("nodes"), nodes, wanted)

@@ -53,6 +53,7 @@ async def run_controllers(
         settings.controllers,
         settings.enabled_controllers,
         root_ca_pem=settings.root_ca_pem,
+        local_volumes=settings.local_volumes,
     )
     await manager.run()
 

@@ -41,6 +41,10 @@ class ProcessNodes:
     """The port on which the API server reads logs."""
     host: str = EVERYWHERE
     """The address of that port."""
+    pod_users: str = ""
+    """As `ProcessSettings.pod_users`."""
+    api_server_url: str = ""
+    """Where pods reach the API server."""
 
 
 async def run_process_nodes(
@@ -71,15 +75,15 @@ async def run_process_nodes(
         return await container_logs_page(question, client, started[0]) if started else not_found()
 
     async with open_secure_port(port, {**health.pages(), PATH: logs}, clock, entropy.fork("port")) as number:
-        settings = replace(host_settings(host, wanted.count), port=number)
-        started.append(process_kubelets(client, clock, entropy, wanted.directory, settings))
+        settings = replace(host_settings(host, wanted.count), port=number, records_normal_events=True)
+        started.append(process_kubelets(client, clock, entropy, wanted, settings))
         health.metrics.register(NodeMetrics(started[0]))
         await started[0].run()
 
 
 def process_kubelets(
-    client: Client, clock: Clock, entropy: Entropy, directory: Path | None, settings: KubeletSettings
+    client: Client, clock: Clock, entropy: Entropy, wanted: ProcessNodes, settings: KubeletSettings
 ) -> Kubelets:
     assert settings.host is not None, "real nodes are a machine"
-    runtime = ProcessSettings(directory, settings.host)
+    runtime = ProcessSettings(wanted.directory, settings.host, wanted.pod_users, wanted.api_server_url)
     return Kubelets(client, clock, entropy, settings, lambda needs: ProcessRuntime(runtime, needs))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 6_443
 SIMULATED, PROCESS = "simulated", "process"
 """What pods are on our nodes."""
-STORE_FOLDER, KEYS_FOLDER, PODS_FOLDER = "store", "keys", "pods"
+STORE_FOLDER, KEYS_FOLDER, PODS_FOLDER, VOLUMES_FOLDER = "store", "keys", "pods", "volumes"
 """Folders of the data directory."""
 SERVICE_ACCOUNT_PLUGIN = "ServiceAccount"
 COMPONENTS = ("scheduler", "controllers", "nodes")
@@ -46,6 +46,10 @@ def processes_for(nodes: int) -> int:
     return 2 if nodes >= TWO_PROCESSES_NODES_MIN and cores > 1 else 1
 
 
+ROUTINE_EVENTS_NODES_MAX = 500
+"""From this number of nodes on, routine events are not recorded by default: they would be most of the writes."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeShapes:
     """What hollow nodes are like, for `mooring up` and `mooring nodes`."""
@@ -68,6 +72,7 @@ class NodeShapes:
         lease_s: int = 40,
         stages: str = "",
         annotations: Mapping[str, str] | None = None,
+        records_normal_events: bool = False,
     ) -> KubeletSettings:
         """Settings of so many nodes, and of those of the templates. Raises `ValueError`."""
         from mooring.kubelet.node_templates import load_node_templates  # imports the kubelet
@@ -82,6 +87,7 @@ class NodeShapes:
             lease_s=lease_s,
             stages=stages,
             annotations=annotations or {},
+            records_normal_events=records_normal_events,
         )
 
 
@@ -99,6 +105,8 @@ class ControlPlaneSettings:
     """Scheduler plugins: Python files, or `package.module:Class`."""
     log_format: str = "text"
     """The log format of all processes of the cluster: `text` or `json`."""
+    local_volumes: str = ""
+    """The directory of volumes of the default StorageClass; empty: there is none. Set when the cluster starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +136,16 @@ class ClusterSettings:
     prunes_nodes: bool = False
     """Delete the nodes that an earlier start added, and this one does not."""
     runtime: str = SIMULATED
+    has_default_storage_class: bool = True
+    """Whether a StorageClass `standard` provisions volumes: directories of the nodes."""
+    pod_users: str = ""
+    """Users of pods that are processes: `separate` or `host`; empty: `separate` for root."""
+    server_url: str = ""
+    """Where processes of this machine reach the API server; set when it listens."""
     node_lease_s: int = 40
     """Duration of the leases of nodes, which are renewed four times in that time."""
+    routine_events: bool | None = None
+    """Whether kubelets record Pulled, Created, Started and Killing; None: below `ROUTINE_EVENTS_NODES_MAX` nodes."""
     stages: str = ""
     """What pods do on simulated nodes, in the language of `kubelet.lives_file`."""
     control_plane: ControlPlaneSettings = field(default_factory=ControlPlaneSettings)
@@ -141,6 +157,9 @@ class ClusterSettings:
         """Simulated kubelets always run: they adopt nodes that ask for it, also if none are added."""
         is_there = component != "nodes" or self.nodes > 0 or self.runtime == SIMULATED
         return is_there and component not in self.without
+
+    def records_routine_events(self) -> bool:
+        return self.routine_events if self.routine_events is not None else self.nodes < ROUTINE_EVENTS_NODES_MAX
 
     def control_plane_components(self) -> list[str]:
         """The components that may run in a worker process."""
@@ -155,9 +174,17 @@ class ClusterSettings:
         if self.runtime == PROCESS:
             from mooring.kubelet.settings import host_facts, host_settings
 
-            return replace(host_settings(host_facts(), self.nodes), annotations=ADDED_ANNOTATIONS)
+            return replace(
+                host_settings(host_facts(), self.nodes),
+                annotations=ADDED_ANNOTATIONS,
+                records_normal_events=self.records_routine_events(),
+            )
         return self.shapes.kubelet_settings(
-            self.nodes, lease_s=self.node_lease_s, stages=self.stages, annotations=ADDED_ANNOTATIONS
+            self.nodes,
+            lease_s=self.node_lease_s,
+            stages=self.stages,
+            annotations=ADDED_ANNOTATIONS,
+            records_normal_events=self.records_routine_events(),
         )
 
     def removes_node_taints(self) -> bool:

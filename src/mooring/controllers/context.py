@@ -42,6 +42,8 @@ class ControllerContext:
     settings: ControllerSettings = field(default_factory=ControllerSettings)
     root_ca_pem: str = ""
     """The CA certificate of the API server."""
+    local_volumes: str = ""
+    """The directory of the volumes of `local-provisioner-controller`; empty: it provisions none."""
     informers: SharedInformers = field(init=False)
     events: EventWriter = field(init=False)
     _pod_counts: list[PodCountIndex] = field(init=False, default_factory=list)

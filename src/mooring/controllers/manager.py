@@ -39,9 +39,12 @@ class ControllerManager:
         enabled: Sequence[str] = ("*",),
         *,
         root_ca_pem: str = "",
+        local_volumes: str = "",
     ) -> None:
         """`enabled` as kube-controller-manager's `--controllers`: names, `*` for all, `-name` for all but that one."""
-        self.context = ControllerContext(client, clock, entropy, settings or ControllerSettings(), root_ca_pem)
+        self.context = ControllerContext(
+            client, clock, entropy, settings or ControllerSettings(), root_ca_pem, local_volumes
+        )
         self.controllers: Sequence[Controller] = [
             CONTROLLERS[name](self.context) for name in enabled_names(enabled, tuple(CONTROLLERS))
         ]

@@ -36,6 +36,7 @@ from mooring.controllers.statefulset.controller import StatefulSetController
 from mooring.controllers.ttl_after_finished import TtlAfterFinishedController
 from mooring.controllers.volume.binder import VolumeBinderController
 from mooring.controllers.volume.ephemeral import EphemeralVolumeController
+from mooring.controllers.volume.local_provisioner import LocalProvisionerController
 from mooring.controllers.volume.protection import ClaimProtectionController, VolumeProtectionController
 
 ControllerFactory: TypeAlias = Callable[[ControllerContext], Controller]
@@ -56,6 +57,7 @@ _ALL: tuple[type[Controller], ...] = (
     TtlAfterFinishedController,
     DisruptionController,
     VolumeBinderController,
+    LocalProvisionerController,
     EphemeralVolumeController,
     ClaimProtectionController,
     VolumeProtectionController,

@@ -8,7 +8,7 @@ fields.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec import field
 
@@ -212,14 +212,40 @@ class FullMount(VolumeMount):
 # Pods, ConfigMaps, Secrets
 
 
+class Profile(View):
+    """A seccomp or AppArmor profile."""
+
+    type: str = ""
+
+
+class Capabilities(View):
+    add: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+
 class SecurityContext(View):
-    """The fields that the process runtime must reject."""
+    """What containers and pods have in common."""
 
     run_as_user: Int64 | None = None
+    run_as_group: Int64 | None = None
     run_as_non_root: bool | None = None
+    seccomp_profile: Profile | None = None
+    app_armor_profile: Profile | None = None
+    se_linux_options: Mapping[str, str] | None = None
+    windows_options: Mapping[str, Any] | None = None
 
 
-NO_SECURITY = SecurityContext()
+class PodSecurityContext(SecurityContext):
+    fs_group: Int64 | None = None
+    supplemental_groups: tuple[Int64, ...] = ()
+    sysctls: tuple[Mapping[str, str], ...] = ()
+
+
+class ContainerSecurityContext(SecurityContext):
+    privileged: bool = False
+    allow_privilege_escalation: bool | None = None
+    read_only_root_filesystem: bool | None = None
+    capabilities: Capabilities = Capabilities()
 
 
 class FullContainer(KubeletContainer):
@@ -235,7 +261,7 @@ class FullContainer(KubeletContainer):
     lifecycle: Lifecycle | None = None
     termination_message_path: str = ""
     termination_message_policy: str = ""
-    security_context: SecurityContext = NO_SECURITY
+    security_context: ContainerSecurityContext = ContainerSecurityContext()
 
 
 class FullPodSpec(KubeletPodSpec):
@@ -245,7 +271,10 @@ class FullPodSpec(KubeletPodSpec):
     volumes: tuple[FullVolume, ...] = ()
     service_account_name: str = ""
     enable_service_links: bool = True
-    security_context: SecurityContext = NO_SECURITY
+    security_context: PodSecurityContext = PodSecurityContext()
+    host_pid: bool = field(default=False, name="hostPID")
+    host_ipc: bool = field(default=False, name="hostIPC")
+    share_process_namespace: bool = False
 
 
 class FullPod(KubeletPod):

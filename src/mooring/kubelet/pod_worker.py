@@ -35,7 +35,7 @@ from mooring.kubelet.pod_status import (
     status_of,
 )
 from mooring.kubelet.resize import PodResize
-from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Runtime, Waiting
+from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Role, Runtime, Waiting
 from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletPod
 
@@ -174,8 +174,8 @@ class PodWorker:
             return
         if isinstance(record.state, Exited):
             record.last = record.state
-        if record.is_starting and isinstance(state, Running):
-            self._context.record_event(self.pod, False, "Started", "Container started")
+        if record.is_starting:
+            self._record_start(record, state)
         record.state, record.is_starting = state, False
         record.waiting = start_error_waiting(record, self.pod) if isinstance(state, Exited) else None
         self._context.status_changed(self.uid)
@@ -237,8 +237,19 @@ class PodWorker:
         record.waiting = None
         record.is_starting, record.is_restart_wanted = True, False
         record.image = record.container.image
-        self._context.record_event(self.pod, False, "Created", "Container created")
         self._context.runtime.start(self.pod, record.container, record.role, record.attempt)
+
+    def _record_start(self, record: ContainerRecord, state: ContainerState) -> None:
+        """The events of a container that has started. One that waits, for its image for example, was not created."""
+        if isinstance(state, Waiting) or (isinstance(state, Exited) and state.reason == START_ERROR):
+            return
+        if not self._context.runtime.is_real:
+            image = (
+                f'Container image "{record.container.image}" already present on machine and can be accessed by the pod'
+            )
+            self._context.record_event(self.pod, False, "Pulled", image)
+        self._context.record_event(self.pod, False, "Created", "Container created")
+        self._context.record_event(self.pod, False, "Started", "Container started")
 
     def _delay_start(self, record: ContainerRecord, waiting: Waiting | None) -> None:
         if waiting is None or record.waiting == waiting:

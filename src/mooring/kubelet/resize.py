@@ -43,13 +43,13 @@ class PodResize:
 
     def grant(self, pod: KubeletPod) -> None:
         """Allocate what the spec requests."""
-        self.allocated = {container.name: container.resources for container, _ in containers_of(pod.spec)}
+        self.allocated = _requested(pod)
         self.pending = None
 
     def consider(self, pod: KubeletPod, node: NodeState, records: Iterable[ContainerRecord]) -> list[ContainerRecord]:
         """Grant a changed spec if it fits. Returns the containers that must restart to get their resources."""
         before = self.allocated
-        if {container.name: container.resources for container, _ in containers_of(pod.spec)} == before:
+        if _requested(pod) == before:
             self.pending = None
             return []
         requests = fit_filter_requests(pod)
@@ -86,6 +86,13 @@ class PodResize:
         else:
             self._record_event(pod, False, "ResizeCompleted", _message(pod, "completed"))
         return again
+
+
+def _requested(pod: KubeletPod) -> dict[str, ResourceRequirements]:
+    """Resources by container name. Ephemeral containers have none, and adding one is not a resize."""
+    return {
+        container.name: container.resources for container, role in containers_of(pod.spec) if role is not Role.EPHEMERAL
+    }
 
 
 def _condition(pod: KubeletPod, type: str, reason: str, message: str) -> Document:

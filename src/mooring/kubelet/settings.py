@@ -172,7 +172,7 @@ class KubeletSettings:
     pod_writes_in_flight_max: int = 64
     node_writes_in_flight_max: int = 32
     records_normal_events: bool = False
-    """Whether to record events of type Normal (Created, Started, Killing): three for each pod."""
+    """Whether to record events of type Normal (Pulled, Created, Started, Killing): four for each pod."""
     port: int = 10_250
     """The port that nodes publish for logs."""
     host: HostFacts | None = None

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from mooring.api.kinds import CONFIG_MAP, NAMESPACE, SECRET, SERVICE
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.kubelet.environment.references import ReferencedObjects, ReferenceLookup, config_map_names, secret_names
+from mooring.kubelet.environment.variables import service_variables
 from tests.api_servers import open_loopback_client
 from tests.kubelet.full_pods import container_with, pod_with
 
@@ -24,13 +27,15 @@ REFERENCES: dict[str, Any] = {
 }
 
 
-def looked_up(fill: Callable[[Client], Awaitable[None]], *, links: bool = True, **fields: Any) -> ReferencedObjects:
+def looked_up(
+    fill: Callable[[Client], Awaitable[None]], *, links: bool = True, url: str = "", **fields: Any
+) -> ReferencedObjects:
     async def main() -> ReferencedObjects:
         async with open_loopback_client(VirtualClock()) as client:
             await client.create(NAMESPACE, "", {"metadata": {"name": "other"}})
             await fill(client)
             one = pod_with({"enableServiceLinks": links}, **fields)
-            return await ReferenceLookup(client).look_up(one, one.spec.containers[0])
+            return await ReferenceLookup(client, url).look_up(one, one.spec.containers[0])
 
     return run(main())
 
@@ -74,3 +79,19 @@ def test_services_of_the_namespace_are_told_with_the_master() -> None:
 
 def test_who_wants_no_links_is_told_the_master_only() -> None:
     assert [service.metadata.name for service in looked_up(services, links=False).services] == ["kubernetes"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        pytest.param("https://127.0.0.1:6443", "127.0.0.1", "6443", id="an address"),
+        pytest.param("https://[::1]:6443", "::1", "6443", id="of version 6"),
+        pytest.param("https://api.example/prefix", "api.example", "443", id="a name"),
+    ],
+)
+def test_pods_reach_the_api_server_at_its_own_address(url: str, host: str, port: str, links: bool) -> None:
+    variables = service_variables(looked_up(services, links=links, url=url).services)
+    assert variables["KUBERNETES_SERVICE_HOST"] == host
+    assert variables["KUBERNETES_SERVICE_PORT"] == variables["KUBERNETES_SERVICE_PORT_HTTPS"] == port
+    assert ("DB_SERVICE_HOST" in variables) is links

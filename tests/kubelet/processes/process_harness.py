@@ -17,6 +17,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
@@ -64,12 +66,18 @@ def shell_pod(name: str, script: str, *, fields: Body | None = None, **changes: 
     return pod(name, on=HOST.name, **{"containers": [main], "terminationGracePeriodSeconds": 60, **changes})
 
 
-def played_for_real(story: RealStory, directory: Path, store: MemoryStore | None = None) -> None:
+def container_pid(directory: Path, pod_uid: str = "*", container: str = "main") -> int:
+    """The process of a container, as the host sees it: the first one of its PID namespace."""
+    (record,) = directory.glob(f"{pod_uid}/containers/{container}/run.json")
+    return int(msgspec.json.decode(record.read_bytes())["pid"])
+
+
+def played_for_real(story: RealStory, directory: Path, store: MemoryStore | None = None, pod_users: str = "") -> None:
     """Play a story to its end. With a `store` that had another story, it goes on from there."""
     clock = SystemClock()
 
     async def main() -> None:
-        settings = ProcessSettings(directory, HOST)
+        settings = ProcessSettings(directory, HOST, pod_users)
         async with (
             open_loopback_client(clock, store=store) as client,
             TaskGroup("play") as group,

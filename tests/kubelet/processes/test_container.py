@@ -30,7 +30,7 @@ from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiti
 from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletPod
 from tests.kubelet.full_pods import container_with, pod_with
-from tests.kubelet.processes.shim.test_program import entered, is_alive, played, wait_gone, wait_written
+from tests.kubelet.processes.shim.test_program import is_alive, played, wait_gone, wait_written
 from tests.waiting import LIMIT_S
 
 FILE_POLICY = "File"
@@ -132,11 +132,8 @@ class Prepares(Preparation):
         uid, name, directories = pod.metadata.uid, container.name, self._directories
         directories.make_container(uid, name, attempt)
         log, record = directories.log(uid, name, attempt), directories.record(uid, name)
-        command = entered("/bin/sh", "-c", self._script)
-        return Prepared(ShimConfig(command, {"PATH": "/usr/bin:/bin"}, str(log), str(record)), "/")
-
-    def entry_argv(self, argv: tuple[str, ...], directory: str, pid: int) -> list[str]:
-        return entered(*argv)
+        command = ["/bin/sh", "-c", self._script]
+        return Prepared(ShimConfig(command, {"PATH": "/usr/bin:/bin"}, str(log), str(record)))
 
 
 class Nobody:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ from mooring.kubelet.environment.references import ReferenceLookup
 from mooring.kubelet.full_views import FullPod
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared, identity_error
+from mooring.kubelet.processes.pod_users import FIRST_ID, PodUsers
+from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
+from mooring.kubelet.processes.sandboxes import Sandboxes
+from mooring.kubelet.processes.security_context import HostAbility
+from mooring.kubelet.processes.shim.sandbox import ROOT, USER_NAMESPACE
 from mooring.kubelet.runtime import Waiting
 from mooring.kubelet.volumes.manager import VolumeManager
-from mooring.kubelet.volumes.mounts import MountAbility
 from tests.api_servers import open_loopback_client
 from tests.kubelet.full_pods import PLACE, pod_with
 
@@ -24,33 +28,19 @@ SCRATCH: dict[str, Any] = {"volumes": [{"name": "s", "emptyDir": {}}]}
 MOUNTED = [{"name": "s", "mountPath": "/scratch"}]
 
 
-@pytest.mark.parametrize(
-    ("of_pod", "of_container", "user", "word"),
-    [
-        pytest.param({}, {}, 0, "", id="nobody minds"),
-        pytest.param({"runAsUser": 7}, {}, 7, "", id="as whom we are"),
-        pytest.param({"runAsUser": 7}, {}, 8, "runAsUser 7", id="as somebody else"),
-        pytest.param({"runAsUser": 7}, {"runAsUser": 8}, 8, "", id="the container counts before the pod"),
-        pytest.param({"runAsNonRoot": True}, {}, 8, "", id="not as root, and we are not"),
-        pytest.param({"runAsNonRoot": True}, {}, 0, "runAsNonRoot", id="not as root, but we are"),
-        pytest.param({"runAsNonRoot": True}, {"runAsNonRoot": False}, 0, "", id="the container does not mind"),
-    ],
-)
-def test_why_not(of_pod: dict[str, Any], of_container: dict[str, Any], user: int, word: str) -> None:
-    pod = pod_with({"securityContext": of_pod}, securityContext=of_container)
-    why = identity_error(user, pod, pod.spec.containers[0])
-    assert word in why
-    assert bool(why) == bool(word)
+SEPARATE = HostAbility(0, 0, ROOT, has_pid_namespaces=True, has_separate_users=True)
+NAMESPACES = HostAbility(os.getuid(), os.getgid(), USER_NAMESPACE, has_pid_namespaces=True)
+NOTHING = HostAbility(4_000, 4_000)
 
 
-def prepared(folder: Path, pod: FullPod, ability: MountAbility = MountAbility.NONE, attempts: int = 1) -> Prepared:
+def prepared(folder: Path, pod: FullPod, ability: HostAbility = NOTHING, attempts: int = 1) -> Prepared:
     clock = VirtualClock()
 
     async def main() -> Prepared | NotReadyError:
         async with open_loopback_client(clock) as client:
             directories, volumes = PodDirectories.open(folder), VolumeManager(client, clock, folder)
-            references = ReferenceLookup(client)
-            preparation = Preparation(directories, Cgroups((), folder), references, volumes, ability, PLACE)
+            sandboxes, references = Sandboxes(ability, PodUsers(folder / "users")), ReferenceLookup(client)
+            preparation = Preparation(directories, Cgroups((), folder), references, volumes, sandboxes, PLACE)
             try:
                 main = pod.spec.containers[0]
                 return [await preparation.prepare(pod, main, attempt) for attempt in range(attempts)][-1]
@@ -58,6 +48,7 @@ def prepared(folder: Path, pod: FullPod, ability: MountAbility = MountAbility.NO
                 return error
             finally:
                 directories.close()
+                sandboxes.close()
 
     result = run(main(), clock)
     if isinstance(result, NotReadyError):
@@ -71,6 +62,9 @@ def prepared(folder: Path, pod: FullPod, ability: MountAbility = MountAbility.NO
         pytest.param({}, {}, "CreateContainerError", "Failed", False, id="no command"),
         pytest.param(
             {}, {"securityContext": {"runAsUser": 4_242}}, "CreateContainerConfigError", "Failed", False, id="as others"
+        ),
+        pytest.param(
+            {}, {"securityContext": {"privileged": True}}, "CreateContainerError", "Failed", False, id="with all rights"
         ),
         pytest.param(
             {},
@@ -101,12 +95,16 @@ def test_what_is_not_ready(
 
 
 @pytest.mark.parametrize(
-    ("fields", "where"),
-    [({}, "uid-1/containers/main/work"), ({"workingDir": "/srv"}, "/srv")],
-    ids=["a directory of its own", "the one that it names"],
+    ("ability", "fields", "where"),
+    [
+        pytest.param(NOTHING, {}, "uid-1/containers/main/work", id="a directory of its own"),
+        pytest.param(NOTHING, {"workingDir": "/srv"}, "/srv", id="the one that it names"),
+        pytest.param(NAMESPACES, {}, "/run/mooring/work", id="mounted"),
+    ],
 )
-def test_where_it_starts(tmp_path: Path, fields: dict[str, Any], where: str) -> None:
-    assert prepared(tmp_path, pod_with(command=["x"], **fields)).directory == str(tmp_path / where)
+def test_where_it_starts(tmp_path: Path, ability: HostAbility, fields: dict[str, Any], where: str) -> None:
+    sandbox = prepared(tmp_path, pod_with(command=["x"], **fields), ability).wanted.sandbox
+    assert sandbox.directory == str(tmp_path / where)
 
 
 def test_what_it_has_of_our_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,26 +116,50 @@ def test_what_it_has_of_our_environment(tmp_path: Path, monkeypatch: pytest.Monk
     assert environment["MOORING_CONTAINER"] == str(tmp_path / "uid-1/containers/main")
 
 
-@pytest.mark.parametrize(
-    ("ability", "has_volumes", "is_warned", "is_mounted"),
-    [
-        (MountAbility.ROOT, True, False, True),
-        (MountAbility.ROOT, False, False, True),
-        (MountAbility.USER_NAMESPACE, True, False, True),
-        (MountAbility.USER_NAMESPACE, False, False, False),
-        (MountAbility.NONE, True, True, False),
-        (MountAbility.NONE, False, False, False),
-    ],
-)
-def test_where_its_last_words_go(
-    tmp_path: Path, ability: MountAbility, has_volumes: bool, is_warned: bool, is_mounted: bool
+@pytest.mark.parametrize(("ability", "is_mounted"), [(NAMESPACES, True), (NOTHING, False)])
+def test_what_it_finds_where(tmp_path: Path, ability: HostAbility, is_mounted: bool) -> None:
+    found = prepared(tmp_path, pod_with(SCRATCH, command=["x"], volumeMounts=MOUNTED), ability)
+    environment = found.wanted.environment
+    assert ("$MOORING_VOLUME_S" in found.warning) is not is_mounted
+    assert (environment["MOORING_VOLUME_S"] == "/scratch") is is_mounted
+    assert (environment["MOORING_TERMINATION_LOG"] == "/dev/termination-log") is is_mounted
+    targets = [mount.target for mount in found.wanted.sandbox.mounts]
+    assert targets == (["/scratch", "/run/mooring/work", "/dev/termination-log"] if is_mounted else [])
+
+
+@pytest.mark.parametrize(("ability", "is_mounted"), [(NAMESPACES, True), (NOTHING, False)])
+def test_a_variable_names_the_directory_of_the_service_account(
+    tmp_path: Path, ability: HostAbility, is_mounted: bool
 ) -> None:
-    fields = {"volumeMounts": MOUNTED} if has_volumes else {}
-    found = prepared(tmp_path, pod_with(SCRATCH if has_volumes else {}, command=["x"], **fields), ability)
-    assert ("$MOORING_VOLUME_S" in found.warning) is is_warned
-    assert any("/dev/termination-log" in word for word in found.wanted.command) is is_mounted
-    assert "MOORING_TERMINATION_LOG" in found.wanted.environment
+    path = "/var/run/secrets/kubernetes.io/serviceaccount"
+    pod = pod_with(SCRATCH, command=["x"], volumeMounts=[{"name": "s", "mountPath": path}])
+    found = prepared(tmp_path, pod, ability).wanted.environment["MOORING_SERVICE_ACCOUNT"]
+    assert found == (path if is_mounted else str(tmp_path / "uid-1/volumes/s"))
 
 
 def test_each_attempt_has_a_log_of_its_own(tmp_path: Path) -> None:
     assert prepared(tmp_path, pod_with(command=["x"]), attempts=3).wanted.log.endswith("/2.log")
+
+
+if os.getuid() == 0:
+
+    def test_a_pod_with_users_of_its_own(tmp_path: Path) -> None:
+        fields = {"securityContext": {"runAsUser": 7, "runAsGroup": 8, "readOnlyRootFilesystem": True}}
+        found = prepared(tmp_path, pod_with(SCRATCH, command=["x"], volumeMounts=MOUNTED, **fields), SEPARATE).wanted
+        assert (found.sandbox.user, found.sandbox.group, found.sandbox.sets_user) == (7, 8, True)
+        assert found.sandbox.id_map == dict.fromkeys(("uid_map", "gid_map"), f"0 {FIRST_ID} 65536")
+        assert found.environment["HOME"] == "/run/mooring/work"
+        mounts = {mount.target: (mount.is_read_only, mount.has_mapped_ids) for mount in found.sandbox.mounts}
+        assert mounts == {
+            "/scratch": (False, True),
+            "/run/mooring/work": (False, True),
+            "/dev/termination-log": (False, True),
+            "/tmp": (True, True),
+            "/var/tmp": (True, True),
+            "/dev/shm": (False, True),
+        }
+        own = tmp_path / "uid-1/containers/main"
+        assert [(path.stat().st_uid, path.stat().st_gid) for path in (own / "work", own / "termination-log")] == [
+            (7, 8)
+        ] * 2
+        assert tmp_path.stat().st_mode & 0o777 == 0o700

@@ -26,6 +26,7 @@ from mooring.kubelet.volumes.manager import (
     HostPathError,
     VolumeManager,
     check_host_path,
+    give_group,
     link_directory,
     make_empty,
     write_files,
@@ -73,9 +74,26 @@ def test_an_empty_directory_is_for_everybody_and_stays(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "v") == ["kept"]
 
 
+@pytest.mark.parametrize(
+    ("is_read_only", "modes"),
+    [(True, (0o2755, 0o640, 0o2755, 0o440)), (False, (0o2775, 0o660, 0o2775, 0o660))],
+    ids=["for reading", "for writing"],
+)
+def test_a_volume_belongs_to_the_group_of_its_pod(tmp_path: Path, is_read_only: bool, modes: tuple[int, ...]) -> None:
+    write_files(tmp_path / "v", {"a": File(b"1", 0o600), "x/y": File(b"2", 0o400)})
+    (tmp_path / "v/link").symlink_to("/etc/passwd")
+    group = os.getgid()
+    give_group(tmp_path / "v", group, is_read_only=is_read_only)
+
+    paths = [tmp_path / "v" / path for path in ("", "a", "x", "x/y")]
+    assert tuple(path.stat().st_mode & 0o7777 for path in paths) == modes
+    assert {path.stat().st_gid for path in paths} == {group}
+    assert Path("/etc/passwd").stat().st_mode & 0o020 == 0, "links are not followed"
+
+
 def test_a_directory_has_another_name_however_often_it_is_given(tmp_path: Path) -> None:
     for _ in range(2):
-        link_directory(tmp_path / "pod/v", tmp_path / "disk")
+        link_directory(tmp_path / "pod/v", tmp_path / "disk", 0o755)
 
     (tmp_path / "disk/kept").touch()
     assert os.listdir(tmp_path / "pod/v") == ["kept"]

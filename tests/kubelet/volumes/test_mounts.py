@@ -1,23 +1,16 @@
-"""Mounts of a container, the entrypoint command, and whether mounting is possible."""
+"""Mounts of a container."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mooring.kubelet.environment.references import ContainerConfigError
-from mooring.kubelet.volumes import entrypoint
-from mooring.kubelet.volumes import mounts as mounts_module
 from mooring.kubelet.volumes.mounts import (
     Mount,
-    MountAbility,
-    entry_command,
-    mount_ability,
     mounts_of,
     unmountable_message,
     volume_variables,
@@ -51,7 +44,7 @@ def mounted(tmp_path: Path, **mount: Any) -> Mount:
 def test_a_volume_is_seen(tmp_path: Path, mount: dict[str, Any], source: str, is_read_only: bool) -> None:
     seen = mounted(tmp_path, mountPath="/data", **mount)
 
-    assert seen == Mount(mount["name"], source.format(tmp_path), "/data", is_read_only)
+    assert seen == Mount(mount["name"], source.format(tmp_path), "/data", is_read_only, mount["name"] != "host")
     if "subPath" in mount:
         assert Path(seen.source).is_dir()
 
@@ -89,7 +82,14 @@ def test_variables_say_where_volumes_are() -> None:
         Mount("x", "/s", "/x"),
     ]
 
-    assert volume_variables(mounts) == {"MOORING_VOLUME_MY_DATA_V1": "/pods/1/a", "MOORING_VOLUME_X": "/s"}
+    assert volume_variables(mounts, are_mounted=False) == {
+        "MOORING_VOLUME_MY_DATA_V1": "/pods/1/a",
+        "MOORING_VOLUME_X": "/s",
+    }
+    assert volume_variables(mounts, are_mounted=True) == {
+        "MOORING_VOLUME_MY_DATA_V1": "/data",
+        "MOORING_VOLUME_X": "/x",
+    }
 
 
 def test_who_cannot_mount_says_so() -> None:
@@ -98,48 +98,32 @@ def test_who_cannot_mount_says_so() -> None:
     assert message.endswith("variables say: /data ($MOORING_VOLUME_DATA), /x ($MOORING_VOLUME_X)")
 
 
-def test_a_command_is_wrapped() -> None:
-    command = entry_command(
-        ["sh", "-c", "echo"],
-        mounts=[Mount("v", "/a", "/b", is_read_only=True)],
-        ability=MountAbility.ROOT,
-        directory="/work",
-        error_fd=3,
-        joins_pid=7,
-    )
-
-    assert command[:6] == [sys.executable, "-I", "-S", "-X", "utf8", entrypoint.__file__]
-    assert json.loads(command[6]) == {
-        "mounts": [["/a", "/b", True]],
-        "ability": "root",
-        "directory": "/work",
-        "errors": 3,
-        "joins": 7,
-    }
-    assert command[7:] == ["sh", "-c", "echo"]
-
-
-def test_it_is_found_out_by_trying() -> None:
-    found = mount_ability()
-
-    assert found in MountAbility
-    assert found is not MountAbility.ROOT or os.geteuid() == 0
-    assert not os.path.exists("/.mooring-try")
-
-
 @pytest.mark.parametrize(
-    ("is_root", "works", "wanted"),
+    ("path", "wanted"),
     [
-        pytest.param(True, {"root", "user namespace"}, MountAbility.ROOT, id="root can"),
-        pytest.param(False, {"root", "user namespace"}, MountAbility.USER_NAMESPACE, id="others can in a namespace"),
-        pytest.param(True, {"user namespace"}, MountAbility.USER_NAMESPACE, id="a root who may not"),
-        pytest.param(False, set(), MountAbility.NONE, id="nobody can"),
+        pytest.param("open/there", "", id="open to all"),
+        pytest.param("closed/there", "is below {}/closed, which is closed to the users of pods", id="closed"),
+        pytest.param("open/link", "is below {}/closed, which is closed to the users of pods", id="behind a link"),
+        pytest.param("open/missing", "does not exist, and pods with users of their own cannot create it", id="missing"),
     ],
 )
-def test_the_best_way_is_taken(
-    monkeypatch: pytest.MonkeyPatch, is_root: bool, works: set[str], wanted: MountAbility
-) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0 if is_root else 1000)
-    monkeypatch.setattr(mounts_module, "_works", lambda way: way.value in works)
-
-    assert mount_ability() is wanted
+def test_a_path_of_the_host_is_open_to_all_users_or_not_mounted(path: str, wanted: str) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        root = Path(folder).resolve()
+        root.chmod(0o755)
+        for name, mode in (("open", 0o755), ("closed", 0o700)):
+            (root / name / "there").mkdir(parents=True)
+            (root / name).chmod(mode)
+        (root / "open/link").symlink_to(root / "closed/there")
+        one = pod_with(
+            {"volumes": [{"name": "v", "hostPath": {"path": str(root / path)}}]},
+            volumeMounts=[{"name": "v", "mountPath": "/v"}],
+        )
+        main = one.spec.containers[0]
+        if not wanted:
+            assert mounts_of(one, main, {}, root, has_separate_users=True)[0].source == str(root / path)
+            return
+        with pytest.raises(ContainerConfigError) as caught:
+            mounts_of(one, main, {}, root, has_separate_users=True)
+        assert str(caught.value).endswith(wanted.format(root))
+        assert mounts_of(one, main, {}, root)[0].target == "/v"

@@ -42,6 +42,13 @@ class NodeSpec(View):
     taints: tuple[Taint, ...] = ()
 
 
+class NodeSystemInfo(View):
+    kubelet_version: str = ""
+
+
+NO_SYSTEM_INFO = NodeSystemInfo()
+
+
 class NodeStatus(View):
     capacity: ResourceList = field(default_factory=dict)
     allocatable: ResourceList = field(default_factory=dict)
@@ -50,6 +57,7 @@ class NodeStatus(View):
     images: tuple[ContainerImage, ...] = ()
     volumes_attached: tuple[AttachedVolume, ...] = ()
     declared_features: tuple[str, ...] = ()
+    node_info: NodeSystemInfo = NO_SYSTEM_INFO
 
 
 class Node(ApiObject):

@@ -19,8 +19,10 @@ from mooring.cli.up.command import (
     Command,
     controller_settings,
     with_controller_flags,
+    with_events_flag,
     with_lease_flag,
     with_log_flags,
+    with_pod_users_flag,
     with_runtime_flag,
     with_shape_flags,
     with_stages_flag,
@@ -321,6 +323,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     help="How many nodes. [default: 10; 1 with --runtime process; none with --node-templates]",
 )
 @with_runtime_flag
+@with_pod_users_flag
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -338,10 +341,12 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
 @click.option("--name-prefix", default="node-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …")
 @with_shape_flags
 @with_lease_flag
+@with_events_flag
 @with_stages_flag
 def nodes(
     count: int | None,
     runtime: str,
+    pod_users: str | None,
     data_dir: Path | None,
     name_prefix: str,
     zones: str | None,
@@ -350,6 +355,7 @@ def nodes(
     pods: int | None,
     node_templates: Path | None,
     node_lease_s: int,
+    routine_events: bool | None,
     stages: Path | None,
     **flags: Any,
 ) -> None:
@@ -369,7 +375,7 @@ def nodes(
     wanted = count if count is not None else 1 if runtime == PROCESS else 0 if templates_only else SIMULATED_COUNT
     shapes = node_shapes(ShapeOptions(zones, cpu, memory, pods, node_templates), wanted, runtime, name_prefix)
     if runtime == PROCESS:
-        run.run_real_nodes(options, count=wanted, directory=data_dir)
+        run.run_real_nodes(options, count=wanted, directory=data_dir, pod_users=pod_users or "")
         return
     run.run_nodes(
         options,
@@ -377,5 +383,6 @@ def nodes(
         name_prefix=name_prefix,
         shapes=shapes,
         node_lease_s=node_lease_s,
+        routine_events=routine_events,
         stages=stages,
     )

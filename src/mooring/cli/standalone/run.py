@@ -24,7 +24,7 @@ from mooring.client.interface import Client
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection
 from mooring.cluster.secure_port import SecurePort
-from mooring.cluster.settings import NodeShapes
+from mooring.cluster.settings import ROUTINE_EVENTS_NODES_MAX, NodeShapes
 from mooring.cluster.standalone import ComponentHealth, LeaseTerms, run_standalone
 from mooring.cluster.standalone_metrics import NodeMetrics, QueueMetrics
 from mooring.controllers.manager import ControllerManager
@@ -35,6 +35,7 @@ from mooring.kit.logs import ATTEMPTS, start_logs
 from mooring.kit.loop import run_real
 from mooring.kubelet.kubelets import Kubelets
 from mooring.kubelet.processes.directories import DirectoryTakenError
+from mooring.kubelet.processes.sandboxes import PodUsersError
 from mooring.kubelet.settings import node_name_of
 from mooring.kubelet.simulated.stage_file import load_stage_sets
 from mooring.serving.http.listener import PortTakenError
@@ -149,6 +150,7 @@ def run_nodes(
     name_prefix: str,
     shapes: NodeShapes,
     node_lease_s: int,
+    routine_events: bool | None,
     stages: Path | None,
 ) -> None:
     """Run hollow nodes until Ctrl-C."""
@@ -159,6 +161,7 @@ def run_nodes(
             name_prefix=name_prefix,
             lease_s=node_lease_s,
             stages=checked_stages(stages) if stages is not None else "",
+            records_normal_events=routine_events if routine_events is not None else count < ROUTINE_EVENTS_NODES_MAX,
         )
     except ValueError as error:
         raise InputError([Problem("", str(error))]) from None
@@ -191,16 +194,19 @@ def checked_stages(file: Path) -> str:
     return text
 
 
-def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | None) -> None:
+def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | None, pod_users: str) -> None:
     """Run nodes with the process runtime until Ctrl-C."""
     from mooring.cluster.nodes import ProcessNodes, run_process_nodes  # simulated nodes do not need it
 
     clock, entropy = SystemClock(), system_entropy()
-    wanted = ProcessNodes(count, directory, options.port, options.bind_address)
     health = ComponentHealth("mooring-nodes")
 
     async def work(client: Client) -> None:
-        await run_process_nodes(client, _connection(options, clock), clock, entropy.fork("nodes"), wanted, health)
+        connection = _connection(options, clock)
+        wanted = ProcessNodes(
+            count, directory, options.port, options.bind_address, pod_users=pod_users, api_server_url=connection.server
+        )
+        await run_process_nodes(client, connection, clock, entropy.fork("nodes"), wanted, health)
 
     # One lease per machine: the machines have different nodes and do not replace each other.
     # The port opens with the kubelets, which serve the logs of their pods on it.
@@ -223,7 +229,7 @@ def _run(
         run_real(_until_stopped(options, component, work, terms, health, port))
     except (KubeconfigError, SettingError, ValueError) as error:
         raise InputError([Problem("", str(error))]) from None
-    except (LeadershipLostError, ClientError, PortTakenError, DirectoryTakenError) as error:
+    except (LeadershipLostError, ClientError, PortTakenError, DirectoryTakenError, PodUsersError) as error:
         click.echo(f"mooring: {error}", err=True)
         raise SystemExit(EXIT_FAILED) from None
 

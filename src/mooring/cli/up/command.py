@@ -63,7 +63,42 @@ def with_runtime_flag(command: Command) -> Command:
         default=SIMULATED,
         show_default=True,
         type=click.Choice((SIMULATED, PROCESS)),
-        help="Pods are simulated, or commands that run on this machine as your user.",
+        help="Pods are simulated, or commands that run on this machine.",
+    )(command)
+
+
+def with_pod_users_flag(command: Command) -> Command:
+    """Adds `--pod-users`."""
+    return click.option(
+        "--pod-users",
+        type=click.Choice(("separate", "host")),
+        help="With --runtime process: pods have users of their own, or are your user and its rights. "
+        "[default: separate for root, else host]",
+    )(command)
+
+
+def with_storage_flag(command: Command) -> Command:
+    """Adds `--default-storage-class`."""
+    return click.option(
+        "--default-storage-class",
+        is_flag=False,
+        flag_value="true",
+        default=True,
+        type=ValueType(FlagType.SWITCH),
+        metavar="true|false",
+        help="Create a StorageClass `standard` that provisions directories as volumes. [default: true]",
+    )(command)
+
+
+def with_events_flag(command: Command) -> Command:
+    """Adds `--routine-events`."""
+    return click.option(
+        "--routine-events",
+        is_flag=False,
+        flag_value="true",
+        type=ValueType(FlagType.SWITCH),
+        metavar="true|false",
+        help="Record Pulled, Created, Started and Killing events. [default: with fewer than 500 nodes]",
     )(command)
 
 
@@ -156,7 +191,10 @@ class UpCommand(SectionedCommand):
 @with_shape_flags
 @click.option("--prune-nodes", is_flag=True, help="Delete nodes that an earlier start added and this one does not.")
 @with_runtime_flag
+@with_pod_users_flag
 @with_lease_flag
+@with_events_flag
+@with_storage_flag
 @with_stages_flag
 @click.option("--without", default="", help="Components that do not run: scheduler,controllers,nodes.")
 @click.option(
@@ -242,7 +280,10 @@ def up(
     node_templates: Path | None,
     prune_nodes: bool,
     runtime: str,
+    pod_users: str | None,
     node_lease_s: int,
+    routine_events: bool | None,
+    default_storage_class: bool,
     stages: Path | None,
     without: str,
     token: str,
@@ -298,7 +339,10 @@ def up(
                 shapes=ShapeOptions(zones, cpu, memory, pods, node_templates),
                 prunes_nodes=prune_nodes,
                 runtime=runtime,
+                pod_users=pod_users or "",
                 node_lease_s=node_lease_s,
+                routine_events=routine_events,
+                has_default_storage_class=default_storage_class,
                 stages=stages,
                 without=_components(without),
                 token=_token(token, token_file),

@@ -337,7 +337,9 @@ def _extra_nodes(names: tuple[str, ...], settings: ClusterSettings) -> list[str]
 def _warning(settings: ClusterSettings) -> list[str]:
     if settings.runtime != PROCESS or not settings.runs("nodes"):
         return []
-    return ["  pods         run on this machine as your user: users who may create pods run commands here"]
+    is_separate = settings.pod_users == "separate" or (not settings.pod_users and os.geteuid() == 0)
+    users = "as users of their own" if is_separate else "as your user"
+    return [f"  pods         run on this machine {users}: users who may create pods run commands here"]
 
 
 def _print_failures(group: ExceptionGroup[Exception]) -> None:

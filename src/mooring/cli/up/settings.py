@@ -13,7 +13,13 @@ from mooring.apiserver.access.authentication import TokenFileError, parse_token_
 from mooring.apiserver.access.users import User
 from mooring.cli.errors import input_error
 from mooring.cli.up.shapes import ShapeOptions, node_shapes
-from mooring.cluster.settings import ClusterSettings, ControlPlaneSettings, NodeShapes, processes_for
+from mooring.cluster.settings import (
+    ROUTINE_EVENTS_NODES_MAX,
+    ClusterSettings,
+    ControlPlaneSettings,
+    NodeShapes,
+    processes_for,
+)
 from mooring.controllers.settings import ControllerSettings, SettingError
 
 KUBECONFIG_NAME = "kubeconfig"
@@ -37,7 +43,11 @@ class UpOptions:
     shapes: ShapeOptions
     prunes_nodes: bool
     runtime: str
+    pod_users: str
     node_lease_s: int
+    routine_events: bool | None
+    """None: with fewer than `ROUTINE_EVENTS_NODES_MAX` nodes."""
+    has_default_storage_class: bool
     stages: Path | None
     without: frozenset[str]
     token: str = field(repr=False)
@@ -89,7 +99,14 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         shapes=shapes,
         prunes_nodes=options.prunes_nodes,
         runtime=options.runtime,
+        pod_users=options.pod_users,
+        has_default_storage_class=options.has_default_storage_class,
         node_lease_s=options.node_lease_s,
+        routine_events=(
+            options.routine_events
+            if options.routine_events is not None
+            else options.nodes + nodes_cloned < ROUTINE_EVENTS_NODES_MAX
+        ),
         stages=_stage_sets(options.stages),
         control_plane=ControlPlaneSettings(
             _scheduler_configuration(options.scheduler_file, options.plugins),

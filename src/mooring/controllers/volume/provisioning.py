@@ -99,8 +99,10 @@ def provisioned_volume_name(claim: PersistentVolumeClaim) -> str:
     return f"pvc-{claim.metadata.uid}"
 
 
-def provisioned_volume(found: StorageClass, claim: PersistentVolumeClaim, host_name: str | None) -> Document:
-    """The volume of the built-in provisioner, on one host if the scheduler selected a node."""
+def provisioned_volume(
+    found: StorageClass, claim: PersistentVolumeClaim, host_name: str | None, folder: str = DEMO_FOLDER
+) -> Document:
+    """A directory as volume, on one host if the scheduler selected a node."""
     name = provisioned_volume_name(claim)
     spec: Document = {
         "capacity": {"storage": claim.spec.resources.requests.get("storage", "0")},
@@ -109,7 +111,7 @@ def provisioned_volume(found: StorageClass, claim: PersistentVolumeClaim, host_n
         "storageClassName": class_of_claim(claim),
         "volumeMode": claim.spec.volume_mode or "Filesystem",
         "claimRef": claim_reference(claim),
-        "hostPath": {"path": f"{DEMO_FOLDER}/{name}", "type": "DirectoryOrCreate"},
+        "hostPath": {"path": f"{folder}/{name}", "type": "DirectoryOrCreate"},
     }
     if host_name is not None:
         expression = {"key": HOSTNAME, "operator": "In", "values": [host_name]}

@@ -4,8 +4,8 @@ Input: a pod and its containers or volumes. Output: `ReferencedObjects`; or a `C
 
  1. Each object is read once per lookup. Nothing is cached: a restarted container sees the current objects.
  2. An object that does not exist is None. Whether that is an error depends on `optional` of the reference.
- 3. Every pod gets the Service `kubernetes` of the namespace `default`. A pod with enableServiceLinks gets the Services
-    of its namespace as well.
+ 3. Every pod gets the Service `kubernetes` of the namespace `default`, with an address at which it reaches the API
+    server. A pod with enableServiceLinks gets the Services of its namespace as well.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SECRET, SERVICE, Kind
 from mooring.api.views.base import RawQuantity, View
+from mooring.api.views.meta import ObjectMeta
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.api.views.volumes import Volume
-from mooring.api.views.workloads import Service
+from mooring.api.views.workloads import Service, ServicePort, ServiceSpec
+from mooring.api.well_known import LOCAL_PROVISIONER, PROVISIONED_BY
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import Client, Selection
 from mooring.kubelet.full_views import ConfigMap, FullContainer, FullPod, Secret
@@ -48,6 +51,17 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimedDirectory:
+    """The volume of a claim: a directory of this machine."""
+
+    path: str
+    is_local: bool = False
+    """Whether its volume source is `local`: then fsGroup applies."""
+    is_provisioned: bool = False
+    """Whether it belongs to a volume of the provisioner of `mooring up`: then it is created for all users."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReferencedObjects:
     """Objects by name."""
 
@@ -73,8 +87,10 @@ class ReferencedObjects:
 class ReferenceLookup:
     """Reads the objects that pods refer to."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, api_server_url: str = "") -> None:
+        """Pods reach the API server at that URL; empty: at the address of the Service `kubernetes`."""
         self._client = client
+        self._api_server = master_service(api_server_url) if api_server_url else None
 
     async def look_up(self, pod: FullPod, container: FullContainer) -> ReferencedObjects:
         """What the environment of a container refers to. Raises `ClientError`."""
@@ -90,8 +106,8 @@ class ReferenceLookup:
             {name: await self._one(SECRET, Secret, namespace, name) for name in secrets},
         )
 
-    async def claimed_path(self, namespace: str, claim: str) -> str:
-        """The path of the volume of a claim on this machine. Raises `ContainerConfigError` and `ClientError`."""
+    async def claimed_directory(self, namespace: str, claim: str) -> ClaimedDirectory:
+        """The volume of a claim. Raises `ContainerConfigError` and `ClientError`."""
         found = await self._one(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim, namespace, claim)
         if found is None:
             raise ContainerConfigError(f'persistentvolumeclaim "{claim}" not found')
@@ -104,15 +120,18 @@ class ReferenceLookup:
             raise ContainerConfigError(
                 f"persistent volume {name} is not a directory of this machine (hostPath or local)"
             )
-        return source.path
+        is_provisioned = volume.metadata.annotations.get(PROVISIONED_BY) == LOCAL_PROVISIONER
+        return ClaimedDirectory(source.path, volume.spec.local is not None, is_provisioned)
 
     async def _services(self, namespace: str, *, has_links: bool) -> list[Service]:
-        master = await self._one(SERVICE, Service, MASTER_NAMESPACE, MASTER_SERVICE)
+        master = self._api_server or await self._one(SERVICE, Service, MASTER_NAMESPACE, MASTER_SERVICE)
         services = {} if master is None else {MASTER_SERVICE: master}
         if has_links:
             listing = await self._client.list(SERVICE, Selection(namespace=namespace))
             for raw in listing.items:
                 service = decode_as(Service, raw)
+                if self._api_server is not None and service.key == f"{MASTER_NAMESPACE}/{MASTER_SERVICE}":
+                    continue
                 # A Service `kubernetes` of the pod's own namespace replaces that of `default`.
                 if service.spec.cluster_ip not in ("", "None"):
                     services[service.metadata.name] = service
@@ -123,6 +142,16 @@ class ReferenceLookup:
             return decode_as(view, await self._client.get(kind, namespace, name))
         except NotFoundError:
             return None
+
+
+def master_service(url: str) -> Service:
+    """The Service `kubernetes` with the address of a URL. Its cluster IP leads nowhere without a proxy."""
+    parts = urlsplit(url)
+    port = ServicePort(name="https", protocol="TCP", port=parts.port or 443)
+    return Service(
+        metadata=ObjectMeta(name=MASTER_SERVICE, namespace=MASTER_NAMESPACE),
+        spec=ServiceSpec(cluster_ip=parts.hostname or "", ports=(port,)),
+    )
 
 
 def claim_name(volume: Volume, pod: FullPod) -> str:

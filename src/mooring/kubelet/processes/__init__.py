@@ -2,12 +2,15 @@
 
     runtime           implements `kubelet.runtime.Runtime`
     container         one container over all its runs, with hooks and its termination message
-    preparation       environment, volumes, directories, limits and user of a run
+    preparation       identity, environment, volumes, directories and limits of a run
+    security_context  the user, groups and capabilities of a container; what cannot be honoured
+    sandboxes         what this machine allows, and the sandbox of each container
+    pod_users         ranges of user ids of pods
     directories       pods on disk
     log_files         reads logs
     stale_processes   kills processes of an earlier kubelet
     cgroups           limits of memory and CPU
     shim/             the program beside each container
 
-Users who may create pods run commands as the user of this process: nothing here prevents that.
+As root, pods run as users of their own. Otherwise users who may create pods run commands as the user of this process.
 """

@@ -163,7 +163,6 @@ class ProcessContainer:
         self._running: Running | None = None
         self._shim: ShimProcess | None = None
         self._pid = 0
-        self._directory = ""
         self._is_stopping = False
         self._run: asyncio.Task[None] | None = None
         self._commands: dict[int, asyncio.Future[ShimReport]] = {}
@@ -218,7 +217,7 @@ class ProcessContainer:
             raise CommandError("the container does not run")
         number = self._commands_begun = self._commands_begun + 1
         future = self._commands[number] = asyncio.get_running_loop().create_future()
-        self._shim.run(number, self._context.preparation.entry_argv(argv, self._directory, self._pid), timeout_s)
+        self._shim.run(number, argv, timeout_s)
         try:
             report = await future
         finally:
@@ -262,7 +261,6 @@ class ProcessContainer:
     async def _run_process(self, prepared: Prepared) -> None:
         if prepared.warning:
             self._context.record_event(self.pod, True, "MountsUnavailable", prepared.warning)
-        self._directory = prepared.directory
         shim = self._shim = await ShimProcess.start(prepared.wanted)
         has_ended = False
         try:

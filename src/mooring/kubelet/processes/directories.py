@@ -7,6 +7,7 @@
          0.log, 1.log, 1.log.1                logs of the current and the previous run
          run.json                             the process of this run, to find it after a crash
          work/                                the default working directory
+         tmp/, var-tmp/, dev-shm/             temporary files, of pods with users of their own
          termination-log                      the termination message
 
 1. A second kubelet on the same directory is an error.
@@ -25,6 +26,8 @@ from pathlib import Path
 from mooring.kit.temporary_directory import take_lock
 
 LOCK = "lock"
+PRIVATE_MODE = 0o700
+TEMPORARY_MODE = 0o1777
 _TEMPORARY = "pods-"
 
 
@@ -43,9 +46,10 @@ class PodDirectories:
     @classmethod
     def open(cls, root: Path) -> PodDirectories:
         """Raises `DirectoryTakenError`."""
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        root.mkdir(parents=True, exist_ok=True, mode=PRIVATE_MODE)
         # Resolved, because names of cgroups and markers of processes are derived from it.
         root = root.resolve()
+        root.chmod(PRIVATE_MODE)  # pods must not reach the volumes of others
         lock = take_lock(root / LOCK)
         if lock is None:
             raise DirectoryTakenError(
@@ -92,16 +96,28 @@ class PodDirectories:
     def termination_log(self, uid: str, name: str) -> Path:
         return self.container(uid, name) / "termination-log"
 
+    def temporary_files(self, uid: str, name: str, target: str) -> Path:
+        """The directory that a container has at `target`; it is created."""
+        path = self.container(uid, name) / target.strip("/").replace("/", "-")
+        if not path.exists():
+            path.mkdir()
+            path.chmod(TEMPORARY_MODE)
+        return path
+
     # Create and remove
 
-    def make_container(self, uid: str, name: str, attempt: int) -> None:
-        """Prepare for a run. Removes logs of runs before the previous one."""
+    def make_container(self, uid: str, name: str, attempt: int, owner: tuple[int, int] | None = None) -> None:
+        """Prepare for a run. Removes logs of runs before the previous one. Files of the container get the `owner`."""
         self.work(uid, name).mkdir(parents=True, exist_ok=True)
         current = {str(attempt), str(attempt - 1)}
         for path in self.container(uid, name).glob("*.log*"):
             if path.name.partition(".")[0] not in current and path != self.termination_log(uid, name):
                 path.unlink(missing_ok=True)
+        self.termination_log(uid, name).unlink(missing_ok=True)  # the container may have put a link there
         self.termination_log(uid, name).write_bytes(b"")
+        if owner is not None:
+            for path in (self.work(uid, name), self.termination_log(uid, name)):
+                os.chown(path, *owner)
 
     def remove_pod(self, uid: str) -> None:
         shutil.rmtree(self.pod(uid), ignore_errors=True)

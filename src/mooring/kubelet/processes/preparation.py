@@ -1,12 +1,13 @@
-"""Prepares a run: volumes, environment, command, mounts, limits.
+"""Prepares a run: identity, volumes, environment, command, mounts, limits.
 
 Input: a pod and a container. Output: the configuration of its shim; or `NotReadyError`.
 
- 1. The order is the kubelet's: volumes, environment, command, mounts.
+ 1. The order is the kubelet's: security context, volumes, environment, command, mounts.
  2. A container without a command cannot run: there are no images.
- 3. A container that must run as another user is rejected: every container runs as the user of this process. To run it
-    with more rights than its pod allows would be worse.
+ 3. A container whose security context cannot be honoured does not run.
  4. Preparing twice is safe: the second attempt finds what the first one created.
+ 5. With users of their own, containers cannot reach the directory of the pods. Their working directory, termination log
+    and directories for temporary files are mounted.
 """
 
 from __future__ import annotations
@@ -21,33 +22,32 @@ from mooring.kubelet.environment.variables import argv_of, environment_of
 from mooring.kubelet.full_views import FullContainer, FullPod
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, ShimConfig, shim_config
+from mooring.kubelet.processes.pod_users import NoRangeError
+from mooring.kubelet.processes.sandboxes import WORK_PATH, Sandboxes
+from mooring.kubelet.processes.security_context import Identity, SecurityError, identity_of
+from mooring.kubelet.processes.shim.client import ShimConfig, shim_config
+from mooring.kubelet.processes.shim.sandbox import NONE
 from mooring.kubelet.processes.stale_processes import OWNER_VARIABLE
 from mooring.kubelet.runtime import Waiting
 from mooring.kubelet.views import KubeletContainer
 from mooring.kubelet.volumes.manager import VolumeManager
-from mooring.kubelet.volumes.mounts import Mount, MountAbility, entry_command, unmountable_message, volume_variables
+from mooring.kubelet.volumes.mounts import Mount, unmountable_message, volume_variables
 from mooring.kubelet.volumes.projected_files import VolumeError
 
-ROOT = 0
 TERMINATION_VARIABLE = "MOORING_TERMINATION_LOG"
 """The path of the termination log, for containers where nothing can be mounted."""
+SERVICE_ACCOUNT_VARIABLE = "MOORING_SERVICE_ACCOUNT"
+"""The directory of the service account, for containers where nothing can be mounted."""
+SERVICE_ACCOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 DEFAULT_TERMINATION_PATH = "/dev/termination-log"
-_HANDED_DOWN = ("PATH", "HOME", "LANG", "TZ")
+TEMPORARY_PATHS = ("/tmp", "/var/tmp", "/dev/shm")
+"""Directories that all users may write."""
+ALWAYS_WRITABLE = ("/dev/shm",)
+"""Writable also in a read-only root file system."""
+_LOCALE = ("LANG", "TZ")
+_HANDED_DOWN = ("PATH", "HOME", *_LOCALE)
 """Variables that containers inherit from this process. No others: they may be secrets."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-def identity_error(user: int, pod: FullPod, container: FullContainer) -> str:
-    """Why the container cannot run as this user; empty if it can. The container overrides the pod."""
-    own, whole = container.security_context, pod.spec.security_context
-    wanted = own.run_as_user if own.run_as_user is not None else whole.run_as_user
-    is_root_forbidden = own.run_as_non_root if own.run_as_non_root is not None else whole.run_as_non_root
-    if wanted is not None and wanted != user:
-        return f"container {container.name} has runAsUser {wanted}, and the process runtime runs as user {user}"
-    if is_root_forbidden and user == ROOT:
-        return f"container {container.name} has runAsNonRoot, and the process runtime runs as root"
-    return ""
 
 
 class NotReadyError(Exception):
@@ -65,8 +65,6 @@ class Prepared:
     """A container that can be started."""
 
     wanted: ShimConfig
-    directory: str
-    """The working directory."""
     warning: str = ""
     """Set if the volumes cannot be mounted at their paths."""
 
@@ -80,28 +78,29 @@ class Preparation:
         cgroups: Cgroups,
         lookup: ReferenceLookup,
         volumes: VolumeManager,
-        ability: MountAbility,
+        sandboxes: Sandboxes,
         place: NodeFacts,
     ) -> None:
         self._directories = directories
         self._cgroups = cgroups
         self._lookup = lookup
         self._volumes = volumes
-        self._ability = ability
+        self._sandboxes = sandboxes
         self._place = place
 
     async def prepare(self, pod: FullPod, container: FullContainer, attempt: int) -> Prepared:
         """Raises `NotReadyError`."""
-        problem = identity_error(os.getuid(), pod, container)
-        if problem:
-            waiting = Waiting("CreateContainerConfigError", problem)
-            raise NotReadyError(waiting, "Failed", f"Error: {problem}", can_help_to_retry=False)
+        ability = self._sandboxes.ability
         try:
+            identity = identity_of(pod, container, ability)
             await self._volumes.set_up(pod, self._place)
             found = await self._lookup.look_up(pod, container)
-            environment = environment_of(pod, container, found, self._place, _base())
+            environment = environment_of(pod, container, found, self._place, _base(identity))
             argv = argv_of(container, environment)
             mounts = self._volumes.mounts_of(pod, container, environment)
+        except SecurityError as error:
+            waiting = Waiting(error.reason, str(error))
+            raise NotReadyError(waiting, "Failed", f"Error: {error}", can_help_to_retry=False) from None
         except VolumeError as error:
             raise NotReadyError(None, "FailedMount", str(error)) from None
         except ContainerConfigError as error:
@@ -112,44 +111,63 @@ class Preparation:
         if not argv:
             raise _no_command(container)
         uid, name = pod.metadata.uid, container.name
-        self._directories.make_container(uid, name, attempt)
-        termination_log = self._directories.termination_log(uid, name)
+        owner = (identity.user, identity.group) if ability.is_root else None
+        self._directories.make_container(uid, name, attempt, owner)
+        own_mounts = self._own_mounts(uid, container, identity)
         directory = container.working_dir or str(self._directories.work(uid, name))
-        environment |= volume_variables(mounts)
+        termination_log = str(self._directories.termination_log(uid, name))
+        if own_mounts:
+            directory = container.working_dir or WORK_PATH
+            termination_log = container.termination_message_path or DEFAULT_TERMINATION_PATH
+        environment |= volume_variables(mounts, are_mounted=ability.level != NONE)
         environment |= {
             OWNER_VARIABLE: str(self._directories.container(uid, name)),
-            TERMINATION_VARIABLE: str(termination_log),
+            TERMINATION_VARIABLE: termination_log,
+            **_service_account_variable(mounts, is_mounted=ability.level != NONE),
         }
-        command = entry_command(
-            argv,
-            mounts=(*mounts, *self._termination_log_mount(container, str(termination_log), mounts)),
-            ability=self._ability,
-            directory=directory,
-            error_fd=ERROR_DESCRIPTOR,
-        )
+        taken = {mount.target.rstrip("/") for mount in mounts}
+        all_mounts = (*mounts, *(mount for mount in own_mounts if mount.target not in taken))
+        try:
+            sandbox = self._sandboxes.sandbox(uid, identity, directory, all_mounts)
+        except NoRangeError as error:
+            raise NotReadyError(Waiting("CreateContainerError", str(error)), "Failed", f"Error: {error}") from None
         cgroup = self._cgroups.make(_run_name(uid, name, attempt), container.resources)
         log, record = self._directories.log(uid, name, attempt), self._directories.record(uid, name)
-        warning = unmountable_message(mounts) if mounts and self._ability is MountAbility.NONE else ""
-        return Prepared(shim_config(command, environment, log, record, cgroup), directory, warning)
+        warning = unmountable_message(mounts) if mounts and ability.level == NONE else ""
+        return Prepared(shim_config(argv, environment, log, record, cgroup, sandbox), warning)
 
     def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
         """Set other limits for a run. Returns why that failed."""
         return self._cgroups.change(_run_name(pod_uid, container.name, attempt), container.resources)
 
-    def _termination_log_mount(self, container: FullContainer, file: str, mounts: Sequence[Mount]) -> Sequence[Mount]:
-        """The mount of the termination log; not if that alone would take a user namespace."""
-        if self._ability is MountAbility.ROOT or (mounts and self._ability is not MountAbility.NONE):
-            return (Mount("", file, container.termination_message_path or DEFAULT_TERMINATION_PATH),)
-        return ()
-
-    def entry_argv(self, argv: tuple[str, ...], directory: str, pid: int) -> list[str]:
-        """A command in the namespaces of process `pid`: a probe or a hook."""
-        return entry_command(argv, ability=self._ability, directory=directory, error_fd=ERROR_DESCRIPTOR, joins_pid=pid)
+    def _own_mounts(self, pod_uid: str, container: FullContainer, identity: Identity) -> Sequence[Mount]:
+        """Working directory, termination log and temporary directories; none where nothing can be mounted."""
+        if self._sandboxes.ability.level == NONE:
+            return ()
+        own = self._directories
+        file = container.termination_message_path or DEFAULT_TERMINATION_PATH
+        mounts = [
+            Mount("", str(own.work(pod_uid, container.name)), WORK_PATH),
+            Mount("", str(own.termination_log(pod_uid, container.name)), file),
+        ]
+        if self._sandboxes.ability.has_separate_users:
+            # Files in directories that all users may write would stay behind, and other pods would see them.
+            is_read_only = identity.is_root_read_only
+            for target in TEMPORARY_PATHS:
+                place = own.temporary_files(pod_uid, container.name, target)
+                mounts.append(Mount("", str(place), target, is_read_only and target not in ALWAYS_WRITABLE))
+        return mounts
 
 
 def _run_name(pod_uid: str, container: str, attempt: int) -> str:
     """The name of the cgroup of a run."""
     return f"{pod_uid}_{container}_{attempt}"
+
+
+def _service_account_variable(mounts: Sequence[Mount], *, is_mounted: bool) -> dict[str, str]:
+    """The directory with the token, the CA and the namespace, also where it cannot be mounted at its path."""
+    found = next((mount for mount in mounts if mount.target == SERVICE_ACCOUNT_PATH), None)
+    return {SERVICE_ACCOUNT_VARIABLE: found.target if is_mounted else found.source} if found is not None else {}
 
 
 def _no_command(container: FullContainer) -> NotReadyError:
@@ -161,6 +179,8 @@ def _no_command(container: FullContainer) -> NotReadyError:
     return NotReadyError(waiting, "Failed", f"Error: {text}", can_help_to_retry=False)
 
 
-def _base() -> Mapping[str, str]:
+def _base(identity: Identity) -> Mapping[str, str]:
+    if identity.has_user_namespace:
+        return {"PATH": _PATH, "HOME": WORK_PATH, **{name: os.environ[name] for name in _LOCALE if name in os.environ}}
     own = {name: value for name in _HANDED_DOWN if (value := os.environ.get(name))}
     return {"PATH": _PATH, **own}

@@ -6,7 +6,8 @@ Input: start, stop and forget; reports of shims; probe results. Output: containe
     kubelet started is reported as ended (exit code 255, Unknown, as after a reboot), and restarts by its policy.
  2. At the end all containers are stopped, and killed after `END_S_MAX`.
  3. A forgotten pod leaves no processes, cgroups or directories.
- 4. Users who may create pods run commands as the user of this process.
+ 4. As root, pods run as users of their own unless the settings say otherwise; else users who may create pods run
+    commands as the user of this process.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from mooring.kubelet.processes.container import ContainerContext, ProcessContain
 from mooring.kubelet.processes.directories import PodDirectories, abandoned_directories
 from mooring.kubelet.processes.log_files import LogFileReader
 from mooring.kubelet.processes.preparation import Preparation
+from mooring.kubelet.processes.sandboxes import Sandboxes
 from mooring.kubelet.processes.stale_processes import kill_stale_processes
 from mooring.kubelet.runtime import ContainerState, Exited, LogRequest, Role, Running, RuntimeContext
 from mooring.kubelet.settings import HostFacts
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 from mooring.kubelet.volumes.manager import VolumeManager
-from mooring.kubelet.volumes.mounts import mount_ability
 
 END_S_MAX = 3.0
 """The grace period when mooring is stopped. Grace periods of pods may be longer, but the user waits."""
@@ -51,6 +52,10 @@ class ProcessSettings:
     directory: Path | None
     """The directory of the pods; None: a temporary one."""
     host: HostFacts
+    pod_users: str = ""
+    """SEPARATE or HOST; empty: SEPARATE for root."""
+    api_server_url: str = ""
+    """Where pods reach the API server; empty: at the address of the Service `kubernetes`."""
 
 
 class ProcessRuntime:
@@ -81,6 +86,7 @@ class ProcessRuntime:
             await _clear(directories, clock)
             cgroups = find_cgroups(directories.root)
             self._limitations = cgroups.limitations
+            self._sandboxes = await Sandboxes.open(settings.pod_users, directories.root)
             try:
                 async with TaskGroup("containers") as group:
                     self._context = self._wired(directories, cgroups, group)
@@ -89,6 +95,7 @@ class ProcessRuntime:
                     finally:
                         await self._end()
             finally:
+                self._sandboxes.close()
                 cgroups.close()
         finally:
             directories.close()
@@ -97,16 +104,23 @@ class ProcessRuntime:
         needs, host = self._needs, self._settings.host
         place = NodeFacts(host.address, host.address, needs.allocatable)
         self._directories = directories
-        self._volumes = VolumeManager(needs.client, needs.clock, directories.root)
+        ability = self._sandboxes.ability
+        self._volumes = VolumeManager(
+            needs.client,
+            needs.clock,
+            directories.root,
+            sets_groups=ability.is_root,
+            has_separate_users=ability.has_separate_users,
+        )
         group.start_background(self._volumes.run(), name="volumes")
         self._prober = Prober(needs.clock, ContainerProbeRunner(self), self)
         self._prober.start(group)
-        lookup, ability = ReferenceLookup(needs.client), mount_ability()
+        lookup = ReferenceLookup(needs.client, self._settings.api_server_url)
         return ContainerContext(
             clock=needs.clock,
             timers=needs.timers,
             directories=directories,
-            preparation=Preparation(directories, cgroups, lookup, self._volumes, ability, place),
+            preparation=Preparation(directories, cgroups, lookup, self._volumes, self._sandboxes, place),
             prober=self._prober,
             group=group,
             address=host.address,
@@ -203,6 +217,7 @@ class ProcessRuntime:
         for one in containers:
             await one.wait_ended()
         self._volumes.forget(pod_uid)
+        self._sandboxes.forget(pod_uid)
         await asyncio.to_thread(self._directories.remove_pod, pod_uid)  # an emptyDir may be large
 
     async def _end(self) -> None:

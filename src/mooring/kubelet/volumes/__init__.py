@@ -2,8 +2,7 @@
 
     manager           the volumes of all pods
     projected_files   the files of configMap, secret, downwardAPI and projected volumes
-    mounts            the mounts of a container, and the command that makes them
-    entrypoint        the program that mounts volumes and then becomes the container's process
+    mounts            the mounts of a container
 
 A volume is filled once, before the first container of its pod starts. Later changes of a ConfigMap are seen by later
 pods.

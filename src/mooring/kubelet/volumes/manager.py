@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +35,7 @@ from mooring.kubelet.environment.references import (
     claim_name,
 )
 from mooring.kubelet.full_views import FullContainer, FullPod, FullVolume, HostPathVolume, TokenProjection
-from mooring.kubelet.volumes.mounts import Mount, mounts_of
+from mooring.kubelet.volumes.mounts import Mount, mounts_of, reachability_error
 from mooring.kubelet.volumes.projected_files import (
     File,
     VolumeError,
@@ -49,6 +50,8 @@ EMPTY_MODE = 0o777
 """The mode of an emptyDir: containers of any user may write."""
 DIRECTORY_MODE = 0o755
 FILE_MODE = 0o644
+READ_ACCESS, WRITE_ACCESS, DIRECTORY_ACCESS = 0o440, 0o660, 0o2110
+"""What the fsGroup of a pod gets."""
 RENEW_PART = 0.8
 """The part of its lifetime after which a token is renewed."""
 RENEW_S_MAX = 24 * 3600.0
@@ -85,12 +88,28 @@ def make_empty(directory: Path) -> None:
         directory.chmod(EMPTY_MODE)
 
 
-def link_directory(link: Path, path: Path) -> None:
+def link_directory(link: Path, path: Path, mode: int) -> None:
     """Link a directory of the host, which is created if it is missing. Raises `OSError`."""
-    path.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(mode)
     link.parent.mkdir(parents=True, exist_ok=True)
     link.unlink(missing_ok=True)
     link.symlink_to(path)
+
+
+def give_group(directory: Path, group: int, *, is_read_only: bool) -> None:
+    """Give a volume to the fsGroup of its pod, as a kubelet: the group may read and, unless the volume is read-only,
+    write; new files belong to it. Raises `OSError`."""
+    access = READ_ACCESS if is_read_only else WRITE_ACCESS
+    for place, _, files in os.walk(directory):
+        for path in (place, *(os.path.join(place, name) for name in files)):
+            mode = os.lstat(path).st_mode
+            os.chown(path, -1, group, follow_symlinks=False)
+            if stat.S_ISDIR(mode):
+                os.chmod(path, stat.S_IMODE(mode) | access | DIRECTORY_ACCESS)
+            elif not stat.S_ISLNK(mode):
+                os.chmod(path, stat.S_IMODE(mode) | access)
 
 
 def check_host_path(volume: HostPathVolume) -> None:
@@ -130,7 +149,18 @@ class _PodVolumes:
 class VolumeManager:
     """All volumes of a kubelet."""
 
-    def __init__(self, client: Client, clock: Clock, pods_directory: Path) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        pods_directory: Path,
+        *,
+        sets_groups: bool = False,
+        has_separate_users: bool = False,
+    ) -> None:
+        """`sets_groups`: whether this process can give volumes to the fsGroup of their pod."""
+        self._sets_groups = sets_groups
+        self._has_separate_users = has_separate_users
         self._client = client
         self._clock = clock
         self._lookup = ReferenceLookup(client)
@@ -154,7 +184,8 @@ class VolumeManager:
 
     def mounts_of(self, pod: FullPod, container: FullContainer, environment: Mapping[str, str]) -> tuple[Mount, ...]:
         """The mounts of a container. Raises `ContainerConfigError`."""
-        return mounts_of(pod, container, environment, self._directory(pod.metadata.uid))
+        directory = self._directory(pod.metadata.uid)
+        return mounts_of(pod, container, environment, directory, has_separate_users=self._has_separate_users)
 
     def forget(self, pod_uid: str) -> None:
         """The pod was deleted. Its directory is removed by the caller."""
@@ -182,10 +213,16 @@ class VolumeManager:
         try:
             if volume.empty_dir is not None:
                 make_empty(directory)
+                self._give_group(directory, pod, is_read_only=False)
             elif volume.host_path is not None:
+                if self._has_separate_users:
+                    error = reachability_error(Path(volume.host_path.path).resolve())
+                    if error:
+                        raise HostPathError(error)
                 check_host_path(volume.host_path)
             elif any((volume.config_map, volume.secret, volume.downward_api, volume.projected)):
                 write_files(directory, files_of(volume, pod, found, tokens, place))
+                self._give_group(directory, pod, is_read_only=True)
             else:
                 raise volume_error(
                     volume.name,
@@ -198,13 +235,21 @@ class VolumeManager:
     async def _link_claim(self, volume: FullVolume, pod: FullPod, claim: str) -> None:
         """The volume of a claim must be a directory of this machine."""
         try:
-            path = await self._lookup.claimed_path(pod.metadata.namespace, claim)
+            claimed = await self._lookup.claimed_directory(pod.metadata.namespace, claim)
         except (ClientError, ContainerConfigError) as error:
             raise volume_error(volume.name, str(error)) from None
         try:
-            link_directory(self._directory(pod.metadata.uid) / volume.name, Path(path))
+            mode = EMPTY_MODE if claimed.is_provisioned else DIRECTORY_MODE
+            link_directory(self._directory(pod.metadata.uid) / volume.name, Path(claimed.path), mode)
+            if claimed.is_local:
+                self._give_group(Path(claimed.path), pod, is_read_only=False)
         except OSError as error:
             raise volume_error(volume.name, str(error)) from None
+
+    def _give_group(self, directory: Path, pod: FullPod, *, is_read_only: bool) -> None:
+        group = pod.spec.security_context.fs_group
+        if group is not None and self._sets_groups:
+            give_group(directory, group, is_read_only=is_read_only)
 
     async def _look_up(
         self, pod: FullPod, volumes: Sequence[FullVolume]

@@ -1,34 +1,25 @@
-"""The mounts of a container, and the entrypoint command that makes them.
+"""The mounts of a container.
 
 Input: a pod, a container, its environment, the directory of the pod's volumes. Output: `Mount`s, or a
-`ContainerConfigError`; a command that runs `entrypoint`.
+`ContainerConfigError`.
 
  1. configMap, secret, downwardAPI and projected volumes are read-only.
- 2. A subPath cannot leave its volume, not even by links.
- 3. Whether this user can create mounts is found out by trying: root can; other users where the kernel allows user
-    namespaces.
+ 2. A subPath cannot leave its volume, not even by links. Sources have no links.
+ 3. All volumes but hostPath have the ids of the pod on disk.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 from mooring.kubelet.environment.references import ContainerConfigError
 from mooring.kubelet.environment.variables import expanded_by
 from mooring.kubelet.full_views import FullContainer, FullMount, FullPod, FullVolume
-from mooring.kubelet.volumes import entrypoint
 
 VARIABLE_PREFIX = "MOORING_VOLUME_"
-# Isolated from the variables of the container, and without site-packages, whose lookup would dominate the start.
-_PYTHON = (sys.executable, "-I", "-S", "-X", "utf8")
-TRY_S_MAX = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +30,8 @@ class Mount:
     source: str
     target: str
     is_read_only: bool = False
+    has_mapped_ids: bool = True
+    """Whether its owners on disk are ids of the pod."""
 
 
 def volume_path(volumes_directory: Path, volume: FullVolume) -> Path:
@@ -48,8 +41,26 @@ def volume_path(volumes_directory: Path, volume: FullVolume) -> Path:
     return volumes_directory / volume.name
 
 
+def reachability_error(resolved: Path) -> str:
+    """Why a pod with users of its own must not mount a hostPath; empty if any user can reach it.
+
+    It is mounted by root: a pod would get past directories that are closed to its user, those of other pods included.
+    """
+    try:
+        resolved.lstat()
+        closed = [str(parent) for parent in reversed(resolved.parents) if not parent.stat().st_mode & stat.S_IXOTH]
+    except OSError:
+        return f"{resolved} does not exist, and pods with users of their own cannot create it"
+    return f"{resolved} is below {closed[0]}, which is closed to the users of pods" if closed else ""
+
+
 def mounts_of(
-    pod: FullPod, container: FullContainer, environment: Mapping[str, str], volumes_directory: Path
+    pod: FullPod,
+    container: FullContainer,
+    environment: Mapping[str, str],
+    volumes_directory: Path,
+    *,
+    has_separate_users: bool = False,
 ) -> tuple[Mount, ...]:
     """Creates the directories of subpaths. Raises `ContainerConfigError`."""
     volumes = {volume.name: volume for volume in pod.spec.volumes}
@@ -61,13 +72,18 @@ def mounts_of(
         source = volume_path(volumes_directory, volume)
         if sub_path := _sub_path(mount, environment):
             source = _below(source, sub_path, mount, container)
-        mounts.append(Mount(mount.name, str(source), mount.mount_path, mount.read_only or _is_read_only(volume)))
+        source = source.resolve()
+        if volume.host_path is not None and has_separate_users and (error := reachability_error(source)):
+            # Checked again, because another pod may have put a link there since the volume was set up.
+            raise ContainerConfigError(f'volume "{mount.name}": {error}')
+        is_read_only = mount.read_only or _is_read_only(volume)
+        mounts.append(Mount(mount.name, str(source), mount.mount_path, is_read_only, volume.host_path is None))
     return tuple(mounts)
 
 
-def volume_variables(mounts: Sequence[Mount]) -> dict[str, str]:
-    """Variables with the host path of each volume; of several mounts of a volume the first counts."""
-    named = {mount.volume: mount.source for mount in reversed(mounts)}
+def volume_variables(mounts: Sequence[Mount], *, are_mounted: bool) -> dict[str, str]:
+    """Variables with the path of each volume; of several mounts of a volume the first counts."""
+    named = {mount.volume: mount.target if are_mounted else mount.source for mount in reversed(mounts)}
     return {VARIABLE_PREFIX + name.upper().replace("-", "_").replace(".", "_"): path for name, path in named.items()}
 
 
@@ -81,7 +97,7 @@ def unmountable_message(mounts: Sequence[Mount]) -> str:
 
 
 def _names(mounts: Sequence[Mount]) -> list[str]:
-    return [name for mount in mounts for name in volume_variables([mount])]
+    return [name for mount in mounts for name in volume_variables([mount], are_mounted=False)]
 
 
 def _is_read_only(volume: FullVolume) -> bool:
@@ -126,59 +142,3 @@ def _below(volume: Path, sub_path: str, mount: FullMount, container: FullContain
     except OSError:
         raise failure from None
     return path
-
-
-class MountAbility(Enum):
-    """How a process can get its own mounts."""
-
-    NONE = entrypoint.NONE
-    ROOT = entrypoint.ROOT
-    USER_NAMESPACE = entrypoint.USER_NAMESPACE
-
-
-def entry_command(
-    argv: Sequence[str],
-    *,
-    mounts: Sequence[Mount] = (),
-    ability: MountAbility,
-    directory: str,
-    error_fd: int,
-    joins_pid: int = 0,
-) -> list[str]:
-    """The command to run instead of `argv`. It writes errors to the pipe `error_fd`.
-
-    With `joins_pid` the command runs in the namespaces of that process, without own `mounts`.
-    """
-    options = {
-        "mounts": [(mount.source, mount.target, mount.is_read_only) for mount in mounts],
-        "ability": ability.value,
-        "directory": directory,
-        "errors": error_fd,
-        "joins": joins_pid,
-    }
-    return [*_PYTHON, entrypoint.__file__, json.dumps(options), *argv]
-
-
-def mount_ability() -> MountAbility:
-    """Tries to mount, in a process that ends at once. Blocks for a moment."""
-    for ability in (MountAbility.ROOT, MountAbility.USER_NAMESPACE):
-        if ability is MountAbility.ROOT and os.geteuid() != 0:
-            continue
-        if _works(ability):
-            return ability
-    return MountAbility.NONE
-
-
-def _works(ability: MountAbility) -> bool:
-    reading, writing = os.pipe()
-    try:
-        # The target does not exist, so that creating mount points is tried as well.
-        mounts = [Mount("try", "/", "/.mooring-try/below")]
-        command = entry_command(["true"], mounts=mounts, ability=ability, directory="/", error_fd=writing)
-        ended = subprocess.run(command, pass_fds=(writing,), timeout=TRY_S_MAX, check=False, capture_output=True)
-        return ended.returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    finally:
-        os.close(reading)
-        os.close(writing)

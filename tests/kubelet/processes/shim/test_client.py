@@ -13,9 +13,9 @@ import pytest
 from mooring.kit.clock import SystemClock
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.processes.cgroups import Cgroup
-from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, ShimProcess, ShimReport, shim_config
+from mooring.kubelet.processes.shim.client import Sandbox, ShimProcess, ShimReport, shim_config
 from mooring.kubelet.processes.shim.log import LOG_BYTES_MAX
-from tests.kubelet.processes.shim.test_program import entered, is_alive, log_of, played, shim, wait_gone, wanted
+from tests.kubelet.processes.shim.test_program import is_alive, log_of, played, shim, wait_gone, wanted
 from tests.waiting import LIMIT_S
 
 FOREVER = "exec sleep 600"
@@ -36,7 +36,7 @@ def test_reports_come_in_order_until_it_has_ended(tmp_path: Path) -> None:
 
 def test_each_report_says_one_thing(tmp_path: Path) -> None:
     async def story() -> None:
-        async with shim(tmp_path, "true", command=entered("/nowhere/at/all")) as (_, reports):
+        async with shim(tmp_path, "true", command=["/nowhere/at/all"]) as (_, reports):
             (failed,) = [report async for report in reports]
         assert failed.failed
         assert (failed.running, failed.exited, failed.ran) == (0, None, None)
@@ -49,7 +49,7 @@ def test_commands_are_reported_under_their_numbers(tmp_path: Path) -> None:
         async with shim(tmp_path, FOREVER) as (process, reports):
             await anext(reports)
             for number in (7, 8, 9):
-                process.run(number, entered("/bin/sh", "-c", f"echo I am {number}; exit {number}"), LIMIT_S)
+                process.run(number, ["/bin/sh", "-c", f"echo I am {number}; exit {number}"], LIMIT_S)
             heard: dict[int | None, ShimReport] = {}
             while len(heard) < 3:
                 report = await anext(reports)
@@ -131,7 +131,7 @@ def test_what_is_said_to_one_that_has_ended_is_not_heard_and_hurts_nobody(tmp_pa
         process.signal(signal.SIGTERM)
         await process.close()
         process.kill()
-        process.run(1, entered("/bin/true"), 1.0)
+        process.run(1, ["/bin/true"], 1.0)
         await process.close()
         assert [report async for report in process.reports()] == []
 
@@ -140,7 +140,7 @@ def test_what_is_said_to_one_that_has_ended_is_not_heard_and_hurts_nobody(tmp_pa
 
 def test_what_a_shim_is_told_of_a_container(tmp_path: Path) -> None:
     cgroup = Cgroup(("/cg/a", "/cg/b"), ("/cg/a/cgroup.kill",), ("/cg/a/memory.events",))
-    told = shim_config(["/bin/true"], {"A": "b"}, tmp_path / "0.log", tmp_path / "run.json", cgroup)
+    told = shim_config(["/bin/true"], {"A": "b"}, tmp_path / "0.log", tmp_path / "run.json", cgroup, Sandbox(user=7))
     assert (list(told.command), told.environment) == (["/bin/true"], {"A": "b"})
     assert (told.log, told.record) == (str(tmp_path / "0.log"), str(tmp_path / "run.json"))
     assert (told.cgroups, told.kill_files, told.oom_files) == (
@@ -148,4 +148,4 @@ def test_what_a_shim_is_told_of_a_container(tmp_path: Path) -> None:
         ("/cg/a/cgroup.kill",),
         ("/cg/a/memory.events",),
     )
-    assert (told.error_fd, told.log_bytes_max) == (ERROR_DESCRIPTOR, LOG_BYTES_MAX)
+    assert (told.sandbox.user, told.log_bytes_max) == (7, LOG_BYTES_MAX)

@@ -14,22 +14,17 @@ import pytest
 
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
-from mooring.kubelet.processes.shim.client import ERROR_DESCRIPTOR, ShimConfig, ShimProcess, ShimReport
+from mooring.kubelet.processes.shim.client import ShimConfig, ShimProcess, ShimReport
 from mooring.kubelet.processes.shim.linux import boot_id, descendants_of, has_oom_kill, start_ticks
 from mooring.kubelet.processes.shim.log import LINE_BYTES_MAX, LOG_FILES_MAX, LogFile
-from mooring.kubelet.volumes.mounts import MountAbility, entry_command
 from tests.waiting import LIMIT_S
 
 SHELL = "/bin/sh"
 
 
-def entered(*argv: str) -> list[str]:
-    return entry_command(argv, ability=MountAbility.NONE, directory="/", error_fd=ERROR_DESCRIPTOR)
-
-
 def wanted(folder: Path, script: str, **changes: object) -> ShimConfig:
     fields = {
-        "command": entered(SHELL, "-c", script),
+        "command": [SHELL, "-c", script],
         "environment": {"PATH": "/usr/bin:/bin", "FOLDER": str(folder)},
         "log": str(folder / "0.log"),
         "record": str(folder / "run.json"),
@@ -120,7 +115,7 @@ def test_the_log_is_complete_before_the_end_is_told(tmp_path: Path) -> None:
 
 def test_a_process_that_cannot_be_started_is_told_in_words(tmp_path: Path) -> None:
     async def story() -> None:
-        async with shim(tmp_path, "", command=entered("/no/such/program")) as (_, reports):
+        async with shim(tmp_path, "", command=["/no/such/program"]) as (_, reports):
             (failed,) = [report async for report in reports]
             assert "no such file" in failed.failed
 
@@ -208,7 +203,7 @@ def test_commands_run_beside_the_process(
     async def story() -> None:
         async with shim(tmp_path, "exec sleep 600") as (started, reports):
             await anext(reports)
-            started.run(5, entered(SHELL, "-c", script), timeout_s)
+            started.run(5, [SHELL, "-c", script], timeout_s)
             ran = await anext(reports)
             assert (ran.ran, ran.code, ran.is_timed_out, ran.error) == (5, code, is_timed_out, "")
             # On a busy machine a command may be too late before it has said anything.
@@ -221,7 +216,7 @@ def test_a_command_that_cannot_be_started_is_refused(tmp_path: Path) -> None:
     async def story() -> None:
         async with shim(tmp_path, "exec sleep 600") as (started, reports):
             await anext(reports)
-            started.run(1, entered("/no/such/program"), LIMIT_S)
+            started.run(1, ["/no/such/program"], LIMIT_S)
             assert "no such file" in (await anext(reports)).error
 
     played(story)

@@ -1,9 +1,11 @@
 """The shim: a small program that runs beside each container and owns its process.
 
-    client    starts a shim and talks to it, from the kubelet's side
-    program   the shim itself
-    log       the log files that the shim writes
-    linux     processes: fork, prctl, /proc
+    client            starts a shim and talks to it, from the kubelet's side
+    program           the shim itself
+    log               the log files that the shim writes
+    linux             processes: fork, prctl, /proc
+    sandbox           namespaces, user and capabilities of a process
+    mount_namespace   mounts of a process
 
-`program`, `log` and `linux` import the standard library only: there is one shim for each container.
+All but `client` import the standard library only: there is one shim for each container.
 """

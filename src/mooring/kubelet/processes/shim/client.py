@@ -21,14 +21,44 @@ import msgspec
 import mooring
 from mooring.kubelet.processes.cgroups import Cgroup
 from mooring.kubelet.processes.shim.log import LOG_BYTES_MAX
+from mooring.kubelet.processes.shim.sandbox import NONE
 
-ERROR_DESCRIPTOR = 3
-"""The descriptor on which a process that cannot exec the command reports why."""
 _SOURCE = str(Path(mooring.__file__).parent.parent)
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); from mooring.kubelet.processes.shim.program import main; main()"
 )
 _REPORT_BYTES_MAX = 256 * 1024
+
+
+class ShimMount(msgspec.Struct, frozen=True, array_like=True):
+    """A file or directory of the host in a sandbox."""
+
+    source: str
+    target: str
+    is_read_only: bool = False
+    has_mapped_ids: bool = False
+    """Whether it has the ids of the pod on disk, whatever the ids of its user namespace are."""
+
+
+class Sandbox(msgspec.Struct, frozen=True):
+    """The sandbox of a container, see `sandbox`."""
+
+    level: str = NONE
+    """Whether it has a mount namespace, and which rights create it: NONE, ROOT or USER_NAMESPACE."""
+    directory: str = os.sep
+    mounts: Sequence[ShimMount] = ()
+    has_pid_namespace: bool = False
+    is_root_read_only: bool = False
+    id_map: dict[str, str] = {}
+    """For ROOT: the lines of `uid_map` and `gid_map` of its user namespace; empty: none."""
+    user: int = 0
+    group: int = 0
+    groups: Sequence[int] = ()
+    sets_user: bool = False
+    capabilities: Sequence[int] | None = None
+    """The bounding set; None: as the kubelet's."""
+    has_no_new_privileges: bool = False
+    joins: int = 0
 
 
 class ShimConfig(msgspec.Struct, frozen=True):
@@ -41,7 +71,7 @@ class ShimConfig(msgspec.Struct, frozen=True):
     cgroups: Sequence[str] = ()
     kill_files: Sequence[str] = ()
     oom_files: Sequence[str] = ()
-    error_fd: int = ERROR_DESCRIPTOR
+    sandbox: Sandbox = Sandbox()
     log_bytes_max: int = LOG_BYTES_MAX
 
 
@@ -82,9 +112,11 @@ class ShimProcess:
     async def start(cls, wanted: ShimConfig) -> ShimProcess:
         """Raises `OSError` if no process can be created."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", "-c", _PROGRAM, _SOURCE),
+            # Without site-packages, whose lookup would take most of the start.
+            *(sys.executable, "-I", "-S", "-X", "utf8", "-c", _PROGRAM, _SOURCE),
             stdin=PIPE,
             stdout=PIPE,
+            env={},  # that of the kubelet may have secrets, and the container could read it
             cwd=os.sep,
             start_new_session=True,  # Ctrl-C reaches the kubelet only, which stops containers in order
             limit=_REPORT_BYTES_MAX,
@@ -106,7 +138,7 @@ class ShimProcess:
         self._say({"kill": True})
 
     def run(self, number: int, command: Sequence[str], timeout_s: float) -> None:
-        """Run a command beside the container's process; its end is reported with the number."""
+        """Run a command in the sandbox of the container; its end is reported with the number."""
         self._say({"run": number, "command": command, "timeout_s": timeout_s})
 
     async def close(self) -> None:
@@ -129,7 +161,7 @@ class ShimProcess:
 
 
 def shim_config(
-    command: Sequence[str], environment: dict[str, str], log: Path, record: Path, cgroup: Cgroup
+    command: Sequence[str], environment: dict[str, str], log: Path, record: Path, cgroup: Cgroup, sandbox: Sandbox
 ) -> ShimConfig:
     return ShimConfig(
         command,
@@ -139,4 +171,5 @@ def shim_config(
         cgroup.directories,
         cgroup.kill_files,
         cgroup.oom_files,
+        sandbox,
     )

@@ -12,7 +12,9 @@ import ctypes
 import os
 import signal
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
+
+from mooring.kubelet.processes.shim.sandbox import EXIT_CODE, enter
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -22,24 +24,52 @@ START_TICKS = 19
 Message = dict[str, Any]
 
 
-def spawn(command: list[str], wanted: Message, outputs: tuple[int, int], errors: int) -> int:
-    """Fork, and exec in the child. A failing exec is written to `errors`."""
+def spawn(
+    command: list[str], wanted: Message, outputs: tuple[int, int], errors: int, user_namespace: int | None
+) -> int:
+    """Fork, and become the command in the child. Why that failed is written to `errors`.
+
+    Returns the process to signal and to wait for: with a PID namespace, the first process in it.
+    """
     parent = os.getpid()
+    pids, pids_end = os.pipe()
+    go, go_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            _become(command, wanted, outputs, errors, parent)
+            for end in (pids, go_end):
+                os.close(end)
+            _prepare(wanted, outputs, parent)
+            sandbox = {**wanted["sandbox"], "pids": pids_end, "go": go}
+            enter(command, wanted["environment"], sandbox, user_namespace)
         except BaseException as error:  # a child must never return
-            os.write(errors, f"{error}\n".encode())
-            os._exit(128)
-    return pid
+            os.write(errors, f"{error}\n".encode("utf-8", "surrogateescape"))
+            os._exit(EXIT_CODE)
+    for end in (pids_end, go):
+        os.close(end)
+    try:
+        return _adopted(pid, pids, go_end) if wanted["sandbox"]["has_pid_namespace"] else pid
+    finally:
+        for end in (pids, go_end):
+            os.close(end)
 
 
-def _become(command: list[str], wanted: Message, outputs: tuple[int, int], errors: int, parent: int) -> NoReturn:
+def _adopted(pid: int, pids: int, go: int) -> int:
+    """The process that continues for `pid`, once this process is its parent."""
+    child = os.read(pids, 32)
+    if not child:
+        return pid  # it has failed, and said why
+    os.waitpid(pid, 0)
+    os.write(go, b"g")
+    os.read(pids, 1)
+    return int(child)
+
+
+def _prepare(wanted: Message, outputs: tuple[int, int], parent: int) -> None:
     os.setsid()
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        os._exit(128)
+        os._exit(EXIT_CODE)
     for directory in wanted["cgroups"]:
         with open(f"{directory}/cgroup.procs", "w", encoding="ascii") as file:
             file.write(str(os.getpid()))
@@ -49,9 +79,6 @@ def _become(command: list[str], wanted: Message, outputs: tuple[int, int], error
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(outputs[0], 1)
     os.dup2(outputs[1], 2)
-    os.dup2(errors, wanted["error_fd"])
-    os.set_inheritable(wanted["error_fd"], True)  # all other descriptors are close-on-exec
-    os.execve(command[0], command, wanted["environment"])
 
 
 def adopt_orphans() -> None:

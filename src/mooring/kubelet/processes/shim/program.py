@@ -1,6 +1,6 @@
 """The shim: the parent of a container's process, which ends with the kubelet.
 
-    kubelet ── control (stdin) ──> shim ── fork ──> the container's process, in its own session
+    kubelet ── control (stdin) ──> shim ── fork ──> the container's process, in its own session and `sandbox`
             <── reports (stdout) ──     <── pipes ── its output, into log files
 
 Input: on stdin one JSON document per line: first what to run, then signals and commands. End of file means that the
@@ -37,6 +37,7 @@ from mooring.kubelet.processes.shim.linux import (
     start_ticks,
 )
 from mooring.kubelet.processes.shim.log import LOG_BYTES_MAX, LogFile
+from mooring.kubelet.processes.shim.sandbox import NONE, open_user_namespace
 
 OUTPUT_BYTES_MAX = 10 * 1024
 """The limit on the output of a command."""
@@ -79,6 +80,7 @@ class Shim:
         self._control = b""
         self._is_over = False
         self._status: int | None = None
+        self._user_namespace: int | None = None
         self._poll = select.poll()
         self._wakeup, wakeup_end = os.pipe()
         for end in (self._wakeup, wakeup_end):
@@ -110,11 +112,15 @@ class Shim:
 
     def _start(self) -> str:
         """Start the process. Returns why that failed."""
+        wanted = self._wanted
+        try:
+            self._user_namespace = open_user_namespace(wanted["sandbox"])
+        except OSError as failure:
+            return str(failure)
         out, out_end = os.pipe()
         err, err_end = os.pipe()
         why, why_end = os.pipe()
-        wanted = self._wanted
-        self._pid = spawn(wanted["command"], wanted, (out_end, err_end), why_end)
+        self._pid = spawn(wanted["command"], wanted, (out_end, err_end), why_end, self._user_namespace)
         for end in (out_end, err_end, why_end):
             os.close(end)
         self._write_record()
@@ -217,7 +223,10 @@ class Shim:
     def _run_command(self, message: Message) -> None:
         output, output_end = os.pipe()
         errors, errors_end = os.pipe()
-        pid = spawn(message["command"], {**self._wanted, **message}, (output_end, output_end), errors_end)
+        has_namespaces = self._wanted["sandbox"]["level"] != NONE
+        sandbox = {**self._wanted["sandbox"], "mounts": [], "joins": self._pid if has_namespaces else 0}
+        wanted = {**self._wanted, "sandbox": sandbox}
+        pid = spawn(message["command"], wanted, (output_end, output_end), errors_end, self._user_namespace)
         os.close(output_end)
         os.close(errors_end)
         for end in (output, errors):
