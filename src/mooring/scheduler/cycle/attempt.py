@@ -29,7 +29,7 @@ import numpy as np
 from mooring.scheduler.cache.arrays import Bools, Int64s, ReasonBits, Rows, UInt8s
 from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.cycle.result_cache import FITS, SignatureResults
+from mooring.scheduler.cycle.result_cache import FITS, FilterState, SignatureResults, first_rejection
 from mooring.scheduler.framework.plugin import Adjustable, Scope
 from mooring.scheduler.framework.post_filter import Cache
 from mooring.scheduler.framework.profile import FilterUse, Profile
@@ -316,18 +316,20 @@ class DryRun:
         self._rows = rows
         self._transaction = Transaction(attempt.columns)
         # The results of filters that read the node alone are cached.
-        self._uses = [
-            use for use in filters if use.plugin.name in attempt.states and use.plugin.filter_scope is not Scope.NODE
+        self._filters: list[FilterState] = [
+            (use, attempt.states[use.plugin.name])
+            for use in filters
+            if use.plugin.name in attempt.states and use.plugin.filter_scope is not Scope.NODE
         ]
         self._differences: dict[str, Int64s] = {}
         self._snapshots: dict[str, Any] = {}
         self._adjustables: list[tuple[Adjustable[Any], Any]] = []
-        for use in self._uses:
+        for use, state in self._filters:
             plugin = use.plugin
             if isinstance(plugin, Adjustable) and plugin.name not in attempt.results.states.filters:
-                state = self._snapshots[plugin.name] = plugin.snapshot(attempt.states[plugin.name])
-                self._adjustables.append((plugin, state))
-                self._differences[plugin.name] = np.zeros((plugin.measures(state), len(rows)), dtype=np.int64)
+                snapshot = self._snapshots[plugin.name] = plugin.snapshot(state)
+                self._adjustables.append((plugin, snapshot))
+                self._differences[plugin.name] = np.zeros((plugin.measures(snapshot), len(rows)), dtype=np.int64)
 
     def __enter__(self) -> DryRun:
         return self
@@ -350,9 +352,13 @@ class DryRun:
         """Per row: the number of the first filter that rejects it, and its reason bits. `at` indexes the rows."""
         rows, arrays = self._rows[at], self._attempt.results.arrays
         if len(rows) == 1 and not self._adjustables:
-            return self._rejection_of_row(int(rows[0]))
+            row = int(rows[0])
+            number, its_bits = first_rejection(
+                self._filters, row, arrays.node_first.item(row), arrays.node_bits.item(row)
+            )
+            return np.array([number], dtype=np.uint8), np.array([its_bits], dtype=np.int64)
         first, bits = arrays.node_first[rows], arrays.node_bits[rows]
-        for use in self._uses:
+        for use, state in self._filters:
             plugin, left = use.plugin, (first > use.number).nonzero()[0]
             if not len(left):
                 continue
@@ -360,21 +366,11 @@ class DryRun:
                 difference = self._differences[plugin.name][:, at[left]]
                 reason_bits: ReasonBits = plugin.filter_adjusted(self._snapshots[plugin.name], rows[left], difference)
             else:
-                reason_bits = plugin.filter(self._attempt.states[plugin.name], rows[left])
+                reason_bits = plugin.filter(state, rows[left])
             is_rejected = reason_bits != 0
             first[left[is_rejected]] = use.number
             bits[left[is_rejected]] = reason_bits[is_rejected]
         return first, bits
-
-    def _rejection_of_row(self, row: int) -> tuple[UInt8s, Int64s]:
-        arrays = self._attempt.results.arrays
-        number, bits = int(arrays.node_first[row]), int(arrays.node_bits[row])
-        for use in self._uses:
-            if use.number < number:
-                reason_bits = use.plugin.filter_row(self._attempt.states[use.plugin.name], row)
-                if reason_bits:
-                    number, bits = use.number, reason_bits
-        return np.array([number], dtype=np.uint8), np.array([bits], dtype=np.int64)
 
     def rejections_with_nominated_pods(self, at: Int64s) -> tuple[UInt8s, Int64s]:
         """As `rejections`, where each row must take the pod with its nominated pods and without them."""

@@ -339,7 +339,7 @@ class SignatureResults:
         arrays, states = self.arrays, self.states
         for row in rows:
             self._row_scores.pop(row, None)
-            number, bits = _first_rejection(
+            number, bits = first_rejection(
                 states.pod_filters, row, arrays.node_first.item(row), arrays.node_bits.item(row)
             )
             score = arrays.node_scores.item(row) + _weighted_sum_of_row(states.pod_scores, row)
@@ -402,7 +402,7 @@ class SignatureResults:
         with Transaction(columns) as transaction:
             for each in nominated:
                 transaction.place(each, row)
-            number, bits = _first_rejection(
+            number, bits = first_rejection(
                 self.states.pod_filters, row, arrays.node_first.item(row), arrays.node_bits.item(row)
             )
         if number == FITS:
@@ -482,7 +482,7 @@ def write_rejections(filters: Sequence[FilterState], rows: Rows, first: UInt8s, 
             bits[rows[is_first]] = reason_bits[is_first]
 
 
-def _first_rejection(filters: Sequence[FilterState], row: int, first: int, bits: int) -> tuple[int, int]:
+def first_rejection(filters: Sequence[FilterState], row: int, first: int, bits: int) -> tuple[int, int]:
     """As `write_rejections`, for one row."""
     for use, state in filters:
         if use.number < first and (reason_bits := use.plugin.filter_row(state, row)):

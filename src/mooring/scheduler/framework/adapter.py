@@ -3,8 +3,7 @@
 `Registry.build` wraps each `FilterPlugin` and `ScorePlugin` in a `NodePluginAdapter` and puts the adapter at the Filter
 and Score extension points of the profile.
 
- 1. The user's code is called for feasible rows only: one call costs as much as a hundred rows
-    in numpy.
+ 1. The user's code is called for feasible rows only: one call costs as much as a hundred rows in numpy.
  2. Everything that `applies_to`, `filter` and `score` raise is caught here. It becomes an error of this cycle that
     names the plugin, the pod, the node and the line; other pods are scheduled as usual.
  3. One cycle distinguishes `REASONS_REPORTED_MAX` reasons per plugin. Further nodes are counted under a common reason.
