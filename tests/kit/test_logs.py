@@ -68,6 +68,13 @@ def test_json_has_the_fields_of_a_line_and_names_its_module_once() -> None:
     assert re.fullmatch(r"kit/test_logs\.py:\d+", line["caller"])
 
 
+def test_a_field_that_is_an_error_becomes_its_text() -> None:
+    stream = io.StringIO()
+    start_logs("json", logging.INFO, stream)
+    logging.getLogger("mooring.test").info("failed", extra=fields(reason=ValueError("no room")))
+    assert json.loads(stream.getvalue())["reason"] == "no room"
+
+
 def test_libraries_are_not_debugged() -> None:
     stream = io.StringIO()
     start_logs("text", logging.DEBUG, stream)

@@ -10,7 +10,7 @@ from mooring.api.yaml import YamlError
 from mooring.kubelet.node_templates import NodeTemplateError, load_node_templates
 from mooring.kubelet.settings import DeviceTemplate, KubeletSettings, NodeCapacity, NodeTemplate
 
-EXAMPLE = Path(__file__).parents[2] / "examples/clusters/node-templates.yaml"
+EXAMPLE = Path(__file__).parents[2] / "examples/nodes/node-templates.yaml"
 
 
 def test_the_example() -> None:

@@ -60,7 +60,7 @@ class JsonFormatter(logging.Formatter):
             entry["err"] = str(record.exc_info[1])
             entry["stacktrace"] = _trace(record)
         entry |= getattr(record, _FIELDS, {})
-        return json.dumps(entry, ensure_ascii=False)
+        return json.dumps(entry, ensure_ascii=False, default=str)
 
 
 def start_logs(form: str, level: int, stream: TextIO | None = None) -> None:

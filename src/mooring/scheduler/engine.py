@@ -37,6 +37,7 @@ from mooring.api.yaml import load_document
 from mooring.client.unavailable import UnavailableClient
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
+from mooring.kit.logs import fields
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
@@ -324,7 +325,13 @@ def _unreserve(reserves: Sequence[Reserve], pod: PodInfo, node_name: str) -> Non
         try:
             plugin.unreserve(pod, node_name)
         except PluginError:
-            logger.exception("plugin %s failed to unreserve pod %s on node %s", plugin.name, pod.key, node_name)
+            logger.exception(
+                "plugin %s failed to unreserve pod %s on node %s",
+                plugin.name,
+                pod.key,
+                node_name,
+                extra=fields(pod=pod.key, node=node_name, plugin=plugin.name),
+            )
 
 
 def _sampling(profile: Profile, order: NodeOrder, configuration: SchedulerConfiguration) -> Sampling | None:

@@ -23,6 +23,7 @@ from mooring.api.kinds import POD
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, Deletion, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
+from mooring.kit.logs import fields
 from mooring.kit.tasks import WorkerPool, run_bounded
 from mooring.scheduler.binding.cycle import Binding
 from mooring.scheduler.cache.pods import PodInfo
@@ -126,7 +127,7 @@ class Evictor:
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            logger.exception("the follow-up of PostFilter for pod %s failed", pod.key)
+            logger.exception("the follow-up of PostFilter for pod %s failed", pod.key, extra=fields(pod=pod.key))
             self._activate(pod.uid)
 
     async def _evict_all(
@@ -157,7 +158,13 @@ class Evictor:
             except NotFoundError:
                 return True
             except ClientError as error:
-                logger.warning("pod %s was not evicted for pod %s: %s", victim.key, pod.key, error)
+                logger.warning(
+                    "pod %s was not evicted for pod %s: %s",
+                    victim.key,
+                    pod.key,
+                    error,
+                    extra=fields(pod=victim.key, node=node_name, reason=error),
+                )
                 return False
         self._reports.preempted(victim, pod, node_name, scheduler_name, is_in_memory=is_in_memory)
         return True

@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.running import Up, command, running
 from tests.waiting import LIMIT_S, wait_until
 
-EXAMPLE = str(Path(__file__).parents[3] / "examples/clusters/node-templates.yaml")
+EXAMPLE = str(Path(__file__).parents[3] / "examples/nodes/node-templates.yaml")
 ZONE = "topology.kubernetes.io/zone"
 
 

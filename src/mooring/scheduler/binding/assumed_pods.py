@@ -29,6 +29,7 @@ from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
+from mooring.kit.logs import fields
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import EventBuffer
@@ -170,7 +171,11 @@ class ExpiredPodChecker:
             found = None
         except (ClientError, ObjectError) as error:
             logger.warning(
-                "pod %s is assumed on %s, has expired and could not be looked up: %s", pod.key, assumed.node_name, error
+                "pod %s is assumed on %s, has expired and could not be looked up: %s",
+                pod.key,
+                assumed.node_name,
+                error,
+                extra=fields(pod=pod.key, node=assumed.node_name, reason=error),
             )
             self._assumed_pods.bound(assumed, self._clock.now_s())
             return
@@ -180,7 +185,12 @@ class ExpiredPodChecker:
         pod = assumed.pod
         if self._assumed_pods.get(pod.uid) is not assumed:
             return  # confirmed in the meantime
-        logger.warning("pod %s was assumed on %s, and the watch did not confirm it", pod.key, assumed.node_name)
+        logger.warning(
+            "pod %s was assumed on %s, and the watch did not confirm it",
+            pod.key,
+            assumed.node_name,
+            extra=fields(pod=pod.key, node=assumed.node_name),
+        )
         if found is None or found.metadata.uid != pod.uid:
             self._pods.forget(pod.uid)
         elif found.spec.node_name:

@@ -38,6 +38,7 @@ from mooring.client.errors import ClientError, NotFoundError, NotLeadingError
 from mooring.client.interface import Client
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
+from mooring.kit.logs import fields
 from mooring.kit.tasks import WorkerPool
 from mooring.scheduler.binding.assumed_pods import AssumedPod, AssumedPods, AssumedPodState
 from mooring.scheduler.cache.pods import PodInfo
@@ -269,7 +270,12 @@ class BindingCycle:
                 binding.is_pod_gone = True
                 return True
             except (ClientError, ObjectError) as error:
-                logger.warning("the result of the binding of pod %s is not known yet: %s", pod.key, error)
+                logger.warning(
+                    "the result of the binding of pod %s is not known yet: %s",
+                    pod.key,
+                    error,
+                    extra=fields(pod=pod.key, node=binding.node_name, reason=error),
+                )
                 await self._clock.wait(LOOKUP_BACKOFF.delay_s(attempt))
                 continue
             is_another = found.metadata.uid != pod.uid
@@ -288,7 +294,12 @@ class BindingCycle:
             try:
                 plugin.post_bind(pod, binding.node_name)
             except Exception:
-                logger.exception("PostBind plugin %s failed for pod %s, which is bound", plugin.name, pod.key)
+                logger.exception(
+                    "PostBind plugin %s failed for pod %s, which is bound",
+                    plugin.name,
+                    pod.key,
+                    extra=fields(pod=pod.key, node=binding.node_name, plugin=plugin.name),
+                )
 
     def _bound_by_another(self, binding: Binding, view: Pod | None, status: Status) -> None:
         """Another scheduler has bound the pod to the same node: the watch will show it, and this attempt has failed."""
@@ -331,7 +342,10 @@ class BindingCycle:
                 await plugin.released(binding.pod, binding.node_name)
             except Exception:
                 logger.exception(
-                    "plugin %s could not release what it had written for pod %s", plugin.name, binding.pod.key
+                    "plugin %s could not release what it had written for pod %s",
+                    plugin.name,
+                    binding.pod.key,
+                    extra=fields(pod=binding.pod.key, plugin=plugin.name),
                 )
 
 
@@ -394,6 +408,6 @@ def _error(point: str, plugin: str, message: str) -> Status:
 
 def _raised(point: str, plugin: str, error: Exception) -> Status:
     """The status of a plugin that raised. The scheduler continues, and the pod is retried."""
-    logger.exception("%s plugin %s failed", point, plugin)
+    logger.exception("%s plugin %s failed", point, plugin, extra=fields(plugin=plugin))
     what = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
     return _error(point, plugin, what)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 from mooring.api.whole import Whole
 from mooring.client.interface import Change
+from mooring.kit.logs import fields
 from mooring.kit.tasks import run_bounded
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
@@ -111,7 +112,13 @@ async def bind_with_extenders(
         except ExtenderError as error:
             if not extender.settings.ignorable:
                 raise
-            logger.info("ignorable extender %s failed to bind pod %s: %s", extender.name, pod.key, error)
+            logger.info(
+                "ignorable extender %s failed to bind pod %s: %s",
+                extender.name,
+                pod.key,
+                error,
+                extra=fields(pod=pod.key, node=node_name, reason=error),
+            )
             continue
         return True
     return False

@@ -21,6 +21,7 @@ from functools import partial
 
 import numpy as np
 
+from mooring.kit.logs import fields
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
@@ -128,6 +129,7 @@ class ExtenderCycle(SchedulingCycle):
                 attempt.pod.key,
                 attempt.pod.nominated_node,
                 filtered.text,
+                extra=fields(pod=attempt.pod.key, node=attempt.pod.nominated_node, reason=filtered.text),
             )
             return False
         if filtered.node_names:

@@ -18,6 +18,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from mooring.kit.logs import fields
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.extenders.extender import (
@@ -230,4 +231,10 @@ def _expected(response: ExtenderResponse, kind: type[AnyResult]) -> AnyResult | 
 
 
 def _ignore(extender: Extender, pod: PodInfo, failure: ExtenderFailure) -> None:
-    logger.info("ignored the failure of extender %s for pod %s: %s", extender.name, pod.key, failure.text)
+    logger.info(
+        "ignored the failure of extender %s for pod %s: %s",
+        extender.name,
+        pod.key,
+        failure.text,
+        extra=fields(pod=pod.key, reason=failure.text),
+    )

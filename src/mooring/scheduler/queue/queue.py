@@ -227,7 +227,12 @@ class SchedulingQueue:
         uid = entry.pod.uid
         known = self._entries.get(uid)
         if known is not None and (known is not entry or entry.state is not QueueState.IN_FLIGHT):
-            logger.error("pod %s cannot be requeued, it is in the queue: %s", entry.pod.key, known)
+            logger.error(
+                "pod %s cannot be requeued, it is in the queue: %s",
+                entry.pod.key,
+                known,
+                extra=fields(pod=entry.pod.key),
+            )
             return known.state
         if entry.is_deleted:
             self.done(uid)
@@ -404,7 +409,12 @@ class SchedulingQueue:
             return self._queue_sort.queue_key(entry.pod, entry.queued_s)
         except Exception:
             name, pod = self._queue_sort.name, entry.pod.key
-            logger.exception("QueueSort plugin %s failed for pod %s, which is sorted last", name, pod)
+            logger.exception(
+                "QueueSort plugin %s failed for pod %s, which is sorted last",
+                name,
+                pod,
+                extra=fields(pod=pod, plugin=name),
+            )
             return (math.inf,)
 
 
@@ -412,7 +422,12 @@ def _is_rejected(plugin: PreEnqueue, pod: PodInfo) -> bool:
     try:
         status = plugin.pre_enqueue(pod)
     except Exception:
-        logger.exception("PreEnqueue plugin %s failed for pod %s, which is gated", plugin.name, pod.key)
+        logger.exception(
+            "PreEnqueue plugin %s failed for pod %s, which is gated",
+            plugin.name,
+            pod.key,
+            extra=fields(pod=pod.key, plugin=plugin.name),
+        )
         return True
     if status is not None and status.code is Code.ERROR:
         about = fields(pod=pod.key, plugin=plugin.name, reason=status.message)

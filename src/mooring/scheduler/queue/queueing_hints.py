@@ -23,6 +23,7 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 from mooring.api.kinds import Kind
+from mooring.kit.logs import fields
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import (
     ANY_EVENT,
@@ -135,7 +136,12 @@ def _is_queued(hint: QueueingHintFunction, pod: PodInfo, old: Any, new: Any) -> 
     except BaseException as error:
         if is_interrupt(error):
             raise
-        logger.exception("queueing hint of plugin %s failed for pod %s; the pod is queued", hint.plugin, pod.key)
+        logger.exception(
+            "queueing hint of plugin %s failed for pod %s; the pod is queued",
+            hint.plugin,
+            pod.key,
+            extra=fields(pod=pod.key, plugin=hint.plugin),
+        )
         return True
 
 

@@ -20,6 +20,7 @@ from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock, format_rfc3339
+from mooring.kit.logs import fields
 from mooring.kit.tasks import WorkerPool
 
 logger = logging.getLogger(__name__)
@@ -129,7 +130,13 @@ class StatusWriter:
                 return
             if not error.can_help_to_retry or attempt == TRIES_MAX:
                 self.failures += 1
-                logger.warning("the status of pod %s/%s was not written: %s", write.namespace, write.name, error)
+                logger.warning(
+                    "the status of pod %s/%s was not written: %s",
+                    write.namespace,
+                    write.name,
+                    error,
+                    extra=fields(pod=f"{write.namespace}/{write.name}", reason=error),
+                )
                 return
             await self._clock.wait(RETRY.delay_s(attempt))
             if write.is_discarded:
