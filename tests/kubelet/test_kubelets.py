@@ -20,7 +20,7 @@ from mooring.kubelet.settings import KubeletSettings
 from mooring.kubelet.status_manager import OwnWrites
 from mooring.kubelet.views import KubeletPod
 from tests.api_servers import open_loopback_client
-from tests.client.faulty import FaultyClient, Outcome, Storm
+from tests.client.faulty import Fault, FaultyClient, Outcome, Script, Storm
 from tests.kubelet.harness import Body, Play, played, pod, view
 from tests.kubelet.simulated.test_runtime import Asked
 
@@ -310,6 +310,33 @@ def test_restarted_kubelets_correct_a_wrong_ready_condition() -> None:
                     await clock.wait(2.0)
                     assert await play.line("web") == "Running ready main=running"
                     task.cancel()
+
+    run(main(), clock)
+
+
+def test_kubelets_that_start_anew_delete_a_pod_that_had_ended() -> None:
+    clock = VirtualClock()
+    settings = KubeletSettings(count=1)
+    lost = Fault("delete", Outcome.REQUEST_LOST, kind=POD, times=None)
+
+    async def main() -> None:
+        async with open_loopback_client(clock) as client:
+            first = Kubelets(FaultyClient(client, clock, Script(lost)), clock, Entropy(1), settings)
+            play = Play(client, clock, first)
+            async with TaskGroup("first") as group:
+                task = group.start(first.run(), name="kubelets")
+                await clock.wait(2.0)
+                await play.create(pod("once", restartPolicy="Never"))
+                await clock.wait(2.0)
+                await play.delete("once")
+                await clock.wait(40.0)
+                assert (await play.line("once")).startswith("Succeeded terminating main=terminated")
+                task.cancel()
+            async with TaskGroup("second") as group:
+                task = group.start(Kubelets(client, clock, Entropy(2), settings).run(), name="kubelets")
+                await clock.wait(2.0)
+                assert await play.line("once") == "gone"
+                task.cancel()
 
     run(main(), clock)
 

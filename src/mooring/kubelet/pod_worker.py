@@ -110,6 +110,8 @@ class PodWorker:
         self._start_time = pod.status.start_time or format_rfc3339(now_s)
         if pod.status.phase in TERMINAL_PHASES:
             self._reason_and_message = (pod.status.reason, pod.status.message)
+            # The API server rejects a status in which a container of a finished pod has not ended.
+            restore_records(self._records, pod)
             self.state = WorkerState.TERMINATED
             self._request_deletion()
             return
