@@ -16,10 +16,9 @@ from mooring.client.interface import PatchForm
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from tests.fakes.raw_client import RawClient
 from tests.fault_tests.faults import Death, Weather
 from tests.fault_tests.plane import Plane
-from tests.fault_tests.run import CPU_OF_NODE, converge, kubelets_of, play
+from tests.fault_tests.run import CPU_OF_NODE, converge, kubelets_of, open_clients, play
 from tests.fault_tests.user import User
 from tests.fault_tests.wishes import CASTS, IMAGES, NAMESPACE, Wish, container, document
 from tests.fault_tests.witness import Witness, WitnessedStore
@@ -52,24 +51,9 @@ async def _rehearse(component: str, death: Death | None, clock: VirtualClock) ->
     def fate(name: str, number: int, chance: Entropy) -> Death | None:
         return death if name == component and number == 0 else None
 
-    async with TaskGroup("rehearsal") as group:
-        plane = Plane(
-            lambda name, chance: RawClient(store, clock, chance),
-            clock,
-            entropy.fork("plane"),
-            weather,
-            kubelets_of(NODES),
-            (),
-            fate,
-        )
-        user = User(
-            RawClient(store, clock, entropy.fork("user client")),
-            entropy.fork("user"),
-            witness,
-            CASTS[0],
-            NODES,
-            NODES * CPU_OF_NODE,
-        )
+    async with open_clients(store, clock, entropy) as client_for, TaskGroup("rehearsal") as group:
+        plane = Plane(client_for, clock, entropy.fork("plane"), weather, kubelets_of(NODES), (), fate)
+        user = User(client_for("user"), entropy.fork("user"), witness, CASTS[0], NODES, NODES * CPU_OF_NODE)
         plane.start(group)
         await _wish(user, clock)
         verbs = [request.verb for request in plane.clients[component][0].requests]

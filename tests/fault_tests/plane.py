@@ -56,7 +56,8 @@ DIES_EARLY_SHARE = 0.2
 CONFIGURATION = load_configuration(None)
 
 Run: TypeAlias = Callable[[Client, Entropy], Coroutine[Any, Any, None]]
-ClientFor: TypeAlias = Callable[[str, Entropy], Client]
+ClientFor: TypeAlias = Callable[[str], Client]
+"""Of a component."""
 Fate: TypeAlias = Callable[[str, int, Entropy], Death | None]
 """Of a component, in which of its lives, by which chance: how it ends."""
 
@@ -127,7 +128,7 @@ class Plane:
 
     async def _keep_going(self, name: str, run: Run) -> None:
         entropy = self.entropy.fork(name)
-        inner = self.client_for(name, entropy.fork("client"))
+        inner = self.client_for(name)
         for number in range(1_000_000):
             chance = entropy.fork(f"life {number}")
             lifetime = self._lifetimes[name] = Lifetime(

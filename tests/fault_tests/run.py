@@ -5,8 +5,7 @@
 Input: a seed. Output: an `Outcome`: broken invariants, and the hash of everything that was written.
 
  1. Only the seed decides: two runs of one seed write the same bytes in the same order.
- 2. A tenth of the seeds uses the whole API server, the others the client on the store, which is cheaper and leaves time
-    for more seeds.
+ 2. Every request goes through the API server.
  3. Each seed has Deployments, and three of four have one other kind (`wishes`).
  4. Invariants are checked at every revision (`witness`), completeness when the faults are over.
 """
@@ -22,14 +21,13 @@ from functools import cache
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from mooring.api.kinds import kind_named
+from mooring.api.kinds import NAMESPACE, PRIORITY_CLASS, kind_named
 from mooring.apiserver.access.users import User as Identity
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.object_storage import ObjectStorage
 from mooring.apiserver.storage.stored_form import decoded
-from mooring.client.interface import Client
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
@@ -45,7 +43,6 @@ from mooring.scheduler.scheduler import Scheduler
 from mooring.store.interface import Record
 from mooring.store.memory import MemoryStore
 from tests.api_servers import TOKEN_KEY
-from tests.fakes.raw_client import RawClient
 from tests.fault_tests.faults import Weather
 from tests.fault_tests.plane import COMPONENTS, CONFIGURATION, ClientFor, Plane, fate_by_chance
 from tests.fault_tests.user import User
@@ -54,7 +51,6 @@ from tests.fault_tests.witness import Witness, WitnessedStore
 
 Result = TypeVar("Result")
 
-API_SERVER_EVERY = 10
 SETTINGS = Settings(TOKEN_KEY, disabled_admission_plugins=frozenset(("ServiceAccount",)))
 """No controller makes service accounts."""
 STORM_S = 12.0
@@ -114,8 +110,8 @@ def play(story: Coroutine[Any, Any, Result], cast: Cast, clock: VirtualClock) ->
 
 
 def cast_of(seed: int) -> Cast:
-    """Each in turn, also of those seeds that go through the API server."""
-    return CASTS[(seed + seed // API_SERVER_EVERY) % len(CASTS)]
+    """Each in turn."""
+    return CASTS[seed % len(CASTS)]
 
 
 def run_seeds(seeds: Iterable[int]) -> Iterator[Outcome]:
@@ -150,12 +146,12 @@ async def _play(seed: int, cast: Cast, clock: VirtualClock) -> Outcome:
     witness = Witness(lambda owner: planes[0].lost_pod_answers(owner))
     store = WitnessedStore(witness)
     weather = Weather(likelihood=chance.uniform(0.0, 0.15))
-    async with _ways_in(seed, store, clock, entropy) as client_for, TaskGroup("fault test") as group:
+    async with open_clients(store, clock, entropy) as client_for, TaskGroup("fault test") as group:
         kubelets = kubelets_of(nodes)
         fate = fate_by_chance(lifetime_requests_max=60 + chance.integer_below(300))
         plane = Plane(client_for, clock, entropy.fork("plane"), weather, kubelets, cast.controllers, fate)
         planes.append(plane)
-        client = client_for("user", entropy.fork("user client"))
+        client = client_for("user")
         user = User(client, entropy.fork("user"), witness, cast, nodes, nodes * CPU_OF_NODE - 2)
         plane.start(group)
         await _storm(plane, user, entropy.fork("storm"))
@@ -181,16 +177,12 @@ def kubelets_of(nodes: int) -> KubeletSettings:
 
 
 @asynccontextmanager
-async def _ways_in(seed: int, store: WitnessedStore, clock: VirtualClock, entropy: Entropy) -> AsyncIterator[ClientFor]:
-    if seed % API_SERVER_EVERY:
-        yield lambda name, chance: RawClient(store, clock, chance)
-        return
-
-    def inside(name: str, chance: Entropy) -> Client:
-        return LoopbackClient(api_server, Identity(f"system:{name}"), name)
-
-    async with open_api_server(store, clock, entropy.fork("desk"), SETTINGS) as api_server:
-        yield inside
+async def open_clients(
+    store: WitnessedStore, clock: VirtualClock, entropy: Entropy, settings: Settings = SETTINGS
+) -> AsyncIterator[ClientFor]:
+    """A client of the same API server for each component."""
+    async with open_api_server(store, clock, entropy.fork("apiserver"), settings) as api_server:
+        yield lambda name: LoopbackClient(api_server, Identity(f"system:{name}"), name)
 
 
 async def _storm(plane: Plane, user: User, chance: Entropy) -> None:
@@ -243,12 +235,14 @@ def _shared(cast: Cast) -> Iterator[None]:
 
 @cache
 def furniture() -> Sequence[Record]:
-    """What every cluster has from its beginning. Made once: it takes longer than a short seed."""
+    """What every cluster has from its beginning, made once; but for the roles, because no request is authorized."""
 
     async def make() -> Sequence[Record]:
         store = MemoryStore()
         await bootstrap(ObjectStorage(store), VirtualClock(), Entropy(0, "furniture"))
-        return (await store.list("/")).records
+        return [
+            record for kind in (NAMESPACE, PRIORITY_CLASS) for record in (await store.list(kind.key_prefix)).records
+        ]
 
     return run(make())
 

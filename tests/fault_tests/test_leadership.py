@@ -21,17 +21,18 @@ from mooring.api.kinds import LEASE, NODE, POD
 from mooring.client.election.elector import ElectionSettings, LeaderElector, LeadershipLostError
 from mooring.client.election.record import record_in
 from mooring.client.errors import NotLeadingError
+from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.scheduler import Scheduler
+from tests.api_servers import WITHOUT_CONTROLLERS
 from tests.builders import node, pod
 from tests.client.faulty import Answer, FaultyClient, Request
-from tests.fakes.raw_client import RawClient
 from tests.fault_tests.faults import WRITES
 from tests.fault_tests.plane import CONFIGURATION
-from tests.fault_tests.run import _quiet
+from tests.fault_tests.run import _quiet, open_clients
 from tests.fault_tests.witness import Witness, WitnessedStore
 from tests.scheduler.world import plain
 
@@ -104,15 +105,15 @@ def run_seed(seed: int, *, is_checked: bool = True) -> Play:
 async def _play(outcome: Play, clock: VirtualClock, entropy: Entropy, is_checked: bool) -> None:
     witness = Witness(lambda owner: 0)
     store = WitnessedStore(witness)
-    user = RawClient(store, clock, entropy.fork("user"))
-    for number in range(NODES):
-        await user.create(NODE, "", plain(node(f"n{number}", cpu=str(CPU_OF_NODE), others={"pods": "110"})))
+    async with open_clients(store, clock, entropy, WITHOUT_CONTROLLERS) as client_for, TaskGroup("leadership") as group:
+        user = client_for("user")
+        for number in range(NODES):
+            await user.create(NODE, "", plain(node(f"n{number}", cpu=str(CPU_OF_NODE), others={"pods": "110"})))
 
-    async def live(name: str, chance: Entropy, stalling: StallingClock) -> None:
-        for lifetime in range(1_000):
-            await _live(outcome, stalling, user, chance.fork(f"life {lifetime}"), f"{name}-{lifetime}", is_checked)
+        async def live(name: str, chance: Entropy, stalling: StallingClock) -> None:
+            for lifetime in range(1_000):
+                await _live(outcome, stalling, user, chance.fork(f"life {lifetime}"), f"{name}-{lifetime}", is_checked)
 
-    async with TaskGroup("leadership") as group:
         clocks = {name: StallingClock(clock) for name in ("a", "b")}
         for name, stalling in clocks.items():
             group.start_background(live(name, entropy.fork(name), stalling), name=name)
@@ -135,7 +136,7 @@ async def _play(outcome: Play, clock: VirtualClock, entropy: Entropy, is_checked
 async def _live(
     outcome: Play,
     clock: StallingClock,
-    api: RawClient,
+    api: Client,
     entropy: Entropy,
     identity: str,
     is_checked: bool,

@@ -1,6 +1,6 @@
 """Workloads that the simulated user creates, and what is missing until they are complete.
 
-Output: complete documents for the API, because the client on the store sets no defaults; the unfinished parts.
+Input: a kind, sizes, an image. Output: documents for the API; the unfinished parts.
 
 A cast is the set of kinds of one seed. Deployments are in each, and one other kind in most: watching all kinds would
 take three times as long.
@@ -77,7 +77,7 @@ class Wish:
 def document(
     wish: Wish, *, surge: int = 0, unavailable: int = 1, is_in_order: bool = True, at_once: int = 1
 ) -> Document:
-    """As the API server would have completed it."""
+    """As the API server completes it."""
     labels = {"app": wish.name}
     selector = {"matchLabels": labels}
     template = {"metadata": {"labels": labels}, "spec": _pod_spec(wish)}

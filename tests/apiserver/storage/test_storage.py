@@ -1,0 +1,202 @@
+"""Storage as the loopback client reads it: revisions, expired history, both forms of events, bookmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, EVENT, POD
+from mooring.client.errors import ExpiredError, ServerError
+from mooring.client.interface import Change, Client, PatchForm, Selection
+from mooring.kit.clock import VirtualClock
+from mooring.kit.loop import DeadlockError, run
+from mooring.store.memory import MemoryStore
+from tests.api_servers import open_loopback_client
+from tests.client.contract_play import NS, create_all, names
+from tests.client.objects import Body, at, config_map, pod, read
+
+CHANGES_MAX = 2
+Scenario = Callable[[Client, VirtualClock], Awaitable[None]]
+
+
+def run_local(scenario: Scenario, store: MemoryStore | None = None) -> None:
+    clock = VirtualClock()
+
+    async def started() -> None:
+        async with open_loopback_client(clock, store=store) as client:
+            await scenario(client, clock)
+
+    run(started(), clock)
+
+
+@pytest.mark.parametrize(
+    ("revision", "limit", "found"),
+    [
+        pytest.param("", 0, ["a", "b"], id="the newest"),
+        pytest.param("0", 0, ["a", "b"], id="any: the newest will do"),
+        pytest.param("first", 0, ["a", "b"], id="not older than an old one"),
+        pytest.param("first", 5, ["a"], id="exactly an old one, with a limit"),
+    ],
+)
+def test_a_list_may_name_a_revision(revision: str, limit: int, found: list[str]) -> None:
+    async def scenario(client: Client, clock: VirtualClock) -> None:
+        first = await create_all(client, config_map("a"))
+        await create_all(client, config_map("b"))
+        wanted = first if revision == "first" else revision
+        assert names((await client.list(CONFIG_MAP, revision=wanted, limit=limit)).items) == found
+
+    run_local(scenario)
+
+
+@pytest.mark.parametrize(
+    ("limit", "retry_after_s"),
+    [pytest.param(0, 1.0, id="or a later one"), pytest.param(5, None, id="that very revision: there is no waiting")],
+)
+def test_a_list_of_the_future(limit: int, retry_after_s: float | None) -> None:
+    async def scenario(client: Client, clock: VirtualClock) -> None:
+        current = (await client.list(CONFIG_MAP)).revision
+        with pytest.raises(ServerError) as caught:
+            await client.list(CONFIG_MAP, revision="9000", limit=limit)
+        assert str(caught.value) == f"Timeout: Too large resource version: 9000, current: {current}"
+        assert (caught.value.code, caught.value.retry_after_s) == (504, retry_after_s)
+
+    run_local(scenario)
+
+
+def test_an_event_is_the_same_under_both_names() -> None:
+    body: Body = {
+        "metadata": {"name": "web.1", "namespace": NS},
+        "regarding": {"kind": "Pod", "name": "web", "namespace": NS},
+        "note": "Successfully assigned",
+        "type": "Normal",
+        "action": "Binding",
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "default-scheduler",
+        "reportingInstance": "default-scheduler-1",
+        "reason": "Scheduled",
+    }
+
+    async def scenario(client: Client, clock: VirtualClock) -> None:
+        newer = await client.create(EVENT, NS, body)
+        older = await client.get(CORE_EVENT, NS, "web.1")
+        assert (at(newer, "apiVersion"), at(newer, "note")) == ("events.k8s.io/v1", "Successfully assigned")
+        assert (at(older, "apiVersion"), at(older, "message")) == ("v1", "Successfully assigned")
+        assert at(older, "involvedObject.name") == "web"
+        assert read(await client.get(EVENT, NS, "web.1")) == read(newer)
+        assert [read(raw) for raw in (await client.list(EVENT, Selection(fields="regarding.name=web"))).items] == [
+            read(newer)
+        ]
+        of_pod = Selection(fields="involvedObject.name=web")
+        assert [read(raw) for raw in (await client.list(CORE_EVENT, of_pod)).items] == [read(older)]
+        series = {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
+        await client.patch(EVENT, NS, "web.1", {"series": series}, form=PatchForm.STRATEGIC)
+        assert at(await client.get(CORE_EVENT, NS, "web.1"), "series.count") == 2
+
+    run_local(scenario)
+
+
+def test_a_bookmark_comes_after_a_minute_in_which_only_others_changed() -> None:
+    async def scenario(client: Client, clock: VirtualClock) -> None:
+        since = (await client.list(POD)).revision
+        async with client.watch(POD, since=since) as watch:
+            revision = await create_all(client, config_map("elsewhere"))
+            (bookmark,) = await watch.next_batch()
+            assert (bookmark.change, bookmark.revision) == (Change.BOOKMARK, revision)
+            assert clock.now_s() == 60.0
+            assert read(bookmark.raw)["metadata"] == {"resourceVersion": revision, "creationTimestamp": None}
+            await create_all(client, pod("web"))
+            assert [event.change for event in await watch.next_batch()] == [Change.ADDED]
+
+    run_local(scenario)
+
+
+def test_a_bookmark_is_not_lost_if_changes_come_at_the_same_time() -> None:
+    async def scenario(client: Client, clock: VirtualClock) -> None:
+        since = (await client.list(POD)).revision
+        async with client.watch(POD, since=since) as watch:
+            await create_all(client, pod("a"))
+            await watch.next_batch()
+            await create_all(client, config_map("elsewhere"), pod("b"))
+            assert [event.change for event in await watch.next_batch()] == [Change.ADDED]
+            await create_all(client, config_map("elsewhere-too"))
+            await clock.wait(59)
+            assert clock.now_s() == 59
+            await clock.wait(2)
+            await create_all(client, pod("c"))
+            assert [event.change for event in await watch.next_batch()] == [Change.ADDED]
+            assert [event.change for event in await watch.next_batch()] == [Change.BOOKMARK]
+
+    run_local(scenario)
+
+
+@pytest.mark.parametrize(
+    ("bookmarks", "is_changed"),
+    [
+        pytest.param(True, False, id="nothing happened anywhere: no alarm is set"),
+        pytest.param(False, True, id="nobody asked for bookmarks"),
+    ],
+)
+def test_no_bookmark_comes_if(bookmarks: bool, is_changed: bool) -> None:
+    async def scenario(client: Client, clock: VirtualClock) -> None:
+        since = (await client.list(POD)).revision
+        async with client.watch(POD, since=since, bookmarks=bookmarks) as watch:
+            if is_changed:
+                await create_all(client, config_map("elsewhere"))
+            await watch.next_batch()
+
+    with pytest.raises(DeadlockError):
+        run_local(scenario)
+
+
+def test_history_that_is_gone_is_an_expired_error() -> None:
+    async def scenario(client: Client, clock: VirtualClock) -> None:
+        await create_all(client, config_map("a"), config_map("b"), config_map("c"))
+        page = await client.list(CONFIG_MAP, limit=1)
+        await create_all(client, *(config_map(f"d{number}") for number in range(5)))
+        with pytest.raises(ExpiredError) as caught:
+            await client.list(CONFIG_MAP, limit=1, continue_token=page.continue_token)
+        assert str(caught.value).startswith("The provided continue parameter is too old")
+        with pytest.raises(ExpiredError):
+            await client.list(CONFIG_MAP, limit=1, revision="2")
+        with pytest.raises(ExpiredError) as caught:
+            async with client.watch(CONFIG_MAP, since="2"):
+                pass
+        oldest = int((await client.list(CONFIG_MAP)).revision) - CHANGES_MAX
+        assert str(caught.value) == f"too old resource version: 2 ({oldest})"
+
+    run_local(scenario, MemoryStore(changes_max=CHANGES_MAX))
+
+
+def test_a_reader_who_is_too_slow_has_to_list_again() -> None:
+    async def scenario(client: Client, clock: VirtualClock) -> None:
+        since = (await client.list(CONFIG_MAP)).revision
+        async with client.watch(CONFIG_MAP, since=since) as watch:
+            await create_all(client, *(config_map(f"c{number}") for number in range(3)))
+            with pytest.raises(ExpiredError):
+                await watch.next_batch()
+
+    run_local(scenario, MemoryStore(buffer_max=2))
+
+
+def test_a_watch_of_the_newer_events_tells_them_in_their_form() -> None:
+    async def scenario(client: Client, clock: VirtualClock) -> None:
+        since = (await client.list(EVENT)).revision
+        async with client.watch(EVENT, since=since) as watch:
+            body: Body = {"metadata": {"name": "web.1"}, "message": "hello", "involvedObject": {"name": "web"}}
+            await client.create(CORE_EVENT, NS, body)
+            (event,) = await watch.next_batch()
+        assert event.change is Change.ADDED
+        assert (at(event.raw, "note"), at(event.raw, "regarding.name")) == ("hello", "web")
+        assert event.raw == await client.get(EVENT, NS, "web.1")
+
+    run_local(scenario)
+
+
+def test_a_watch_cannot_start_in_the_future() -> None:
+    async def scenario(client: Client, clock: VirtualClock) -> None:
+        with pytest.raises(ServerError):
+            async with client.watch(CONFIG_MAP, since="9000"):
+                pass
+
+    run_local(scenario)
