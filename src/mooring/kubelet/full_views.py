@@ -212,7 +212,7 @@ class FullMount(VolumeMount):
 # Pods, ConfigMaps, Secrets
 
 
-class Profile(View):
+class SecurityProfile(View):
     """A seccomp or AppArmor profile."""
 
     type: str = ""
@@ -229,8 +229,8 @@ class SecurityContext(View):
     run_as_user: Int64 | None = None
     run_as_group: Int64 | None = None
     run_as_non_root: bool | None = None
-    seccomp_profile: Profile | None = None
-    app_armor_profile: Profile | None = None
+    seccomp_profile: SecurityProfile | None = None
+    app_armor_profile: SecurityProfile | None = None
     se_linux_options: Mapping[str, str] | None = None
     windows_options: Mapping[str, Any] | None = None
 

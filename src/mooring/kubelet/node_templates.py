@@ -53,14 +53,14 @@ class NodeTemplateError(ValueError):
 def load_node_templates(text: str | bytes, file: str) -> tuple[NodeTemplate, ...]:
     """Raises `NodeTemplateError` or `YamlError`."""
     document = load_document(text, file)
-    reader = _Reader(document)
+    reader = _TemplateReader(document)
     templates = reader.read()
     if reader.problems:
         raise NodeTemplateError([(f"{file}:{document.line_of(path)}", said) for path, said in reader.problems])
     return templates
 
 
-class _Reader:
+class _TemplateReader:
     """Reads one file, and collects its problems by path."""
 
     def __init__(self, document: YamlDocument) -> None:

@@ -10,7 +10,7 @@ import pytest
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cycle.decision import Decision, NodeScores, PreemptionPlan
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.framework.status import RejectionCount
 from mooring.scheduler.reporting.decision_records import (
     BEST_NODES_MAX,
     MESSAGE_LENGTH_MAX,
@@ -73,8 +73,8 @@ def test_a_rejected_pod_has_the_reasons_by_plugin() -> None:
     assert record.result == "Unschedulable"
     assert record.rejected_by == ("NodeResourcesFit", "NodeUnschedulable")
     assert record.rejections == (
-        Rejection("NodeUnschedulable", "node(s) were unschedulable", 1),
-        Rejection("NodeResourcesFit", "Insufficient cpu", 2),
+        RejectionCount("NodeUnschedulable", "node(s) were unschedulable", 1),
+        RejectionCount("NodeResourcesFit", "Insufficient cpu", 2),
     )
     assert record.message.startswith("0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.")
 
@@ -103,7 +103,7 @@ def large_decision() -> Decision:
     """One that exceeds every limit."""
     engine = engine_of()
     victims = tuple(engine.record(pod(f"victim-{number}")) for number in range(2 * VICTIMS_MAX))
-    rejections = tuple(Rejection("NodeAffinity", f"reason {n}", n) for n in range(2 * REJECTIONS_MAX))
+    rejections = tuple(RejectionCount("NodeAffinity", f"reason {n}", n) for n in range(2 * REJECTIONS_MAX))
     return Decision(
         engine.record(pod("web")),
         message="x" * 2 * MESSAGE_LENGTH_MAX,
@@ -140,7 +140,7 @@ def real_bytes(record: DecisionRecord) -> int:
 
 
 def _sizes(value: object) -> int:
-    if isinstance(value, Rejection):
+    if isinstance(value, RejectionCount):
         return sys.getsizeof(value) + sys.getsizeof(value.nodes)
     if isinstance(value, NodeScores):
         return sys.getsizeof(value) + sys.getsizeof(value.scores) + sum(map(sys.getsizeof, value.scores.values()))

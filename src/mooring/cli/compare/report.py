@@ -13,8 +13,8 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
-from mooring.cli.compare.run import Comparison
-from mooring.scheduler.plan.compare import Outcome, Summary
+from mooring.cli.compare.run import ConfigurationComparison
+from mooring.scheduler.plan.compare import ConfigurationOutcome, Summary
 
 PLOT_WIDTH = 960
 PLOT_ROW = 120
@@ -22,7 +22,7 @@ PLOT_MARGIN = 28
 COLOURS = ("#2563eb", "#d9480f", "#2b8a3e", "#862e9c", "#a61e4d")
 
 
-def as_json(comparison: Comparison) -> str:
+def as_json(comparison: ConfigurationComparison) -> str:
     data = msgspec.to_builtins(comparison)
     data["summary"] = {
         name: {title: msgspec.to_builtins(Summary.of(values)) for title, values in _figures(outcomes)}
@@ -31,7 +31,7 @@ def as_json(comparison: Comparison) -> str:
     return msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n"
 
 
-def as_lines(comparison: Comparison) -> Iterator[str]:
+def as_lines(comparison: ConfigurationComparison) -> Iterator[str]:
     """The table."""
     names = {config: _short(config) for config in comparison.outcomes}
     columns = {config: dict(_figures(outcomes)) for config, outcomes in comparison.outcomes.items()}
@@ -52,10 +52,10 @@ def as_lines(comparison: Comparison) -> Iterator[str]:
     yield comparison.bound.text
 
 
-def _figures(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, list[float]]]:
+def _figures(outcomes: Sequence[ConfigurationOutcome]) -> Iterator[tuple[str, list[float]]]:
     """Every figure with its value for each seed."""
 
-    def over(read: Callable[[Outcome], float]) -> list[float]:
+    def over(read: Callable[[ConfigurationOutcome], float]) -> list[float]:
         return [float(read(outcome)) for outcome in outcomes]
 
     yield "placed", over(lambda outcome: outcome.placed)
@@ -84,7 +84,7 @@ def _short(config: str) -> str:
     return Path(config).stem
 
 
-def as_svg(comparison: Comparison) -> str:
+def as_svg(comparison: ConfigurationComparison) -> str:
     """A bar for each node, under the first seed."""
     first = next(iter(comparison.outcomes.values()))[0].node_shares
     order = sorted(first, key=lambda name: (-first[name], name))

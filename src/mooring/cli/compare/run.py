@@ -26,7 +26,7 @@ from mooring.cli.terminal import ProgressBar
 from mooring.kit.clock import Clock, SystemClock, parse_rfc3339
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.bound import most_pods
-from mooring.scheduler.plan.compare import Outcome, place_all
+from mooring.scheduler.plan.compare import ConfigurationOutcome, place_all
 from mooring.scheduler.plan.request import Bound
 
 DEFAULT = "default"
@@ -50,17 +50,17 @@ class CompareOptions:
         return not self.clusters or bool(self.kubeconfig or self.context)
 
 
-class Comparison(msgspec.Struct, frozen=True, rename="camel"):
+class ConfigurationComparison(msgspec.Struct, frozen=True, rename="camel"):
     """The outcomes of each configuration, one for each seed."""
 
     node_count: int
     pods: int
     """Pods that are placed under each configuration."""
-    outcomes: dict[str, list[Outcome]]
+    outcomes: dict[str, list[ConfigurationOutcome]]
     bound: Bound
 
 
-def run_compare(options: CompareOptions, stdin: BinaryIO, note: Note, clock: Clock) -> Comparison:
+def run_compare(options: CompareOptions, stdin: BinaryIO, note: Note, clock: Clock) -> ConfigurationComparison:
     """Reads, places and measures. Raises `InputError`."""
     now_s = clock.wall_s()
     engines = {
@@ -83,7 +83,7 @@ def run_compare(options: CompareOptions, stdin: BinaryIO, note: Note, clock: Clo
     if not pods:
         raise input_error("found no pods to place: none is pending; --pods all places those of controllers anew")
     try:
-        outcomes: dict[str, list[Outcome]] = {}
+        outcomes: dict[str, list[ConfigurationOutcome]] = {}
         bound: Bound | None = None
         with ProgressBar("placing", len(pods) * len(engines) * options.seeds, SystemClock()) as progress:
             for name, engine in engines.items():
@@ -97,7 +97,7 @@ def run_compare(options: CompareOptions, stdin: BinaryIO, note: Note, clock: Clo
     except ObjectError as error:
         raise input_error(str(error)) from error
     assert bound is not None, "there is at least one configuration"
-    return Comparison(asked.cluster.node_count, len(pods), outcomes, bound)
+    return ConfigurationComparison(asked.cluster.node_count, len(pods), outcomes, bound)
 
 
 def _divided(cluster: ClusterInput, places_all: bool) -> tuple[list[Pod], list[Pod], dict[str, str]]:

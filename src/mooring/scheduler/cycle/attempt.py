@@ -33,7 +33,7 @@ from mooring.scheduler.cycle.result_cache import FITS, FilterState, SignatureRes
 from mooring.scheduler.framework.plugin import Adjustable, Scope
 from mooring.scheduler.framework.post_filter import Cache
 from mooring.scheduler.framework.profile import FilterUse, Profile
-from mooring.scheduler.framework.status import Code, Diagnosis, Reason, Rejection, Status, code_of, status_of
+from mooring.scheduler.framework.status import Code, Diagnosis, Reason, RejectionCount, Status, code_of, status_of
 
 LEFT_OUT = 254
 """`first` of rows that were not filtered."""
@@ -208,16 +208,18 @@ class PodAttempt:
                 found.append((use, rows, self.bits[rows]))
         return found
 
-    def rejected_nodes(self) -> tuple[Rejection, ...]:
+    def rejected_nodes(self) -> tuple[RejectionCount, ...]:
         """How many nodes each plugin rejected first."""
         counts: list[int] = np.bincount(self.first, minlength=FITS + 1).tolist()
         found = [
-            Rejection(use.plugin.name, "", counts[use.number]) for use in self.profile.filters if counts[use.number]
+            RejectionCount(use.plugin.name, "", counts[use.number])
+            for use in self.profile.filters
+            if counts[use.number]
         ]
         if counts[BY_EXTENDER]:
-            found.append(Rejection("Extender", "", counts[BY_EXTENDER]))
+            found.append(RejectionCount("Extender", "", counts[BY_EXTENDER]))
         if self.naming_plugins and self.left_out_count:
-            found.append(Rejection(",".join(sorted(self.naming_plugins)), "", self.left_out_count))
+            found.append(RejectionCount(",".join(sorted(self.naming_plugins)), "", self.left_out_count))
         return tuple(found)
 
     def is_rejected_with(self, code: Code) -> Bools:
@@ -275,13 +277,13 @@ def diagnose(attempt: PodAttempt) -> Diagnosis:
 
 def _of_pre_filter(attempt: PodAttempt, status: Status) -> Diagnosis:
     unschedulable_plugins = {*attempt.naming_plugins, status.plugin} - {""}
-    rejections = (Rejection(status.plugin, status.message, attempt.columns.node_count),)
+    rejections = (RejectionCount(status.plugin, status.message, attempt.columns.node_count),)
     return Diagnosis({}, frozenset(unschedulable_plugins), pre_filter_message=status.message, rejections=rejections)
 
 
 def _of_nodes(attempt: PodAttempt) -> Diagnosis:
     counts: dict[str, int] = {}
-    rejections: list[Rejection] = []
+    rejections: list[RejectionCount] = []
     unschedulable_plugins, pending_plugins = {*attempt.naming_plugins, *attempt.other_plugins}, set()
     for use, _, bits in attempt.rejections():
         unschedulable_plugins.add(use.plugin.name)
@@ -292,7 +294,7 @@ def _of_nodes(attempt: PodAttempt) -> Diagnosis:
                 count = int(np.count_nonzero(bits & (1 << index)))
                 if count:
                     counts[reason.message] = counts.get(reason.message, 0) + count
-                    rejections.append(Rejection(use.plugin.name, reason.message, count))
+                    rejections.append(RejectionCount(use.plugin.name, reason.message, count))
         if only_pending and bool((bits & ~only_pending == 0).any()):
             pending_plugins.add(use.plugin.name)
     by_extenders: Counter[str] = Counter()
@@ -300,11 +302,11 @@ def _of_nodes(attempt: PodAttempt) -> Diagnosis:
         for message in status.reasons:
             counts[message] = counts.get(message, 0) + 1
             by_extenders[message] += 1
-    rejections += [Rejection("Extender", message, count) for message, count in by_extenders.items()]
+    rejections += [RejectionCount("Extender", message, count) for message, count in by_extenders.items()]
     if attempt.left_out_count:
         for message in attempt.left_out().reasons:
             counts[message] = counts.get(message, 0) + attempt.left_out_count
-            rejections.append(Rejection(",".join(sorted(attempt.naming_plugins)), message, attempt.left_out_count))
+            rejections.append(RejectionCount(",".join(sorted(attempt.naming_plugins)), message, attempt.left_out_count))
     return Diagnosis(counts, frozenset(unschedulable_plugins), frozenset(pending_plugins), rejections=tuple(rejections))
 
 

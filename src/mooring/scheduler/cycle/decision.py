@@ -19,7 +19,7 @@ from msgspec import field
 
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.post_filter import FollowUp
-from mooring.scheduler.framework.status import Code, Rejection, Status
+from mooring.scheduler.framework.status import Code, RejectionCount, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Decision(msgspec.Struct, frozen=True):
     """In full: for each feasible node the score of each plugin, and the `total`."""
     best_nodes: tuple[NodeScores, ...] = ()
     """The scores of the best nodes, the selected one first; empty if they were not asked for, or nothing was scored."""
-    rejections: tuple[Rejection, ...] = ()
+    rejections: tuple[RejectionCount, ...] = ()
     """How many nodes each plugin rejected. Of a pod with a node only if the scores of the best nodes were asked for."""
     clears_nomination: bool = False
     """The pod's nomination, if it has one, is cleared."""

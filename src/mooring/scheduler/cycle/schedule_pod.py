@@ -34,7 +34,7 @@ from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import PostFilter
 from mooring.scheduler.framework.post_filter import FollowUp, PostFilterResult
 from mooring.scheduler.framework.profile import Profile
-from mooring.scheduler.framework.status import Code, Diagnosis, FitError, Rejection, Status
+from mooring.scheduler.framework.status import Code, Diagnosis, FitError, RejectionCount, Status
 
 TieBreak = Callable[[Sequence[int] | Int64s], int]
 """Selects one of several rows with the same score."""
@@ -178,7 +178,7 @@ class SchedulingCycle:
 
     def _place_on(self, attempt: PodAttempt, row: int, feasible_count: int, ranking: Ranking | None = None) -> Decision:
         nodes: tuple[NodeScores, ...] = ()
-        rejections: tuple[Rejection, ...] = ()
+        rejections: tuple[RejectionCount, ...] = ()
         if self.best_nodes_max:
             nodes = best_nodes(attempt, ranking, row, self.best_nodes_max) if ranking is not None else ()
             if feasible_count < self._columns.node_count:

@@ -110,7 +110,7 @@ def code_of(bits: int, reasons: Sequence[Reason]) -> Code:
     return max(codes, key=lambda code: code.severity, default=Code.SUCCESS)
 
 
-class Rejection(NamedTuple):
+class RejectionCount(NamedTuple):
     """A number of nodes that a plugin rejected for one reason, or, without a reason, for any."""
 
     plugin: str
@@ -127,7 +127,7 @@ class Diagnosis(NamedTuple):
     pending_plugins: frozenset[str] = frozenset()
     pre_filter_message: str = ""
     """The message of the PreFilter plugin that rejected the pod on all nodes, if one did."""
-    rejections: tuple[Rejection, ...] = ()
+    rejections: tuple[RejectionCount, ...] = ()
     """The reasons with the plugins that gave them."""
 
 

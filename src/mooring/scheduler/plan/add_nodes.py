@@ -123,7 +123,7 @@ class _Search:
         missing = yield from self._helped(missing)
         if not missing:
             return {}
-        candidates: list[_Candidate] = []
+        candidates: list[_NodeMix] = []
         for each in sorted(self._types.values(), key=lambda each: (each.price, each.name)):
             count_max = min(len(missing), NODES_MAX)
             if candidates and each.price > 0:
@@ -137,9 +137,9 @@ class _Search:
                 candidates.append(self._candidate(mix))
         return min(candidates).counts if candidates else {}
 
-    def _candidate(self, counts: Counts) -> _Candidate:
+    def _candidate(self, counts: Counts) -> _NodeMix:
         price = sum(count * self._types[name].price for name, count in counts.items())
-        return _Candidate(price, sum(counts.values()), ",".join(sorted(counts)), counts)
+        return _NodeMix(price, sum(counts.values()), ",".join(sorted(counts)), counts)
 
     def bound(self, pods: Sequence[PodInfo]) -> Bound:
         """The price that no choice of nodes can go below."""
@@ -249,7 +249,7 @@ class _Mark(NamedTuple):
     added: Counter[str]
 
 
-class _Candidate(NamedTuple):
+class _NodeMix(NamedTuple):
     """Nodes with which all pods fit. The cheapest is the smallest."""
 
     price: float

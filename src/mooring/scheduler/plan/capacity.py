@@ -15,11 +15,11 @@ from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.plan.place import Slices, reasons_of, without_preemption
-from mooring.scheduler.plan.request import CAPACITY_MAX, Capacity
+from mooring.scheduler.plan.request import CAPACITY_MAX, CapacityAnswer
 from mooring.scheduler.plan.what_if import WhatIf
 
 
-def capacity_for(what_if: WhatIf, pods: Sequence[Pod], ratio: Sequence[int]) -> Slices[Capacity]:
+def capacity_for(what_if: WhatIf, pods: Sequence[Pod], ratio: Sequence[int]) -> Slices[CapacityAnswer]:
     """Place groups of pods until one does not fit. A group that does not fit as a whole does not count."""
     group = [view for view, count in zip(pods, ratio, strict=True) for _ in range(count)]
     keys = [view.key for view in group]
@@ -37,7 +37,7 @@ def capacity_for(what_if: WhatIf, pods: Sequence[Pod], ratio: Sequence[int]) -> 
         if failed is not None:
             return _capacity(groups, per_group, failed)
         groups += 1
-    return Capacity(groups, _counted(groups, per_group), is_limit_reached=True)
+    return CapacityAnswer(groups, _counted(groups, per_group), is_limit_reached=True)
 
 
 def _copy(what_if: WhatIf, view: Pod, number: int) -> PodInfo:
@@ -46,9 +46,9 @@ def _copy(what_if: WhatIf, view: Pod, number: int) -> PodInfo:
     return without_preemption(what_if.engine, copy)
 
 
-def _capacity(groups: int, per_group: Counter[str], failed: Decision) -> Capacity:
+def _capacity(groups: int, per_group: Counter[str], failed: Decision) -> CapacityAnswer:
     reasons = reasons_of(failed)
-    return Capacity(groups, _counted(groups, per_group), limited_by=next(iter(reasons), ""), reasons=reasons)
+    return CapacityAnswer(groups, _counted(groups, per_group), limited_by=next(iter(reasons), ""), reasons=reasons)
 
 
 def _counted(groups: int, per_group: Counter[str]) -> dict[str, int]:

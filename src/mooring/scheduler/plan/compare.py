@@ -30,7 +30,7 @@ from mooring.scheduler.plan.what_if import WhatIf
 _NOT_COMPARED = (PODS, CPU_NON_ZERO, MEMORY_NON_ZERO)
 
 
-class Outcome(msgspec.Struct, frozen=True, rename="camel"):
+class ConfigurationOutcome(msgspec.Struct, frozen=True, rename="camel"):
     """The cluster after placing all pods with one configuration and one seed."""
 
     placed: int
@@ -69,7 +69,7 @@ def place_all(
     node_today: Mapping[str, str],
     seed: int,
     progress: Callable[[], None],
-) -> Outcome:
+) -> ConfigurationOutcome:
     """Evict pods, place others, and measure. `node_today` maps keys of pods to their nodes."""
     with WhatIf(engine, seed) as what_if:
         for pod in evicted:
@@ -79,12 +79,12 @@ def place_all(
             try:
                 next(steps)
             except StopIteration as end:
-                outcome: Outcome = end.value
+                outcome: ConfigurationOutcome = end.value
                 return outcome
             progress()
 
 
-def _place(what_if: WhatIf, pods: Sequence[PodInfo], node_today: Mapping[str, str]) -> Slices[Outcome]:
+def _place(what_if: WhatIf, pods: Sequence[PodInfo], node_today: Mapping[str, str]) -> Slices[ConfigurationOutcome]:
     reasons: Counter[str] = Counter()
     placed: list[PodInfo] = []
     moved = 0
@@ -97,7 +97,7 @@ def _place(what_if: WhatIf, pods: Sequence[PodInfo], node_today: Mapping[str, st
             reasons[next(iter(outcome.reasons), outcome.message)] += 1
     engine = what_if.engine
     used = _used_rows(engine)
-    return Outcome(
+    return ConfigurationOutcome(
         placed=len(placed),
         pending=len(pods) - len(placed),
         pending_by_reason=dict(sorted(reasons.items())),

@@ -20,7 +20,7 @@ from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.drain import cordon
-from mooring.scheduler.plan.place import Budgets, Slices
+from mooring.scheduler.plan.place import EvictionBudgets, Slices
 from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
 from mooring.scheduler.plan.request import Move, Usage
 from mooring.scheduler.plan.what_if import WhatIf
@@ -68,7 +68,7 @@ def empty_nodes(what_if: WhatIf, moves_max: int) -> Slices[Defragmented]:
 
 def _empty(what_if: WhatIf, cordoned: Sequence[str], names: Sequence[str]) -> Slices[list[Move] | None]:
     """Cordon nodes, and move all pods of some of them; None if a pod cannot move."""
-    budgets = Budgets(what_if.engine.columns.objects.of(PodDisruptionBudget))
+    budgets = EvictionBudgets(what_if.engine.columns.objects.of(PodDisruptionBudget))
     for name in cordoned:
         cordon(what_if, name)
     moves: list[Move] = []
@@ -86,7 +86,7 @@ def _empty(what_if: WhatIf, cordoned: Sequence[str], names: Sequence[str]) -> Sl
     return moves
 
 
-def make_room(what_if: WhatIf, pod: PodInfo, moves_max: int) -> Slices[tuple[list[Move], str] | None]:
+def move_pods_for(what_if: WhatIf, pod: PodInfo, moves_max: int) -> Slices[tuple[list[Move], str] | None]:
     """The fewest moves after which the pod fits, and the node it gets. None if no node can make room."""
     yield
     engine = what_if.engine
@@ -100,14 +100,14 @@ def make_room(what_if: WhatIf, pod: PodInfo, moves_max: int) -> Slices[tuple[lis
         if limit < 1:
             break
         mark = what_if.mark()
-        found = yield from _make_room_on(what_if, pod, name, limit)
+        found = yield from _move_pods_from(what_if, pod, name, limit)
         what_if.undo_to(mark)
         if found is not None:
             best = found, name
     if best is None:
         return None
     # Apply the best moves again, so that the caller sees the cluster after them.
-    yield from _make_room_on(what_if, pod, best[1], len(best[0]))
+    yield from _move_pods_from(what_if, pod, best[1], len(best[0]))
     return best
 
 
@@ -116,10 +116,10 @@ def usage(engine: Engine, pending: int = 0) -> Usage:
     return Usage(engine.columns.node_count, engine.columns.node_count - len(used), pending)
 
 
-def _make_room_on(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Slices[list[Move] | None]:
+def _move_pods_from(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Slices[list[Move] | None]:
     """Move the fewest pods away from a node until the pod fits there."""
     engine = what_if.engine
-    budgets = Budgets(engine.columns.objects.of(PodDisruptionBudget))
+    budgets = EvictionBudgets(engine.columns.objects.of(PodDisruptionBudget))
     movable = [each for each in _on(engine, name) if fate_of(each) is Fate.MOVES and not budgets.blocking(each)]
     movable.sort(key=lambda each: (-_share(engine, each, name), each.key))
     evicted: list[PodInfo] = []

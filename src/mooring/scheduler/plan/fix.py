@@ -50,7 +50,7 @@ _RANK_POD, _RANK_NODE, _RANK_EVICTION, _RANK_NEW_NODE = range(4)
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _FixCandidate:
     """Changes that may make the pod fit."""
 
     texts: tuple[str, ...]
@@ -78,7 +78,7 @@ def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
     pod = without_preemption(engine, view)  # a fix that needs a preemption is none
     found = explain(engine.cycle_for(pod).profile, engine.columns, pod)
     yield
-    smallest: dict[tuple[str, ...], _Candidate] = {}
+    smallest: dict[tuple[str, ...], _FixCandidate] = {}
     for candidate in sorted(_candidates(what_if, pod, view, found), key=lambda candidate: candidate.order):
         smallest.setdefault(candidate.texts, candidate)
     fixes: list[Fix] = []
@@ -96,7 +96,7 @@ def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
     return fixes
 
 
-def _candidates(what_if: WhatIf, pod: PodInfo, view: Pod, found: Explanation) -> Iterator[_Candidate]:
+def _candidates(what_if: WhatIf, pod: PodInfo, view: Pod, found: Explanation) -> Iterator[_FixCandidate]:
     columns = what_if.engine.columns
     everywhere = [change for change in (change_pod(view, each) for each in found.everywhere) if change is not None]
     if len(everywhere) < len(found.everywhere):
@@ -114,7 +114,7 @@ def _candidates(what_if: WhatIf, pod: PodInfo, view: Pod, found: Explanation) ->
 
 def _without_obstacles(
     what_if: WhatIf, view: Pod, node: Node, place: int, obstacles: Sequence[Obstacle], prefers_pod: bool
-) -> _Candidate | None:
+) -> _FixCandidate | None:
     """Every obstacle is removed by a change of the pod or of the node, whichever is preferred, or else by evictions."""
     name, changed_view, changed_node = node.metadata.name, view, node
     texts: list[str] = []
@@ -140,7 +140,7 @@ def _without_obstacles(
             return None
         texts += [f"evict {each.key} from node {name}" for each in evicted]
     rank = _RANK_EVICTION if evicted else _RANK_NODE if changed_node is not node else _RANK_POD
-    return _Candidate(
+    return _FixCandidate(
         tuple(dict.fromkeys(texts)),
         rank,
         place,
@@ -188,7 +188,7 @@ def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> tuple[
     return tuple(evicted)
 
 
-def _by_new_node(what_if: WhatIf, found: Explanation) -> Iterator[_Candidate]:
+def _by_new_node(what_if: WhatIf, found: Explanation) -> Iterator[_FixCandidate]:
     """A new node like one of the nearest nodes; one for nodes that are alike."""
     columns = what_if.engine.columns
     seen: list[Node] = []
@@ -199,10 +199,10 @@ def _by_new_node(what_if: WhatIf, found: Explanation) -> Iterator[_Candidate]:
         if new not in seen:
             seen.append(new)
             size = columns.resources.at(columns.row_of[name])[0][CPU]
-            yield _Candidate((f"add a node like {name}",), _RANK_NEW_NODE, size, NEW_NODE, node=new)
+            yield _FixCandidate((f"add a node like {name}",), _RANK_NEW_NODE, size, NEW_NODE, node=new)
 
 
-def _verify(what_if: WhatIf, pod: PodInfo, candidate: _Candidate) -> str | None:
+def _verify(what_if: WhatIf, pod: PodInfo, candidate: _FixCandidate) -> str | None:
     """The node that the pod gets with the changes; None if it gets none."""
     mark = what_if.mark()
     if candidate.node is not None:

@@ -23,7 +23,7 @@ from mooring.scheduler.cache.objects import ObjectStore
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plan.request import PendingPod, Placement, Victim
+from mooring.scheduler.plan.request import PendingPod, Placement, PlannedVictim
 from mooring.scheduler.plan.what_if import WhatIf
 
 Result = TypeVar("Result")
@@ -62,7 +62,7 @@ def place_pod(what_if: WhatIf, pod: PodInfo, moved_from: str = "") -> Slices[Pla
     if not what_if.engine.is_responsible_for(pod):
         return PendingPod(pod.key, f"waits for scheduler {pod.signature.scheduler_name}", moved_from=moved_from)
     decision = what_if.decide(pod)
-    victims: tuple[Victim, ...] = ()
+    victims: tuple[PlannedVictim, ...] = ()
     if decision.preemption is not None:
         victims = victims_of(what_if, decision.preemption)
         for victim in decision.preemption.victims:
@@ -104,23 +104,23 @@ def reasons_of(decision: Decision) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
-def victims_of(what_if: WhatIf, plan: PreemptionPlan) -> tuple[Victim, ...]:
-    budgets = Budgets(what_if.engine.columns.objects.of(PodDisruptionBudget))
-    return tuple(Victim(pod.key, pod.priority, budgets.take(pod)) for pod in plan.victims)
+def victims_of(what_if: WhatIf, plan: PreemptionPlan) -> tuple[PlannedVictim, ...]:
+    budgets = EvictionBudgets(what_if.engine.columns.objects.of(PodDisruptionBudget))
+    return tuple(PlannedVictim(pod.key, pod.priority, budgets.take(pod)) for pod in plan.victims)
 
 
-class Budgets:
+class EvictionBudgets:
     """The disruptions that PodDisruptionBudgets still allow, counted down by evictions."""
 
     def __init__(self, store: ObjectStore[PodDisruptionBudget]) -> None:
-        self._of_namespace: dict[str, list[_Budget]] = {}
+        self._of_namespace: dict[str, list[_EvictionBudget]] = {}
         for budget in store:
             try:
                 matcher = compile_selector(budget.spec.selector)
             except LabelSelectorError:
                 continue  # the disruption controller ignores it as well
             if budget.spec.selector is not None:
-                entry = _Budget(budget.key, matcher.matches, budget.status.disruptions_allowed)
+                entry = _EvictionBudget(budget.key, matcher.matches, budget.status.disruptions_allowed)
                 self._of_namespace.setdefault(budget.metadata.namespace, []).append(entry)
 
     def blocking(self, pod: PodInfo) -> tuple[str, ...]:
@@ -139,13 +139,13 @@ class Budgets:
         for budget in self._budgets_of(pod):
             budget.allowed += 1
 
-    def _budgets_of(self, pod: PodInfo) -> list[_Budget]:
+    def _budgets_of(self, pod: PodInfo) -> list[_EvictionBudget]:
         labels = pod.signature.labels
         return [budget for budget in self._of_namespace.get(pod.namespace, ()) if budget.matches(labels)]
 
 
 @dataclass(slots=True)
-class _Budget:
+class _EvictionBudget:
     key: str
     matches: Callable[[Mapping[str, str]], bool]
     allowed: int

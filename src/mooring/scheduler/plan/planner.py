@@ -18,7 +18,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.add_nodes import add_nodes
 from mooring.scheduler.plan.bound import fewest_used_nodes
 from mooring.scheduler.plan.capacity import capacity_for
-from mooring.scheduler.plan.defragment import empty_nodes, make_room, usage
+from mooring.scheduler.plan.defragment import empty_nodes, move_pods_for, usage
 from mooring.scheduler.plan.drain import remove_nodes
 from mooring.scheduler.plan.fix import fixes_for
 from mooring.scheduler.plan.place import Placed, Slices, place_pods
@@ -189,15 +189,15 @@ class Planner:
                 bound=bound,
             )
         pod = self._record(request.pods[0])
-        room = yield from make_room(what_if, pod, request.moves_max)
-        placed = (yield from place_pods(what_if, [pod])) if room is None else Placed()
+        freed = yield from move_pods_for(what_if, pod, request.moves_max)
+        placed = (yield from place_pods(what_if, [pod])) if freed is None else Placed()
         return PlanResult(
             request.question,
             request.seed,
             node_count,
-            placements=(Placement(pod.key, room[1]),) if room is not None else (),
+            placements=(Placement(pod.key, freed[1]),) if freed is not None else (),
             pending=tuple(placed.pending),
-            moves=tuple(room[0]) if room is not None else (),
+            moves=tuple(freed[0]) if freed is not None else (),
             before=before,
             after=usage(engine, len(placed.pending)),
         )

@@ -67,7 +67,7 @@ class _Part(msgspec.Struct, frozen=True, rename="camel"):
     pass
 
 
-class Victim(_Part, frozen=True):
+class PlannedVictim(_Part, frozen=True):
     """A pod that would be evicted."""
 
     pod: str
@@ -84,7 +84,7 @@ class Placement(_Part, frozen=True):
     """The sum of the weighted scores of the node; None if it was the only feasible one."""
     moved_from: str = ""
     """Removal of nodes: the node that the pod is on today."""
-    victims: tuple[Victim, ...] = ()
+    victims: tuple[PlannedVictim, ...] = ()
 
 
 class PendingPod(_Part, frozen=True):
@@ -130,7 +130,7 @@ class Fix(_Part, frozen=True):
     """The node that the pod then gets."""
 
 
-class Capacity(_Part, frozen=True):
+class CapacityAnswer(_Part, frozen=True):
     """How many more pods fit."""
 
     groups: int
@@ -180,7 +180,7 @@ class PlanResult(_Part, frozen=True):
     drained: tuple[DrainedNode, ...] = ()
     nodes_to_add: tuple[NodesToAdd, ...] = ()
     fixes: tuple[Fix, ...] = ()
-    capacity: Capacity | None = None
+    capacity: CapacityAnswer | None = None
     moves: tuple[Move, ...] = ()
     cordoned: tuple[str, ...] = ()
     """Nodes that must be cordoned before the moves."""

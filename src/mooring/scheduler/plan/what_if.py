@@ -65,7 +65,7 @@ class WhatIf:
 
     def place(self, decision: Decision) -> Status | None:
         """Assume the decision. Returns the status of the Reserve plugin that failed, if one did."""
-        step = _Placement(decision, decision.pod.nominated_node)
+        step = _PlacementStep(decision, decision.pod.nominated_node)
         status = self._engine.assume(decision)
         if status is None:
             self._steps.append(step)
@@ -76,19 +76,19 @@ class WhatIf:
 
     def evict(self, pod: PodInfo) -> None:
         """Remove a placed pod from its node."""
-        self._do(_Eviction(pod, pod.node_name))
+        self._do(_EvictionStep(pod, pod.node_name))
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:
-        self._do(_Nomination(pod, node_name, pod.nominated_node))
+        self._do(_NominationStep(pod, node_name, pod.nominated_node))
 
     def put_node(self, node: Node) -> None:
         """Add a node, or replace one of the same name."""
         row = self._engine.columns.row_of.get(node.metadata.name)
-        self._do(_NodePut(node, self._engine.columns.nodes[row] if row is not None else None))
+        self._do(_NodePutStep(node, self._engine.columns.nodes[row] if row is not None else None))
 
     def remove_node(self, name: str) -> None:
         """Remove a node. Pods that are left on it stay in the columns without a row."""
-        self._do(_NodeRemoval(name))
+        self._do(_NodeRemovalStep(name))
 
     def mark(self) -> int:
         """The number of steps so far, for `undo_to`."""
@@ -128,7 +128,7 @@ class WhatIf:
 
 
 @dataclass(slots=True)
-class _Placement:
+class _PlacementStep:
     decision: Decision
     nominated_node: str
 
@@ -151,7 +151,7 @@ class _Placement:
 
 
 @dataclass(slots=True)
-class _Eviction:
+class _EvictionStep:
     pod: PodInfo
     node_name: str
 
@@ -165,7 +165,7 @@ class _Eviction:
 
 
 @dataclass(slots=True)
-class _Nomination:
+class _NominationStep:
     pod: PodInfo
     node_name: str
     nominated_node_before: str
@@ -178,7 +178,7 @@ class _Nomination:
 
 
 @dataclass(slots=True)
-class _NodePut:
+class _NodePutStep:
     node: Node
     before: Node | None
 
@@ -192,7 +192,7 @@ class _NodePut:
             engine.columns.put_node(self.before)
 
 
-class _NodeRemoval:
+class _NodeRemovalStep:
     def __init__(self, name: str) -> None:
         self._name = name
         self._node: Node | None = None

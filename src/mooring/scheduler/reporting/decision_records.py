@@ -18,7 +18,7 @@ import msgspec
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.cycle.decision import Decision, NodeScores
-from mooring.scheduler.framework.status import Rejection
+from mooring.scheduler.framework.status import RejectionCount
 
 RECORDS_BYTES_MAX = 64 << 20
 BEST_NODES_MAX = 3
@@ -59,7 +59,7 @@ class DecisionRecord(msgspec.Struct, gc=False):
     error: str
     rejected_by: tuple[str, ...]
     """The plugins whose events may help the pod, or the plugin that failed."""
-    rejections: tuple[Rejection, ...]
+    rejections: tuple[RejectionCount, ...]
     best_nodes: tuple[NodeScores, ...]
     preemption_node: str
     victims: tuple[str, ...]
@@ -192,7 +192,7 @@ class DecisionRecords:
         return islice((each for each in reversed(self._records) if not pod or each.pod == pod), limit)
 
 
-def _rejection_document(rejection: Rejection) -> dict[str, object]:
+def _rejection_document(rejection: RejectionCount) -> dict[str, object]:
     document: dict[str, object] = {"plugin": rejection.plugin, "nodes": rejection.nodes}
     if rejection.reason:
         document["reason"] = rejection.reason

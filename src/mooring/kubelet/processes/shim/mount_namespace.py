@@ -1,6 +1,6 @@
 """The mounts of a container, in its own mount namespace.
 
-Input: sources on the host and their paths in the container. Output: the mounts, or an `OSError` or `EntryError`.
+Input: sources on the host and their paths in the container. Output: the mounts, or an `OSError` or `MountNamespaceError`.
 
  1. Nothing outside the namespace changes. A missing mount point is created in a mirror: a tmpfs over its parent
     directory, in which all entries of that directory are mounted again.
@@ -40,7 +40,7 @@ _NOT_SEEN = (errno.EINVAL, errno.EACCES, errno.ENOENT)
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-class EntryError(Exception):
+class MountNamespaceError(Exception):
     """Why the command cannot run."""
 
 
@@ -111,7 +111,7 @@ class MountNamespace:
         if os.path.exists(point):
             if os.path.isdir(point) != is_directory:
                 what = ("file", "directory") if is_directory else ("directory", "file")
-                raise EntryError(f"{target} is a {what[0]} here, and a {what[1]} cannot be mounted over it")
+                raise MountNamespaceError(f"{target} is a {what[0]} here, and a {what[1]} cannot be mounted over it")
             return point
         parent = os.path.dirname(point)
         while not os.path.exists(parent):
@@ -132,7 +132,9 @@ class MountNamespace:
         """Mount a tmpfs over a directory, with all its entries."""
         names = os.listdir(directory)
         if len(names) > MIRRORED_ENTRIES_MAX:
-            raise EntryError(f"{directory} has {len(names)} entries, too many to make a mount point among them")
+            raise MountNamespaceError(
+                f"{directory} has {len(names)} entries, too many to make a mount point among them"
+            )
         entries = {name: os.open(os.path.join(directory, name), os.O_PATH | os.O_NOFOLLOW) for name in names}
         mode = stat.S_IMODE(os.stat(directory).st_mode)
         place = directory if directory != "/" else next(stage for stage in _STAGING_DIRECTORIES if os.path.isdir(stage))

@@ -26,7 +26,7 @@ import signal
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from mooring.kubelet.processes.shim.mount_namespace import EntryError, MountNamespace, check, libc
+from mooring.kubelet.processes.shim.mount_namespace import MountNamespace, MountNamespaceError, check, libc
 
 EXIT_CODE = 128
 NONE, ROOT, USER_NAMESPACE = "none", "root", "user namespace"
@@ -154,7 +154,7 @@ def _change_directory(directory: str, before: int | None, namespace: MountNamesp
         elif namespace is not None:
             os.chdir(namespace.mount_point(directory, is_directory=True))
         else:
-            raise EntryError(f'chdir to cwd ("{directory}") failed: no such file or directory') from None
+            raise MountNamespaceError(f'chdir to cwd ("{directory}") failed: no such file or directory') from None
 
 
 def _take_identity(sandbox: Message, user_namespace: int | None) -> None:
@@ -189,14 +189,14 @@ def _become(command: list[str], environment: dict[str, str]) -> NoReturn:
         os.execve(path, command, environment)
     except FileNotFoundError:
         if os.path.exists(path):
-            raise EntryError(f'exec: "{name}": its interpreter does not exist') from None
-        raise EntryError(f'exec: "{name}": stat {name}: no such file or directory') from None
+            raise MountNamespaceError(f'exec: "{name}": its interpreter does not exist') from None
+        raise MountNamespaceError(f'exec: "{name}": stat {name}: no such file or directory') from None
     except PermissionError:
         what = "is a directory" if os.path.isdir(path) else "permission denied"
-        raise EntryError(f'exec: "{name}": {what}') from None
+        raise MountNamespaceError(f'exec: "{name}": {what}') from None
     except OSError as error:
         what = "exec format error" if error.errno == errno.ENOEXEC else str(error.strerror).lower()
-        raise EntryError(f"exec {path}: {what}") from None
+        raise MountNamespaceError(f"exec {path}: {what}") from None
 
 
 def _executable_in_path(name: str, path: str) -> str:
@@ -204,7 +204,7 @@ def _executable_in_path(name: str, path: str) -> str:
         file = os.path.join(directory or ".", name)
         if os.path.isfile(file) and os.access(file, os.X_OK):
             return file
-    raise EntryError(f'exec: "{name}": executable file not found in $PATH')
+    raise MountNamespaceError(f'exec: "{name}": executable file not found in $PATH')
 
 
 def _opened(directory: str) -> int | None:
