@@ -1,6 +1,7 @@
 """The mounts of a container, in its own mount namespace.
 
-Input: sources on the host and their paths in the container. Output: the mounts, or an `OSError` or `MountNamespaceError`.
+Input: sources on the host and their paths in the container. Output: the mounts. Raises `OSError` and
+`MountNamespaceError`.
 
  1. Nothing outside the namespace changes. A missing mount point is created in a mirror: a tmpfs over its parent
     directory, in which all entries of that directory are mounted again.
