@@ -96,7 +96,11 @@ def test_escalation(host: HostAbility, of_container: dict[str, Any], is_forbidde
 def test_namespaces() -> None:
     assert identity(AS_ROOT, {}, {"privileged": True}).capabilities is None
     assert identity(AS_ROOT, {}, {}, {"hostUsers": False}).has_user_namespace
-    assert not identity(AS_ROOT, {}, {}, {"hostPID": True}).has_pid_namespace
+    for host in (AS_ROOT, NAMESPACES):
+        shared = identity(host, {}, {}, {"hostPID": True, "hostIPC": True})
+        assert (shared.has_pid_namespace, shared.has_ipc_namespace) == (False, False)
+    own = identity(SEPARATE, {}, {})
+    assert (own.has_pid_namespace, own.has_ipc_namespace) == (True, True)
     assert identity(SEPARATE, {}, {"readOnlyRootFilesystem": True}).is_root_read_only
 
 

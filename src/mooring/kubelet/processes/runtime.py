@@ -86,16 +86,18 @@ class ProcessRuntime:
             await _clear(directories, clock)
             cgroups = find_cgroups(directories.root)
             self._limitations = cgroups.limitations
-            self._sandboxes = await Sandboxes.open(settings.pod_users, directories.root)
             try:
-                async with TaskGroup("containers") as group:
-                    self._context = self._wired(directories, cgroups, group)
-                    try:
-                        yield
-                    finally:
-                        await self._end()
+                self._sandboxes = await Sandboxes.open(settings.pod_users, directories.root)
+                try:
+                    async with TaskGroup("containers") as group:
+                        self._context = self._wired(directories, cgroups, group)
+                        try:
+                            yield
+                        finally:
+                            await self._end()
+                finally:
+                    self._sandboxes.close()
             finally:
-                self._sandboxes.close()
                 cgroups.close()
         finally:
             directories.close()

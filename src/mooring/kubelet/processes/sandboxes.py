@@ -85,6 +85,7 @@ class Sandboxes:
             self.ability.is_root and (level != NONE or is_changed),
             identity.capabilities,
             identity.has_no_new_privileges,
+            identity.has_ipc_namespace and level != NONE,
         )
 
     def forget(self, pod_uid: str) -> None:
@@ -120,6 +121,7 @@ async def _try(sandboxes: Sandboxes, directory: Path) -> str:
         ability.group,
         has_pid_namespace=ability.has_pid_namespaces,
         has_user_namespace=ability.has_separate_users,
+        has_ipc_namespace=True,
     )
     try:
         sandbox = sandboxes.sandbox("try", identity, os.sep, mounts)

@@ -84,6 +84,7 @@ class Identity:
     is_root_read_only: bool = False
     has_pid_namespace: bool = False
     has_user_namespace: bool = False
+    has_ipc_namespace: bool = False
 
 
 def identity_of(pod: FullPod, container: FullContainer, host: HostAbility) -> Identity:
@@ -105,6 +106,7 @@ def identity_of(pod: FullPod, container: FullContainer, host: HostAbility) -> Id
         own.read_only_root_filesystem is True,
         host.has_pid_namespaces and not pod.spec.host_pid,
         has_user_namespace,
+        host.level != NONE and not pod.spec.host_ipc,
     )
 
 
@@ -192,9 +194,9 @@ def _unsupported(pod: FullPod, container: FullContainer, host: HostAbility) -> I
     rights = "that needs --pod-users host, as root"
     if own.privileged and not has_rights:
         yield f"privileged: true; {rights}"
-    if spec.host_pid and not has_rights:
+    if spec.host_pid and host.has_separate_users:
         yield f"hostPID: true; {rights}"
-    if spec.host_ipc and not has_rights:
+    if spec.host_ipc and host.has_separate_users:
         yield f"hostIPC: true; {rights}"
     if spec.host_users is True and host.has_separate_users:
         yield f"hostUsers: true; {rights}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from mooring.kit.loop import run_real
@@ -217,6 +218,14 @@ def test_a_container_sees_its_own_processes_only_and_none_outlives_it(tmp_path: 
             ended = ran(tmp_path, ["sh", "-c", script], sandbox)
             assert ended.code == 5
             assert 3 <= int(ended.output) <= 6  # init, the shell, sleep, ls and grep
+
+
+def test_ipc_is_shared_unless_it_has_a_namespace(tmp_path: Path) -> None:
+    for sandbox in sandboxes_of(tmp_path):
+        for has_namespace in (True, False):
+            asked = msgspec.structs.replace(sandbox, has_ipc_namespace=has_namespace)
+            ended = ran(tmp_path, ["readlink", "/proc/self/ns/ipc"], asked)
+            assert (ended.output != os.readlink("/proc/self/ns/ipc")) is has_namespace
 
 
 def test_the_kernel_kills_a_container_whose_shim_is_killed(tmp_path: Path) -> None:

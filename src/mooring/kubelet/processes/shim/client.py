@@ -58,6 +58,7 @@ class Sandbox(msgspec.Struct, frozen=True):
     capabilities: Sequence[int] | None = None
     """The bounding set; None: as the kubelet's."""
     has_no_new_privileges: bool = False
+    has_ipc_namespace: bool = False
     joins: int = 0
 
 

@@ -106,7 +106,9 @@ def leave_to_child(pids: int, go: int) -> None:
 def _unshare(sandbox: Message) -> MountNamespace:
     kinds = _CLONE_NEWNS
     if sandbox["has_pid_namespace"]:
-        kinds |= _CLONE_NEWPID | _CLONE_NEWIPC
+        kinds |= _CLONE_NEWPID
+    if sandbox["has_ipc_namespace"]:
+        kinds |= _CLONE_NEWIPC
     user, group = os.getuid(), os.getgid()
     if sandbox["level"] == USER_NAMESPACE:
         kinds |= _CLONE_NEWUSER
