@@ -49,6 +49,7 @@ from mooring.scheduler.extenders.extender import extenders_of
 from mooring.scheduler.extenders.http import HttpTransport
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.scheduler import Limits, Scheduler
+from mooring.serving.loop_metrics import LoopMetrics
 
 NAME = "kube-scheduler"
 
@@ -83,6 +84,7 @@ class SchedulerProcess:
         self._metrics = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._metrics)
+        self._metrics.register(LoopMetrics())
         self._requests = RequestMetrics(settings.connection.server)
         self._metrics.register(self._requests)
         self.port = 0
