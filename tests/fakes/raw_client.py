@@ -27,6 +27,7 @@ from mooring.apiserver.storage.stored_form import (
     stored_form,
     with_revision,
 )
+from mooring.apiserver.worker import Worker
 from mooring.client.interface import Deletion, JsonObject, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import SUFFIX_LENGTH, Entropy
@@ -46,7 +47,7 @@ class RawClient(Storage):
     """Implements the client interface on a store."""
 
     def __init__(self, store: Store, clock: Clock, entropy: Entropy, *, bookmark_s: float = BOOKMARK_S) -> None:
-        super().__init__(store, bookmark_s=bookmark_s)
+        super().__init__(store, Worker(), bookmark_s=bookmark_s)
         self._clock = clock
         self._entropy = entropy
         self._stamped_s = -1

@@ -17,7 +17,12 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.storage.kind_forms import inward, is_stored_otherwise, outward_plain, stored_kind
 from mooring.apiserver.storage.stored_form import decoded, partly_decoded, stored_form, with_revision
+from mooring.apiserver.worker import Worker
+from mooring.client.errors import StatusError
 from mooring.store.interface import MUST_NOT_EXIST, Store
+
+OBJECT_BYTES_MAX = 1_572_864
+"""1.5 MiB, as etcd's limit for a request, on every store. A larger object is rejected (413)."""
 
 
 class Stored(NamedTuple):
@@ -39,14 +44,16 @@ class WriteResult(NamedTuple):
 class ObjectStorage:
     """Reads and writes whole objects."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, worker: Worker) -> None:
         self._store = store
+        self._worker = worker
 
     async def find(self, kind: Kind, namespace: str, name: str) -> Stored | None:
         record = await self._store.get(kind.key(namespace, name))
         if record is None:
             return None
-        return Stored(document_of(kind, record.value, record.revision), record.revision, record.value)
+        document = await self._worker.run(len(record.value), document_of, kind, record.value, record.revision)
+        return Stored(document, record.revision, record.value)
 
     async def find_partly(
         self, kind: Kind, namespace: str, name: str, fields: Mapping[str, Collection[str]]
@@ -73,6 +80,8 @@ class ObjectStorage:
 
     async def _write(self, kind: Kind, document: Document, form: bytes, if_revision: int) -> WriteResult:
         metadata = document["metadata"]
+        if len(form) > OBJECT_BYTES_MAX:
+            raise _too_large(len(form))
         key = kind.key(metadata.get("namespace", ""), metadata["name"])
         revision = await self._store.put(key, form, if_revision=if_revision)
         is_same = stored_kind(kind) is kind and not is_stored_otherwise(kind)
@@ -85,6 +94,14 @@ class ObjectStorage:
         """A document as it is stored."""
         metadata = {field: value for field, value in document["metadata"].items() if field != "resourceVersion"}
         return stored_form(stored_kind(kind), inward(kind, document), metadata)
+
+
+def _too_large(size_bytes: int) -> StatusError:
+    return StatusError(
+        f"Request entity too large: the object would have {size_bytes} bytes, and may have {OBJECT_BYTES_MAX}",
+        code=413,
+        reason="RequestEntityTooLarge",
+    )
 
 
 def document_of(kind: Kind, value: bytes, revision: int) -> Document:

@@ -53,6 +53,9 @@ async def patch(parts: Parts, resource: Resource, call: Call, wanted: Patch, rea
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
 
     async def make(old: Document | None) -> Document:
+        return await parts.run(strategy, call, patched, old)
+
+    def patched(old: Document | None) -> Document:
         if wanted.form is PatchForm.APPLY:
             new = _applied(parts, resource, strategy, call, wanted, old, read)
         else:

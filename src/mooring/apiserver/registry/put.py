@@ -23,7 +23,7 @@ async def put(parts: Parts, resource: Resource, call: Call, read_body: ReadBody)
     """Replace an object, in whole or through a subresource."""
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
     found = await parts.object_storage.find(resource.kind, call.namespace, call.name)
-    first: Document | None = read_body()
+    first: Document | None = await parts.run(strategy, call, read_body)
     assert first is not None
     uid = first["metadata"].get("uid", "")
     _check(resource, call, first)
@@ -32,9 +32,9 @@ async def put(parts: Parts, resource: Resource, call: Call, read_body: ReadBody)
         nonlocal first
         new, first = first, None
         if new is None:
-            new = read_body()
+            new = await parts.run(strategy, call, read_body)
             _check(resource, call, new)
-        parts.stamp(resource, strategy, call, old, new)
+        await parts.run(strategy, call, parts.stamp, resource, strategy, call, old, new)
         return new
 
     return await change(parts, resource, call, make, uid=uid, found=found)
