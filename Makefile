@@ -22,7 +22,7 @@ STAMP_DEV := $(VENV)/.stamp-dev
 # Only trees that contain Python files: mypy fails on a folder without any.
 TREES := $(foreach tree,src tests examples tools bench,$(if $(shell find $(tree) -name '*.py' -print -quit 2>/dev/null),$(tree)))
 
-.PHONY: help up test lint types layers tests wheel fuzz bench map clean
+.PHONY: help up test lint types layers tests wheel fuzz blocking bench map clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -51,6 +51,9 @@ wheel: $(STAMP_DEV)  ## build the wheel, and use it outside the tree on Python 3
 
 fuzz: $(STAMP_DEV)  ## a hundred thousand bad requests to the API server; SEED=N repeats a run, COUNT=N sends fewer
 	@$(BIN)/python -m tests.apiserver.http.fuzzer $(or $(COUNT),100000) $(SEED)
+
+blocking: $(STAMP_DEV)  ## how long the most expensive requests block the API server; ONLY="words of their names" sends fewer
+	@$(BIN)/python -m tests.apiserver.http.blocking $(ONLY)
 
 bench: $(STAMP_DEV)  ## measure
 	@test -f bench/__main__.py || { echo "make bench: bench/__main__.py is missing, so there is nothing to measure" >&2; exit 1; }
