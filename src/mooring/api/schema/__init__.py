@@ -4,6 +4,7 @@
     model        what a line means
     parse        from lines to the model
     tables       finding the type of a kind; types are read when they are first asked for
+    circular     tables that are filled on demand, by several threads
 
 A line of a `.schema` file reads `number name type options`:
 
