@@ -141,3 +141,13 @@ def test_an_object_may_have_as_many_bytes_as_etcd_takes() -> None:
         assert (refused.value.code, refused.value.reason) == (413, "RequestEntityTooLarge")
 
     with_api_server(scenario)
+
+
+def test_what_defaults_make_too_large_is_rejected_before_it_is_validated() -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+        containers = [{"name": "=", "image": "i"} for _ in range(30_000)]
+        with pytest.raises(StatusError, match="the object would have") as refused:
+            await client.create(POD, NS, {"metadata": {"name": "a"}, "spec": {"containers": containers}})
+        assert refused.value.code == 413
+
+    with_api_server(scenario)

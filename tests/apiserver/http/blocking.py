@@ -29,6 +29,8 @@ http.client._MAXHEADERS = 10_000  # type: ignore[attr-defined]  # responses have
 WALL = "mooring_event_loop_blocked_seconds"
 CPU = "mooring_event_loop_blocked_cpu_seconds"
 LEFT_BEHIND = (
+    "/api/v1/namespaces/default/limitranges",
+    "/api/v1/namespaces/default/resourcequotas",
     "/api/v1/namespaces/default/configmaps",
     "/api/v1/namespaces/default/pods?gracePeriodSeconds=0",
     "/api/v1/nodes",
@@ -155,6 +157,9 @@ def clean(up: Up) -> None:
     """Delete what an input may have created."""
     no_finalizers = b'{"metadata":{"finalizers":null}}'
     up.ask("PATCH", f"{MAPS}/worst", no_finalizers, headers={"Content-Type": MERGE_PATCH})
+    modes = {f"pod-security.kubernetes.io/{mode}": None for mode in ("enforce", "audit", "warn")}
+    no_security = {"metadata": {"labels": modes}}
+    up.ask("PATCH", "/api/v1/namespaces/default", no_security, headers={"Content-Type": MERGE_PATCH})
     for path in LEFT_BEHIND:
         up.ask("DELETE", path)
     wait_until(lambda: up.ask("GET", f"{DEFINITIONS}/things.example.com").code == 404)

@@ -341,6 +341,37 @@ def _containers() -> Iterator[Sent]:
     yield Sent("POST", PODS, encode(_pod(containers=_filled(lambda index: {"name": f"c{index}", "image": "i"}))))
 
 
+def _fitting_containers(size: int = 600_000) -> Sent:
+    """As many as may be admitted: they are five to ten times as large with their defaults."""
+    containers = _filled(lambda index: {"name": f"c{index}", "image": "i"}, size)
+    return Sent("POST", PODS, encode(_pod(containers=containers)))
+
+
+@_input("pod: containers, with a quota and a limit range")
+def _limited_containers() -> Iterator[Sent]:
+    limits = [{"type": "Container", "default": {"cpu": "1"}, "min": {"memory": "1"}, "max": {"cpu": "2"}}]
+    path = "/api/v1/namespaces/default"
+    yield Sent("POST", f"{path}/limitranges", encode(_named("LimitRange", spec={"limits": limits})))
+    hard = {"requests.cpu": "1000000", "limits.cpu": "1000000", "pods": "10"}
+    yield Sent("POST", f"{path}/resourcequotas", encode(_named("ResourceQuota", spec={"hard": hard})))
+    yield _fitting_containers()
+
+
+@_input("pod: containers in a restricted namespace")
+def _restricted_containers() -> Iterator[Sent]:
+    labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
+    patch = encode({"metadata": {"labels": labels}})
+    yield Sent("PATCH", "/api/v1/namespaces/default", patch, MERGE_PATCH)
+    yield _fitting_containers()
+
+
+@_input("pod: a change of many containers")
+def _changed_containers() -> Iterator[Sent]:
+    yield _fitting_containers(140_000)
+    patch = {"metadata": {"labels": {"a": "b"}}}
+    yield Sent("PATCH", f"{PODS}/worst", encode(patch), MERGE_PATCH)
+
+
 @_input("pod: containers with one name")
 def _same_containers() -> Iterator[Sent]:
     yield Sent("POST", PODS, encode(_pod(containers=_filled(lambda index: {"name": "c", "image": "i"}))))
@@ -961,6 +992,12 @@ def _list_table() -> Iterator[Sent]:
 def _list_metadata() -> Iterator[Sent]:
     yield from _large_maps(60, 10_000)
     yield Sent("GET", MAPS, accept=METADATA)
+
+
+@_input("watch: a table of large objects")
+def _watch_table() -> Iterator[Sent]:
+    yield from _large_maps(60, 10_000)
+    yield Sent("GET", f"{MAPS}?watch=true&timeoutSeconds=1", accept=TABLE)
 
 
 @_input("list: large objects as YAML")

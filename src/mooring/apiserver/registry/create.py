@@ -21,6 +21,7 @@ from mooring.apiserver.registry.metadata import (
     generated_name,
     wipe_system_fields,
 )
+from mooring.apiserver.registry.object_storage import check_document_size
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.refusals import invalid_kind, plain_error
 from mooring.apiserver.resources import Resource
@@ -56,6 +57,7 @@ async def create(parts: Parts, resource: Resource, call: Call, obj: Document) ->
 
 
 def _begin(parts: Parts, resource: Resource, call: Call, obj: Document) -> None:
+    check_document_size(obj, call)
     metadata = obj["metadata"]
     wipe_system_fields(metadata)
     ensure_namespace(resource.kind, metadata, call.namespace)

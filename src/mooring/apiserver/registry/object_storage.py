@@ -13,16 +13,24 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, cast
 
+import msgspec
+
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
+from mooring.apiserver.call import Call
 from mooring.apiserver.storage.kind_forms import inward, is_stored_otherwise, outward_plain, stored_kind
 from mooring.apiserver.storage.stored_form import decoded, partly_decoded, stored_form, with_revision
-from mooring.apiserver.worker import Worker
+from mooring.apiserver.worker import WORKER_BYTES_MIN, Worker
 from mooring.client.errors import StatusError
 from mooring.store.interface import MUST_NOT_EXIST, Store
 
+_encode = msgspec.json.Encoder().encode
+
 OBJECT_BYTES_MAX = 1_572_864
 """1.5 MiB, as etcd's limit for a request, on every store. A larger object is rejected (413)."""
+DOCUMENT_BYTES_MAX = 3 * 1024 * 1024
+"""As large as a body may be. What a patch or defaults make larger is rejected (413) before it is admitted and
+validated: it would be too large to be stored, and defaults multiply the size of small items by ten."""
 
 
 class Stored(NamedTuple):
@@ -94,6 +102,12 @@ class ObjectStorage:
         """A document as it is stored."""
         metadata = {field: value for field, value in document["metadata"].items() if field != "resourceVersion"}
         return stored_form(stored_kind(kind), inward(kind, document), metadata)
+
+
+def check_document_size(document: Document, call: Call) -> None:
+    """Raises a 413 for a document that is too large to be handled. Small requests cannot make one."""
+    if call.size_bytes >= WORKER_BYTES_MIN and (size_bytes := len(_encode(document))) > DOCUMENT_BYTES_MAX:
+        raise _too_large(size_bytes)
 
 
 def _too_large(size_bytes: int) -> StatusError:

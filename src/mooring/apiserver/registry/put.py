@@ -11,6 +11,7 @@ from collections.abc import Callable
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.metadata import drop_duplicate_owners, ensure_name, ensure_namespace
+from mooring.apiserver.registry.object_storage import check_document_size
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.update import Changed, change
 from mooring.apiserver.resources import Resource
@@ -34,8 +35,12 @@ async def put(parts: Parts, resource: Resource, call: Call, read_body: ReadBody)
         if new is None:
             new = await parts.run(strategy, call, read_body)
             _check(resource, call, new)
-        await parts.run(strategy, call, parts.stamp, resource, strategy, call, old, new)
+        await parts.run(strategy, call, stamp, old, new)
         return new
+
+    def stamp(old: Document | None, new: Document) -> None:
+        check_document_size(new, call)
+        parts.stamp(resource, strategy, call, old, new)
 
     return await change(parts, resource, call, make, uid=uid, found=found)
 
