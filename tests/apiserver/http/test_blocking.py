@@ -23,6 +23,7 @@ WORST = {
     "metadata: invalid labels": 422,
     "metadata: owner references": 413,
     "pod: containers": 413,
+    "pod: containers in a restricted namespace": 403,
     "pod: topology spread constraints": 413,
     "service: ports": 413,
     "role: rules": 201,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, TypeVarTuple
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from mooring.api.document import Document
 from mooring.apiserver.admission.chain import Chain
@@ -68,12 +68,12 @@ class Parts:
     """Told of every object that is gone, to take back what was reserved for it."""
     worker: Worker
 
-    async def run(
+    def run(
         self, strategy: Strategy, call: Call, work: Callable[[*Arguments], Result], *arguments: *Arguments
-    ) -> Result:
+    ) -> Coroutine[Any, Any, Result]:
         """Run a step of a write where it blocks no other request. `work` obeys the rules of `Worker`."""
         size_bytes = max(call.size_bytes, WORKER_BYTES_MIN) if strategy.is_costly else call.size_bytes
-        return await self.worker.run(size_bytes, work, *arguments)
+        return self.worker.run(size_bytes, work, *arguments)
 
     def stamp(self, resource: Resource, strategy: Strategy, call: Call, live: Document | None, new: Document) -> None:
         """Note in `new` who has written which of its fields."""
