@@ -1020,7 +1020,7 @@ def _list_labels() -> Iterator[Sent]:
 
 @_input("list: a table of many objects")
 def _list_many() -> Iterator[Sent]:
-    yield from _objects(3_000)
+    yield from _objects(1_500)
     yield Sent("GET", MAPS, accept=TABLE)
 
 
@@ -1032,7 +1032,7 @@ def _get_yaml() -> Iterator[Sent]:
 
 @_input("delete collection: many objects")
 def _delete_collection() -> Iterator[Sent]:
-    yield from _objects(3_000)
+    yield from _objects(1_500)
     yield Sent("DELETE", MAPS)
 
 
