@@ -23,7 +23,7 @@ STAMP_FUZZ := $(VENV)/.stamp-fuzz
 # Only trees that contain Python files: mypy fails on a folder without any.
 TREES := $(foreach tree,src tests examples tools bench,$(if $(shell find $(tree) -name '*.py' -print -quit 2>/dev/null),$(tree)))
 
-.PHONY: help up test lint types layers tests wheel fuzz soak bench map clean
+.PHONY: help up test lint types layers tests wheel fuzz soak blocking bench map clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -56,6 +56,9 @@ fuzz: $(STAMP_FUZZ)  ## bad requests and inputs for ten minutes; SEED=N repeats 
 soak: $(STAMP_DEV)  ## load, kills, pauses, full disks for ten minutes; SEED=N, SECONDS=N, STORE=sqlite or etcd
 	@tools/ensure_etcd.sh
 	@$(BIN)/python -m tests.soak $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(STORE),--store $(STORE))
+
+blocking: $(STAMP_DEV)  ## how long the most expensive requests block the API server; ONLY="words of their names" sends fewer
+	@$(BIN)/python -m tests.apiserver.http.blocking $(ONLY)
 
 bench: $(STAMP_DEV)  ## measure
 	@test -f bench/__main__.py || { echo "make bench: bench/__main__.py is missing, so there is nothing to measure" >&2; exit 1; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -10,9 +11,19 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.registry.object_storage import OBJECT_BYTES_MAX, ObjectStorage
 from mooring.apiserver.server import ApiServer
-from mooring.client.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError
-from mooring.client.interface import Client
+from mooring.client.errors import (
+    BadRequestError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    ServerError,
+    StatusError,
+)
+from mooring.client.interface import Client, PatchForm
+from mooring.store.memory import MemoryStore
+from mooring.store.sqlite.errors import DiskFull
 from tests.api_servers import with_api_server
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario
@@ -98,3 +109,45 @@ def test_the_second_replica_is_as_the_first_would_be() -> None:
         assert json.dumps(await create(client, "web", **other)) == json.dumps(alone[1])
 
     with_api_server(together)
+
+
+class _Full(MemoryStore):
+    async def put(self, key: str, value: bytes, *, if_revision: int | None = None) -> int:
+        raise DiskFull("no space")
+
+
+def test_what_the_store_refuses_is_an_error_of_the_api() -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+        store = _Full()
+        storage = ObjectStorage(store, api_server.parts.worker)
+        api_server.parts = replace(api_server.parts, object_storage=storage)
+        with pytest.raises(ServerError, match="no space") as refused:
+            await client.create(CONFIG_MAP, "default", {"metadata": {"name": "a"}})
+        assert refused.value.code == 507
+
+    with_api_server(scenario)
+
+
+def test_an_object_may_have_as_many_bytes_as_etcd_takes() -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+        annotations = {f"a{index}": "x" * 1_000 for index in range(200)}
+        data = {f"a{index}": "x" * 900 for index in range(1_100)}
+        body = {"metadata": {"name": "large", "annotations": annotations}, "data": data}
+        stored = await client.create(CONFIG_MAP, "default", body)
+        assert 1_000_000 < len(stored) < OBJECT_BYTES_MAX
+        labels = {f"l{index}": "x" * 60 for index in range(8_000)}
+        with pytest.raises(StatusError, match="and may have 1572864") as refused:
+            await client.patch(CONFIG_MAP, "default", "large", {"metadata": {"labels": labels}}, form=PatchForm.MERGE)
+        assert (refused.value.code, refused.value.reason) == (413, "RequestEntityTooLarge")
+
+    with_api_server(scenario)
+
+
+def test_what_defaults_make_too_large_is_rejected_before_it_is_validated() -> None:
+    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+        containers = [{"name": "=", "image": "i"} for _ in range(30_000)]
+        with pytest.raises(StatusError, match="the object would have") as refused:
+            await client.create(POD, NS, {"metadata": {"name": "a"}, "spec": {"containers": containers}})
+        assert refused.value.code == 413
+
+    with_api_server(scenario)

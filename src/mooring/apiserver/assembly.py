@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -29,7 +29,7 @@ from mooring.apiserver.access.device_guard import DeviceGuard
 from mooring.apiserver.access.escalation import RoleGuard
 from mooring.apiserver.access.node_graph import GRAPH_KINDS, NodeGraph
 from mooring.apiserver.access.node_rules import NodeAuthorizer
-from mooring.apiserver.access.rbac import RoleAuthorizer
+from mooring.apiserver.access.rbac import RoleAuthorizer, read_role_or_binding
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.chain import Chain
@@ -49,6 +49,7 @@ from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.storage.storage import Storage
+from mooring.apiserver.worker import Worker
 from mooring.client.http.tls import unverified_tls
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -57,28 +58,31 @@ from mooring.store.interface import EMPTY_REVISION, RevisionGone, Store, WriteCo
 
 
 class Follower(Protocol):
-    """Receives the objects of a kind."""
+    """Receives the objects of a kind. `put` may return what must be awaited before the next object."""
 
-    def put(self, kind: Kind, document: Document) -> None: ...
+    def put(self, kind: Kind, document: Document) -> Awaitable[None] | None: ...
 
     def remove(self, kind: Kind, document: Document) -> None: ...
 
 
-async def follow(store: Store, kinds: tuple[Kind, ...], follower: Follower, group: TaskGroup) -> None:
+async def follow(store: Store, kinds: tuple[Kind, ...], follower: Follower, group: TaskGroup, worker: Worker) -> None:
     """Deliver all objects of these kinds to a follower, then changes in the background."""
     for kind in kinds:
         known: dict[str, Document] = {}
-        revision = await _tell_state(store, kind, follower, known)
-        group.start_background(_tell_changes(store, kind, follower, known, revision), name=f"follow {kind.plural}")
+        revision = await _tell_state(store, kind, follower, known, worker)
+        changes = _tell_changes(store, kind, follower, known, revision, worker)
+        group.start_background(changes, name=f"follow {kind.plural}")
 
 
-async def _tell_state(store: Store, kind: Kind, follower: Follower, known: dict[str, Document]) -> int:
+async def _tell_state(store: Store, kind: Kind, follower: Follower, known: dict[str, Document], worker: Worker) -> int:
     """Deliver the difference between the store and `known`, and update `known`. Returns the revision."""
     page = await store.list(kind.key_prefix)
     found: dict[str, Document] = {}
     for record in page.records:
-        found[record.key] = document_of(kind, record.value, record.revision)
-        follower.put(kind, found[record.key])
+        document = await worker.run(len(record.value), document_of, kind, record.value, record.revision)
+        found[record.key] = document
+        if (taken := follower.put(kind, document)) is not None:
+            await taken
     for key, document in known.items():
         if key not in found:
             follower.remove(kind, document)
@@ -88,7 +92,7 @@ async def _tell_state(store: Store, kind: Kind, follower: Follower, known: dict[
 
 
 async def _tell_changes(
-    store: Store, kind: Kind, follower: Follower, known: dict[str, Document], revision: int
+    store: Store, kind: Kind, follower: Follower, known: dict[str, Document], revision: int, worker: Worker
 ) -> None:
     since = revision
     while True:
@@ -102,11 +106,16 @@ async def _tell_changes(
                             if gone is not None:
                                 follower.remove(kind, gone)
                             continue
-                        known[change.key] = document_of(kind, change.value, change.revision)
-                        follower.put(kind, known[change.key])
+                        document = await worker.run(len(change.value), document_of, kind, change.value, change.revision)
+                        known[change.key] = document
+                        if (taken := follower.put(kind, document)) is not None:
+                            await taken
         except RevisionGone:
-            since = await _tell_state(store, kind, follower, known)
+            since = await _tell_state(store, kind, follower, known, worker)
 
+
+RULE_BYTES = 50
+"""The least size of a rule or a subject."""
 
 _ROLES = (kinds.CLUSTER_ROLE, kinds.ROLE, kinds.CLUSTER_ROLE_BINDING, kinds.ROLE_BINDING)
 
@@ -131,7 +140,8 @@ class Settings:
 @asynccontextmanager
 async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings: Settings) -> AsyncIterator[ApiServer]:
     """An API server that runs while the block runs. Raises `UnknownPluginError`."""
-    object_storage, lookup = ObjectStorage(store), StoreLookup(store)
+    worker = Worker()
+    object_storage, lookup = ObjectStorage(store, worker), StoreLookup(store)
     is_new = await store.revision() == EMPTY_REVISION
     await bootstrap(object_storage, clock, entropy.fork("bootstrap"))
     if is_new:
@@ -162,8 +172,9 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         shape_of=shapes.of,
         reserve=services.reserve,
         released=services.released,
+        worker=worker,
     )
-    storage = Storage(store, bookmark_s=settings.bookmark_s)
+    storage = Storage(store, worker, bookmark_s=settings.bookmark_s)
     api_server = ApiServer(
         store=store,
         clock=clock,
@@ -180,23 +191,24 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         peek=_Peek(store).find,
         kubelets=(kubelets := KubeletLogs(settings.make_kubelet_tls)),
     )
-    async with kubelets, TaskGroup("apiserver") as group:
-        await follow(store, _ROLES, _RoleFollower(roles), group)
+    async with worker, kubelets, TaskGroup("apiserver") as group:
+        await follow(store, _ROLES, _RoleFollower(roles, worker), group, worker)
         establisher = Establisher(parts, api_server.reader, ledger, clock)
-        await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources), group)
-        await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group)
+        await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources, worker), group, worker)
+        await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group, worker)
         group.start_background(establisher.run(), name="establish custom kinds")
         if settings.event_ttl_s:
             expiry = EventExpiry(store, clock, settings.event_ttl_s)
             group.start_background(expiry.run(), name="delete expired events")
-        node_graph.fill_with(_GraphFiller(store, node_graph, group).wait)
+        node_graph.fill_with(_GraphFiller(store, node_graph, group, worker).wait)
         yield api_server
 
 
 class _GraphFiller:
     """Follows the objects of the node graph from the first request for it on."""
 
-    def __init__(self, store: Store, graph: NodeGraph, group: TaskGroup) -> None:
+    def __init__(self, store: Store, graph: NodeGraph, group: TaskGroup, worker: Worker) -> None:
+        self._worker = worker
         self._store = store
         self._graph = graph
         self._group = group
@@ -208,7 +220,7 @@ class _GraphFiller:
             return
         async with self._lock:
             while self._missing:  # a failed or cancelled attempt goes on with the kind that it could not list
-                await follow(self._store, (self._missing[0],), self._graph, self._group)
+                await follow(self._store, (self._missing[0],), self._graph, self._group, self._worker)
                 del self._missing[0]
 
 
@@ -230,12 +242,16 @@ class Shapes:
 
 
 class _RoleFollower:
-    def __init__(self, roles: RoleAuthorizer) -> None:
+    def __init__(self, roles: RoleAuthorizer, worker: Worker) -> None:
         self._roles = roles
+        self._worker = worker
 
-    def put(self, kind: Kind, document: Document) -> None:
+    async def put(self, kind: Kind, document: Document) -> None:
         metadata = document["metadata"]
-        self._roles.put(kind.plural, metadata.get("namespace", ""), metadata["name"], document)
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        size_bytes = RULE_BYTES * (len(document.get("rules") or ()) + len(document.get("subjects") or ()))
+        read = await self._worker.run(size_bytes, read_role_or_binding, kind.plural, namespace, name, document)
+        self._roles.put_read(namespace, name, read)
 
     def remove(self, kind: Kind, document: Document) -> None:
         metadata = document["metadata"]

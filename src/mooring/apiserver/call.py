@@ -1,6 +1,6 @@
 """A call: one request after the HTTP layer has parsed its path, headers and query.
 
-Only `warnings` and `prior_errors` change while the request is handled.
+Only `size_bytes`, `warnings` and `prior_errors` change while the request is handled.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from enum import Enum
 from mooring.api.kinds import Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.validation.fields import FieldError
+
+WARNINGS_MAX = 4_096
+"""Further warnings are dropped. The headers of a response hold that many letters."""
 
 
 class Operation(Enum):
@@ -52,11 +55,19 @@ class Call:
     """Who manages the fields that this call writes: the parameter, or the first part of the user agent."""
     field_validation: FieldValidation = FieldValidation.WARN
     is_forced: bool = False
+    size_bytes: int = 0
+    """The size of the body, or of the stored object if that is larger: whether steps run in the `Worker`."""
     warnings: list[str] = field(default_factory=list)
     prior_errors: list[FieldError] = field(default_factory=list)
     """Field errors that needed a lookup. The strategy reports them before all others."""
+    _warned: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def warn(self, text: str) -> None:
         """Tell the caller something that does not stop him; each text once."""
-        if text not in self.warnings:
+        if len(self.warnings) >= WARNINGS_MAX:
+            return
+        if len(self._warned) != len(self.warnings):
+            self._warned = set(self.warnings)
+        if text not in self._warned:
+            self._warned.add(text)
             self.warnings.append(text)

@@ -2,10 +2,12 @@
 
 1. Requests are neither authenticated nor authorized. The user's name is stored as the manager of the fields it writes.
 2. Reads go to storage. Every write goes through the registry: decode, default, admit, validate, store.
+3. Failures of the store are `StatusError`s, as over HTTP: a component knows no store.
 """
 
 from __future__ import annotations
 
+from types import TracebackType
 from typing import cast
 
 import msgspec
@@ -18,6 +20,7 @@ from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, put
 from mooring.apiserver.registry.binding import bind
+from mooring.apiserver.registry.errors import store_error_status
 from mooring.apiserver.server import ApiServer, issue_token
 from mooring.apiserver.storage.stored_form import stored_form, with_revision
 from mooring.client.interface import (
@@ -30,11 +33,28 @@ from mooring.client.interface import (
     Watch,
 )
 from mooring.kit.clock import format_rfc3339
+from mooring.store.interface import StoreError
 
 JSON = "application/json"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
+
+
+class _StoreErrors:
+    """Turns failures of the store into what a client is told."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, StoreError):
+            raise store_error_status(error) from error
+
+
+_STORE_ERRORS = _StoreErrors()
 
 
 class LoopbackClient:
@@ -69,47 +89,58 @@ class LoopbackClient:
     # ------------------------------------------------------------------------------------------------ writing
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
-        resource = self._api_server.resources.of_kind(kind)
-        call = self._call("create", kind, namespace)
-        obj = self._api_server.body_reader(resource, call, _encode(body), JSON)()
-        created = await creating.create(self._api_server.parts, resource, call, obj)
-        if not is_answer_wanted:
-            return b""
-        return created.answer or _answer(kind, created.document)
+        with _STORE_ERRORS:
+            resource = self._api_server.resources.of_kind(kind)
+            call = self._call("create", kind, namespace)
+            data = _encode(body)
+            call.size_bytes = len(data)
+            read = self._api_server.body_reader(resource, call, data, JSON)
+            obj = await self._api_server.parts.run(resource.strategy, call, read)
+            created = await creating.create(self._api_server.parts, resource, call, obj)
+            if not is_answer_wanted:
+                return b""
+            return created.answer or _answer(kind, created.document)
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
-        resource = self._api_server.resources.of_kind(kind)
-        call = self._call("update", kind, namespace, name, subresource)
-        read = self._api_server.body_reader(resource, call, _encode(body), JSON)
-        changed = await put.put(self._api_server.parts, resource, call, read)
-        return changed.answer or _answer(kind, changed.document)
+        with _STORE_ERRORS:
+            resource = self._api_server.resources.of_kind(kind)
+            call = self._call("update", kind, namespace, name, subresource)
+            data = _encode(body)
+            call.size_bytes = len(data)
+            read = self._api_server.body_reader(resource, call, data, JSON)
+            changed = await put.put(self._api_server.parts, resource, call, read)
+            return changed.answer or _answer(kind, changed.document)
 
     async def patch(
         self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""
     ) -> bytes:
-        resource = self._api_server.resources.of_kind(kind)
-        call = self._call("patch", kind, namespace, name, subresource)
-        read = self._api_server.document_reader(resource, form)
-        changed = await patches.patch(self._api_server.parts, resource, call, patches.Patch(form, patch), read)
-        return changed.answer or _answer(kind, changed.document)
+        with _STORE_ERRORS:
+            resource = self._api_server.resources.of_kind(kind)
+            call = self._call("patch", kind, namespace, name, subresource)
+            read = self._api_server.document_reader(resource, form)
+            changed = await patches.patch(self._api_server.parts, resource, call, patches.Patch(form, patch), read)
+            return changed.answer or _answer(kind, changed.document)
 
     async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
-        resource = self._api_server.resources.of_kind(kind)
-        call = self._call("delete", kind, namespace, name)
-        await deleting.delete(self._api_server.parts, resource, call, _delete_options(deletion))
+        with _STORE_ERRORS:
+            resource = self._api_server.resources.of_kind(kind)
+            call = self._call("delete", kind, namespace, name)
+            await deleting.delete(self._api_server.parts, resource, call, _delete_options(deletion))
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-        call = self._call("create", POD, namespace, name, "binding")
-        metadata = {"name": name, "namespace": namespace}
-        if uid:
-            metadata["uid"] = uid
-        target = {"kind": "Node", "name": node_name}
-        await bind(self._api_server.parts, call, {"metadata": metadata, "target": target})
+        with _STORE_ERRORS:
+            call = self._call("create", POD, namespace, name, "binding")
+            metadata = {"name": name, "namespace": namespace}
+            if uid:
+                metadata["uid"] = uid
+            target = {"kind": "Node", "name": node_name}
+            await bind(self._api_server.parts, call, {"metadata": metadata, "target": target})
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
-        call = self._call("create", SERVICE_ACCOUNT, namespace, name, "token")
-        issued = await issue_token(self._api_server, call, cast(Document, _decode(_encode(request))))
-        return _encode(issued.document)
+        with _STORE_ERRORS:
+            call = self._call("create", SERVICE_ACCOUNT, namespace, name, "token")
+            issued = await issue_token(self._api_server, call, cast(Document, _decode(_encode(request))))
+            return _encode(issued.document)
 
     # --------------------------------------------------------------------------------------------------- parts
 

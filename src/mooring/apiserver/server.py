@@ -168,12 +168,15 @@ class ApiServer:
 
         return read
 
-    def read_other(self, call: Call, data: bytes, content_type: str, api_version: str, kind: str) -> Document:
+    async def read_other(self, call: Call, data: bytes, content_type: str, api_version: str, kind: str) -> Document:
         """A body of a kind that is not stored: Binding, Eviction, TokenRequest, a review."""
         struct = struct_of_kind(api_version, kind)
         assert struct is not None, f"{kind} has no schema"
         also = _EVICTION_VERSIONS if kind == "Eviction" else ()
-        decoded = decode_body(data, content_type, NamedKind(api_version, kind), struct, call.field_validation, also)
+        named, validation = NamedKind(api_version, kind), call.field_validation
+        decoded = await self.parts.worker.run(
+            len(data), decode_body, data, content_type, named, struct, validation, also
+        )
         apply_field_validation(decoded.strict_errors, call)
         return decoded.document
 

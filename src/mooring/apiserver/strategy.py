@@ -69,6 +69,10 @@ class Strategy:
     validates_metadata: bool = True
     """Whether `validate` reports all errors of the metadata."""
 
+    is_costly: ClassVar[bool] = False
+    """Whether a small object can be expensive: users wrote its schema, or it has CEL expressions. Then every step of a
+    write runs in the `Worker`."""
+
     table: KindTable = DEFAULT_TABLE
     """The columns of `kubectl get`."""
 

@@ -51,6 +51,7 @@ from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.reporting.decision_log import DecisionLog
 from mooring.scheduler.scheduler import Limits, Scheduler
+from mooring.serving.loop_metrics import LoopMetrics
 
 NAME = "kube-scheduler"
 
@@ -86,6 +87,7 @@ class SchedulerProcess:
         self._metrics = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._metrics)
+        self._metrics.register(LoopMetrics())
         self._requests = ClientRequestMetrics(settings.connection.server)
         self._metrics.register(self._requests)
         self._metrics.register(WorkQueueMetrics())

@@ -3,6 +3,7 @@
     server           listens; authenticates and authorizes a request and calls the page of its path
     pages            requests and responses of pages, and error responses
     endpoints        /healthz, /livez, /readyz, /flagz, /statusz, /configz
+    loop_metrics     how long the event loop was blocked
     profiling        /debug/pprof
     authentication   client certificates, request headers of a proxy, bearer tokens
     authorities      which certificate authorities are trusted

@@ -118,3 +118,17 @@ def test_a_role_without_rules_has_none(document: Document) -> None:
 def test_rules_are_equal_by_what_they_say() -> None:
     assert Rule(("get",), ("",), ("pods",)) == Rule(("get",), ("",), ("pods",))
     assert len({Rule(("get",), ("",), ("pods",)), Rule(("get",), ("",), ("pods",))}) == 1
+
+
+def test_a_rule_of_too_many_combinations_is_compared_as_a_whole() -> None:
+    many = " ".join(f"n{number}" for number in range(1_000))
+    wanted = rules_of({"rules": [may(many, many, many)]})
+    held = rules_of({"rules": [may("get", "pods")]})
+    assert wanted[0].parts_count() == 1_000_000_000
+    assert uncovered(held, wanted) == list(wanted)
+    assert uncovered(rules_of({"rules": [may("*", "*", "*")]}), wanted) == []
+
+
+def test_parts_are_counted() -> None:
+    for rule in rules_of({"rules": [may("get list", "pods secrets", "core apps", "a b"), may("get", paths="/a /b")]}):
+        assert rule.parts_count() == len(list(rule.parts()))

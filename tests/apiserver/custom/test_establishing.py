@@ -9,7 +9,8 @@ from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION
 from mooring.apiserver.custom.establishing import CustomKinds
 from mooring.apiserver.resources import ResourceTable
-from mooring.kit.loop import run_real
+from mooring.apiserver.worker import Worker
+from mooring.kit.loop import run, run_real
 from tests.apiserver.custom.definitions import definition, version, widget
 from tests.apiserver.http.served import Served, served
 from tests.waiting import LIMIT_S
@@ -90,18 +91,22 @@ def test_released_names_are_accepted_for_another_definition() -> None:
     assert run_real(play()) == (404, "WidgetList")
 
 
+def _put(custom: CustomKinds, document: Document) -> None:
+    run(custom.put(CUSTOM_RESOURCE_DEFINITION, document))
+
+
 def served_kinds(table: ResourceTable) -> list[str]:
     return [resource.kind.api_version for resource in table]
 
 
 def test_kinds_come_change_and_go() -> None:
     table = ResourceTable()
-    custom = CustomKinds(table)
-    custom.put(CUSTOM_RESOURCE_DEFINITION, definition(accepted=False))
+    custom = CustomKinds(table, Worker())
+    _put(custom, definition(accepted=False))
     assert served_kinds(table) == []
-    custom.put(CUSTOM_RESOURCE_DEFINITION, definition())
+    _put(custom, definition())
     assert served_kinds(table) == ["example.com/v1"]
-    custom.put(CUSTOM_RESOURCE_DEFINITION, definition(version(), version(name="v2")))
+    _put(custom, definition(version(), version(name="v2")))
     assert served_kinds(table) == ["example.com/v1", "example.com/v2"]
     custom.remove(CUSTOM_RESOURCE_DEFINITION, definition())
     assert served_kinds(table) == []
@@ -109,21 +114,21 @@ def test_kinds_come_change_and_go() -> None:
 
 def test_changes_without_effect_on_clients() -> None:
     table = ResourceTable()
-    custom = CustomKinds(table)
-    custom.put(CUSTOM_RESOURCE_DEFINITION, definition())
+    custom = CustomKinds(table, Worker())
+    _put(custom, definition())
     before = table.generation
     other = definition()
     other["metadata"]["resourceVersion"] = "2"
     other["status"]["conditions"][0]["lastTransitionTime"] = "2027-01-01T00:00:00Z"
-    custom.put(CUSTOM_RESOURCE_DEFINITION, other)
+    _put(custom, other)
     assert table.generation == before
 
 
 def test_a_broken_definition_does_not_stop_the_others() -> None:
     table = ResourceTable()
-    custom = CustomKinds(table)
+    custom = CustomKinds(table, Worker())
     broken = definition()
     broken["spec"]["versions"] = [{"name": "v1", "served": True, "storage": False}]
-    custom.put(CUSTOM_RESOURCE_DEFINITION, broken)
-    custom.put(CUSTOM_RESOURCE_DEFINITION, definition())
+    _put(custom, broken)
+    _put(custom, definition())
     assert served_kinds(table) == ["example.com/v1"]

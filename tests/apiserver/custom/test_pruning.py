@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.pruning import fill_defaults, prune, prune_nulls
+from mooring.apiserver.custom.pruning import DefaultsTooLargeError, fill_defaults, prune, prune_nulls
 from mooring.apiserver.custom.schema import read_schema
 from tests.apiserver.custom.definitions import fields
 
@@ -125,3 +125,14 @@ def test_a_default_is_copied() -> None:
     other: Document = {}
     fill_defaults(other, schema)
     assert other == {"o": {"list": []}}
+
+
+def test_defaults_of_one_object_are_bounded() -> None:
+    large = {"type": "string", "default": "x" * 100_000}
+    schema = read_schema(fields(l={"type": "array", "items": fields(a=large)}))
+    fits: Document = {"l": [{} for _ in range(30)]}
+    fill_defaults(fits, schema)
+    assert fits["l"][-1] == {"a": "x" * 100_000}
+    with pytest.raises(DefaultsTooLargeError) as refused:
+        fill_defaults({"l": [{} for _ in range(40)]}, schema)
+    assert refused.value.code == 413

@@ -7,8 +7,16 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
+from mooring.apiserver.custom import value_rules
 from mooring.apiserver.custom.schema import Pair, json_identity, read_schema, same_json
-from mooring.apiserver.custom.value_rules import NumberRules, ValueRules, is_whole, number_text, validate_value
+from mooring.apiserver.custom.value_rules import (
+    MESSAGE_BYTES_MAX,
+    NumberRules,
+    ValueRules,
+    is_whole,
+    number_text,
+    validate_value,
+)
 from tests.apiserver.custom.definitions import fields
 
 
@@ -304,3 +312,45 @@ def test_unique_items_are_found_in_linear_time() -> None:
     assert validate_value(rules, items, "spec") == []
     assert [error.detail for error in validate_value(rules, [*items, Counted(7)], "spec")]
     assert comparisons <= 2 * len(items)
+
+
+def messages(schema: Document, value: Any) -> list[str]:
+    return [error.message for error in validate_value(ValueRules(schema), value)]
+
+
+SPENT = "too complex: not everything was validated"
+
+
+def test_messages_of_one_object_are_bounded() -> None:
+    enum = ["x" * 50_000, "y" * 50_000]
+    schema = {"type": "array", "items": {"type": "string", "enum": enum}}
+    found = messages(schema, ["z"] * 1_000)
+    assert sum(map(len, found)) < 3 * MESSAGE_BYTES_MAX
+    assert SPENT in found[-1]
+
+
+def test_messages_of_alternatives_that_do_not_count_are_free() -> None:
+    large = {"type": "string", "enum": ["x" * 100_000]}
+    schema = {"type": "array", "items": {"anyOf": [large, {"type": "integer"}]}}
+    assert messages(schema, list(range(200))) == []
+
+
+def test_checks_of_one_object_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_rules, "CHECKS_MAX", 1_000)
+    schema = {"type": "array", "items": {"anyOf": [{"type": "string"}] * 99 + [{"type": "integer"}]}}
+    assert messages(schema, [1] * 9) == []
+    found = messages(schema, [1] * 11)
+    assert any(SPENT in text for text in found)
+
+
+def test_errors_of_fields_come_in_the_order_of_the_schema() -> None:
+    schema = fields(b={"type": "string"}, a={"type": "string"}, c={"type": "string"})
+    found = messages(schema, {"a": 1, "c": 1, "b": 1})
+    assert [text.partition(":")[0] for text in found] == ["b", "a", "c"]
+
+
+def test_texts_of_an_enum_and_numbers_of_an_enum() -> None:
+    schema = {"enum": ["a", 1, 2.5, None, True]}
+    assert [bool(messages(schema, value)) for value in ("a", "b", 1, 2.5, 3, True, False)] == [
+        *(False, True, False, False, True, False, True)
+    ]

@@ -81,3 +81,8 @@ def test_what_is_so_at_the_moment_is_asked_at_the_scrape(monkeypatch: pytest.Mon
     assert lines(made, "mooring_apiserver_failures_total ") == ["mooring_apiserver_failures_total 3.0"]
     assert lines(made, "mooring_store_records ") == ["mooring_store_records 4.0"]
     assert lines(made, "mooring_tasks ") == ["mooring_tasks 2.0"]
+
+
+def test_the_event_loop_has_metrics() -> None:
+    names = ("mooring_event_loop_blocked_longest_seconds", "mooring_event_loop_blocked_cpu_seconds_bucket")
+    assert all(lines(metrics(), name) for name in names)

@@ -16,6 +16,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.registry.object_storage import ObjectStorage, StoreLookup
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
+from mooring.apiserver.worker import Worker
 from mooring.kit.entropy import Entropy
 from mooring.store.memory import MemoryStore
 
@@ -29,9 +30,9 @@ class RegistryFixture:
 
     def __init__(self, mutating: Sequence[Admission] = ()) -> None:
         self.store = MemoryStore()
-        lookup = StoreLookup(self.store)
+        lookup, worker = StoreLookup(self.store), Worker()
         self.parts = Parts(
-            object_storage=ObjectStorage(self.store),
+            object_storage=ObjectStorage(self.store, worker),
             resources=ResourceTable(built_in_resources()),
             lookup=lookup,
             admission=Chain(mutating, (), lookup),
@@ -39,6 +40,7 @@ class RegistryFixture:
             shape_of=_shape_of,
             reserve=_nothing_reserved,
             released=_nobody_told,
+            worker=worker,
         )
 
     async def put(self, kind: Kind, name: str, metadata: Document | None = None, **parts: Any) -> int:

@@ -6,6 +6,7 @@ import pytest
 
 from mooring.api.kinds import DEPLOYMENT, EVENT, NODE, POD
 from mooring.apiserver.registry.errors import (
+    FIELD_ERRORS_LISTED_MAX,
     forbidden,
     internal,
     invalid_kind,
@@ -151,3 +152,11 @@ def test_an_internal_error_has_its_text_as_cause() -> None:
 )
 def test_whether_details_are_told_at_all(refusal: StatusError, has_details: bool) -> None:
     assert refusal.has_details is has_details
+
+
+def test_of_very_many_errors_the_first_are_listed() -> None:
+    errors = [required(f"spec.a[{index}]") for index in range(FIELD_ERRORS_LISTED_MAX + 5)]
+    refusal = invalid_object("Pod", "", "web", errors)
+    assert len(refusal.causes) == FIELD_ERRORS_LISTED_MAX + 1
+    assert refusal.causes[-1].message == "Invalid value: 5 more errors are not listed"
+    assert f"spec.a[{FIELD_ERRORS_LISTED_MAX}]" not in refusal.message

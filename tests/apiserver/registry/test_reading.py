@@ -12,6 +12,7 @@ from mooring.api.kinds import CONFIG_MAP, NODE, POD, Kind
 from mooring.apiserver.registry.reading import Reader, check_continue_token, watch_revision
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.storage import Storage
+from mooring.apiserver.worker import Worker
 from mooring.client.errors import BadRequestError, ExpiredError, NotFoundError, ServerError, StatusError
 from mooring.client.interface import Listing, Selection
 from mooring.kit.clock import VirtualClock
@@ -26,7 +27,7 @@ class ListFixture:
 
     def __init__(self) -> None:
         self.api_server = RegistryFixture()
-        self.reader = Reader(Storage(self.api_server.store))
+        self.reader = Reader(Storage(self.api_server.store, Worker()))
         self.revisions: dict[str, int] = {}
 
     async def fill(self) -> None:

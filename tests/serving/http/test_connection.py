@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from mooring.serving.http.body import BodyTooLargeError
-from mooring.serving.http.connection import ServerConnection
+from mooring.serving.http.connection import SLICE_BYTES, ServerConnection
 from mooring.serving.http.listener import HttpListener
 from mooring.serving.http.parser import ServerLimits
 from mooring.serving.http.request import Request
@@ -437,3 +437,25 @@ def test_somebody_is_told_when_the_client_is_gone() -> None:
             await until(lambda: told_of == ["gone"])
 
     play(story)
+
+
+def test_a_large_body_is_sent_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b"x" * (3 * SLICE_BYTES) + b"end"
+    written: list[int] = []
+    write = ServerConnection.write
+
+    def noted(connection: ServerConnection, data: bytes) -> None:
+        written.append(len(data))
+        write(connection, data)
+
+    async def large(request: Request) -> Response:
+        return Response(200, body)
+
+    async def story() -> None:
+        async with listening(large) as listener, Client(listener) as client:
+            client.say(get("/", "Connection: close"))
+            assert told(await client.read_all()) == [f"200 {body.decode()}"]
+
+    monkeypatch.setattr(ServerConnection, "write", noted)
+    play(story)
+    assert written[1:] == [SLICE_BYTES, SLICE_BYTES, SLICE_BYTES, 3]

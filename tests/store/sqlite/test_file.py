@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from mooring.kit.clock import SystemClock
-from mooring.store.interface import StoreChange
+from mooring.kit.tasks import TaskGroup
+from mooring.store.interface import StoreChange, StoreError
 from mooring.store.sqlite import file as sqlite_file
 from mooring.store.sqlite.errors import DirectoryInUse, DiskFailing, DiskFull, FileError
+from mooring.store.sqlite.file import StoreFile
 from mooring.store.sqlite.limits import SqliteLimits
+from mooring.store.sqlite.load import Contents, load
 from mooring.store.sqlite.store import SqliteStore
 from tests.store.contract import DNS, PODS, WEB, fill
 from tests.store.sqlite.builders import DATABASE, LOG, contents, contents_of, play, play_real
 
 BIG = b"x" * 100_000
+API = f"{PODS}default/api"
 
 
 @pytest.fixture
@@ -183,4 +188,135 @@ def test_what_a_crash_left_of_making_the_file_is_made_again(tmp_path: Path) -> N
     for name in (f"{DATABASE}.new", f"{DATABASE}.new-wal", f"{DATABASE}.new-journal"):
         (tmp_path / name).write_bytes(b"half made")
     play(tmp_path, _write_one)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["acknowledged", "lock", DATABASE]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["acknowledged", "lock", "reserve", DATABASE]
+
+
+# --- the reserve -----------------------------------------------------------------------------------------------------
+
+
+class FullDisk:
+    """A disk without free space but for what the reserve of a store occupies. Only what SQLite does is refused."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_full = False
+        self._reserve = directory / sqlite_file.RESERVE_NAME
+        insert, hold = StoreFile._insert, sqlite_file.Reserve.hold
+
+        def load_if_possible(path: Path, acknowledged: int) -> Contents:
+            if self._is_short():
+                raise DiskFailing("no space for the shared memory")
+            return load(path, acknowledged)
+
+        def insert_if_possible(file: StoreFile, changes: Sequence[StoreChange]) -> None:
+            if self._is_short():
+                raise full_error()
+            insert(file, changes)
+
+        def hold_if_possible(reserve: sqlite_file.Reserve) -> bool:
+            return False if self.is_full and not reserve.is_held else hold(reserve)
+
+        monkeypatch.setattr(sqlite_file, "load", load_if_possible)
+        monkeypatch.setattr(StoreFile, "_insert", insert_if_possible)
+        monkeypatch.setattr(sqlite_file.Reserve, "hold", hold_if_possible)
+
+    def _is_short(self) -> bool:
+        return self.is_full and self._reserve.exists()
+
+
+def full_error() -> sqlite3.Error:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("PRAGMA max_page_count = 1")
+        try:
+            connection.execute("CREATE TABLE large (x)")
+        except sqlite3.Error as error:
+            return error
+    raise AssertionError("a database without pages took a table")
+
+
+async def refusal_of(write: Awaitable[int]) -> StoreError | None:
+    try:
+        await write
+    except StoreError as error:
+        return error
+    return None
+
+
+async def _fill_both(store: SqliteStore) -> None:
+    await fill(store, WEB, DNS)
+
+
+def test_on_a_full_disk_deletions_are_written_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = FullDisk(tmp_path, monkeypatch)
+
+    async def scenario(store: SqliteStore) -> None:
+        await fill(store, WEB, DNS)
+        disk.is_full = True
+        async with TaskGroup("one commit") as group:
+            refused = group.start(refusal_of(store.put(API, b"x")), name="put")
+            deleted = group.start(store.delete(WEB), name="delete")
+        assert (type(refused.result()), deleted.result()) == (DiskFull, 4)
+        for _ in range(2):
+            with pytest.raises(DiskFull, match="bytes are free"):
+                await store.put(API, b"x")
+        assert set(await contents(store)) == {DNS}
+        disk.is_full = False
+        await store.put(API, b"there is space")
+        assert (tmp_path / sqlite_file.RESERVE_NAME).exists()
+
+    play(tmp_path, scenario)
+    assert set(contents_of(tmp_path)[1]) == {DNS, API}
+
+
+def test_a_store_on_a_full_disk_is_opened_for_reading_and_deleting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FullDisk(tmp_path, monkeypatch)
+    play(tmp_path, _fill_both)
+    disk.is_full = True
+
+    async def scenario(store: SqliteStore) -> None:
+        assert set(await contents(store)) == {WEB, DNS}
+        await store.delete(WEB)
+        with pytest.raises(DiskFull, match="Reading and deleting go on"):
+            await store.put(WEB, b"x")
+
+    play(tmp_path, scenario)
+    assert "only reading and deleting is possible" in caplog.text
+    assert set(contents_of(tmp_path)[1]) == {DNS}
+
+
+def test_without_a_reserve_a_full_disk_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    play(tmp_path, _fill_both)
+    (tmp_path / sqlite_file.RESERVE_NAME).unlink()
+
+    def refuse(path: Path, acknowledged: int) -> Contents:
+        raise DiskFailing("no space for the shared memory")
+
+    monkeypatch.setattr(sqlite_file, "load", refuse)
+    for _ in range(2):  # the directory is unlocked again
+        with pytest.raises(DiskFailing, match="no space"):
+            sqlite_file.open_file(tmp_path, SqliteLimits())
+
+
+def test_the_reserve_occupies_disk_space(tmp_path: Path) -> None:
+    file, _ = sqlite_file.open_file(tmp_path, SqliteLimits())
+    found = os.stat(tmp_path / sqlite_file.RESERVE_NAME)
+    assert (found.st_size, found.st_blocks * 512 >= found.st_size) == (SqliteLimits().reserve_bytes, True)
+    assert file.reserve.release()
+    assert not file.reserve.release()
+    assert not (tmp_path / sqlite_file.RESERVE_NAME).exists()
+    file.close()
+    assert (tmp_path / sqlite_file.RESERVE_NAME).exists()
+
+
+def test_when_disk_space_is_low_the_log_stays_short(tmp_path: Path) -> None:
+    limits = SqliteLimits(free_bytes_low=1 << 62, reserve_bytes=400_000)
+
+    async def scenario(store: SqliteStore) -> None:
+        for number in range(20):
+            await store.put(f"{PODS}default/p{number}", BIG)
+            assert (tmp_path / LOG).stat().st_size < 400_000 + 2 * len(BIG)
+        assert store.statistics()["tendings"] > 5
+
+    play(tmp_path, scenario, limits)
+    assert len(contents_of(tmp_path)[1]) == 20

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from mooring.api.schema.circular import CircularTable
 from mooring.api.schema.model import Field, ListOf, MapOf, Scalar, Struct, Type
 from mooring.api.schema.tables import struct_of_kind
 
@@ -38,7 +39,7 @@ class MergeField:
 
 NO_FIELDS: Fields = {}
 
-_known: dict[int, dict[str, MergeField]] = {}
+_known: CircularTable[int, dict[str, MergeField]] = CircularTable()
 """By the identity of a struct, which lives as long as the process. Filled while it is looked at: types refer to each
 other in circles."""
 
@@ -51,13 +52,18 @@ def merge_fields(api_version: str, kind: str) -> Fields | None:
 
 def _fields_of(struct: Struct) -> Fields:
     known = _known.get(id(struct))
-    if known is None:
-        known = _known[id(struct)] = {}
-        for name, field in struct.fields.items():
-            special = _special(field)
-            if special is not None:
-                known[name] = special
-    return known
+    return known if known is not None else _made(struct)
+
+
+def _made(struct: Struct) -> Fields:
+    with _known.filling() as entries:
+        if id(struct) not in entries:
+            known = entries[id(struct)] = {}
+            for name, field in struct.fields.items():
+                special = _special(field)
+                if special is not None:
+                    known[name] = special
+        return entries[id(struct)]
 
 
 def _special(field: Field) -> MergeField | None:

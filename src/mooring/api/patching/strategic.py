@@ -264,7 +264,9 @@ def _delete_from_list(result: JsonDict, name: str, doomed: object, fields: Field
     if not isinstance(before, list) or not isinstance(doomed, list) or not (before or doomed):
         return
     if _element_type(before, doomed) is not dict:
-        result[name] = [item for item in before if item not in doomed]
+        plain = {item for item in doomed if not isinstance(item, list)}
+        lists = [item for item in doomed if isinstance(item, list)]
+        result[name] = [item for item in before if item not in (lists if isinstance(item, list) else plain)]
         return
     field = fields.get(name, _ORDINARY)
     if not field.merge_key:

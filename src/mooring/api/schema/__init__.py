@@ -4,6 +4,7 @@
     model        types and fields
     parse        from lines to the model
     tables       the type of a kind; packages are parsed when they are first needed
+    circular     tables that are filled on demand, by several threads
 
 A line of a `.schema` file is `number name type options`:
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
+from mooring.api.schema.circular import CircularTable
 from mooring.api.schema.model import Struct, Type
 from mooring.api.schema.parse import Package, fill, parse_descriptions, parse_package
 
@@ -35,7 +36,7 @@ _PACKAGES = {
 _META_OBJECTS = frozenset({"Status", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions"})
 """Objects that every API version knows."""
 
-_loaded: dict[str, Package] = {}
+_loaded: CircularTable[str, Package] = CircularTable()
 
 
 def struct_of_kind(api_version: str, kind: str) -> Struct | None:
@@ -93,8 +94,14 @@ def _find(package: str, name: str) -> Type:
 
 def _package(name: str) -> Package:
     package = _loaded.get(name)
-    if package is None:
-        text = files(__package__).joinpath(f"{name}.schema").read_text(encoding="utf-8")
-        package = _loaded[name] = parse_package(text)
-        fill(package, _find)
-    return package
+    return package if package is not None else _load(name)
+
+
+def _load(name: str) -> Package:
+    with _loaded.filling() as packages:
+        package = packages.get(name)
+        if package is None:
+            text = files(__package__).joinpath(f"{name}.schema").read_text(encoding="utf-8")
+            package = packages[name] = parse_package(text)
+            fill(package, _find)
+        return package

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from mooring.api.decode import convert_as
 from mooring.api.document import Document
@@ -109,6 +109,22 @@ class _Grants:
         return self.candidates.put(question, found)
 
 
+RoleOrBinding: TypeAlias = "tuple[Rule, ...] | _ClusterRole | _Binding"
+
+
+def read_role_or_binding(resource: str, namespace: str, name: str, document: Document) -> RoleOrBinding:
+    """What the authorizer needs of a stored document. It reads nothing else, so that it may run in the `Worker`."""
+    match resource:
+        case "roles":
+            return rules_of(document)
+        case "clusterroles":
+            return _cluster_role_of(document)
+        case "rolebindings" | "clusterrolebindings":
+            return _binding_of(namespace, name, document)
+        case _:
+            raise AssertionError(f"{resource} are neither roles nor bindings")
+
+
 class RoleAuthorizer:
     """Roles and bindings, and the decisions that follow from them."""
 
@@ -121,16 +137,18 @@ class RoleAuthorizer:
 
     def put(self, resource: str, namespace: str, name: str, document: Document) -> None:
         """A role or a binding is there, or is different now."""
-        match resource:
-            case "roles":
-                self._roles[namespace, name] = rules_of(document)
-            case "clusterroles":
-                self._cluster_roles[name] = _cluster_role_of(document)
-            case "rolebindings" | "clusterrolebindings":
+        self.put_read(namespace, name, read_role_or_binding(resource, namespace, name, document))
+
+    def put_read(self, namespace: str, name: str, read: RoleOrBinding) -> None:
+        """The same with the result of `read_role_or_binding`."""
+        match read:
+            case _ClusterRole():
+                self._cluster_roles[name] = read
+            case _Binding():
                 self._unbind(namespace, name)
-                self._bind(_binding_of(namespace, name, document))
+                self._bind(read)
             case _:
-                raise AssertionError(f"{resource} are neither roles nor bindings")
+                self._roles[namespace, name] = read
         self._grants.clear()
 
     def remove(self, resource: str, namespace: str, name: str) -> None:

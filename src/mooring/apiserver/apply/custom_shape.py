@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mooring.api.document import Document
 from mooring.api.schema.model import ListKind
 from mooring.api.schema.tables import struct_named
 from mooring.apiserver.apply.shape import (
@@ -43,9 +42,19 @@ def custom_shape(
     other_versions: Mapping[str, Schema | None] | None = None,
 ) -> Shape:
     """The shape of a custom kind in one of its versions. `preserves_unknown` is what the definition's spec says."""
-    empty: Document = {"apiVersion": api_version, "kind": kind}
-    others = {version: _root(given, preserves_unknown) for version, given in (other_versions or {}).items()}
-    return Shape(_root(schema, preserves_unknown), empty, may_change=True, other_versions=others)
+    schemas = {**(other_versions or {}), api_version: schema}
+    return custom_shapes(kind, schemas, preserves_unknown=preserves_unknown)[api_version]
+
+
+def custom_shapes(
+    kind: str, schemas: Mapping[str, Schema | None], *, preserves_unknown: bool = False
+) -> dict[str, Shape]:
+    """The shapes of a custom kind in all its versions, from their schemas by apiVersion. They share their grains."""
+    roots = {version: _root(schema, preserves_unknown) for version, schema in schemas.items()}
+    return {
+        version: Shape(root, {"apiVersion": version, "kind": kind}, may_change=True, other_versions=roots)
+        for version, root in roots.items()
+    }
 
 
 def _root(schema: Schema | None, preserves_unknown: bool) -> Grain:

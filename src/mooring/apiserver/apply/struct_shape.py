@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import cache
 
 from mooring.api.document import Document
+from mooring.api.schema.circular import CircularTable
 from mooring.api.schema.model import Basic, Field, ListKind, ListOf, MapOf, Scalar, Struct, Type
 from mooring.apiserver.apply.shape import (
     ANY_SCALAR,
@@ -74,7 +75,7 @@ _GO_STRUCTS = frozenset(
 )
 """Single values to us, structs to Go, which omitempty does not leave out."""
 
-_grains: dict[tuple[Struct, bool], Grain] = {}
+_grains: CircularTable[tuple[Struct, bool], Grain] = CircularTable()
 
 
 @cache
@@ -90,15 +91,20 @@ def grain_of_struct(struct: Struct, is_atomic: bool | None = None) -> Grain:
     """The grain of a struct, as it is held by a field that says (or does not say) whether it is atomic."""
     whole = struct.is_atomic if is_atomic is None else is_atomic
     found = _grains.get((struct, whole))
-    if found is not None:
-        return found
-    counterpart = _grains.get((struct, not whole))
-    fields = counterpart.map.fields if counterpart is not None and counterpart.map is not None else {}
-    defaults = counterpart.map.defaults if counterpart is not None and counterpart.map is not None else {}
-    grain = _grains[struct, whole] = Grain(map=MapGrain(whole, fields, None, defaults))
-    if counterpart is None:
-        _fill(struct, fields, defaults)
-    return grain
+    return found if found is not None else _made_grain(struct, whole)
+
+
+def _made_grain(struct: Struct, whole: bool) -> Grain:
+    with _grains.filling() as grains:
+        if (struct, whole) in grains:
+            return grains[struct, whole]
+        counterpart = grains.get((struct, not whole))
+        fields = counterpart.map.fields if counterpart is not None and counterpart.map is not None else {}
+        defaults = counterpart.map.defaults if counterpart is not None and counterpart.map is not None else {}
+        grain = grains[struct, whole] = Grain(map=MapGrain(whole, fields, None, defaults))
+        if counterpart is None:
+            _fill(struct, fields, defaults)
+        return grain
 
 
 def _fill(struct: Struct, fields: dict[str, Grain], defaults: dict[str, object]) -> None:

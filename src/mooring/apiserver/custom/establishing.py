@@ -17,6 +17,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
+import msgspec
+
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from mooring.apiserver.access.users import User
@@ -31,12 +33,14 @@ from mooring.apiserver.custom.naming import (
     taken_names,
     with_condition,
 )
+from mooring.apiserver.custom.schema import any_schema
 from mooring.apiserver.registry.delete import CLEANUP_FINALIZER, DeleteOptions, delete
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.storage.stored_form import decoded
+from mooring.apiserver.worker import WORKER_BYTES_MIN, Worker
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import EVERYTHING
 from mooring.kit.clock import Clock, format_rfc3339
@@ -48,6 +52,9 @@ REMAINING_CHECK_S = 5.0
 log = logging.getLogger(__name__)
 
 _SERVER = User("system:apiserver", groups=("system:masters", "system:authenticated"))
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Establisher:
@@ -132,7 +139,8 @@ class Establisher:
         if is_true(definition, "Established"):
             from mooring.apiserver.custom.serving import stored_resource  # brings CEL: only for those who define kinds
 
-            resource = stored_resource(definition)
+            cost_bytes = _cost_bytes(definition, _encode(definition["spec"]))
+            resource = await self._parts.worker.run(cost_bytes, stored_resource, definition)
             await self._delete_objects(resource)
             if await self._count(resource):
                 await self._tell_progress(definition)
@@ -198,26 +206,30 @@ class Establisher:
 class CustomKinds:
     """Follows the definitions."""
 
-    def __init__(self, resources: ResourceTable) -> None:
+    def __init__(self, resources: ResourceTable, worker: Worker) -> None:
         self._resources = resources
+        self._worker = worker
         self._served: dict[str, list[Resource]] = {}
         self._seen: dict[str, object] = {}
 
-    def put(self, kind: Kind, document: Document) -> None:
+    async def put(self, kind: Kind, document: Document) -> None:
         name = document["metadata"]["name"]
-        visible = _visible(document)
+        spec = _encode(document["spec"])
+        visible = _visible(document, spec)
         if self._seen.get(name) == visible:
             return
         self._seen[name] = visible
-        self._take_out(name)
+        if is_true(document, "Terminating"):
+            self._take_out(name)  # at once: nothing may be created while the objects are deleted
         from mooring.apiserver.custom.serving import resources_of  # brings CEL: only for those who define kinds
 
         try:
-            found = resources_of(document)
+            found = await self._worker.run(_cost_bytes(document, spec), resources_of, document)
         except Exception:
             # A definition that was valid once and cannot be read now must not stop the others.
             log.exception("the kind that %s defines cannot be served", name)
-            return
+            found = []
+        self._take_out(name)
         for resource in found:
             self._resources.add(resource)
         if found:
@@ -233,10 +245,23 @@ class CustomKinds:
             self._resources.remove(resource)
 
 
-def _visible(document: Document) -> object:
+def _cost_bytes(definition: Document, spec: bytes) -> int:
+    """The size of a definition for the `Worker`. Compiling a short rule or pattern can take long."""
+    schemas = [(version.get("schema") or {}).get("openAPIV3Schema") or {} for version in definition["spec"]["versions"]]
+    if len(spec) < WORKER_BYTES_MIN and any(any_schema(schema, _is_compiled) for schema in schemas):
+        return WORKER_BYTES_MIN
+    return len(spec)
+
+
+def _is_compiled(schema: Document) -> bool:
+    return bool(schema.get("x-kubernetes-validations") or schema.get("pattern"))
+
+
+def _visible(document: Document, spec: bytes) -> object:
+    """What clients can see of a definition. Bytes are compared ten times as fast as a large document."""
     return (
         document["metadata"].get("uid"),
-        document["spec"],
+        spec,
         (document.get("status") or {}).get("acceptedNames"),
         is_served(document),
         is_true(document, "Terminating"),

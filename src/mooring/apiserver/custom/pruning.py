@@ -7,6 +7,8 @@ paths; the same object with defaults.
 2. kind, apiVersion and metadata of an object and of embedded resources are not pruned.
 3. A null that is not nullable is replaced by the default, or dropped if there is none.
 4. A default is set only if its parent exists: a default of `spec.a` creates no `spec`. Defaults are copied.
+5. All defaults of an object together have at most `DEFAULTS_BYTES_MAX`: a list of a hundred thousand `{}` could
+   otherwise get a large default as often.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.apiserver.custom.schema import META_FIELDS, Schema
+from mooring.client.errors import StatusError
 
 
 def prune(obj: Any, schema: Schema | None, *, is_root: bool) -> list[str]:
@@ -107,26 +110,58 @@ def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
+DEFAULTS_BYTES_MAX = 3 * 1024 * 1024
+"""As large as a body may be. A write that needs more is rejected (413)."""
+
+
+class DefaultsTooLargeError(StatusError):
+    """The defaults of one object are too large together."""
+
+    code, reason = 413, "RequestEntityTooLarge"
+
+
+class _Budget:
+    """The bytes that are left for the defaults of one object."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = DEFAULTS_BYTES_MAX
+
+    def default_of(self, schema: Schema) -> Any:
+        self.left -= schema.default_bytes
+        if self.left < 0:
+            raise DefaultsTooLargeError(f"the defaults of the object have more than {DEFAULTS_BYTES_MAX} bytes")
+        return copied(schema.default)
+
+
 def fill_defaults(value: Any, schema: Schema | None) -> None:
-    if schema is None or not schema.has_defaults_below:
+    """Set the defaults of an object. Raises `DefaultsTooLargeError`; then some are set."""
+    if schema is not None and schema.has_defaults_below:
+        _fill(value, schema, _Budget())
+
+
+def _fill(value: Any, schema: Schema, budget: _Budget) -> None:
+    if not schema.has_defaults_below:
         return
     if isinstance(value, dict):
-        for name, held in schema.properties.items():
-            if held.default is not None and (name not in value or (value[name] is None and not held.is_nullable)):
-                value[name] = copied(held.default)
+        for name in schema.defaulted:
+            held = schema.properties[name]
+            if name not in value or (value[name] is None and not held.is_nullable):
+                value[name] = budget.default_of(held)
         for name, inner in value.items():
             property_schema = schema.properties.get(name)
             if property_schema is not None:
-                fill_defaults(inner, property_schema)
+                _fill(inner, property_schema, budget)
             elif schema.additional is not None:
                 if inner is None and not schema.additional.is_nullable:
-                    inner = value[name] = copied(schema.additional.default)
-                fill_defaults(inner, schema.additional)
+                    inner = value[name] = budget.default_of(schema.additional)
+                _fill(inner, schema.additional, budget)
     elif isinstance(value, list) and schema.items is not None:
         for index, item in enumerate(value):
             if item is None and not schema.items.is_nullable:
-                item = value[index] = copied(schema.items.default)
-            fill_defaults(item, schema.items)
+                item = value[index] = budget.default_of(schema.items)
+            _fill(item, schema.items, budget)
 
 
 def copied(value: Any) -> Any:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from mooring.api.document import Document
 
 META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
@@ -30,6 +32,10 @@ class Schema:
     is_nullable: bool = False
     default: Any = None
     """None means that there is none: a schema cannot say that null is its default."""
+    default_bytes: int = 0
+    """The size of the default as JSON."""
+    defaulted: tuple[str, ...] = ()
+    """The names of the properties with a default."""
     properties: Mapping[str, Schema] = field(default_factory=dict)
     has_additional: bool = False
     """Whether fields without a schema of their own have a place at all."""
@@ -83,6 +89,8 @@ def read_schema(raw: Document) -> Schema:
 def noted(node: Schema) -> Schema:
     """The node, with what there is below it noted."""
     parts = list(node.parts)
+    node.default_bytes = len(msgspec.json.encode(node.default))
+    node.defaulted = tuple(name for name, each in node.properties.items() if each.default is not None)
     node.has_defaults_below = any(each.default is not None or each.has_defaults_below for each in parts)
     node.has_embedded_below = any(each.is_embedded or each.has_embedded_below for each in parts)
     node.has_list_types_below = any(each.list_type in ("set", "map") or each.has_list_types_below for each in parts)

@@ -20,11 +20,11 @@ from collections.abc import Callable, Mapping
 
 from mooring.api.document import Document
 from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind
-from mooring.apiserver.apply.custom_shape import custom_shape
+from mooring.apiserver.apply.custom_shape import custom_shapes
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.metadata import EmbeddedResourceError, coerce_embedded
 from mooring.apiserver.custom.naming import is_served, is_true
-from mooring.apiserver.custom.pruning import fill_defaults, prune, prune_nulls
+from mooring.apiserver.custom.pruning import DefaultsTooLargeError, fill_defaults, prune, prune_nulls
 from mooring.apiserver.custom.scaling import scale_rules
 from mooring.apiserver.custom.schema import Schema
 from mooring.apiserver.custom.strategy import CustomStrategy
@@ -136,6 +136,11 @@ class _Definition:
         self._preserves_unknown: bool = self._spec.get("preserveUnknownFields", False)
         self._versions = {entry["name"]: read_version(entry) for entry in self._spec["versions"]}
         self._schemas: Mapping[str, Schema] = {self._in(name): each.schema for name, each in self._versions.items()}
+        self._shapes = custom_shapes(
+            self._names["kind"],
+            {version: each.raw or None for version, each in self._schemas.items()},
+            preserves_unknown=self._preserves_unknown,
+        )
         self._stored = next(entry["name"] for entry in self._spec["versions"] if entry.get("storage"))
 
     def resources(self) -> list[Resource]:
@@ -173,7 +178,6 @@ class _Definition:
         version = self._versions[entry["name"]]
         kind = self._kind(version, stored_kind if version.name != self._stored else None)
         bodies = CustomBodies(kind, self._schemas, preserves_unknown=self._preserves_unknown)
-        raw = {self._in(name): each.schema.raw or None for name, each in self._versions.items()}
         return Resource(
             kind,
             CustomStrategy(kind, version, is_terminating=self._is_terminating, stored=self._round_trip(version)),
@@ -190,13 +194,7 @@ class _Definition:
             },
             read_body=bodies.read_body,
             read_document=bodies.read_document,
-            shape=custom_shape(
-                kind.api_version,
-                kind.kind,
-                raw.pop(kind.api_version),
-                preserves_unknown=self._preserves_unknown,
-                other_versions=raw,
-            ),
+            shape=self._shapes[kind.api_version],
             scale=scale_rules(version.scale) if version.scale is not None else None,
             schema=version.schema.raw or None,
             storage_version=self._stored,
@@ -220,7 +218,7 @@ def _outward(
             if stored["apiVersion"] != api_version:
                 stored["apiVersion"] = api_version
                 reader.fitted(stored)
-        except EmbeddedResourceError:
+        except (EmbeddedResourceError, DefaultsTooLargeError):
             stored["apiVersion"] = api_version  # it was accepted once, and can still be read and deleted
         return stored
 

@@ -123,6 +123,7 @@ class CustomStrategy(Strategy):
     """Writing whole objects."""
 
     allows_unconditional_update = False
+    is_costly = True
     validates_finalizer_names = False
 
     def __init__(
@@ -200,6 +201,7 @@ class CustomStatusStrategy(Strategy):
     """Writing the status only."""
 
     allows_unconditional_update = False
+    is_costly = True
 
     def __init__(self, kind: Kind, version: CustomVersion, stored: Stored | None = None) -> None:
         super().__init__(kind)

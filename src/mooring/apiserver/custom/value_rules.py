@@ -7,7 +7,8 @@ texts of kube-apiserver, and a count of the checks that passed.
 2. `anyOf` and `oneOf` report the findings of the alternative with the most passed checks.
 3. Findings of an unchanged part are dropped, except inside `allOf`, `anyOf`, `oneOf` and `not`.
 4. Findings with the same text are reported once.
-5. All patterns together do a bounded amount of work for one object (`PatternBudget`).
+5. All patterns together do a bounded amount of work for one object (`PatternBudget`). All checks together do, too, and
+   so do the messages (`Budget`).
 6. Integers are compared with truncated bounds, as in Go. A bound outside of the range of the type is an error of the
    value.
 """
@@ -15,7 +16,7 @@ texts of kube-apiserver, and a count of the checks that passed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -41,6 +42,12 @@ _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 _FLOAT32_MAX = 3.4028235677973366e38
 _JSON_INTEGER_MAX = 2.0**53 - 1
 _ROUNDING_ERROR_MAX = 1e-9
+
+CHECKS_MAX = 3_000_000
+"""Values that may be checked for one object, once for each alternative. The largest object has about 700,000 values.
+Further values are not checked: the object is invalid."""
+MESSAGE_BYTES_MAX = 4 * 1024 * 1024
+"""Messages about one object. Further ones are not listed."""
 
 NumberFinding = tuple[str, str, Callable[[str], FieldError]]
 
@@ -145,14 +152,52 @@ class Finding(NamedTuple):
     """From the path of the field to the error."""
 
 
+class Budget(PatternBudget):
+    """The work and the text that are left for one object. Schemas multiply both: each item of a list may fail each of a
+    thousand alternatives, or a message with an enum of a megabyte."""
+
+    __slots__ = ("checks_left", "message_bytes_left")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.checks_left = CHECKS_MAX
+        self.message_bytes_left = MESSAGE_BYTES_MAX
+
+    @property
+    def is_spent(self) -> bool:
+        return self.checks_left < 0 or self.message_bytes_left < 0
+
+
+class Findings(list[Finding]):
+    """The violations of a value, without those beyond the budget."""
+
+    __slots__ = ("_budget", "_known")
+
+    def __init__(self, budget: Budget) -> None:
+        super().__init__()
+        self._budget = budget
+        self._known: set[str] = set()
+
+    def add(self, finding: Finding) -> None:
+        """Append a finding. Messages are counted in the list in which they are found first."""
+        self._budget.message_bytes_left -= len(finding.message)
+        self.merge(_SPENT if self._budget.is_spent else finding)
+
+    def merge(self, finding: Finding) -> None:
+        """Append a finding of a value below."""
+        if finding.message not in self._known:
+            self._known.add(finding.message)
+            self.append(finding)
+
+
 class Found(NamedTuple):
-    findings: list[Finding]
+    findings: Findings
     matches: int
 
 
 def validate_value(rules: ValueRules, value: Any, path: str = "", pair: Pair | None = None) -> list[FieldError]:
     """What is wrong with a value that stands at a path."""
-    return [_placed(finding, path) for finding in rules.check(value, "", pair, PatternBudget()).findings]
+    return [_placed(finding, path) for finding in rules.check(value, "", pair, Budget()).findings]
 
 
 def _placed(finding: Finding, path: str) -> FieldError:
@@ -173,6 +218,7 @@ class ValueRules:
         self._format = known_format(raw.get("format", ""), self._only_type)
         self._format_check = check_of(self._format) if self._format else None
         self._enum: list[Any] = raw.get("enum") or []
+        self._enum_texts = frozenset(choice for choice in self._enum if isinstance(choice, str))
         self._numbers = NumberRules(raw, self._only_type, self._format)
         self._length_min, self._length_max = raw.get("minLength"), raw.get("maxLength")
         self._pattern: str = raw.get("pattern", "")
@@ -185,16 +231,21 @@ class ValueRules:
         additional = raw.get("additionalProperties")
         self._additional = ValueRules(additional) if isinstance(additional, dict) else None
         self._is_closed = additional is False
-        self._required: Sequence[str] = raw.get("required") or ()
+        self._places = {name: place for place, name in enumerate(self._properties)}
+        self._required = tuple(dict.fromkeys(raw.get("required") or ()))
         self._all_of = [ValueRules(held) for held in raw.get("allOf") or ()]
         self._any_of = [ValueRules(held) for held in raw.get("anyOf") or ()]
         self._one_of = [ValueRules(held) for held in raw.get("oneOf") or ()]
         self._not = ValueRules(raw["not"]) if raw.get("not") is not None else None
         self._has_choices = bool(self._all_of or self._any_of or self._one_of or self._not)
 
-    def check(self, value: Any, path: str, pair: Pair | None, budget: PatternBudget) -> Found:
+    def check(self, value: Any, path: str, pair: Pair | None, budget: Budget) -> Found:
         """Everything that is wrong with a value and below it."""
-        findings: list[Finding] = []
+        findings, left = Findings(budget), budget.message_bytes_left
+        budget.checks_left -= 1
+        if budget.is_spent:
+            findings.merge(_SPENT)
+            return Found(findings, 0)
         matches = self._check_type(value, path, findings)
         if value is None:
             self._check_enum(value, path, findings)
@@ -206,7 +257,7 @@ class ValueRules:
             elif isinstance(value, int | float) and not isinstance(value, bool):
                 matches += 2
                 for message, place, error in self._numbers.findings(value, path):
-                    _add(findings, Finding(message, place, error))
+                    findings.add(Finding(message, place, error))
             elif isinstance(value, list):
                 matches += self._check_items(value, path, findings, pair, budget) + 1
             self._check_enum(value, path, findings)
@@ -214,15 +265,15 @@ class ValueRules:
             if isinstance(value, dict):
                 matches += self._check_fields(value, path, findings, pair, budget) + 1
         if findings and pair is not None and pair.is_same:
-            findings = []
+            findings, budget.message_bytes_left = Findings(budget), left
         return Found(findings, matches)
 
     # ------------------------------------------------------------------------------------------------ the value
 
-    def _check_type(self, value: Any, path: str, findings: list[Finding]) -> int:
+    def _check_type(self, value: Any, path: str, findings: Findings) -> int:
         if value is None:
             if self._types and not self._is_nullable:
-                findings.append(_wrong_type(path, ",".join(self._types), "null"))
+                findings.add(_wrong_type(path, ",".join(self._types), "null"))
                 return 0
             return 1
         if not self._types and not self._format:
@@ -233,54 +284,57 @@ class ValueRules:
         if have == "number" and "integer" in self._types:
             fits = fits or is_whole(value)
         if self._format and have not in ("string", "array") and not (fits or form == self._format):
-            findings.append(_wrong_type(path, self._format, form))
+            findings.add(_wrong_type(path, self._format, form))
             return 0
         if self._format and not is_number and have in ("string", "array"):
             return 1
         if not fits:
-            findings.append(_wrong_type(path, ",".join(self._types), have))
+            findings.add(_wrong_type(path, ",".join(self._types), have))
             return 0
         return 1
 
-    def _check_enum(self, value: Any, path: str, findings: list[Finding]) -> None:
-        if self._enum and not any(_is_choice(value, choice) for choice in self._enum):
+    def _check_enum(self, value: Any, path: str, findings: Findings) -> None:
+        if self._enum and not self._is_chosen(value):
             choices = [choice if isinstance(choice, str) else go_json(choice) for choice in self._enum]
             message = f"{path} in body should be one of {choices}"
-            _add(findings, Finding(message, path, lambda field: not_supported(field, value, choices)))
+            findings.add(Finding(message, path, lambda field: not_supported(field, value, choices)))
 
-    def _check_text(self, value: str, path: str, findings: list[Finding], budget: PatternBudget) -> int:
+    def _is_chosen(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return value in self._enum_texts
+        return any(_is_choice(value, choice) for choice in self._enum)
+
+    def _check_text(self, value: str, path: str, findings: Findings, budget: Budget) -> int:
         length, message = len(value), ""
         if self._length_max is not None and length > self._length_max:
             length_max: int = self._length_max
             message = f"{path} in body should be at most {length_max} chars long"
-            _add(findings, Finding(message, path, lambda field: too_long(field, length_max)))
+            findings.add(Finding(message, path, lambda field: too_long(field, length_max)))
         elif self._length_min is not None and length < self._length_min:
             message = f"{path} in body should be at least {self._length_min} chars long"
-            _add(findings, _plain(message, path, value))
+            findings.add(_plain(message, path, value))
         elif self._pattern:
             self._check_pattern(value, path, findings, budget)
         if self._format_check is None:
             return 1
         if not self._format_check(value):
-            _add(findings, _wrong_type(path, self._format, value))
+            findings.add(_wrong_type(path, self._format, value))
         return 2
 
-    def _check_pattern(self, value: str, path: str, findings: list[Finding], budget: PatternBudget) -> None:
+    def _check_pattern(self, value: str, path: str, findings: Findings, budget: Budget) -> None:
         pattern = compile_pattern(self._pattern)
         try:
             budget.spend(pattern.work(value))
             is_found = pattern.is_found_in(value)
         except PatternWorkExceeded:
-            _add(findings, _plain(f"{path} in body is too long to be matched against '{self._pattern}'", path, value))
+            findings.add(_plain(f"{path} in body is too long to be matched against '{self._pattern}'", path, value))
         else:
             if not is_found:
-                _add(findings, _plain(f"{path} in body should match '{self._pattern}'", path, value))
+                findings.add(_plain(f"{path} in body should match '{self._pattern}'", path, value))
 
     # ------------------------------------------------------------------------------------------- what is inside
 
-    def _check_items(
-        self, items: list[Any], path: str, findings: list[Finding], pair: Pair | None, budget: PatternBudget
-    ) -> int:
+    def _check_items(self, items: list[Any], path: str, findings: Findings, pair: Pair | None, budget: Budget) -> int:
         matches = 1
         if self._items is not None:
             for index, item in enumerate(items):
@@ -290,51 +344,51 @@ class ValueRules:
         count = len(items)
         if self._count_min is not None and count < self._count_min:
             message = f"{path} in body should have at least {self._count_min} items"
-            _add(findings, _plain(message, path, count))
+            findings.add(_plain(message, path, count))
         if self._count_max is not None and count > self._count_max:
             count_max: int = self._count_max
             message = f"{path} in body should have at most {count_max} items"
-            _add(findings, Finding(message, path, lambda field: too_many(field, count, count_max)))
+            findings.add(Finding(message, path, lambda field: too_many(field, count, count_max)))
         if self._is_unique and len({json_identity(item) for item in items}) < count:
-            _add(findings, _plain(f"{path} in body shouldn't contain duplicates", path, ""))
+            findings.add(_plain(f"{path} in body shouldn't contain duplicates", path, ""))
         return matches
 
-    def _check_fields(
-        self, fields: Document, path: str, findings: list[Finding], pair: Pair | None, budget: PatternBudget
-    ) -> int:
+    def _check_fields(self, fields: Document, path: str, findings: Findings, pair: Pair | None, budget: Budget) -> int:
         matches, count = 0, len(fields)
         if self._fields_min is not None and count < self._fields_min:
             message = f"{path} in body should have at least {self._fields_min} properties"
-            _add(findings, _plain(message, path, count))
+            findings.add(_plain(message, path, count))
         if self._fields_max is not None and count > self._fields_max:
             fields_max: int = self._fields_max
             message = f"{path} in body should have at most {fields_max} properties"
-            _add(findings, Finding(message, path, lambda field: too_many(field, count, fields_max)))
+            findings.add(Finding(message, path, lambda field: too_many(field, count, fields_max)))
         if self._is_closed:
             for name in fields:
                 if name not in self._properties:
-                    _add(findings, _plain(f"{path}.{name} in body is a forbidden property", path, name))
+                    findings.add(_plain(f"{path}.{name} in body is a forbidden property", path, name))
         elif self._additional is not None:
             for name, value in fields.items():
                 if name not in self._properties:
                     inner = self._additional.check(value, f"{path}.{name}", _pair_below(pair, path, name), budget)
                     matches += _merge(findings, inner)
-        for name, rules in self._properties.items():
-            if name in fields:
-                below = f"{path}.{name}" if path else name
-                inner = rules.check(fields[name], below, _pair_below(pair, path, name), budget)
-                matches += _merge(findings, inner)
+        # In the order of the schema, without a walk through all of it for each of many small objects.
+        for name in sorted(self._places.keys() & fields.keys(), key=self._places.__getitem__):
+            below = f"{path}.{name}" if path else name
+            inner = self._properties[name].check(fields[name], below, _pair_below(pair, path, name), budget)
+            matches += _merge(findings, inner)
         for name in self._required:
+            if budget.is_spent:
+                break
             if name not in fields:
-                _add(findings, Finding(f"{path}.{name} in body is required", f"{path}.{name}", required))
+                findings.add(Finding(f"{path}.{name} in body is required", f"{path}.{name}", required))
         return matches
 
     # --------------------------------------------------------------------------------------------- alternatives
 
-    def _check_choices(self, value: Any, path: str, findings: list[Finding], budget: PatternBudget) -> int:
+    def _check_choices(self, value: Any, path: str, findings: Findings, budget: Budget) -> int:
         if not self._has_choices:
             return 1
-        matches = 1
+        matches, left = 1, budget.message_bytes_left
         if self._any_of:
             matches += self._check_any(value, path, findings, budget)
         if self._one_of:
@@ -345,12 +399,14 @@ class ValueRules:
             failed = sum(bool(result.findings) for result in results)
             if failed:
                 none = ". None validated" if failed == len(results) else ""
-                _add(findings, _nowhere(f"{quoted(path)} must validate all the schemas (allOf){none}"))
+                findings.add(_nowhere(f"{quoted(path)} must validate all the schemas (allOf){none}"))
         if self._not is not None and not self._not.check(value, path, None, budget).findings:
-            _add(findings, _nowhere(f"{quoted(path)} must not validate the schema (not)"))
+            findings.add(_nowhere(f"{quoted(path)} must not validate the schema (not)"))
+        # Alternatives that failed cost nothing: only the messages that are left count.
+        budget.message_bytes_left = left - sum(len(finding.message) for finding in findings)
         return matches
 
-    def _check_any(self, value: Any, path: str, findings: list[Finding], budget: PatternBudget) -> int:
+    def _check_any(self, value: Any, path: str, findings: Findings, budget: Budget) -> int:
         best: Found | None = None
         for rules in self._any_of:
             result = rules.check(value, path, None, budget)
@@ -358,16 +414,16 @@ class ValueRules:
                 return result.matches
             if best is None or result.matches > best.matches:
                 best = result
-        _add(findings, _nowhere(f"{quoted(path)} must validate at least one schema (anyOf)"))
+        findings.add(_nowhere(f"{quoted(path)} must validate at least one schema (anyOf)"))
         return _merge(findings, best) if best is not None else 0
 
-    def _check_one(self, value: Any, path: str, findings: list[Finding], budget: PatternBudget) -> int:
+    def _check_one(self, value: Any, path: str, findings: Findings, budget: Budget) -> int:
         results = [rules.check(value, path, None, budget) for rules in self._one_of]
         valid = [result for result in results if not result.findings]
         if len(valid) == 1:
             return valid[0].matches
         why = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
-        _add(findings, _nowhere(f"{quoted(path)} must validate one and only one schema (oneOf). {why}"))
+        findings.add(_nowhere(f"{quoted(path)} must validate one and only one schema (oneOf). {why}"))
         if valid:
             return 0
         best = results[0]
@@ -430,12 +486,12 @@ def _nowhere(message: str) -> Finding:
     return Finding(message, NO_PATH, lambda field: invalid(field, "", message))
 
 
-def _add(findings: list[Finding], finding: Finding) -> None:
-    if all(known.message != finding.message for known in findings):
-        findings.append(finding)
-
-
-def _merge(findings: list[Finding], inner: Found) -> int:
+def _merge(findings: Findings, inner: Found) -> int:
     for finding in inner.findings:
-        _add(findings, finding)
+        findings.merge(finding)
     return inner.matches
+
+
+_SPENT = _nowhere(
+    "the object and its schema are too complex: not everything was validated, and further errors are not listed"
+)

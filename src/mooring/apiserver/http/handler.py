@@ -54,6 +54,7 @@ from mooring.serving.http.response import Headers, Response, Stream
 from mooring.store.interface import StoreError
 
 LOOKS = 8
+GZIP_LEVEL = 1
 
 
 class Deadlines:
@@ -107,6 +108,7 @@ class RequestHandler:
     def __init__(self, api_server: ApiServer, limits: RequestLimits) -> None:
         self._api_server = api_server
         self._limits = limits
+        self._worker = api_server.parts.worker
         self._objects = Objects(api_server)
         self._subresources = Subresources(api_server)
         self._deadlines = Deadlines(limits.request_s_max)
@@ -150,7 +152,7 @@ class RequestHandler:
         try:
             return await self._answered(request, incoming)
         except StatusError as error:
-            reply = negotiated_error(incoming, error)
+            reply = await self._error_reply(incoming, error)
         except StoreError as error:
             log.error("the store failed during %s %s: %s", incoming.method, incoming.path, error)
             reply = negotiated_error(incoming, store_error_status(error))
@@ -165,7 +167,11 @@ class RequestHandler:
             self.on_failure()
             log.exception("%s %s failed", incoming.method, incoming.path)
             reply = negotiated_error(incoming, ServerError("Internal error occurred: see the log of the server"))
-        return self._response(request, reply)
+        return await self._response(request, reply)
+
+    async def _error_reply(self, incoming: Incoming, error: StatusError) -> Reply:
+        """The message of a large object may name a hundred thousand errors."""
+        return await self._worker.run(len(error.message), negotiated_error, incoming, error)
 
     async def _answered(self, request: Request, incoming: Incoming) -> Response | Stream:
         incoming.check_headers()
@@ -184,15 +190,15 @@ class RequestHandler:
             await self._api_server.node_graph.wait_filled()
         require(self._api_server.authorizer, attributes)
         if address.path.startswith("//"):
-            return self._response(request, page_not_found())
+            return await self._response(request, page_not_found())
         if not address.is_resource:
-            return self._response(request, await self._plain.answer(address, incoming))
+            return await self._response(request, await self._plain.answer(address, incoming))
         if address.verb == "watch":
             return await self._watched(request, incoming, address, user)
         reply = await self._timed(self._resource_reply(incoming, address, user), incoming.method)
         if reply.stream is not None:
             return await self._streamed(request, reply, reply.stream)
-        return self._response(request, reply)
+        return await self._response(request, reply)
 
     def _user(self, request: Request, incoming: Incoming) -> User:
         authorization = request.header(b"authorization")
@@ -223,7 +229,7 @@ class RequestHandler:
         try:
             reply = await self._object_reply(resource, call, address, incoming)
         except StatusError as error:
-            reply = negotiated_error(incoming, error)
+            reply = await self._error_reply(incoming, error)
         return with_warnings(reply, call.warnings)
 
     def _nothing_there(self, address: Address, incoming: Incoming) -> Reply:
@@ -302,7 +308,7 @@ class RequestHandler:
     async def _watched(self, request: Request, incoming: Incoming, address: Address, user: User) -> Response | Stream:
         resource = self._resource(replace(address, verb="watch"), incoming.method)
         if resource is None:
-            return self._response(request, self._nothing_there(address, incoming))
+            return await self._response(request, self._nothing_there(address, incoming))
         if self.watches_open >= self._limits.watches_max:
             raise _too_many_requests(self._limits)
         call = self._call(resource, address, user)
@@ -355,11 +361,11 @@ class RequestHandler:
     def _requests_open_by_kind(self) -> dict[str, int]:
         return {"mutating": self.changes_open, "readOnly": self.requests_open - self.changes_open}
 
-    def _response(self, request: Request, reply: Reply) -> Response:
+    async def _response(self, request: Request, reply: Reply) -> Response:
         body = reply.body
         headers = _with_cache_rule(reply.headers)
         if len(body) >= self._limits.gzip_bytes_min and _takes_gzip(request.header(b"accept-encoding")):
-            body = gzip.compress(body, compresslevel=1)
+            body = await self._worker.run(len(body), gzip.compress, body, GZIP_LEVEL)
             headers = (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
         return Response(reply.code, body, "" if reply.code == 204 else reply.content_type, headers)
 

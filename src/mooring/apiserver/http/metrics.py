@@ -19,6 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from mooring.apiserver.http.address import Address
+from mooring.serving.loop_metrics import LoopMetrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -72,6 +73,7 @@ class RequestMetrics:
         self._duration_children: dict[Series, Histogram] = {}
         self._watch_children: dict[Series, Gauge] = {}
         ProcessCollector(registry=self.registry)
+        self.registry.register(LoopMetrics())
 
     def answered(self, address: Address | None, is_dry_run: bool, code: int, duration_s: float) -> None:
         """Count a request. `address` is None if the request was rejected before its path was parsed."""

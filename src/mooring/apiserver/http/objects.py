@@ -44,6 +44,9 @@ from mooring.apiserver.wire.decode import decode_options, read_patch
 from mooring.client.errors import BadRequestError, NotFoundError, StatusError
 from mooring.client.interface import Listing, PatchForm, Selection
 
+DELETIONS_AT_ONCE = 100
+"""Objects of a collection that are deleted before other requests get a turn."""
+
 _PATCH_FORMS = {form.value: form for form in PatchForm}
 _SCALE = Kind(SCALE_VERSION, "Scale", "scales")
 _SCALES = Resource(_SCALE, Strategy(_SCALE), struct_of_kind(SCALE_VERSION, "Scale"), table=SCALE_TABLE)
@@ -55,6 +58,7 @@ class Objects:
 
     def __init__(self, api_server: ApiServer) -> None:
         self._api_server = api_server
+        self._worker = api_server.parts.worker
 
     # ---------------------------------------------------------------------------------------------- reading
 
@@ -66,10 +70,14 @@ class Objects:
             assert resource.scale is not None, f"{resource.kind} has no scale"
             shown = resource.scale.shown or resource.scale.scale_of
             return rendering.written(200, _SCALES, shown(resource.kind, cast(Document, decoded(raw))))
-        return rendering.stored(200, resource, raw)
+        return await self._worker.run(len(raw), rendering.stored, 200, resource, raw)
 
     async def list(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
-        return rendering.listing(resource, await self._listing(resource, call, incoming.query))
+        return await self._listed(resource, rendering, await self._listing(resource, call, incoming.query))
+
+    async def _listed(self, resource: Resource, rendering: Rendering, listing: Listing) -> Reply:
+        size_bytes = sum(map(len, listing.items))
+        return await self._worker.run(size_bytes, rendering.listing, resource, listing)
 
     async def _listing(self, resource: Resource, call: Call, query: Query) -> Listing:
         options = query.list_options()
@@ -88,26 +96,39 @@ class Objects:
     async def create(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
+        call.size_bytes = len(data)
         read = self._api_server.body_reader(resource, call, data, incoming.content_type)
-        obj = read()
+        obj = await self._api_server.parts.run(resource.strategy, call, read)
         if not resource.kind.is_namespaced and not call.name:
             call = replace(call, name=obj["metadata"].get("name", ""))
         created = await creating.create(self._api_server.parts, resource, call, obj)
-        if created.answer is not None and rendering.is_plain:
-            return rendering.stored(201, resource, created.answer)
-        return rendering.written(201, resource, created.document)
+        return await self._written(rendering, resource, call, 201, created.document, created.answer)
+
+    async def _written(
+        self, rendering: Rendering, resource: Resource, call: Call, code: int, document: Document, answer: bytes | None
+    ) -> Reply:
+        if answer is not None and rendering.is_plain:
+            return rendering.stored(code, resource, answer)
+        return await self._worker.run(call.size_bytes, rendering.written, code, resource, document)
 
     async def update(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "UpdateOptions")
         if call.subresource == "scale":
             return await self._update_scale(resource, call, incoming, rendering)
         data = await incoming.body()
+        call.size_bytes = len(data)
         read = self._api_server.body_reader(resource, call, data, incoming.content_type)
-        return _changed(rendering, resource, await put.put(self._api_server.parts, resource, call, read))
+        return await self._changed(
+            rendering, resource, call, await put.put(self._api_server.parts, resource, call, read)
+        )
+
+    async def _changed(self, rendering: Rendering, resource: Resource, call: Call, changed: Changed) -> Reply:
+        code = 201 if changed.is_created else 200
+        return await self._written(rendering, resource, call, code, changed.document, changed.answer)
 
     async def _update_scale(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         data = await incoming.body()
-        wanted = self._api_server.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
+        wanted = await self._api_server.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
         return rendering.written(200, _SCALES, await scale.put_scale(self._api_server.parts, resource, call, wanted))
 
     async def patch(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
@@ -116,7 +137,9 @@ class Objects:
             raise _unsupported_patch(resource)
         call = with_write_options(call, incoming, "PatchOptions", is_apply=form is PatchForm.APPLY)
         try:
-            wanted = read_patch(await incoming.body(), form, call)
+            data = await incoming.body()
+            call.size_bytes = len(data)
+            wanted = await self._worker.run(len(data), read_patch, data, form, call)
         except BadRequestError:
             if form is not PatchForm.APPLY:  # what is not there cannot be patched badly
                 await self._api_server.reader.get(resource, call.namespace, call.name, "")
@@ -126,7 +149,8 @@ class Objects:
             scaled = await scale.patch_scale(self._api_server.parts, resource, call, wanted, read_scale)
             return rendering.written(200, _SCALES, scaled)
         read = self._api_server.document_reader(resource, form)
-        return _changed(rendering, resource, await patches.patch(self._api_server.parts, resource, call, wanted, read))
+        changed = await patches.patch(self._api_server.parts, resource, call, wanted, read)
+        return await self._changed(rendering, resource, call, changed)
 
     # ---------------------------------------------------------------------------------------------- deleting
 
@@ -146,19 +170,22 @@ class Objects:
         options, is_dry_run = await self._delete_options(incoming)
         call = replace(call, is_dry_run=is_dry_run)
         listing = await self._listing(resource, call, incoming.query)
-        for raw in listing.items:
+        for index, raw in enumerate(listing.items):
+            if index % DELETIONS_AT_ONCE == 0:
+                await self._api_server.clock.wait(0)  # a store in memory never waits
             metadata = cast(Document, decoded(raw))["metadata"]
             one = replace(call, name=metadata["name"], namespace=metadata.get("namespace", ""))
             try:
                 await deleting.delete(self._api_server.parts, resource, one, options)
             except NotFoundError:
                 continue
-        return rendering.listing(resource, listing)
+        return await self._listed(resource, rendering, listing)
 
     async def _delete_options(self, incoming: Incoming) -> tuple[deleting.DeleteOptions, bool]:
         data = await incoming.body()
         if data:
-            document = decode_options(data, incoming.content_type, struct_named("meta", "DeleteOptions"))
+            struct = struct_named("meta", "DeleteOptions")
+            document = await self._worker.run(len(data), decode_options, data, incoming.content_type, struct)
         else:
             document = incoming.query.delete_options()
         return checked_delete_options(document)
@@ -172,13 +199,6 @@ def with_write_options(call: Call, incoming: Incoming, options_kind: str, *, is_
     call.field_validation = options.field_validation
     call.is_forced = options.is_forced
     return call
-
-
-def _changed(rendering: Rendering, resource: Resource, changed: Changed) -> Reply:
-    code = 201 if changed.is_created else 200
-    if changed.answer is not None and rendering.is_plain:
-        return rendering.stored(code, resource, changed.answer)
-    return rendering.written(code, resource, changed.document)
 
 
 def _unsupported_patch(resource: Resource) -> StatusError:
@@ -226,14 +246,14 @@ class Subresources:
 
     async def _bind(self, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
-        body = self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
+        body = await self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
         await bind(self._api_server.parts, call, body)
         return rendering.document(201, success_status(201))
 
     async def _evict(self, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
-        body = self._api_server.read_other(call, data, incoming.content_type, "policy/v1", "Eviction")
+        body = await self._api_server.read_other(call, data, incoming.content_type, "policy/v1", "Eviction")
         await evict(self._api_server.parts, call, body)
         return rendering.document(201, success_status(201))
 
@@ -247,7 +267,7 @@ class Subresources:
     async def _token(self, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
-        body = self._api_server.read_other(
+        body = await self._api_server.read_other(
             call, data, incoming.content_type, "authentication.k8s.io/v1", "TokenRequest"
         )
         issued = await issue_token(self._api_server, call, body)

@@ -51,7 +51,7 @@ class VirtualResources:
         if incoming.method != "POST" or not address.namespace:
             raise method_not_allowed()
         call = self._call(BINDING, address, incoming, user)
-        body = self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
+        body = await self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
         await bind(self._api_server.parts, call, body)
         return with_warnings(json_reply(201, success_status(201)), call.warnings)
 
@@ -61,8 +61,8 @@ class VirtualResources:
             raise method_not_allowed()
         call = self._call(kind, address, incoming, user)
         data = await incoming.body()
-        review = self._api_server.read_other(call, data, incoming.content_type, kind.api_version, kind.kind)
-        _stamp(kind, review, call)
+        review = await self._api_server.read_other(call, data, incoming.content_type, kind.api_version, kind.kind)
+        await self._api_server.parts.worker.run(len(data), _stamp, kind, review, call)
         if NODES_GROUP in (review.get("spec") or {}).get("groups", ()) or NODES_GROUP in user.groups:
             await self._api_server.node_graph.wait_filled()
         return with_warnings(json_reply(201, self._reviewed(kind, review, address, user)), call.warnings)

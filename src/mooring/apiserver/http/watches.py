@@ -13,7 +13,7 @@ time is over.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -34,6 +34,7 @@ from mooring.client.errors import StatusError
 from mooring.client.interface import Change, Selection, Watch, WatchEvent
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.serving.http.connection import SLICE_BYTES
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Stream
 
@@ -146,12 +147,18 @@ class _WatchRequest:
         listing = await self._api_server.reader.list(
             query.resource, query.selection, limit=0, continue_token="", revision="", is_exact=None
         )
-        lines = [self._line(Change.ADDED, raw) for raw in listing.items]
+        size_bytes = sum(map(len, listing.items))
+        state = await self._api_server.parts.worker.run(size_bytes, self._state, listing.items)
         if options.bookmarks and options.initial_events:
-            lines.append(self._lines.bookmark(int(listing.revision), _INITIAL_EVENTS_END))
-        if lines:
-            await self._long_running.write(b"".join(lines))
+            state += self._lines.bookmark(int(listing.revision), _INITIAL_EVENTS_END)
+        for start in range(0, len(state), SLICE_BYTES):
+            if start:
+                await self._api_server.clock.wait(0)
+            await self._long_running.write(state[start : start + SLICE_BYTES])
         return int(listing.revision)
+
+    def _state(self, items: Sequence[bytes]) -> bytes:
+        return b"".join([self._line(Change.ADDED, raw) for raw in items])
 
     async def _send_changes(self, since: int) -> None:
         key = self._query.key

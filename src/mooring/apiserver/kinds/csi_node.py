@@ -13,7 +13,7 @@ from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, integer
-from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required
+from mooring.apiserver.validation.fields import FieldError, duplicate, first_positions, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import qualified_name_errors
 from mooring.apiserver.validation.values import internal_value
@@ -50,10 +50,11 @@ def _validate_driver(driver: Document, seen: set[str], path: str) -> list[FieldE
         errors.append(duplicate(f"{path}.name", name))
     seen.add(name)
     keys = driver.get("topologyKeys") or ()
+    first = first_positions(keys)
     for index, key in enumerate(keys):
         if not key:
             errors.append(required(path))
-        if key in keys[:index]:
+        if first[key] != index:
             errors.append(duplicate(path, key))
         errors += [invalid(path, key, text) for text in qualified_name_errors(key)]
     return errors

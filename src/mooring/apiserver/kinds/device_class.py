@@ -36,6 +36,7 @@ def validate_device_class(spec: Document, old: Document | None, path: str) -> li
 
 
 class DeviceClassStrategy(Strategy):
+    is_costly = True
     table = DEVICE_CLASS_TABLE
 
     def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:

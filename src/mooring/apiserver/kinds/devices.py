@@ -20,6 +20,7 @@ from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.validation.fields import (
     FieldError,
     duplicate,
+    first_positions,
     forbidden,
     internal,
     invalid,
@@ -239,14 +240,15 @@ def validate_binding_conditions(holder: Document, path: str) -> list[FieldError]
         return []
     field_errors = validate_each(awaited, CONDITIONS_COUNT_MAX, validate_label_name, f"{path}.{_BINDING}")
     field_errors += validate_each(failures, CONDITIONS_COUNT_MAX, validate_label_name, f"{path}.{_FAILURE}")
+    first_awaited, first_failure = first_positions(awaited), first_positions(failures)
     for index, name in enumerate(awaited):
-        if name in awaited[:index]:
+        if first_awaited[name] != index:
             field_errors.append(duplicate(f"{path}.{_BINDING}[{index}]", name))
     for index, name in enumerate(failures):
         here = f"{path}.{_FAILURE}[{index}]"
-        if name in failures[:index]:
+        if first_failure[name] != index:
             field_errors.append(duplicate(here, name))
-        if name in awaited:
+        if name in first_awaited:
             field_errors.append(invalid(here, name, f"{_FAILURE} must not overlap with {_BINDING}"))
     for field, other, names in ((_BINDING, _FAILURE, awaited), (_FAILURE, _BINDING, failures)):
         if not names:

@@ -71,14 +71,14 @@ class _Bounds(NamedTuple):
 
 def validate_limit_range(limit_range: Document) -> list[FieldError]:
     errors: list[FieldError] = []
-    seen: list[str] = []
+    seen: set[str] = set()
     for index, item in enumerate(limit_range["spec"].get("limits") or ()):
         path = f"spec.limits[{index}]"
         kind = item.get("type", "")
         errors += _validate_limit_range_type(kind, f"{path}.type")
         if kind in seen:
             errors.append(duplicate(f"{path}.type", kind))
-        seen.append(kind)
+        seen.add(kind)
         errors += _validate_item(item, kind, path)
     return errors
 

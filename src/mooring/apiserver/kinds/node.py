@@ -150,7 +150,7 @@ def validate_node_update(node: Document, old: Document) -> list[FieldError]:
 
 def validate_taints(taints: Sequence[Document], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    seen: list[tuple[str, str]] = []
+    seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         here = f"{path}[{index}]"
         key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
@@ -162,7 +162,7 @@ def validate_taints(taints: Sequence[Document], path: str) -> list[FieldError]:
         if (key, effect) in seen:
             detail = "taints must be unique by key and effect pair"
             errors.append(FieldError(FieldErrorType.DUPLICATE, here, detail, internal_value(taint, "Taint")))
-        seen.append((key, effect))
+        seen.add((key, effect))
     return errors
 
 
@@ -243,13 +243,13 @@ def _validate_pod_ranges_update(ranges: list[str], old: list[str]) -> list[Field
 
 def _validate_node_addresses(addresses: Sequence[Document]) -> list[FieldError]:
     errors = []
-    seen: list[tuple[str, str]] = []
+    seen: set[tuple[str, str]] = set()
     for index, address in enumerate(addresses):
         identity = (address.get("type", ""), address.get("address", ""))
         if identity in seen:
             shown = {"Type": identity[0], "Address": identity[1]}
             errors.append(duplicate(f"status.addresses[{index}]", shown))
-        seen.append(identity)
+        seen.add(identity)
     return errors
 
 

@@ -395,6 +395,7 @@ RESOURCE_CLAIM_TABLE = KindTable(
 
 
 class ResourceClaimStrategy(Strategy):
+    is_costly = True
     table = RESOURCE_CLAIM_TABLE
 
     @property

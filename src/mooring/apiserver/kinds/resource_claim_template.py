@@ -15,6 +15,7 @@ RESOURCE_CLAIM_TEMPLATE_TABLE = NAME_AND_AGE
 
 
 class ResourceClaimTemplateStrategy(Strategy):
+    is_costly = True
     table = RESOURCE_CLAIM_TEMPLATE_TABLE
 
     def default(self, obj: Document) -> None:

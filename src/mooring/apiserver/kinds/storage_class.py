@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
@@ -13,7 +14,7 @@ from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
-from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, required, too_long
+from mooring.apiserver.validation.fields import FieldError, duplicate, first_positions, invalid, required, too_long
 from mooring.apiserver.validation.names import qualified_name_errors
 from mooring.apiserver.validation.schema_rules import struct_rules, validate_enum
 from mooring.apiserver.validation.selectors import validate_label_name
@@ -68,9 +69,13 @@ def validate_parameters(parameters: Mapping[str, str], path: str) -> list[FieldE
     return errors
 
 
+DUPLICATES_MAX = 10
+"""Errors about one term. Kubernetes reports as many as there are equal terms before it."""
+
+
 def _validate_topologies(terms: Sequence[Document], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    seen: list[dict[str, frozenset[str]]] = []
+    seen: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter()
     for index, term in enumerate(terms):
         here = f"{path}[{index}].matchLabelExpressions"
         wanted: dict[str, frozenset[str]] = {}
@@ -82,16 +87,18 @@ def _validate_topologies(terms: Sequence[Document], path: str) -> list[FieldErro
             wanted[key] = frozenset(values)
         # An empty term is a duplicate once for each term, in addition to those before it: Kubernetes
         # compares with a list that begins with as many empty ones.
-        equals = sum(1 for other in seen if other == wanted) + (0 if wanted else len(terms))
-        errors += [duplicate(here, "")] * equals
-        seen.append(wanted)
+        identity = frozenset(wanted.items())
+        equals = seen[identity] + (0 if wanted else len(terms))
+        errors += [duplicate(here, "")] * min(equals, DUPLICATES_MAX)
+        seen[identity] += 1
     return errors
 
 
 def _validate_storage_class_topology(key: str, values: Sequence[str], path: str) -> list[FieldError]:
     errors = [] if values else [required(f"{path}.values")]
+    first = first_positions(values)
     errors += [
-        duplicate(f"{path}.values[{index}]", value) for index, value in enumerate(values) if value in values[:index]
+        duplicate(f"{path}.values[{index}]", value) for index, value in enumerate(values) if first[value] != index
     ]
     return errors + validate_label_name(key, f"{path}.key")
 

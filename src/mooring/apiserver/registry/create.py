@@ -22,7 +22,7 @@ from mooring.apiserver.registry.metadata import (
     generated_name,
     wipe_system_fields,
 )
-from mooring.apiserver.registry.object_storage import WriteResult
+from mooring.apiserver.registry.object_storage import WriteResult, check_document_size
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.errors import already_exists
@@ -51,11 +51,7 @@ class Created(NamedTuple):
 
 async def create(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
     """Create an object. `obj` is changed."""
-    metadata = obj["metadata"]
-    wipe_system_fields(metadata)
-    ensure_namespace(resource.kind, metadata, call.namespace)
-    drop_duplicate_owners(metadata, call, is_after_admission=False)
-    parts.stamp(resource, resource.strategy, call, None, obj)
+    await parts.run(resource.strategy, call, _begin, parts, resource, call, obj)
     await parts.admission.admit(Attempt(Operation.CREATE, call, obj, None))
     metadata = obj["metadata"]
     drop_duplicate_owners(metadata, call, is_after_admission=True)
@@ -64,30 +60,44 @@ async def create(parts: Parts, resource: Resource, call: Call, obj: Document) ->
     return await _create_with_generated_name(parts, resource, call, obj)
 
 
+def _begin(parts: Parts, resource: Resource, call: Call, obj: Document) -> None:
+    check_document_size(obj, call)
+    metadata = obj["metadata"]
+    wipe_system_fields(metadata)
+    ensure_namespace(resource.kind, metadata, call.namespace)
+    drop_duplicate_owners(metadata, call, is_after_admission=False)
+    parts.stamp(resource, resource.strategy, call, None, obj)
+
+
 async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
     """The second half: prepare, validate, check, store."""
-    kind, strategy = resource.kind, resource.strategy
-    metadata = obj["metadata"]
+    kind, metadata = resource.kind, obj["metadata"]
     fill_system_fields(metadata, call, parts.entropy)
     ensure_namespace(kind, metadata, call.namespace)
     reservation = await parts.reserve(resource, call, obj, None)
     try:
-        strategy.prepare_for_create(obj, call)
-        result = strategy.validate_create(obj, call)
-        errors = result.errors or _validate_address(strategy, metadata)
-        if errors:
-            raise invalid_kind(kind, metadata.get("name", ""), errors)
-        for text in result.warnings:
-            call.warn(text)
-        strategy.canonicalize(obj)
-        if resource.struct is not None:
-            forget_empty_lists(resource.struct, obj)
+        await parts.run(resource.strategy, call, _prepare, resource, call, obj)
         await parts.admission.check(Attempt(Operation.CREATE, call, obj, None))
         written = await _store(parts, resource, call, obj)
         reservation.keep()
     finally:
         reservation.close()
     return Created(obj, written)
+
+
+def _prepare(resource: Resource, call: Call, obj: Document) -> None:
+    """Prepare, validate and normalize. Raises a 422."""
+    strategy, metadata = resource.strategy, obj["metadata"]
+    strategy.prepare_for_create(obj, call)
+    result = strategy.validate_create(obj, call)
+    errors = result.errors or _validate_address(strategy, metadata)
+    if errors:
+        raise invalid_kind(resource.kind, metadata.get("name", ""), errors)
+    for text in result.warnings:
+        call.warn(text)
+    strategy.canonicalize(obj)
+    if resource.struct is not None:
+        forget_empty_lists(resource.struct, obj)
 
 
 def _validate_address(strategy: Strategy, metadata: Document) -> Sequence[FieldError]:

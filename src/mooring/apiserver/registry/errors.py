@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.api.field_errors import quoted
+from mooring.api.field_errors import NO_PATH, quoted
 from mooring.api.kinds import EVENT, Kind
-from mooring.apiserver.validation.fields import FieldError, Verbatim, aggregated, invalid
+from mooring.apiserver.validation.fields import FieldError, FieldErrorType, Verbatim, aggregated, invalid
 from mooring.client.errors import (
     BadRequestError,
     Cause,
@@ -35,9 +35,16 @@ STORE_RETRY_S = 1.0
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
+FIELD_ERRORS_LISTED_MAX = 1_000
+"""Field errors in one response; the message says how many more there are. A large object can have 100,000."""
+
+
 def invalid_object(called: str, group: str, name: str, errors: Sequence[FieldError]) -> InvalidError:
     """422, with all field errors. `called` is the kind, in rare places the resource."""
     full = f"{called}.{group}" if group else called
+    if len(errors) > FIELD_ERRORS_LISTED_MAX:
+        more = f"{len(errors) - FIELD_ERRORS_LISTED_MAX} more errors are not listed"
+        errors = [*errors[:FIELD_ERRORS_LISTED_MAX], FieldError(FieldErrorType.INVALID, NO_PATH, more)]
     details = {"name": name, "group": group, "kind": called}
     return InvalidError(
         f"{full} {quoted(name)} is invalid: {aggregated(errors)}",

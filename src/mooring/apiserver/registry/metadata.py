@@ -8,6 +8,8 @@ Goes out   the same, with the system's fields as they must be
 
 from __future__ import annotations
 
+import msgspec
+
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
@@ -22,6 +24,8 @@ _DUPLICATE_OWNERS = (
     ".metadata.ownerReferences contains duplicate entries{after}; API server dedups owner references in 1.20+, and "
     "may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
 )
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def wipe_system_fields(metadata: Document) -> None:
@@ -67,16 +71,17 @@ def drop_duplicate_owners(metadata: Document, call: Call, *, is_after_admission:
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return
-    kept: list[Document] = []
+    kept: dict[bytes, Document] = {}
     repeated: list[str] = []
     for owner in owners:
-        if any(owner == known for known in kept):
+        key = _encode(owner)
+        if key in kept:
             repeated.append(owner.get("uid", ""))
         else:
-            kept.append(owner)
+            kept[key] = owner
     if not repeated:
         return
-    metadata["ownerReferences"] = kept
+    metadata["ownerReferences"] = list(kept.values())
     after = " after mutating admission happens" if is_after_admission else ""
     call.warn(_DUPLICATE_OWNERS.format(after=after, uids=", ".join(dict.fromkeys(repeated))))
 

@@ -19,11 +19,22 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
+from mooring.apiserver.call import Call
 from mooring.apiserver.storage.kind_forms import inward, is_stored_otherwise, outward_plain, stored_kind
 from mooring.apiserver.storage.stored_form import decoded, partly_decoded, stored_form, with_revision
+from mooring.apiserver.worker import WORKER_BYTES_MIN, Worker
+from mooring.client.errors import StatusError
 from mooring.store.interface import MUST_NOT_EXIST, Record, Store
 
 CACHED_DOCUMENTS_MAX = 4_096
+
+_encode = msgspec.json.Encoder().encode
+
+OBJECT_BYTES_MAX = 1_572_864
+"""1.5 MiB, as etcd's limit for a request, on every store. A larger object is rejected (413)."""
+DOCUMENT_BYTES_MAX = 3 * 1024 * 1024
+"""As large as a body may be. What a patch or defaults make larger is rejected (413) before it is admitted and
+validated: it would be too large to be stored, and defaults multiply the size of small items by ten."""
 
 
 class Stored(NamedTuple):
@@ -51,14 +62,16 @@ class WriteResult(NamedTuple):
 class ObjectStorage:
     """Reads and writes whole objects."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, worker: Worker) -> None:
         self._store = store
+        self._worker = worker
 
     async def find(self, kind: Kind, namespace: str, name: str) -> Stored | None:
         record = await self._store.get(kind.key(namespace, name))
         if record is None:
             return None
-        return Stored(document_of(kind, record.value, record.revision), record.revision, record.value)
+        document = await self._worker.run(len(record.value), document_of, kind, record.value, record.revision)
+        return Stored(document, record.revision, record.value)
 
     async def find_partly(
         self, kind: Kind, namespace: str, name: str, fields: Mapping[str, Collection[str]]
@@ -85,6 +98,8 @@ class ObjectStorage:
 
     async def _write(self, kind: Kind, document: Document, form: bytes, if_revision: int) -> WriteResult:
         metadata = document["metadata"]
+        if len(form) > OBJECT_BYTES_MAX:
+            raise _too_large(len(form))
         key = kind.key(metadata.get("namespace", ""), metadata["name"])
         revision = await self._store.put(key, form, if_revision=if_revision)
         is_same = stored_kind(kind) is kind and not is_stored_otherwise(kind)
@@ -99,6 +114,20 @@ class ObjectStorage:
         if "resourceVersion" in metadata:
             metadata = {field: value for field, value in metadata.items() if field != "resourceVersion"}
         return stored_form(stored_kind(kind), inward(kind, document), metadata)
+
+
+def check_document_size(document: Document, call: Call) -> None:
+    """Raises a 413 for a document that is too large to be handled. Small requests cannot make one."""
+    if call.size_bytes >= WORKER_BYTES_MIN and (size_bytes := len(_encode(document))) > DOCUMENT_BYTES_MAX:
+        raise _too_large(size_bytes)
+
+
+def _too_large(size_bytes: int) -> StatusError:
+    return StatusError(
+        f"Request entity too large: the object would have {size_bytes} bytes, and may have {OBJECT_BYTES_MAX}",
+        code=413,
+        reason="RequestEntityTooLarge",
+    )
 
 
 def document_of(kind: Kind, value: bytes, revision: int) -> Document:

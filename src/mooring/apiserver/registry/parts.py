@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from mooring.api.document import Document
 from mooring.apiserver.admission.chain import Chain
@@ -15,7 +15,11 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.registry.object_storage import ObjectStorage
 from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.worker import WORKER_BYTES_MIN, Worker
 from mooring.kit.entropy import Entropy
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 
 
 class Reservation(Protocol):
@@ -62,6 +66,14 @@ class Parts:
     reserve: Reserve
     released: Callable[[Resource, Document], Awaitable[None]]
     """Told of every object that is gone, to take back what was reserved for it."""
+    worker: Worker
+
+    def run(
+        self, strategy: Strategy, call: Call, work: Callable[[*Arguments], Result], *arguments: *Arguments
+    ) -> Coroutine[Any, Any, Result]:
+        """Run a step of a write where it blocks no other request. `work` obeys the rules of `Worker`."""
+        size_bytes = max(call.size_bytes, WORKER_BYTES_MIN) if strategy.is_costly else call.size_bytes
+        return self.worker.run(size_bytes, work, *arguments)
 
     def stamp(self, resource: Resource, strategy: Strategy, call: Call, live: Document | None, new: Document) -> None:
         """Note in `new` who has written which of its fields."""

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from mooring.api.document import Document
 from mooring.api.patching import PatchError, apply_json_patch, apply_merge_patch, apply_strategic_patch
 from mooring.api.patching.errors import go_text
+from mooring.api.patching.json_patch import COPIED_BYTES_MAX
 from mooring.apiserver.apply.patch import apply_patch, unreadable
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.registry.errors import invalid_object, plain_error, uid_mismatch_on_create
 from mooring.apiserver.registry.metadata import ensure_name, ensure_namespace
+from mooring.apiserver.registry.object_storage import check_document_size
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.update import Changed, change
 from mooring.apiserver.resources import Reading, Resource
@@ -51,14 +53,20 @@ ReadDocument = Callable[[Document, Document | None], Reading]
 async def patch(parts: Parts, resource: Resource, call: Call, wanted: Patch, read: ReadDocument) -> Changed:
     """Patch an object; server-side apply creates it if it is missing."""
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
+    if _copies(wanted):
+        call.size_bytes = max(call.size_bytes, COPIED_BYTES_MAX)
 
     async def make(old: Document | None) -> Document:
+        return await parts.run(strategy, call, patched, old)
+
+    def patched(old: Document | None) -> Document:
         if wanted.form is PatchForm.APPLY:
             new = _applied(parts, resource, strategy, call, wanted, old, read)
         else:
             if old is None:  # also of kinds that a PUT may create
                 raise not_found(resource.kind, call.name)
             new = _patched(resource, strategy, call, wanted, old, read)
+        check_document_size(new, call)
         metadata = new["metadata"]
         if old is None and metadata.get("uid"):
             raise uid_mismatch_on_create(resource.kind, call.name, metadata["uid"])
@@ -70,6 +78,12 @@ async def patch(parts: Parts, resource: Resource, call: Call, wanted: Patch, rea
 
     may_create = wanted.form is PatchForm.APPLY and not call.subresource
     return await change(parts, resource, call, make, may_create=may_create)
+
+
+def _copies(wanted: Patch) -> bool:
+    """Whether the result may be much larger than the patch and the object."""
+    steps = wanted.content if wanted.form is PatchForm.JSON else None
+    return isinstance(steps, list) and any(isinstance(step, dict) and step.get("op") == "copy" for step in steps)
 
 
 def _applied(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.metadata import drop_duplicate_owners, ensure_name, ensure_namespace
+from mooring.apiserver.registry.object_storage import check_document_size
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.update import Changed, change
 from mooring.apiserver.resources import Resource
@@ -23,7 +24,7 @@ async def put(parts: Parts, resource: Resource, call: Call, read_body: ReadBody)
     """Replace an object, in whole or through a subresource."""
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
     found = await parts.object_storage.find(resource.kind, call.namespace, call.name)
-    first: Document | None = read_body()
+    first: Document | None = await parts.run(strategy, call, read_body)
     assert first is not None
     uid = first["metadata"].get("uid", "")
     _check(resource, call, first)
@@ -32,10 +33,14 @@ async def put(parts: Parts, resource: Resource, call: Call, read_body: ReadBody)
         nonlocal first
         new, first = first, None
         if new is None:
-            new = read_body()
+            new = await parts.run(strategy, call, read_body)
             _check(resource, call, new)
-        parts.stamp(resource, strategy, call, old, new)
+        await parts.run(strategy, call, stamp, old, new)
         return new
+
+    def stamp(old: Document | None, new: Document) -> None:
+        check_document_size(new, call)
+        parts.stamp(resource, strategy, call, old, new)
 
     return await change(parts, resource, call, make, uid=uid, found=found)
 

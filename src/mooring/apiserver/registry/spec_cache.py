@@ -13,6 +13,7 @@ The pods of a workload are created with the same spec, byte for byte. It is deco
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -113,6 +114,7 @@ class _Entries(Generic[Key, Value]):
         self._bytes_max = bytes_max
         self._bytes = 0
         self._entries: dict[Key, tuple[Value, int]] = {}
+        self._lock = Lock()  # the worker thread also validates specs
 
     def get(self, key: Key) -> Value | None:
         found = self._entries.get(key)
@@ -120,9 +122,10 @@ class _Entries(Generic[Key, Value]):
 
     def put(self, key: Key, value: Value, size: int) -> None:
         size += ENTRY_BYTES
-        _, had = self._entries.pop(key, (None, 0))
-        self._entries[key] = (value, size)
-        self._bytes += size - had
-        while self._bytes > self._bytes_max:
-            oldest = next(iter(self._entries))
-            self._bytes -= self._entries.pop(oldest)[1]
+        with self._lock:
+            _, had = self._entries.pop(key, (None, 0))
+            self._entries[key] = (value, size)
+            self._bytes += size - had
+            while self._bytes > self._bytes_max:
+                oldest = next(iter(self._entries))
+                self._bytes -= self._entries.pop(oldest)[1]

@@ -81,6 +81,8 @@ async def change(
         found = found or await parts.object_storage.find(kind, call.namespace, call.name)
         if found is None and not may_create:
             raise not_found(kind, call.name)
+        if found is not None:
+            call.size_bytes = max(call.size_bytes, len(found.value))
         have = found.document["metadata"]["uid"] if found is not None else ""
         if uid and uid != have:
             key = kind.key(call.namespace, call.name)
@@ -119,8 +121,7 @@ async def _replaced(
     _check_revision(resource, strategy, call, metadata, found)
     reservation = await parts.reserve(resource, call, obj, old)
     try:
-        _prepare(resource, strategy, call, obj, old)
-        settle_times(obj, old)
+        await parts.run(strategy, call, _prepare, resource, strategy, call, obj, old)
         await parts.admission.check(Attempt(Operation.UPDATE, call, obj, old))
         result = await _written(parts, resource, call, found, obj)
         reservation.keep()
@@ -163,6 +164,7 @@ def _prepare(resource: Resource, strategy: Strategy, call: Call, obj: Document, 
     strategy.canonicalize(obj)
     if resource.struct is not None:
         forget_empty_lists(resource.struct, obj)
+    settle_times(obj, old)
 
 
 async def _written(parts: Parts, resource: Resource, call: Call, found: Stored, obj: Document) -> Changed:
@@ -173,13 +175,17 @@ async def _written(parts: Parts, resource: Resource, call: Call, found: Stored, 
             await parts.object_storage.delete(kind, call.namespace, call.name, if_revision=found.revision)
         return Changed(obj)
     metadata["resourceVersion"] = str(found.revision)
-    if obj == old and is_same(obj, old):  # to Python alone true would be 1
+    if await parts.run(resource.strategy, call, _is_unchanged, obj, old):
         return Changed(old)
     if call.is_dry_run:
         return Changed(obj)
     written = await parts.object_storage.replace(kind, obj, if_revision=found.revision)
     metadata["resourceVersion"] = str(written.revision)
     return Changed(obj, written=written)
+
+
+def _is_unchanged(obj: Document, old: Document) -> bool:
+    return obj == old and is_same(obj, old)  # to Python alone true would be 1
 
 
 def _is_finished(old: Document, new: Document) -> bool:

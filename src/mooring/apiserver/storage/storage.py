@@ -14,6 +14,7 @@ from mooring.apiserver.storage.kind_forms import inward_selection, outward
 from mooring.apiserver.storage.pages import INCONSISTENT, continue_token, read_continue_token
 from mooring.apiserver.storage.selection import ObjectMatcher, matcher_of_selection
 from mooring.apiserver.storage.watch import StorageWatch
+from mooring.apiserver.worker import Worker
 from mooring.client.errors import BadRequestError
 from mooring.client.interface import EVERYTHING, Listing, Selection
 from mooring.store.interface import Page, Record, RevisionAhead, RevisionGone, Store
@@ -26,8 +27,9 @@ PAGE_RECORDS = 1_000
 class Storage:
     """Reads objects from a store."""
 
-    def __init__(self, store: Store, *, bookmark_s: float = BOOKMARK_S) -> None:
+    def __init__(self, store: Store, worker: Worker, *, bookmark_s: float = BOOKMARK_S) -> None:
         self._store = store
+        self._worker = worker
         self._bookmark_s = bookmark_s
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
@@ -99,11 +101,13 @@ class Storage:
     ) -> Listing:
         if matcher is None or not limit:
             page = await self._store.list(folder, start=start, limit=limit, at=at)
-            found, remaining = _selected(page, matcher), page.remaining if page.next_start else None
+            found, remaining = page.records, page.remaining if page.next_start else None
         else:
             page, found = await self._search(folder, matcher, start, limit, at)
-            remaining = None  # how many of the others match is not known, and Kubernetes does not count either
-        items = [outward(kind, record.value, record.revision) for record in found]
+            matcher = remaining = (
+                None  # how many of the others match is not known, and Kubernetes does not count either
+            )
+        items = await self._worker.run(_size_bytes(found), _outward_items, kind, found, matcher)
         if not page.next_start:
             return Listing(items, str(page.revision))
         token = continue_token(folder, page.next_start, page.revision)
@@ -116,10 +120,8 @@ class Storage:
         found: list[Record] = []
         while True:
             page = await self._store.list(folder, start=start, limit=PAGE_RECORDS, at=at)
-            for index, record in enumerate(page.records):
-                if not matcher.matches(record.value):
-                    continue
-                found.append(record)
+            for index in await self._worker.run(_size_bytes(page.records), _matching, page.records, matcher):
+                found.append(page.records[index])
                 if len(found) == limit:
                     following = page.records[index + 1].key if index + 1 < len(page.records) else page.next_start
                     return Page((), page.revision, following), found
@@ -132,10 +134,20 @@ def _matcher(kind: Kind, selection: Selection) -> ObjectMatcher | None:
     return matcher_of_selection(inward_selection(kind, selection))
 
 
-def _selected(page: Page, matcher: ObjectMatcher | None) -> Sequence[Record]:
-    if matcher is None:
-        return page.records
-    return [record for record in page.records if matcher.matches(record.value)]
+def _size_bytes(records: Sequence[Record]) -> int:
+    return sum(len(record.value) for record in records)
+
+
+def _matching(records: Sequence[Record], matcher: ObjectMatcher) -> Sequence[int]:
+    """The positions of the records that match."""
+    return [index for index, record in enumerate(records) if matcher.matches(record.value)]
+
+
+def _outward_items(kind: Kind, records: Sequence[Record], matcher: ObjectMatcher | None) -> list[bytes]:
+    """The records that match, as clients get them."""
+    if matcher is not None:
+        records = [records[index] for index in _matching(records, matcher)]
+    return [outward(kind, record.value, record.revision) for record in records]
 
 
 def _revision_number(text: str) -> int:

@@ -94,6 +94,14 @@ def duplicate(field: str, value: object) -> FieldError:
     return FieldError(FieldErrorType.DUPLICATE, field, "", value)
 
 
+def first_positions(values: Iterable[str]) -> dict[str, int]:
+    """Where each value occurs for the first time: any other position is a duplicate."""
+    first: dict[str, int] = {}
+    for index, value in enumerate(values):
+        first.setdefault(value, index)
+    return first
+
+
 def invalid(field: str, value: object, detail: str) -> FieldError:
     return FieldError(FieldErrorType.INVALID, field, detail, value)
 

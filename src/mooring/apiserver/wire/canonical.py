@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from mooring.api.document import Document
+from mooring.api.schema.circular import CircularTable
 from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
 from mooring.apiserver.wire import scalars
 from mooring.apiserver.wire.json_schema_values import SCHEMA_VALUES
@@ -47,7 +48,7 @@ _Rule = tuple[str, type | None, bool, Change | None, Callable[[], Any] | None, S
 """A field's name, the JSON type that needs no second look (None: any), whether an empty value is kept, how the value
 changes, what stands there if there is none, and how it changes if it is a struct of which something is known."""
 
-_structs: dict[int, StructChange] = {}
+_structs: CircularTable[int, StructChange] = CircularTable()
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -66,10 +67,16 @@ def canonical(struct: Struct, raw: object, dropped: Dropped, known: Mapping[str,
 def struct_change(struct: Struct) -> StructChange:
     """What `canonical` does for one type, made once."""
     found = _structs.get(id(struct))
-    return found if found is not None else _compiled(struct)
+    return found if found is not None else _made(struct)
 
 
-def _compiled(struct: Struct) -> StructChange:
+def _made(struct: Struct) -> StructChange:
+    with _structs.filling() as changes:
+        found = changes.get(id(struct))
+        return found if found is not None else _compiled(struct, changes)
+
+
+def _compiled(struct: Struct, changes: dict[int, StructChange]) -> StructChange:
     rules: list[_Rule] = []
     names: set[str] = set()
 
@@ -106,7 +113,7 @@ def _compiled(struct: Struct) -> StructChange:
             dropped += [name for name in raw if name not in names]
         return document
 
-    _structs[id(struct)] = change  # before its fields are looked at: types refer to each other in circles
+    changes[id(struct)] = change  # before its fields are looked at: types refer to each other in circles
     if struct.is_object:
         rules += [("kind", str, False, None, None, None), ("apiVersion", str, False, None, None, None)]
     rules += [_rule(struct, field) for field in struct.fields.values()]

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mooring.api.document import Document
+from mooring.api.schema.circular import CircularTable
 from mooring.api.schema.model import ListOf, MapOf, Scalar, Struct, Type
 
 Forget = Callable[[Any], None]
 
-_known: dict[int, Forget | None] = {}
+_known: CircularTable[int, tuple[Forget | None]] = CircularTable()
 
 
 def forget_empty_lists(struct: Struct, obj: Document) -> None:
@@ -31,11 +32,17 @@ def forget_empty_lists(struct: Struct, obj: Document) -> None:
 
 def _of_struct(struct: Struct) -> Forget | None:
     """The walk through a type; None if there is nothing to look for."""
-    if id(struct) not in _known:
-        # Types that refer to each other in circles (the schemas of custom kinds) have no such lists.
-        _known[id(struct)] = None
-        _known[id(struct)] = _walk(struct)
-    return _known[id(struct)]
+    found = _known.get(id(struct))
+    return found[0] if found is not None else _made(struct)
+
+
+def _made(struct: Struct) -> Forget | None:
+    with _known.filling() as entries:
+        if id(struct) not in entries:
+            # Types that refer to each other in circles (the schemas of custom kinds) have no such lists.
+            entries[id(struct)] = (None,)
+            entries[id(struct)] = (_walk(struct),)
+        return entries[id(struct)][0]
 
 
 def _walk(struct: Struct) -> Forget | None:

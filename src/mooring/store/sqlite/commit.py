@@ -12,7 +12,8 @@ then, maintenance of the file.
 3. Memory is updated before any writer continues: a read after an acknowledgement finds the write.
 4. A failed commit is refused as a whole. The next one is tried as usual: a full disk recovers without a restart. A
    damaged file ends all writes.
-5. Deletions are accepted even when the file is at its limit, because they free space.
+5. Deletions are accepted even when the file is at its limit, because they free space. When the disk is full, they get
+   the space of the file's reserve; other writes are refused until the reserve can be allocated again.
 
 A commit starts `TURNS_AWAITED` iterations of the event loop after its first write, so that further writes, often of the
 tasks that the last commit acknowledged, join it. On an idle loop this takes microseconds. On a busy loop each iteration
@@ -298,6 +299,8 @@ class GroupCommit:
                 batch.losers.append((write, conflict)) if is_own else write.answer(conflict)
             elif write.value is not None and self._file.used_bytes + batch.size_bytes >= limits.file_bytes_max:
                 write.answer(self._file_at_limit())
+            elif write.value is not None and not self._file.reserve.hold():
+                write.answer(self._no_reserve())
             else:
                 revision += 1
                 batch.winners.append(write)
@@ -311,6 +314,13 @@ class GroupCommit:
         return DiskFull(
             f"the store's file is at its limit of {self._limits.file_bytes_max} bytes: delete something, "
             "wait until older history is compacted, or raise the limit"
+        )
+
+    def _no_reserve(self) -> DiskFull:
+        self._must_tend = True
+        return DiskFull(
+            f"less than {self._limits.reserve_bytes} bytes are free on the disk of the store: delete something, or "
+            "free some space. Reading and deleting go on"
         )
 
     def _on_committed(self, batch: Batch, done: asyncio.Future[None]) -> None:
@@ -337,7 +347,11 @@ class GroupCommit:
         if not self._is_refusing:  # once, not for every write while the disk is full
             self._is_refusing = True
             logger.error("%s", file_error)
-        for write in [*batch.winners, *(write for write, _ in batch.losers)]:
+        writes = [*batch.winners, *(write for write, _ in batch.losers)]
+        if isinstance(file_error, DiskFull) and self._file.reserve.release():
+            self._waiting.extendleft(write for write in reversed(writes) if write.value is None)
+            writes = [write for write in writes if write.value is not None]
+        for write in writes:
             write.answer(file_error.again())
         if not self._ends_writing(file_error):
             self._must_tend = self._can_tend = True  # a checkpoint may free enough space
@@ -360,8 +374,12 @@ class GroupCommit:
         return (
             self._must_tend
             or len(self._memory.obsolete) >= self._limits.obsolete_rows_max
-            or self._file.log_bytes >= self._limits.log_bytes_max
+            or self._file.log_bytes >= self._log_bytes_max()
         )
+
+    def _log_bytes_max(self) -> int:
+        is_low = not self._file.reserve.is_held or self._file.free_bytes < self._limits.free_bytes_low
+        return self._limits.reserve_bytes // 2 if is_low else self._limits.log_bytes_max
 
     def _on_tended(self, rows: int, done: asyncio.Future[bool]) -> None:
         self._is_writer_busy = False
@@ -379,6 +397,9 @@ class GroupCommit:
 
     def _on_tending_failed(self, error: FileError) -> None:
         logger.error("%s", error)
+        if isinstance(error, DiskFull) and self._file.reserve.release():
+            self._must_tend = True
+            return
         # Not again until a commit succeeds or `wait_tended` is called.
         self._can_tend = False
         self._fail_tending_waiters(error)

@@ -2,8 +2,10 @@
 
 Inputs: batches of changes; obsolete rows. Outputs: the contents at the start; a batch is durable when `append` returns.
 
-   lock           the process that has the directory; the kernel releases the lock with the process acknowledged   the
-last revision that was acknowledged as durable store.db       the store, with SQLite's log (store.db-wal)
+   lock           the process that has the directory; the kernel releases the lock with the process
+   acknowledged   the last revision that was acknowledged as durable
+   store.db       the store, with SQLite's log (store.db-wal)
+   reserve        disk space for when the disk is full
 
 1. All calls block. One thread at a time calls: the store's writer thread, or the event loop.
 2. When `append` returns, the batch is on the disk (WAL, synchronous=FULL) and survives a crash. When it raises, nothing
@@ -14,6 +16,8 @@ last revision that was acknowledged as durable store.db       the store, with SQ
 6. `acknowledged` is written after a commit is durable, so it is never ahead of the store. It is not synced each time:
    after a power cut it may be old or unreadable, and then it proves less.
 7. Only the owner can read the directory: the store holds secrets.
+8. SQLite needs space to open a file (shared memory), to write a deletion (log), and to write the log into the file. The
+   reserve is deleted when there is none, and allocated again by the first other write after space was freed.
 
 Why `acknowledged`: SQLite takes a log with an early end for one that was being written, and a missing log for an empty
 one. Both are right after a crash and wrong after damage. This number shows which it was.
@@ -36,14 +40,60 @@ from functools import cache
 from pathlib import Path
 
 from mooring.store.interface import EMPTY_REVISION, StoreChange
-from mooring.store.sqlite.errors import DirectoryInUse, DirectoryUnusable, FileError, damaged, in_words
+from mooring.store.sqlite.errors import (
+    DirectoryInUse,
+    DirectoryUnusable,
+    DiskFailing,
+    DiskFull,
+    FileError,
+    damaged,
+    in_words,
+)
 from mooring.store.sqlite.limits import SqliteLimits
 from mooring.store.sqlite.load import APPLICATION_ID, FORMAT_VERSION, Contents, FileState, checksum_of, load
 
 DATABASE_NAME = "store.db"
+RESERVE_NAME = "reserve"
 _LOCK_NAME = "lock"
 _ACKNOWLEDGED_NAME = "acknowledged"
 _ACKNOWLEDGED_BYTES = 30  # 20 digits, a space, 8 hex digits of a checksum, a newline
+
+
+class Reserve:
+    """A file that occupies disk space until the space is needed."""
+
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self._path = path
+        self.is_held = False
+
+    def hold(self) -> bool:
+        """Allocate the space, unless that was done. Returns whether there was enough."""
+        if self.is_held:
+            return True
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(fd, 0, self.size_bytes)
+            finally:
+                os.close(fd)
+        except OSError:
+            self._remove()
+            return False
+        self.is_held = True
+        return True
+
+    def release(self) -> bool:
+        """Free the space. Returns whether there was any."""
+        return self._remove()
+
+    def _remove(self) -> bool:
+        self.is_held = False
+        try:
+            self._path.unlink()
+        except OSError:
+            return False
+        return True
 
 
 class DataDirectory:
@@ -139,6 +189,9 @@ class StoreFile:
         self.log_bytes = 0
         self.used_bytes = 0
         self.file_bytes = 0
+        self.free_bytes = 0
+        """Free space on the disk after the last commit."""
+        self.reserve = Reserve(directory.path / RESERVE_NAME, limits.reserve_bytes)
         self._directory = directory
         self._path = directory.database
         self._connection = connection
@@ -146,6 +199,7 @@ class StoreFile:
         self._limits = limits
         self._identity = _identity(self._path)
         self._measure()
+        self._measure_disk()
         with suppress(OSError):
             self.log_bytes = directory.database_log.stat().st_size  # left by a crash
 
@@ -162,6 +216,7 @@ class StoreFile:
         added_bytes = sum(len(each.key) + len(each.value or b"") + _ROW_OVERHEAD_BYTES for each in changes)
         self.log_bytes += added_bytes + PAGE_BYTES
         self.used_bytes += added_bytes
+        self._measure_disk()
 
     def _insert(self, changes: Sequence[StoreChange]) -> None:
         """Many rows with one statement, not one after the other: between two statements this thread waits for the
@@ -191,14 +246,23 @@ class StoreFile:
         try:
             if oldest != self._state.oldest or obsolete:
                 self._drop(oldest, obsolete)
-            is_more = self._give_back()
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            self.log_bytes = 0
+            is_more = self.reserve.is_held and self._give_back()
+            self._checkpoint()
             self._measure()
+            self._measure_disk()
         except sqlite3.Error as error:
             self._roll_back()
             raise in_words(error, self._path, "compacting it") from error
         return is_more
+
+    def _checkpoint(self) -> None:
+        """Write the log into the file, unless that might take space that deletions need."""
+        self._measure_disk()
+        if not self.reserve.is_held and self.free_bytes < self.log_bytes:
+            return
+        is_low = self.free_bytes < self._limits.free_bytes_low
+        self._connection.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if is_low else 'PASSIVE'})").fetchall()
+        self.log_bytes = 0
 
     def _drop(self, oldest: int, obsolete: Sequence[int]) -> None:
         assert oldest >= self._state.oldest, f"the oldest revision goes from {self._state.oldest} back to {oldest}"
@@ -233,6 +297,11 @@ class StoreFile:
         self.file_bytes = pages * PAGE_BYTES
         self.used_bytes = (pages - self._pragma("freelist_count")) * PAGE_BYTES
 
+    def _measure_disk(self) -> None:
+        with suppress(OSError):
+            disk = os.statvfs(self._directory.path)
+            self.free_bytes = disk.f_bavail * disk.f_frsize
+
     def _pragma(self, name: str) -> int:
         number: int = self._connection.execute(f"PRAGMA {name}").fetchone()[0]
         return number
@@ -248,6 +317,7 @@ class StoreFile:
             with suppress(sqlite3.Error):  # the data is safe in the log
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._connection.close()
+            self.reserve.hold()  # for the next start
         finally:
             self._directory.close()
 
@@ -256,22 +326,37 @@ def open_file(path: Path, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
     """Lock the directory, load and check its contents (or create an empty store), and open it for writing."""
     directory = DataDirectory(path)
     try:
+        try:
+            file, contents = _opened(directory, limits)
+            file.reserve.hold()
+        except (DiskFull, DiskFailing) as error:
+            if not Reserve(directory.path / RESERVE_NAME, limits.reserve_bytes).release():
+                raise
+            # Not held again here: what else the process writes at its start needs space, too.
+            logger.warning("%s. Its reserve of %d bytes is given up", error, limits.reserve_bytes)
+            file, contents = _opened(directory, limits)
+    except FileError:
+        directory.close()
+        raise
+    if not file.reserve.is_held:
+        logger.warning("%s: the disk is full: only reading and deleting is possible", path)
+    file.note_acknowledged(contents.revision)
+    return file, contents
+
+
+def _opened(directory: DataDirectory, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
+    try:
         acknowledged = directory.acknowledged()
         if not directory.database.exists():
             _create(directory, acknowledged)
         contents = load(directory.database, acknowledged)
-        file = StoreFile(directory, _connect_alone(directory.database), contents.state, limits)
+        return StoreFile(directory, _connect_alone(directory.database), contents.state, limits), contents
     except OSError as error:
-        directory.close()
-        raise DirectoryUnusable(f"{path}: {error}. Make it readable and writable, or choose another one") from error
+        raise DirectoryUnusable(
+            f"{directory.path}: {error}. Make it readable and writable, or choose another one"
+        ) from error
     except sqlite3.Error as error:
-        directory.close()
         raise in_words(error, directory.database, "opening it") from error
-    except FileError:
-        directory.close()
-        raise
-    file.note_acknowledged(contents.revision)
-    return file, contents
 
 
 def _create(directory: DataDirectory, acknowledged: int) -> None:

@@ -40,6 +40,13 @@ class SqliteLimits:
     # The file: above its limit only deletions are accepted (`DiskFull` for other writes).
     file_bytes_max: int = 8 * 1024 * MIB
 
+    # The reserve: disk space that is given up when the disk is full, so that the store can be opened, and deletions can
+    # be written. Without it only deletions are accepted (`DiskFull` for other writes).
+    reserve_bytes: int = 2 * MIB
+    free_bytes_low: int = 64 * MIB
+    """With less free disk space, the log is written into the file after half of the reserve, so that the reserve is
+    always enough for that."""
+
     # Maintenance. A longer log means fewer checkpoints and more to read after a crash. Free space up to the limit is
     # reused, the rest goes back to the file system.
     log_bytes_max: int = 16 * MIB

@@ -45,6 +45,7 @@ class CustomResourceDefinitionStrategy(Strategy):
     """Writing definitions. Whether their names are accepted is decided afterwards, by `custom.establishing`."""
 
     allows_unconditional_update = False
+    is_costly = True
     validates_finalizer_names = False
 
     @property

@@ -15,7 +15,7 @@ from typing import Any
 from mooring.api.cel.patterns import PatternError, compile_pattern
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import schemas_in
-from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, first_positions, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.values import internal_value
 
 _LIST, _KEYS, _MAP = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"
@@ -149,13 +149,14 @@ def _validate_keys(raw: Document, path: str) -> Iterator[FieldError]:
 
 def _validate_schema_key(items: Document, keys: Sequence[str], path: str) -> Iterator[FieldError]:
     properties: Document = items.get("properties") or {}
+    first = first_positions(keys)
     for index, key in enumerate(keys):
         if key not in properties:
             yield invalid(f"{path}.{_KEYS}", list(keys), "entries must all be names of item properties")
         elif properties[key].get("type") in ("array", "object"):
             why = f"must be a scalar type if parent array's {_LIST} is map"
             yield invalid(f"{path}.items.properties[{key}].type", items["type"], why)
-        if key in keys[:index]:
+        if first[key] != index:
             yield invalid(f"{path}.{_KEYS}", list(keys), "must not contain duplicate entries")
 
 

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
@@ -231,21 +232,29 @@ def _validate_resource_request(name: str, raw: str, limits: Mapping[str, str], p
 
 def _validate_claims(claims: list[Document], claim_names: Collection[str], path: str) -> list[FieldError]:
     field_errors: list[FieldError] = []
-    seen: list[str] = []
+    seen: dict[str, None] = {}
+    requests: Counter[str] = Counter()
+    unknown = ""
     for index, claim in enumerate(claims):
         here, name, request = f"{path}[{index}]", claim.get("name", ""), claim.get("request", "")
         if not name:
             field_errors.append(required(here))
             continue
-        field_errors += _validate_claim(name, request, seen, here)
+        field_errors += _validate_claim(name, request, seen, requests, here)
         if name not in claim_names:
-            listed = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
-            detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
-            field_errors.append(FieldError(FieldErrorType.NOT_FOUND, here, detail, name))
+            unknown = unknown or _not_a_claim(claim_names)
+            field_errors.append(FieldError(FieldErrorType.NOT_FOUND, here, unknown, name))
     return field_errors
 
 
-def _validate_claim(name: str, request: str, seen: list[str], path: str) -> list[FieldError]:
+def _not_a_claim(claim_names: Collection[str]) -> str:
+    listed = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
+    return f"must be one of the names in pod.spec.resourceClaims{listed}"
+
+
+def _validate_claim(
+    name: str, request: str, seen: dict[str, None], requests: Counter[str], path: str
+) -> list[FieldError]:
     """A claim is named as a whole or request by request, and each of them once."""
     if name in seen:
         return [duplicate(path, name)]
@@ -257,9 +266,10 @@ def _validate_claim(name: str, request: str, seen: list[str], path: str) -> list
     if key in seen:
         field_errors.append(duplicate(path, key))
     elif not request:
-        field_errors += [duplicate(path, name) for other in seen if other.partition("/")[0] == name]
+        field_errors += [duplicate(path, name)] * requests[name]
     if key not in seen:
-        seen.append(key)
+        seen[key] = None
+        requests[name] += 1
     return field_errors
 
 

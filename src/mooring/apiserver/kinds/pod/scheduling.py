@@ -57,14 +57,14 @@ def validate_added_tolerations(
 ) -> list[FieldError]:
     """Existing tolerations stay; only `tolerationSeconds` may change."""
     if tolerations != old:
-        known = [_without_seconds(toleration) for toleration in tolerations]
+        known = {_without_seconds(toleration) for toleration in tolerations}
         if any(_without_seconds(toleration) not in known for toleration in old):
             return [forbidden(path, "existing toleration can not be modified except its tolerationSeconds")]
     return validate_tolerations(tolerations, path, options)
 
 
-def _without_seconds(toleration: Document) -> Document:
-    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+def _without_seconds(toleration: Document) -> frozenset[tuple[str, object]]:
+    return frozenset((key, value) for key, value in toleration.items() if key != "tolerationSeconds")
 
 
 def _validate_toleration_value(operator: str, value: str, path: str, options: PodOptions) -> list[FieldError]:
@@ -254,6 +254,7 @@ def _validate_label_keys(keys: Sequence[str], selector: Document | None, path: s
 
 def validate_spread_constraints(constraints: Sequence[Document], path: str, options: PodOptions) -> list[FieldError]:
     errors: list[FieldError] = []
+    last = {_constraint_key(constraint): index for index, constraint in enumerate(constraints)}
     for index, constraint in enumerate(constraints):
         here = f"{path}[{index}]"
         key, action = constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
@@ -261,7 +262,7 @@ def validate_spread_constraints(constraints: Sequence[Document], path: str, opti
         if not key:
             errors.append(required(f"{here}.topologyKey", "can not be empty"))
         errors += _SPREAD.validate(constraint, here, "whenUnsatisfiable")
-        if any(_is_same_constraint(constraint, other) for other in constraints[index + 1 :]):
+        if last[_constraint_key(constraint)] != index:
             errors.append(duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         errors += _validate_domains(constraint.get("minDomains"), action, f"{here}.minDomains")
         errors += _SPREAD.validate(constraint, here, "nodeAffinityPolicy", "nodeTaintsPolicy")
@@ -274,8 +275,8 @@ def validate_spread_constraints(constraints: Sequence[Document], path: str, opti
     return errors
 
 
-def _is_same_constraint(one: Document, other: Document) -> bool:
-    return all(one.get(field, "") == other.get(field, "") for field in ("topologyKey", "whenUnsatisfiable"))
+def _constraint_key(constraint: Document) -> tuple[str, str]:
+    return constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
 
 
 def _validate_domains(count: int | None, action: str, path: str) -> list[FieldError]:

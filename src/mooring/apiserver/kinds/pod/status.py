@@ -49,7 +49,7 @@ _NOT_COUNTED = "must be a non-negative integer"
 def validate_claim_statuses(status: Document, spec: Document) -> list[FieldError]:
     """Field errors of `resourceClaimStatuses`."""
     errors: list[FieldError] = []
-    known = [claim.get("name", "") for claim in spec.get("resourceClaims") or ()]
+    known = {claim.get("name", "") for claim in spec.get("resourceClaims") or ()}
     seen: set[str] = set()
     for index, each in enumerate(status.get("resourceClaimStatuses") or ()):
         path, name = f"status.resourceClaimStatuses[{index}]", each.get("name", "")

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
@@ -269,12 +270,12 @@ def _keep_all_but_spec(obj: Document, old: Document) -> None:
 
 def _keep_condition_generations(conditions: Sequence[Document], old: Sequence[Document]) -> None:
     """Keep `observedGeneration` of a condition that a client writes without it."""
-    known: dict[str, list[int]] = {}
+    known: dict[str, deque[int]] = {}
     for condition in old:
-        known.setdefault(condition.get("type", ""), []).append(condition.get("observedGeneration", 0))
+        known.setdefault(condition.get("type", ""), deque()).append(condition.get("observedGeneration", 0))
     for condition in conditions:
         generations = known.get(condition.get("type", ""))
-        generation = generations.pop(0) if generations else 0
+        generation = generations.popleft() if generations else 0
         if generation and not condition.get("observedGeneration"):
             condition["observedGeneration"] = generation
 

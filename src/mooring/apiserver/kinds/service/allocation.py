@@ -329,14 +329,14 @@ class ServiceReservation:
         """Ports of one number (TCP and UDP) share a node port unless the Service names two."""
         ports = self._spec.get("ports") or []
         by_number: dict[int, int] = {}
+        requested = _requested_node_ports(ports)
         for index, port in enumerate(ports):
             asked, number = port.get("nodePort", 0), port.get("port", 0)
             if not asked and not allocates_node_ports(self._spec):
                 continue
             shared = by_number.get(number)
             if shared is None:
-                wanted = _requested_node_port(number, ports)
-                port["nodePort"] = by_number[number] = self._take_port_for(index, wanted)
+                port["nodePort"] = by_number[number] = self._take_port_for(index, requested.get(number, 0))
             elif not asked:
                 port["nodePort"] = shared
             elif asked != shared:
@@ -413,6 +413,10 @@ def _held_ports(spec: Document) -> list[int]:
     return ports
 
 
-def _requested_node_port(number: int, ports: Iterable[Document]) -> int:
-    """The node port that any port of that number names. Earlier ports were handled before."""
-    return next((port["nodePort"] for port in ports if port.get("port") == number and port.get("nodePort")), 0)
+def _requested_node_ports(ports: Iterable[Document]) -> dict[int, int]:
+    """By port number, the first node port that a port of that number names."""
+    requested: dict[int, int] = {}
+    for port in ports:
+        if port.get("nodePort"):
+            requested.setdefault(port.get("port", 0), port["nodePort"])
+    return requested

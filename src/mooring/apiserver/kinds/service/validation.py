@@ -20,7 +20,15 @@ from mooring.apiserver.validation.addresses import (
     validate_ip,
     validate_range,
 )
-from mooring.apiserver.validation.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import (
+    FieldError,
+    duplicate,
+    first_positions,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from mooring.apiserver.validation.metadata import validate_labels
 from mooring.apiserver.validation.names import (
     dns_label_errors,
@@ -147,10 +155,11 @@ def validate_balancer_status(service: Document, old: Document) -> list[FieldErro
 
 def _validate_families(families: list[str]) -> list[FieldError]:
     errors = []
+    first = first_positions(families)
     for index, family in enumerate(families):
         path = f"spec.ipFamilies[{index}]"
         errors += validate_enum(family, FAMILIES, path)
-        if family in families[:index]:
+        if first[family] != index:
             errors.append(duplicate(path, family))
     return errors
 
@@ -274,7 +283,7 @@ def _validate_type_dependent(spec: Document) -> list[FieldError]:
 
 def _validate_service_ports(ports: Sequence[Document]) -> list[FieldError]:
     errors: list[FieldError] = []
-    names: list[str] = []
+    names: set[str] = set()
     for index, port in enumerate(ports):
         path = f"spec.ports[{index}]"
         name = port.get("name")
@@ -282,7 +291,7 @@ def _validate_service_ports(ports: Sequence[Document]) -> list[FieldError]:
             errors += [invalid(f"{path}.name", name, text) for text in dns_label_errors(name)]
             if name in names:
                 errors.append(duplicate(f"{path}.name", name))
-            names.append(name)
+            names.add(name)
         elif len(ports) > 1:
             errors.append(required(f"{path}.name"))
         errors += _validate_service_port(port, path)
@@ -335,19 +344,19 @@ def _validate_node_ports(spec: Document) -> list[FieldError]:
             for index, port in enumerate(ports)
             if port.get("nodePort")
         ]
-    node_ports: list[tuple[str, int]] = []
+    node_ports: set[tuple[str, int]] = set()
     for index, port in enumerate(ports):
         if port.get("nodePort"):
             identity = (port.get("protocol", ""), port["nodePort"])
             if identity in node_ports:
                 errors.append(duplicate(f"spec.ports[{index}].nodePort", port["nodePort"]))
-            node_ports.append(identity)
-    numbers: list[tuple[str, int]] = []
+            node_ports.add(identity)
+    numbers: set[tuple[str, int]] = set()
     for index, port in enumerate(ports):
         protocol, number = identity = (port.get("protocol", ""), port.get("port", 0))
         if identity in numbers:
             errors.append(duplicate(f"spec.ports[{index}]", _printed_port(protocol, number)))
-        numbers.append(identity)
+        numbers.add(identity)
     return errors
 
 

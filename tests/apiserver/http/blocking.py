@@ -1,0 +1,191 @@
+"""Measures how long the most expensive requests block the event loop of an API server.
+
+    python -m tests.apiserver.http.blocking [WORD] ...      # only inputs whose name has one of the words
+
+Input: a running server and an input of `worst_inputs`. Output: `Measured`: the answer; by the server's metrics, the
+most CPU time that its loop used without a pause, and the longest interval by the wall clock; how fast /readyz was
+answered meanwhile.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.kit.clock import SystemClock
+from tests.apiserver.http.worst_inputs import DEFINITIONS, INPUTS, MAPS, MERGE_PATCH, THINGS, Input, Sent
+from tests.cluster.running import ADMIN_TOKEN, WITHOUT_OTHERS, Answer, Up, running
+from tests.waiting import LIMIT_S, wait_until
+
+http.client._MAXHEADERS = 10_000  # type: ignore[attr-defined]  # responses have many warnings
+
+WALL = "mooring_event_loop_blocked_seconds"
+CPU = "mooring_event_loop_blocked_cpu_seconds"
+LEFT_BEHIND = (
+    "/api/v1/namespaces/default/limitranges",
+    "/api/v1/namespaces/default/resourcequotas",
+    "/api/v1/namespaces/default/configmaps",
+    "/api/v1/namespaces/default/pods?gracePeriodSeconds=0",
+    "/api/v1/nodes",
+    "/apis/apps/v1/namespaces/default/deployments",
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/worst",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles/worst",
+    "/api/v1/namespaces/default/services/worst",
+    "/api/v1/namespaces/default/endpoints/worst",
+    "/api/v1/namespaces/default/secrets",
+    "/apis/resource.k8s.io/v1/resourceslices",
+    "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
+    "/apis/storage.k8s.io/v1/storageclasses",
+    f"{DEFINITIONS}/things.example.com",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one request did to the event loop."""
+
+    name: str
+    answer: Answer
+    took_s: float
+    cpu_s: float
+    """The upper bound of the highest bucket that grew; 0 if none did."""
+    wall_s: float
+    ready_s: float
+    """The slowest answer of /readyz meanwhile."""
+
+
+class Connection:
+    """A connection to the server that stays open."""
+
+    def __init__(self, up: Up, limit_s: float = LIMIT_S) -> None:
+        self._connection = http.client.HTTPSConnection("127.0.0.1", up.port, timeout=limit_s, context=up.tls())
+
+    def send(self, sent: Sent) -> Answer:
+        headers = {"Content-Type": sent.content_type, "Accept": sent.accept, "Authorization": f"Bearer {ADMIN_TOKEN}"}
+        if sent.impersonated:
+            headers["Impersonate-User"] = sent.impersonated
+        self._connection.request(sent.method, sent.path, sent.body or None, headers)
+        response = self._connection.getresponse()
+        return Answer(response.status, dict(response.getheaders()), response.read())
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class _Poll(threading.Thread):
+    """Asks /readyz again and again, on a connection of its own."""
+
+    def __init__(self, up: Up) -> None:
+        super().__init__(daemon=True)
+        self._connection = Connection(up)
+        self._is_over = threading.Event()
+        self.slowest_s = 0.0
+        self.answers = 0
+
+    def run(self) -> None:
+        clock = SystemClock()
+        while not self._is_over.is_set():
+            began_s = clock.now_s()
+            assert self._connection.send(Sent("GET", "/readyz")).code == 200
+            self.slowest_s = max(self.slowest_s, clock.now_s() - began_s)
+            self.answers += 1
+            self._is_over.wait(0.005)
+
+    def end(self) -> None:
+        self._is_over.set()
+        self.join()
+        self._connection.close()
+
+
+@contextmanager
+def polled(up: Up) -> Iterator[_Poll]:
+    """/readyz is asked while the block lasts, and at least once before."""
+    poll = _Poll(up)
+    poll.start()
+    wait_until(lambda: poll.answers)
+    try:
+        yield poll
+    finally:
+        poll.end()
+
+
+def scraped(up: Up) -> str:
+    return up.ask("GET", "/metrics").body.decode()
+
+
+def grown(name: str, before: str, after: str) -> float:
+    """The upper bound of the highest bucket of a histogram that grew between two scrapes; 0 if none did."""
+    highest = below = 0.0
+    counts = dict(re.findall(rf'{name}_bucket{{le="(\S+)"}} (\S+)', before))
+    for text, count in re.findall(rf'{name}_bucket{{le="(\S+)"}} (\S+)', after):
+        bound, new = float(text), float(count) - float(counts[text])
+        highest, below = (bound, new) if new > below else (highest, below)
+    return highest
+
+
+def measure(up: Up, name: str, requests: Input) -> Measured:
+    """Send the requests of an input, and measure the last one."""
+    connection, clock = Connection(up), SystemClock()
+    *earlier, last = requests()
+    for sent in earlier:
+        answer = connection.send(sent)
+        assert answer.code < 300, f"{name}: {sent.method} {sent.path}: {answer.code} {answer.body[:1_000]!r}"
+    if last.path.startswith("/apis/example.com"):
+        wait_until(lambda: connection.send(Sent("GET", last.path)).code == 200)
+    before = scraped(up)
+    with polled(up) as poll:
+        began_s = clock.now_s()
+        answer = connection.send(last)
+        took_s = clock.now_s() - began_s
+        if last.path == DEFINITIONS and answer.code == 201:
+            wait_until(lambda: connection.send(Sent("GET", THINGS)).code == 200)
+    connection.close()
+    after = scraped(up)
+    return Measured(name, answer, took_s, grown(CPU, before, after), grown(WALL, before, after), poll.slowest_s)
+
+
+def clean(up: Up) -> None:
+    """Delete what an input may have created."""
+    no_finalizers = b'{"metadata":{"finalizers":null}}'
+    up.ask("PATCH", f"{MAPS}/worst", no_finalizers, headers={"Content-Type": MERGE_PATCH})
+    modes = {f"pod-security.kubernetes.io/{mode}": None for mode in ("enforce", "audit", "warn")}
+    no_security = {"metadata": {"labels": modes}}
+    up.ask("PATCH", "/api/v1/namespaces/default", no_security, headers={"Content-Type": MERGE_PATCH})
+    for path in LEFT_BEHIND:
+        up.ask("DELETE", path)
+    wait_until(lambda: up.ask("GET", f"{DEFINITIONS}/things.example.com").code == 404)
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    names = [name for name in INPUTS if not words or any(word in name for word in words)]
+    print(f"{'input':58}{'code':>5}{'KB':>6}{'took':>8}{'CPU <=':>9}{'wall <=':>9}{'/readyz':>9}   (ms)")
+    with tempfile.TemporaryDirectory() as directory, running(Path(directory), "--ephemeral", *WITHOUT_OTHERS) as up:
+        for name in names:
+            size = 0
+
+            def requests(name: str = name) -> Iterator[Sent]:
+                nonlocal size
+                for sent in INPUTS[name]():
+                    size = len(sent.body)
+                    yield sent
+
+            found = measure(up, name, requests)
+            times = "".join(f"{each * 1000:9.0f}" for each in (found.cpu_s, found.wall_s, found.ready_s))
+            print(f"{name:58}{found.answer.code:5}{size // 1000:6}{found.took_s * 1000:8.0f}{times}", flush=True)
+            if found.answer.code >= 400:
+                print(f"    {found.answer.body[-220:]!r}"[:230])
+            clean(up)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""No request blocks the event loop for more than 100 ms: the most expensive ones, against a real server.
+
+The CPU time of the loop's thread is compared, not the wall clock, so that other processes on the machine do not matter.
+`make blocking` measures all inputs, and prints the wall clock, too.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tests.apiserver.http.blocking import Measured, clean, grown, measure
+from tests.apiserver.http.worst_inputs import INPUTS
+from tests.cluster.running import WITHOUT_OTHERS, running
+
+BLOCKED_S_MAX = 0.1
+REFERENCE_S = 0.008
+"""The CPU time of `_reference_work` on the machine on which the limit was set."""
+WORST = {
+    "YAML: repeated keys": 201,
+    "JSON: not UTF-8 at the end": 413,
+    "protobuf: map entries": 201,
+    "metadata: invalid labels": 422,
+    "metadata: owner references": 413,
+    "pod: containers": 413,
+    "pod: containers in a restricted namespace": 403,
+    "pod: topology spread constraints": 413,
+    "service: ports": 413,
+    "role: rules": 201,
+    "role: a rule of many combinations": 403,
+    "JSON patch: insertions at the front of a long list": 200,
+    "strategic patch: variables": 413,
+    "server-side apply: containers as YAML": 413,
+    "definition: nested properties": 201,
+    "definition: versions": 201,
+    "custom: large defaults": 413,
+    "custom: values outside of a large enum": 422,
+    "CEL: nested loops": 422,
+    "CEL: rules on items": 201,
+    "list: a table of large objects": 200,
+    "delete collection: many objects": 200,
+    "OpenAPI: v2 after a definition": 200,
+    "review: requirements of a selector": 422,
+}
+"""Inputs, and how they are answered."""
+
+
+def test_no_request_blocks_the_event_loop(tmp_path: Path) -> None:
+    found: dict[str, Measured] = {}
+    with running(tmp_path, "--ephemeral", *WITHOUT_OTHERS) as up:
+        for name in WORST:
+            found[name] = measure(up, name, INPUTS[name])
+            clean(up)
+        assert up.metric("mooring_apiserver_failures_total") == 0, up.log()[-5_000:]
+    assert {name: each.answer.code for name, each in found.items()} == WORST
+    limit_s = BLOCKED_S_MAX * _slowness()
+    assert {name: each.cpu_s for name, each in found.items() if each.cpu_s > limit_s} == {}
+
+
+def test_buckets_that_grow() -> None:
+    before = 'x_bucket{le="0.1"} 2.0\nx_bucket{le="0.5"} 3.0\nx_bucket{le="+Inf"} 4.0\n'
+    assert grown("x", before, before) == 0
+    assert grown("x", before, before.replace("2.0", "3.0").replace("4.0", "5.0").replace('"} 3.0\n', '"} 4.0\n')) == 0.1
+    assert (
+        grown(
+            "x",
+            before,
+            before.replace("3.0", "4.0").replace('4.0\nx_bucket{le="+Inf"} 4.0', '4.0\nx_bucket{le="+Inf"} 5.0'),
+        )
+        == 0.5
+    )
+
+
+def _slowness() -> float:
+    """How much slower this machine is than the one on which the limit was set; at least 1."""
+    return max(1.0, max(_reference_work() for _ in range(5)) / REFERENCE_S)
+
+
+def _reference_work() -> float:
+    began_s = time.thread_time()
+    table = {f"key-{number}": [number, str(number)] for number in range(40_000)}
+    assert sum(len(value) for value in table.values()) == 80_000
+    return time.thread_time() - began_s

@@ -1,0 +1,57 @@
+"""The worker: large work is done in its thread while the loop goes on, small work at once."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from mooring.apiserver.worker import WORKER_BYTES_MIN, Worker
+from mooring.kit.loop import run, run_real
+from mooring.kit.tasks import TaskGroup
+from tests.waiting import LIMIT_S
+
+
+def thread_name() -> str:
+    return threading.current_thread().name
+
+
+def test_size_decides_where_work_runs() -> None:
+    async def play() -> list[str]:
+        async with Worker() as worker:
+            return [await worker.run(size, thread_name) for size in (0, WORKER_BYTES_MIN - 1, WORKER_BYTES_MIN)]
+
+    here = thread_name()
+    assert run_real(play()) == [here, here, "apiserver-worker_0"]
+    assert run(play()) == [here, here, here]
+
+
+def test_the_loop_goes_on_while_the_thread_works() -> None:
+    may_end = threading.Event()
+
+    def work(number: int) -> int:
+        assert may_end.wait(LIMIT_S)
+        return number
+
+    async def play() -> list[int]:
+        async with Worker() as worker:
+            async with TaskGroup("large") as group:
+                large = [group.start(worker.run(WORKER_BYTES_MIN, work, number), name=str(number)) for number in (1, 2)]
+                assert await worker.run(0, lambda: 3) == 3
+                assert not any(each.done() for each in large)
+                may_end.set()
+            return [each.result() for each in large]
+
+    assert run_real(play()) == [1, 2]
+
+
+def test_an_error_is_raised_where_the_work_is_awaited() -> None:
+    def fail() -> None:
+        raise ValueError("as expected")
+
+    async def play() -> None:
+        async with Worker() as worker:
+            await worker.run(WORKER_BYTES_MIN, fail)
+
+    with pytest.raises(ValueError, match="as expected"):
+        run_real(play())

@@ -1,0 +1,72 @@
+"""The loop monitor: what blocks the loop is measured, what does not is not."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+from mooring.kit.loop import run_real
+from mooring.kit.loop_monitor import BOUNDS_S, PROCESS_LOOP, Intervals, LoopMonitor
+from tests.waiting import until
+
+WORK_S = 0.08
+
+
+def use_cpu(seconds: float) -> None:
+    ends_s = time.thread_time() + seconds
+    while time.thread_time() < ends_s:
+        pass
+
+
+def measured(monitor: LoopMonitor, block: threading.Event | None = None) -> None:
+    async def play() -> None:
+        monitor.start(asyncio.get_running_loop())
+        ticks = monitor.ticks
+        await until(lambda: monitor.ticks > ticks)
+        if block is None:
+            use_cpu(WORK_S)
+        else:
+            threading.Timer(WORK_S, block.set).start()
+            block.wait()
+        ticks = monitor.ticks
+        await until(lambda: monitor.ticks > ticks)
+        monitor.stop()
+
+    run_real(play())
+
+
+def test_cpu_time_of_a_callback_is_found() -> None:
+    monitor = LoopMonitor()
+    measured(monitor)
+    # At most a tick less: the timer may have been set when the callback began.
+    assert monitor.cpu.longest_s >= WORK_S - 0.02
+    assert monitor.wall.longest_s >= monitor.cpu.longest_s
+    assert monitor.wall.total_s >= monitor.wall.longest_s
+    assert sum(monitor.cpu.counts) >= 1
+
+
+def test_a_callback_that_waits_takes_time_and_no_cpu() -> None:
+    monitor = LoopMonitor()
+    measured(monitor, threading.Event())
+    assert monitor.wall.longest_s >= WORK_S - 0.02
+    assert monitor.cpu.longest_s < monitor.wall.longest_s
+
+
+def test_buckets_are_cumulative_and_short_intervals_are_not_counted() -> None:
+    intervals = Intervals()
+    for length_s in (0.009, 0.02, 0.04, 0.04, 99.0):
+        intervals.note(length_s)
+    buckets = intervals.buckets()
+    assert buckets[:3] == [("0.025", 1.0), ("0.05", 3.0), ("0.075", 3.0)]
+    assert buckets[-1] == ("+Inf", 4.0)
+    assert (intervals.longest_s, len(buckets)) == (99.0, len(BOUNDS_S))
+
+
+def test_real_loops_are_measured_one_after_the_other() -> None:
+    async def play() -> int:
+        ticks = PROCESS_LOOP.ticks
+        await until(lambda: PROCESS_LOOP.ticks > ticks)
+        return PROCESS_LOOP.ticks
+
+    assert run_real(play()) < run_real(play())
