@@ -120,7 +120,7 @@ class DefaultsTooLargeError(StatusError):
     code, reason = 413, "RequestEntityTooLarge"
 
 
-class _Budget:
+class _PruningBudget:
     """The bytes that are left for the defaults of one object."""
 
     __slots__ = ("left",)
@@ -138,10 +138,10 @@ class _Budget:
 def fill_defaults(value: Any, schema: Schema | None) -> None:
     """Set the defaults of an object. Raises `DefaultsTooLargeError`; then some are set."""
     if schema is not None and schema.has_defaults_below:
-        _fill(value, schema, _Budget())
+        _fill(value, schema, _PruningBudget())
 
 
-def _fill(value: Any, schema: Schema, budget: _Budget) -> None:
+def _fill(value: Any, schema: Schema, budget: _PruningBudget) -> None:
     if not schema.has_defaults_below:
         return
     if isinstance(value, dict):
