@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 from yarl import URL
 
+from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from tests.apiserver.http.served import served
 from tests.waiting import LIMIT_S
@@ -256,3 +257,11 @@ def test_who_requests_a_token_manages_the_fields_of_the_request() -> None:
         "fieldsV1": {"f:spec": {"f:audiences": {}, "f:expirationSeconds": {}}},
         "subresource": "token",
     }
+
+
+def test_a_watch_of_a_second_lasts_a_second() -> None:
+    clock = SystemClock()
+    before_s = clock.now_s()
+    for revision in ("", "&resourceVersion=0", "&resourceVersion=9999999"):
+        assert answer("GET", f"{MAPS}?watch=1&timeoutSeconds=1{revision}").code == 200
+    assert clock.now_s() - before_s >= 3.0

@@ -267,8 +267,8 @@ def test_what_is_filled_in_for_a_patched_object_is_not_filled_in_for_the_old_one
         assert lines == [
             '-     "HostPort": 0,',
             '+     "HostPort": 80,',
-            '- "HostNetwork": false,',
-            '+ "HostNetwork": true,',
+            '-  "HostNetwork": false,',
+            '+  "HostNetwork": true,',
         ]
 
     play(story)

@@ -132,8 +132,8 @@ def _internal_pod_spec(shown: Document) -> Document:
     for name, value in shown.items():
         if name in behind:
             spec[behind[name]] = moved[behind[name]]
-        is_context = name == "SecurityContext" and isinstance(value, dict)
-        spec[name] = {**host, **value} if is_context else value
+        # A security context without content is there all the same, for the namespaces of the host.
+        spec[name] = {**host, **(value or {})} if name == "SecurityContext" else value
     return spec
 
 

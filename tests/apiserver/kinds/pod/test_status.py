@@ -130,7 +130,7 @@ def old_pod() -> Document:
         pytest.param(
             {"podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}]},
             [
-                'status.podIPs: Invalid value: [{"Ip":"10.0.0.1"},{"Ip":"10.0.0.2"}]: '
+                'status.podIPs: Invalid value: [{"IP":"10.0.0.1"},{"IP":"10.0.0.2"}]: '
                 "may specify no more than one IP for each IP family"
             ],
             id="two addresses of one family",
