@@ -49,13 +49,22 @@ def test_repeated_keys_are_one_strict_error_and_the_last_counts() -> None:
     ]
 
 
+def test_scalars_mean_the_same_beside_repeated_keys() -> None:
+    scalars = "[yes, 014, 1_000, 12:30, 2020-01-01, ~, '5', !!str 5, !!timestamp x]"
+    value, errors = parse_yaml(f"a: 1\na: {scalars}\nb: {{<<: {{c: 1}}}}".encode())
+    assert value == {"a": parse_yaml(scalars.encode())[0], "b": {"c": 1}}
+    assert len(errors) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
         ("a: 1\na: 2\nb: " + "[" * 100_000, "yaml: nested deeper than 250 levels"),
         ("a: &x 1\na: *x", "yaml: keys are set twice in a document with aliases"),
+        ("a: 1\na: 2\n!!int : 3", "yaml: cannot decode `` as a !!int"),
+        ("a: 1\na: !!bool x", "yaml: cannot decode `x` as a !!bool"),
     ],
-    ids=["brackets", "aliases"],
+    ids=["brackets", "aliases", "an integer without digits", "a word that is no bool"],
 )
 def test_invalid_yaml_with_repeated_keys(text: str, error: str) -> None:
     with pytest.raises(BodySyntaxError) as raised:

@@ -19,7 +19,7 @@ import yaml
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.yaml import NESTING_MAX, YamlDocument, YamlError, load_documents
+from mooring.api.yaml import MERGE_KEY, NESTING_MAX, YamlDocument, YamlError, load_documents
 from mooring.api.yamlscalars import as_key, resolve_scalar
 from mooring.apiserver.wire.examine import YAML_ERRORS
 from mooring.apiserver.wire.json_syntax import BodySyntaxError
@@ -128,22 +128,47 @@ def _repeated_keys(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
         for key, value in node.value:
             yield from _repeated_keys(value)
             if key.value in seen:
-                is_text = key.tag == "tag:yaml.org,2002:str"
+                is_text = isinstance(_scalar_value(key), str)
                 yield value.start_mark.line + 1, quoted(key.value) if is_text else key.value
             seen.add(key.value)
 
 
-class _TextKeys(yaml.CSafeLoader):
-    """Dates stay texts, as in JSON."""
-
-
-_TextKeys.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 _TEXT = "tag:yaml.org,2002:str"
+_MERGE = "tag:yaml.org,2002:merge"
+_PLAIN = "!plain"
+
+
+class _TextKeys(yaml.CSafeLoader):
+    """Scalars mean what they mean in `api.yaml`. PyYAML's own constructors read them otherwise, and fail on a text that
+    contradicts its tag (`!!int x`) with whatever exception it leads to."""
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        """The tag of a node that has none."""
+        if kind is not yaml.ScalarNode:
+            return super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        if not implicit[0]:
+            return _TEXT
+        return _MERGE if value == MERGE_KEY else _PLAIN
+
+
+def _constructed(loader: _TextKeys, node: yaml.Node) -> object:
+    match node:
+        case yaml.MappingNode():
+            return loader.construct_mapping(node, deep=True)
+        case yaml.SequenceNode():
+            return loader.construct_sequence(node, deep=True)
+        case _:
+            return _scalar_value(node)
+
+
+def _scalar_value(node: yaml.Node) -> object:
+    """Raises `ValueError`."""
+    if not isinstance(node, yaml.ScalarNode):
+        raise ValueError("invalid map key: expected text, found a mapping or a list")
+    return resolve_scalar(node.value, node.tag, is_plain=node.tag in (_PLAIN, _MERGE))
+
+
+_TextKeys.yaml_constructors = {None: _constructed}
 
 
 def written_yaml(document: Document) -> bytes:
