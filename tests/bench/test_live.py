@@ -1,15 +1,26 @@
-"""The live runner: it measures from the first pod created to the last one bound, and a broken scheduler is told."""
+"""The live runner, its cluster and its witness: a broken scheduler is reported."""
 
 from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from itertools import islice
 
 import msgspec
 import pytest
 
 from bench.live import run_live
+from bench.live_cluster import ComingPod, LiveCluster, coming, creatable, expected, live_cluster
+from bench.live_witness import Witness
+from bench.scenario import Scenario
 from bench.workload import Size, read_workload
+from mooring.kit.clock import VirtualClock
+from mooring.kit.loop import run, run_real
+from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
+from mooring.store.memory import MemoryStore
+from tests.waiting import LIMIT_S
 
 SMALL = Size(nodes=30, placed=60, pods=40, warm_up=5)
 
@@ -73,3 +84,155 @@ def test_a_scheduler_that_is_stuck_is_told() -> None:
     found = run_live(stuck, msgspec.structs.replace(SMALL, pods=3, warm_up=1), seconds_max=0.2).problems
     assert "3 pods were not decided after 0 s" in found
     assert any("4 pods have no node, such as /registry/pods/" in text for text in found), found
+
+
+# --- The live cluster: what was there before is seen by the scheduler, and what comes is bound -----------------------
+
+
+SIZE = Size(nodes=6, placed=12, waiting=5, pods=10)
+
+
+def coming_pods(workload: str, count: int) -> list[ComingPod]:
+    return coming(islice(Scenario(read_workload(workload), SIZE).measured(), count))
+
+
+def in_a_cluster(story: Callable[[LiveCluster], Awaitable[None]]) -> None:
+    """Plays a story in a cluster with six nodes and twelve pods, in real time."""
+
+    async def play() -> None:
+        scenario = Scenario(read_workload("loop-plain"), SIZE)
+        async with live_cluster() as cluster, TaskGroup("test") as group:
+            for item in scenario.nodes():
+                await cluster.put(item)
+            for pod in islice(scenario.placed(), SIZE.placed_count):
+                await cluster.place(pod)
+            await cluster.start(group)
+            await story(cluster)
+
+    run_real(play())
+
+
+def test_the_scheduler_has_seen_what_was_there_before() -> None:
+    async def story(cluster: LiveCluster) -> None:
+        columns = cluster.scheduler.engine.columns
+        assert (columns.node_count, len(columns.pods)) == (6, 12)
+
+    in_a_cluster(story)
+
+
+def test_pods_that_come_are_decided_and_then_it_is_quiet() -> None:
+    async def story(cluster: LiveCluster) -> None:
+        assert await cluster.decide(coming_pods("loop-plain", 10), seconds_max=LIMIT_S) == 0
+        assert await cluster.wait_until_quiet(seconds_max=LIMIT_S)
+        assert len(cluster.scheduler.engine.columns.pods) == 22
+
+    in_a_cluster(story)
+
+
+def test_a_pod_that_cannot_be_placed_is_given_up_after_a_time() -> None:
+    async def story(cluster: LiveCluster) -> None:
+        (pod,) = coming(islice(Scenario(read_workload("loop-plain-beside-unschedulable"), SIZE).waiting(), 1))
+        assert await cluster.decide([pod._replace(outcome="placed")], seconds_max=0.1) == 1
+
+    in_a_cluster(story)
+
+
+def test_pods_come_without_a_resource_version_and_with_everything_else() -> None:
+    raw = b'{"kind":"Pod","metadata":{"name":"a","resourceVersion":"7","labels":{"x":"y"}}}'
+    assert creatable(raw) == {"kind": "Pod", "metadata": {"name": "a", "labels": {"x": "y"}}}
+
+
+@pytest.mark.parametrize(
+    ("workload", "placed", "refused"),
+    [
+        pytest.param("loop-plain", 17, 0, id="all are placed"),
+        pytest.param("loop-mixed", 15, 2, id="two of 17 are refused"),
+    ],
+)
+def test_what_is_expected_of_those_who_come(workload: str, placed: int, refused: int) -> None:
+    keys = expected(coming_pods(workload, 17))
+    assert tuple(map(len, keys)) == (placed, refused)
+    assert all(key.startswith("/registry/pods/") for key in (*keys[0], *keys[1]))
+
+
+# --- The witness: it believes the store and nobody else --------------------------------------------------------------
+
+
+PENDING = b'{"kind":"Pod","metadata":{"name":"a"},"spec":{},"status":{}}'
+BOUND = b'{"kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n1"},"status":{}}'
+RUNNING = b'{"kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n1"},"status":{"phase":"Running"}}'
+REFUSED = b'{"kind":"Pod","metadata":{"name":"a"},"spec":{},"status":{"conditions":[{"reason":"Unschedulable"}]}}'
+KEY = "/registry/pods/shop/a"
+
+
+def watched(story: Callable[[MemoryStore, Witness, VirtualClock], Awaitable[None]]) -> None:
+    """Plays a story on virtual time, with a witness who watches."""
+    clock = VirtualClock()
+
+    async def play() -> None:
+        store = MemoryStore()
+        witness = Witness(store)
+        async with TaskGroup("test") as group:
+            group.start_background(witness.run(), name="witness")
+            await witness.watches.wait()
+            await story(store, witness, clock)
+
+    run(play(), clock)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected", "left"),
+    [
+        pytest.param([PENDING, BOUND], "placed", 0, id="a node makes a pod placed"),
+        pytest.param([PENDING], "placed", 1, id="being created does not"),
+        pytest.param([PENDING, REFUSED], "refused", 0, id="its status makes a pod refused"),
+        pytest.param([PENDING, REFUSED], "placed", 1, id="a refused pod is not placed"),
+        pytest.param([PENDING, REFUSED, BOUND], "placed", 0, id="refused first and placed then is placed"),
+        pytest.param([PENDING, BOUND], "refused", 1, id="a placed pod is not refused"),
+    ],
+)
+def test_when_a_pod_is_decided(values: list[bytes], expected: str, left: int) -> None:
+    async def story(store: MemoryStore, witness: Witness, clock: VirtualClock) -> None:
+        witness.expect([KEY] if expected == "placed" else [], [KEY] if expected == "refused" else [])
+        for value in values:
+            await store.put(KEY, value)
+        assert await witness.wait_until_decided(10.0) == left
+
+    watched(story)
+
+
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [
+        pytest.param([PENDING, BOUND, RUNNING], 1, id="what happens to a bound pod is no second binding"),
+        pytest.param([PENDING, BOUND, PENDING, BOUND], 2, id="a node that is taken away and given again is"),
+        pytest.param([RUNNING], 0, id="a pod that came with its node was not bound here"),
+    ],
+)
+def test_bindings_are_counted(values: list[bytes], count: int) -> None:
+    async def story(store: MemoryStore, witness: Witness, clock: VirtualClock) -> None:
+        for value in values:
+            await store.put(KEY, value)
+        await clock.wait(1.0)
+        assert witness.bindings[KEY] == count
+        assert (KEY in witness.bound_ns) == (count > 0)
+
+    watched(story)
+
+
+def test_who_expects_nobody_need_not_wait() -> None:
+    async def story(store: MemoryStore, witness: Witness, clock: VirtualClock) -> None:
+        witness.expect([], [])
+        assert await witness.wait_until_decided(10.0) == 0
+        assert clock.now_s() == 0.0
+
+    watched(story)
+
+
+def test_what_was_given_up_is_expected_no_more() -> None:
+    async def story(store: MemoryStore, witness: Witness, clock: VirtualClock) -> None:
+        witness.expect([KEY], [])
+        assert await witness.wait_until_decided(10.0) == 1
+        assert await witness.wait_until_decided(10.0) == 0
+
+    watched(story)

@@ -1,4 +1,4 @@
-"""The engine: objects in, decisions out, and what it believes in between."""
+"""The engine: objects in, decisions out, assumed pods. The catalogue of plugins."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import PODS
-from mooring.scheduler.catalogue import PLUGINS
-from mooring.scheduler.config import load_configuration
+from mooring.scheduler.catalogue import BUILT_IN, PLUGINS, default_registry
+from mooring.scheduler.config import expand_profiles, load_configuration
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine, UnknownProfileError
 from mooring.scheduler.framework.plugin import Reserve
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Status
+from mooring.scheduler.policy.types import STRATEGY_PLUGINS
 from tests.builders import namespace, node, pod, service
 from tests.scheduler.cache.logical_state import logical_state
 from tests.scheduler.config.builders import configuration, plugins, with_profile
@@ -271,3 +272,21 @@ def test_a_nomination_outranks_those_of_lower_priority() -> None:
     assert (outranked.name, outranked.nominated_node) == ("lesser", "")
     assert [each.name for each in engine.columns.nominations.on("n1")] == ["equal", "urgent"]
     assert [each.name for each in engine.columns.nominations.on("n2")] == ["elsewhere"]
+
+
+# --- The catalogue has every plugin of kube-scheduler v1.36, and those of the older Policy ---------------------------
+
+
+OF_OLD_POLICIES = {"NodeLabel", "ServiceAffinity", "SelectorSpread", *STRATEGY_PLUGINS.values()}
+"""kube-scheduler dropped these plugins with Policy or later. A configuration can enable them by name."""
+
+
+def test_names_are_unique() -> None:
+    names = [plugin.name for plugin in BUILT_IN]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_the_default_profile_uses_all_but_those_of_old_policies() -> None:
+    plans = expand_profiles(load_configuration(None), default_registry().implements)
+    used = {use.name for uses in plans["default-scheduler"].at.values() for use in uses}
+    assert used == {plugin.name for plugin in PLUGINS} == {plugin.name for plugin in BUILT_IN} - OF_OLD_POLICIES

@@ -1,4 +1,4 @@
-"""The scheduling loop: batches, errors, and the log of slow cycles."""
+"""The scheduling loop: batches, errors, the log of slow cycles, and the handling of failures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,18 @@ import pytest
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler import loop
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
+from mooring.scheduler.failure import (
+    Failure,
+    failed_with_error,
+    rejected_in_binding,
+    rejected_in_cycle,
+    rejected_on_node,
+)
 from mooring.scheduler.framework.plugin import SKIP, PreFilter, Reserve, Skip
+from mooring.scheduler.framework.status import Code, Status
 from tests.builders import node, pod
+from tests.scheduler.harness import engine_of
 from tests.scheduler.stories.actors import with_plugins
 from tests.scheduler.world import World, play
 
@@ -99,3 +109,71 @@ def test_an_exception_in_reserve_ends_the_attempt_and_not_the_loop() -> None:
         assert Holds.held == 1
 
     play(story, config=config, registry=registry)
+
+
+# --- What a failure says, and what becomes of the pod: each kind of end in one row -----------------------------------
+
+
+RECORD = engine_of(node("n1")).record(pod("web"))
+FIT = frozenset(("NodeResourcesFit",))
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        pytest.param(
+            rejected_in_cycle(Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT)),
+            Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT),
+            id="no node: the nomination is kept",
+        ),
+        pytest.param(
+            rejected_in_cycle(Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT, clears_nomination=True)),
+            Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT, nominated_node=""),
+            id="no node, and preemption does not help: the nomination is cleared",
+        ),
+        pytest.param(
+            rejected_in_cycle(
+                Decision(RECORD, message="0/1 nodes", unschedulable_plugins=FIT, preemption=PreemptionPlan("n1", ()))
+            ),
+            Failure("0/1 nodes", is_error=False, unschedulable_plugins=FIT, nominated_node="n1"),
+            id="preemption finds a node",
+        ),
+        pytest.param(
+            rejected_in_cycle(Decision(RECORD, message="oops", error="filter")),
+            Failure("oops", is_error=True),
+            id="the cycle failed",
+        ),
+        pytest.param(
+            rejected_on_node(Status(Code.UNSCHEDULABLE, ("not today",), "Quota")),
+            Failure(
+                "0/1 nodes are available: 1 not today.",
+                is_error=False,
+                unschedulable_plugins=frozenset(("Quota",)),
+                nominated_node="",
+            ),
+            id="Reserve or Permit rejected it: unschedulable until an event of the plugin",
+        ),
+        pytest.param(
+            rejected_on_node(Status(Code.PENDING, ("waiting",), "Quota")),
+            Failure(
+                "0/1 nodes are available: 1 waiting.",
+                is_error=False,
+                pending_plugins=frozenset(("Quota",)),
+                nominated_node="",
+            ),
+            id="a pending plugin",
+        ),
+        pytest.param(
+            rejected_in_binding(Status(Code.UNSCHEDULABLE, ("not ready",), "Disks")),
+            Failure("not ready", is_error=False, nominated_node=""),
+            id="PreBind or Bind rejected it: retried, because no event is known to help",
+        ),
+        pytest.param(
+            failed_with_error(Status(Code.ERROR, ("the server is away",))),
+            Failure("the server is away", is_error=True, nominated_node=""),
+            id="an error",
+        ),
+    ],
+)
+def test_failures(failure: Failure, expected: Failure) -> None:
+    assert failure == expected

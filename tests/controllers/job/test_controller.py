@@ -1,4 +1,4 @@
-"""Stories of Jobs, on virtual time."""
+"""The Job controller and the TTL of finished Jobs, on virtual time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import JOB, POD
+from mooring.api.views.batch import Job, JobCondition, JobSpec, JobStatus
+from mooring.api.views.meta import ObjectMeta
+from mooring.controllers.ttl_after_finished import left_s_of
 from mooring.kit.clock import format_rfc3339
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.controllers.batch_builders import INDEX, TRACKING, job, storm_of
@@ -200,3 +203,62 @@ def test_every_end_is_counted_once_in_any_storm(seed: int) -> None:
         assert not any(pod["metadata"].get("finalizers") for pod in await world.pods())
 
     play(story, controllers=CONTROLLERS, through=lambda client, clock: FaultyClient(client, clock, storm), seed=seed)
+
+
+# --- Jobs that have finished, and how long they stay -----------------------------------------------------------------
+
+
+NOW_S = 1000.0
+
+
+def finished_job(ttl_s: int | None, *conditions: JobCondition, going: bool = False) -> Job:
+    metadata = ObjectMeta(name="j", deletion_timestamp="now" if going else None)
+    return Job(
+        metadata=metadata,
+        spec=JobSpec(ttl_seconds_after_finished=ttl_s),
+        status=JobStatus(conditions=conditions),
+    )
+
+
+def finished(type: str = "Complete", status: str = "True") -> JobCondition:
+    return JobCondition(type=type, status=status, last_transition_time=format_rfc3339(990.0))
+
+
+@pytest.mark.parametrize(
+    ("seen", "left_s"),
+    [
+        pytest.param(finished_job(30, finished()), 20.0, id="complete"),
+        pytest.param(finished_job(30, finished("Failed")), 20.0, id="failed"),
+        pytest.param(finished_job(0, finished()), -10.0, id="at once"),
+        pytest.param(finished_job(None, finished()), None, id="without a TTL it stays"),
+        pytest.param(finished_job(30), None, id="it has not finished"),
+        pytest.param(finished_job(30, finished(status="False")), None, id="it has not finished, in words"),
+        pytest.param(finished_job(30, finished("SuccessCriteriaMet")), None, id="on the way to its end"),
+        pytest.param(finished_job(30, finished(), going=True), None, id="it is going already"),
+    ],
+)
+def test_how_long_a_job_is_kept(seen: Job, left_s: float | None) -> None:
+    assert left_s_of(seen, NOW_S) == left_s
+
+
+def test_a_job_goes_when_its_time_is_over_pods_first() -> None:
+    async def story(world: World) -> None:
+        document: Document = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "j"},
+            "spec": {"ttlSecondsAfterFinished": 10},
+        }
+        await world.create(document)
+        await world.settle(20)
+        now = format_rfc3339(world.clock.wall_s())
+        conditions = [{"type": "Complete", "status": "True", "lastTransitionTime": now}]
+        await world.patch(JOB, "j", {"status": {"conditions": conditions}}, "status")
+        await world.settle(8)
+        assert "deletionTimestamp" not in (await world.get(JOB, "j"))["metadata"]
+        await world.settle(4)
+        metadata = (await world.get(JOB, "j"))["metadata"]
+        assert metadata["deletionTimestamp"]
+        assert metadata["finalizers"] == ["foregroundDeletion"]
+
+    play(story, controllers=["ttl-after-finished-controller"])

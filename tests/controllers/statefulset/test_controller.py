@@ -1,11 +1,11 @@
-"""Stories of StatefulSets, on virtual time."""
+"""The StatefulSet controller and its revisions, on virtual time."""
 
 from __future__ import annotations
 
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
+from mooring.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
 from tests.client.faulty import FaultyClient
 from tests.controllers.batch_builders import stateful_set, storm_of
 from tests.controllers.world import Story, World, play
@@ -154,3 +154,59 @@ def test_in_any_storm_the_members_are_right_when_it_is_over(seed: int, policy: s
         assert (status["replicas"], status["updatedReplicas"], status["readyReplicas"]) == (4, 4, 4)
 
     play(story, controllers=CONTROLLERS, through=lambda client, clock: FaultyClient(client, clock, storm), seed=seed)
+
+
+# --- The history of a StatefulSet, in the API ------------------------------------------------------------------------
+
+
+def run_history(story: Story) -> None:
+    play(story, controllers=["statefulset-controller"])
+
+
+async def revisions(world: World) -> dict[str, int]:
+    """By image."""
+    found = await world.list(CONTROLLER_REVISION)
+    return {each["data"]["spec"]["template"]["spec"]["containers"][0]["image"]: each["revision"] for each in found}
+
+
+async def set_image(world: World, image: str, limit: int) -> None:
+    spec = stateful_set(replicas=1, image=image, revisionHistoryLimit=limit)["spec"]
+    await world.patch(STATEFUL_SET, "db", {"spec": spec})
+    await world.run_pods(4)
+
+
+def test_going_back_makes_the_old_revision_the_newest() -> None:
+    async def story(world: World) -> None:
+        await world.create(stateful_set(replicas=1))
+        await world.run_pods(2)
+        await set_image(world, "app:2", limit=10)
+        await set_image(world, "app:1", limit=10)
+        assert await revisions(world) == {"app:1": 3, "app:2": 2}
+
+    run_history(story)
+
+
+def test_only_so_many_are_kept() -> None:
+    async def story(world: World) -> None:
+        await world.create(stateful_set(replicas=1, revisionHistoryLimit=1))
+        await world.run_pods(2)
+        for number in range(2, 6):
+            await set_image(world, f"app:{number}", limit=1)
+        assert await revisions(world) == {"app:4": 4, "app:5": 5}
+
+    run_history(story)
+
+
+def test_revisions_without_an_owner_are_adopted() -> None:
+    async def story(world: World) -> None:
+        await world.create(stateful_set(replicas=1))
+        await world.run_pods(2)
+        (known,) = await world.list(CONTROLLER_REVISION)
+        name = known["metadata"]["name"]
+        await world.patch(CONTROLLER_REVISION, name, {"metadata": {"ownerReferences": []}})
+        await world.patch(STATEFUL_SET, "db", {"metadata": {"annotations": {"look": "again"}}})
+        await world.settle(2)
+        (owner,) = (await world.get(CONTROLLER_REVISION, name))["metadata"]["ownerReferences"]
+        assert owner["name"] == "db"
+
+    run_history(story)

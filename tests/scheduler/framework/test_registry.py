@@ -1,8 +1,8 @@
-"""The registry: bad plugins are rejected in words, good ones are made once and given what they ask for."""
+"""The registry: invalid plugins are rejected, valid ones are created once. Profiles: whose results are cached."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -19,18 +19,20 @@ from mooring.scheduler.framework.plugin import (
     Filter,
     Plugin,
     PreFilter,
+    PreScore,
     Proceed,
     QueueSort,
     Scope,
     Score,
     Skip,
 )
-from mooring.scheduler.framework.profile import Profile
+from mooring.scheduler.framework.profile import Profile, filter_use, score_use
 from mooring.scheduler.framework.registry import POINTS, BadPluginError, Registry
 from mooring.scheduler.framework.status import Reason
 from mooring.scheduler.plugins.default_binder import DefaultBinder
 from mooring.scheduler.plugins.priority_sort import PrioritySort
 from tests.scheduler.config.builders import Written, configuration, plugins
+from tests.scheduler.harness import engine_of
 
 HERE = "(tests.scheduler.framework.test_registry)"
 NO = Reason("node(s) were rejected")
@@ -268,3 +270,71 @@ def built(names: list[str], columns: Columns | None = None, **profile: object) -
     plans = expand_profiles(load_configuration(written), registry.implements)
     services: dict[str, object] = {"columns": columns or Columns(), "client": object()}
     return registry.build(plans["default-scheduler"], services)
+
+
+# --- Which answers of a plugin can be kept with the shape: it depends on what the plugin says that it reads ----------
+
+
+class Plain(Filter[None], Score[None]):
+    name = "Plain"
+
+    def pre_filter(self, pod: PodInfo) -> Proceed[None]:
+        return Proceed(None)
+
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Skip | None:
+        return None
+
+    def filter(self, state: None, rows: Rows) -> Int64s:
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+    def score(self, state: None, rows: Rows) -> Int64s:
+        return np.zeros(length_of(rows), dtype=np.int64)
+
+
+class Prepared(Plain, PreFilter[None], PreScore[None]):
+    """The same, at the extension points PreFilter and PreScore."""
+
+
+@pytest.mark.parametrize(
+    ("reads", "is_cached"),
+    [(Scope.NODE, True), (Scope.NODE_PODS, True), (Scope.TOPOLOGY, False), (Scope.CLUSTER, False)],
+)
+def test_rejections_are_kept_unless_they_read_the_cluster(
+    reads: Scope, is_cached: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Plain, "filter_scope", reads)
+    assert filter_use(Plain(), 3).is_row_local is is_cached
+
+
+@pytest.mark.parametrize(
+    ("reads", "normalizes", "is_cached"),
+    [
+        (Scope.NODE, False, True),
+        (Scope.NODE, True, True),
+        (Scope.NODE_PODS, False, True),
+        pytest.param(Scope.NODE_PODS, True, False, id="normalised anew whenever a row's pods change"),
+        (Scope.CLUSTER, False, False),
+        (Scope.CLUSTER, True, False),
+    ],
+)
+def test_scores_are_cached_if_they_depend_on_the_row_alone(
+    reads: Scope, normalizes: bool, is_cached: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Plain, "score_scope", reads)
+    monkeypatch.setattr(Plain, "normalizes", normalizes)
+    assert score_use(Plain(), 1).is_row_local is is_cached
+
+
+@pytest.mark.parametrize(("plugin", "prepares"), [(Plain(), False), (Prepared(), True)], ids=["without", "with"])
+def test_a_score_knows_whether_its_plugin_has_pre_score(plugin: Any, prepares: bool) -> None:
+    assert score_use(plugin, 1).has_pre_score is prepares
+
+
+def test_the_lists_that_the_cycle_walks_agree_with_the_profile() -> None:
+    profile = engine_of().cycles["default-scheduler"].profile
+    assert [use.number for use in profile.filters] == list(range(len(profile.filters)))
+    assert profile.cluster_filters == tuple(use for use in profile.filters if not use.is_row_local)
+    assert [use.plugin.name for use in profile.filters_without_pre_filter] == ["NodeName"]
+    assert [use.plugin.name for use in profile.topology_filters] == ["InterPodAffinity"]
+    kept = {use.plugin.name for use in profile.filters if use.is_row_local}
+    assert {plugin.name for plugin in profile.cluster_pre_filters} == {p.name for p in profile.pre_filters} - kept

@@ -1,4 +1,4 @@
-"""Kernels of resource scoring against the rule for one node, written down in plain Python."""
+"""Kernels of resource scoring against the rule for one node; NodeResourcesBalancedAllocation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.views.devices import ResourceSlice
+from mooring.api.views.pod import Pod
 from mooring.scheduler.devices.dra_manager import DRAManager
+from mooring.scheduler.framework.plugin import SKIP
 from mooring.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from mooring.scheduler.plugins.resource_allocation import (
@@ -31,6 +33,7 @@ from tests.api.builders import node_selector, term
 from tests.builders import ZONE, node, pod
 from tests.device_builders import GPU, claim, claiming, device, device_class, gpus, slice_of, wants
 from tests.device_builders import given as given_devices
+from tests.scheduler.config.builders import with_arguments
 from tests.scheduler.harness import decide, engine_of, scored_by, settle
 
 Resource = tuple[int, int, int]
@@ -262,3 +265,68 @@ def test_an_expression_that_fails_makes_it_nothing() -> None:
     kind = device_class("odd", f'device.attributes["{GPU}"].x == 1')
     engine = engine_of(node("n1"), node("n2"), gpus("n1", 1), gpus("n2", 1, x=1), kind)
     assert engine.columns.shared(DRAManager).totals(kind).devices.tolist() == [0, 1]
+
+
+# --- NodeResourcesBalancedAllocation: whether a pod makes a node more even -------------------------------------------
+
+
+BALANCED_GPU = "example.com/gpu"
+
+
+def balancing(*names: str) -> dict[str, Any]:
+    resources = [{"name": name, "weight": 1} for name in names]
+    return with_arguments("NodeResourcesBalancedAllocation", {"resources": resources})
+
+
+@pytest.mark.parametrize(
+    ("config", "wanting", "scores"),
+    [
+        pytest.param(None, pod(cpu=1, memory="1Gi"), {"even": 75, "lopsided": 75}, id="it changes nothing"),
+        pytest.param(None, pod(memory="2Gi"), {"even": 62, "lopsided": 87}, id="it mends one and spoils the other"),
+        pytest.param(None, pod(cpu=2), {"even": 62, "lopsided": 62}, id="it spoils both"),
+        pytest.param(None, pod(cpu=100, memory="100Gi"), {"even": 75, "lopsided": 87}, id="more than full is full"),
+        pytest.param(balancing("cpu"), pod(cpu=2), {"even": 75, "lopsided": 75}, id="one resource is always even"),
+        pytest.param(
+            balancing("cpu", "memory", BALANCED_GPU),
+            pod(cpu=2, memory="2Gi", others={BALANCED_GPU: 1}),
+            {"even": 75, "lopsided": 71},
+            id="three resources where they are offered",
+        ),
+        pytest.param(
+            balancing("cpu", "memory", BALANCED_GPU),
+            pod(cpu=2, memory="2Gi"),
+            {"even": 75, "lopsided": 75},
+            id="a special one that is not requested is left out",
+        ),
+    ],
+)
+def test_how_even_it_gets(config: dict[str, Any] | None, wanting: Pod, scores: dict[str, int]) -> None:
+    engine = engine_of(
+        node("even", cpu=4, memory="4Gi"),
+        node("lopsided", cpu=4, memory="4Gi", others={BALANCED_GPU: 4}),
+        pod("a", cpu=2, on="lopsided"),
+        config=config,
+    )
+    assert scored_by(engine, NodeResourcesBalancedAllocation, wanting) == scores
+
+
+@pytest.mark.parametrize(
+    "wanting",
+    [pod(), pod(others={BALANCED_GPU: 1}), pod(cpu=0)],
+    ids=["nothing", "other things", "zero"],
+)
+def test_pods_that_request_nothing_of_it_are_left_out(wanting: Pod) -> None:
+    assert scored_by(engine_of(node("n1")), NodeResourcesBalancedAllocation, wanting) is SKIP
+
+
+def test_the_balance_is_what_it_is_now() -> None:
+    """What is kept of the rows between pods follows their changes."""
+    engine = engine_of(node("n1", cpu=4, memory="4Gi"), node("n2", cpu=4, memory="4Gi"))
+    wanting = pod(memory="2Gi")
+    assert scored_by(engine, NodeResourcesBalancedAllocation, wanting) == {"n1": 62, "n2": 62}
+    engine.put(pod("a", cpu=2, on="n1"))
+    assert scored_by(engine, NodeResourcesBalancedAllocation, wanting) == {"n1": 87, "n2": 62}
+    engine.put(node("n2", cpu=4, memory="8Gi"))
+    assert scored_by(engine, NodeResourcesBalancedAllocation, wanting) == {"n1": 87, "n2": 68}
+    engine.remove(pod("a"))
+    assert scored_by(engine, NodeResourcesBalancedAllocation, wanting) == {"n1": 62, "n2": 68}

@@ -1,14 +1,21 @@
-"""PrioritySort, SchedulingGates, NodeDeclaredFeatures, and queueing hints of plugins with few rules."""
+"""PrioritySort, SchedulingGates, NodeDeclaredFeatures, DefaultBinder; hints of plugins with few rules."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
+from mooring.api.decode import decode_as
+from mooring.api.kinds import POD
 from mooring.api.views.node import Node
 from mooring.api.views.pod import ContainerRestartRule, Pod
+from mooring.client.errors import ConflictError, NoAnswerError
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
 from mooring.scheduler.framework.plugin import SKIP, Plugin
 from mooring.scheduler.framework.status import Status
+from mooring.scheduler.plugins.default_binder import DefaultBinder
 from mooring.scheduler.plugins.default_preemption import DefaultPreemption
 from mooring.scheduler.plugins.node_affinity import NodeAffinity
 from mooring.scheduler.plugins.node_declared_features import (
@@ -23,11 +30,14 @@ from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from mooring.scheduler.plugins.priority_sort import PrioritySort
 from mooring.scheduler.plugins.scheduling_gates import SchedulingGates
 from mooring.scheduler.plugins.taint_toleration import TaintToleration
+from mooring.store.memory import MemoryStore
 from tests.api.builders import container, node_selector, term
 from tests.builders import node, pod
+from tests.fakes.raw_client import RawClient
 from tests.scheduler.config.builders import with_arguments
 from tests.scheduler.harness import engine_of, plugin_of, rejected_by
 from tests.scheduler.queueing import Change, queues
+from tests.scheduler.world import plain
 
 CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
 
@@ -298,3 +308,39 @@ def test_nodes_must_declare_all_of_it() -> None:
     rejected = rejected_by(engine, NodeDeclaredFeatures, pod(containers=[RESTARTING]))
     assert rejected == {"old": ("node(s) didn't match Pod's required features",)}
     assert rejected_by(engine, NodeDeclaredFeatures, PLAIN) is SKIP
+
+
+# --- DefaultBinder: asks the API server, and lets what it says against it through ------------------------------------
+
+
+def bound_to(*node_names: str) -> str:
+    """Binds a pod to one node after the other. Where it is then."""
+
+    async def story() -> str:
+        client = RawClient(MemoryStore(), VirtualClock(), Entropy(1))
+        created = decode_as(Pod, await client.create(POD, "shop", plain(pod("web", namespace="shop"))))
+        record = engine_of().record(created)
+        for node_name in node_names:
+            await DefaultBinder(client).bind(record, node_name)
+        return decode_as(Pod, await client.get(POD, "shop", "web")).spec.node_name
+
+    return run(story())
+
+
+def test_the_pod_is_bound() -> None:
+    assert bound_to("n1") == "n1"
+
+
+def test_what_the_api_server_says_against_it_is_raised() -> None:
+    with pytest.raises(ConflictError, match='pod web is already assigned to node "n1"'):
+        bound_to("n1", "n2")
+
+
+def test_an_engine_alone_binds_nothing() -> None:
+    engine = engine_of(node("n1"))
+
+    async def binding() -> None:
+        await plugin_of(engine, DefaultBinder).bind(engine.record(pod("web")), "n1")
+
+    with pytest.raises(NoAnswerError, match="cannot bind default/web to n1: there is no API server here"):
+        run(binding())
