@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 from cryptography.fernet import Fernet
 
@@ -49,6 +49,9 @@ LONG_RUN_S = 60.0
 STOP_S_MAX = 8.0
 """How long a worker may take to stop. A scheduler finishes its bindings within five seconds."""
 MODULE = "mooring.cluster.worker_process"
+SHORT_DIRECTORY = "/tmp"
+DIRECTORY_BYTES_MAX = 64
+"""Of the directory of the sockets: the path of a Unix socket has at most 107 bytes."""
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +75,11 @@ def new_tokens(components: Iterable[str]) -> dict[str, str]:
     return {component: Fernet.generate_key().decode("ascii") for component in components}
 
 
+def _socket_directory() -> str | None:
+    """Where sockets are: not in the data directory, and not in a temporary directory with a long path."""
+    return None if len(gettempdir()) <= DIRECTORY_BYTES_MAX else SHORT_DIRECTORY
+
+
 async def run_worker(
     settings: ControlPlaneSettings, access: WorkerAccess, clock: Clock, entropy: Entropy, pages: dict[str, Page]
 ) -> None:
@@ -79,8 +87,7 @@ async def run_worker(
 
     Adds their pages to `pages`.
     """
-    # Not in the data directory: the path of a Unix socket has at most 107 bytes.
-    with TemporaryDirectory(prefix="mooring-worker-") as folder:
+    with TemporaryDirectory(prefix="mooring-worker-", dir=_socket_directory()) as folder:
         path, pages_path = Path(folder) / "api.sock", Path(folder) / "pages.sock"
         level = logging.getLogger("mooring").getEffectiveLevel()
         message = StartMessage(

@@ -62,13 +62,17 @@ def run(main: Coroutine[Any, Any, Result], clock: VirtualClock | None = None) ->
 
 
 def run_real(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run `main` on real time, with sockets and threads; on uvloop if it is installed. `PROCESS_LOOP` measures it."""
+    """Run `main` on real time, with sockets and threads; on uvloop if it is installed.
+
+    `PROCESS_LOOP` measures the loop, unless it measures that of another thread.
+    """
     with asyncio.Runner(loop_factory=_real_loop_factory()) as runner:
-        PROCESS_LOOP.start(runner.get_loop())
+        is_measured = PROCESS_LOOP.start(runner.get_loop())
         try:
             return runner.run(main)
         finally:
-            PROCESS_LOOP.stop()
+            if is_measured:
+                PROCESS_LOOP.stop()
 
 
 def _real_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -58,11 +58,13 @@ class LoopMonitor:
         self._due_s = 0.0
         self._cpu_s = 0.0
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Measure a loop, in its own thread, until `stop`."""
-        assert self._loop is None, "a monitor measures one loop at a time"
+    def start(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Measure a loop, in its own thread, until `stop`. Returns False if the monitor measures another loop."""
+        if self._loop is not None:
+            return False
         self._loop = loop
         loop.call_soon(self._begin)
+        return True
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -87,4 +89,4 @@ class LoopMonitor:
 
 
 PROCESS_LOOP = LoopMonitor()
-"""The monitor of the loop that `run_real` runs: a process has one."""
+"""The monitor of the loop that `run_real` runs: nearly every process has one."""

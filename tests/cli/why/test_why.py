@@ -39,7 +39,9 @@ def test_the_running_scheduler_tells_its_attempts_and_its_queue(tmp_path: Path) 
         assert "2 × Insufficient cpu  NodeResourcesFit" in text
         assert "or after " in text
         assert "AssignedPodDelete" in text
-        obstacles = told("why", "large", "--node", "node-1")["obstacles"]
+        (taken,) = (each["node"] for each in told("why", "small")["attempts"])
+        free = "node-0" if taken == "node-1" else "node-1"
+        obstacles = told("why", "large", "--node", free)["obstacles"]
         assert [each["text"] for each in obstacles] == ["67 cpu more (the whole node has 32)"]
         assert "nothing keeps" not in run("why", "large", "--node", "node-1", *kubeconfig).output
         assert told("queue")["counts"]["unschedulable"] == 1

@@ -231,8 +231,9 @@ def as_user(folder: Path, line: str, script: str, fields: dict[str, Any], spec: 
     work.mkdir()
     if user:
         os.chown(work, NOBODY, NOBODY)
-        for parent in (folder, folder.parent, folder.parent.parent):
-            parent.chmod(parent.stat().st_mode | 0o011)
+        for parent in (folder, *folder.parents):
+            if parent.stat().st_uid == 0 and not parent.stat().st_mode & 0o001:
+                parent.chmod(parent.stat().st_mode | 0o011)
     environment = {"PATH": os.environ["PATH"], "TMPDIR": str(work), "PYTHONPATH": str(ROOT_DIRECTORY)}
     command = [sys.executable, "-c", _AS_USER, body, str(work / "pods")]
     ended = subprocess.run(  # type: ignore[call-overload]

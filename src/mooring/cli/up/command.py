@@ -155,7 +155,7 @@ class UpCommand(SectionedCommand):
         "Background": ["detach", "wait_s", "name"],
         "Nodes": [
             *("nodes", "cpu", "memory", "pods", "zones", "node_templates", "prune_nodes"),
-            *("runtime", "stages", "node_lease_s"),
+            *("runtime", "pod_users", "stages", "node_lease_s", "routine_events", "default_storage_class"),
         ],
         "Scheduler and controllers": ["config", "plugins", "controllers", "without", "processes"],
         "API server": [
