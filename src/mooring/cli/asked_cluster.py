@@ -21,6 +21,7 @@ from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import Manifests, Source, read_manifests
 from mooring.cli.scheduler.configuration import plugin_registry, read_configuration
 from mooring.cli.terminal import ProgressBar
+from mooring.client.http.connection import Connection
 from mooring.kit.clock import Clock, SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import ConfigurationError, SchedulerConfiguration
@@ -63,11 +64,15 @@ def assemble(
     clock: Clock,
     note: Note,
     names: str,
+    file_option: str,
 ) -> AskedCluster:
     """Completes the objects of the files, over those of the live cluster if one is asked. Raises `InputError`.
 
-    `names` names the files in errors."""
-    live = _read_live(kubeconfig, context, seed, manifests, clock, note) if is_live else None
+    `names` names the files in errors, `file_option` the option of the command that takes them."""
+    live = None
+    if is_live:
+        connection = connect(kubeconfig, context, clock, file_option=file_option)
+        live = _read_live(connection, seed, manifests, clock, note)
     supplied = Supplied(frozenset(manifests.kinds)) if live is None else live.supplied
     objects = live.objects if live is not None else []
     cluster = complete(manifests.objects, objects, supplied.kinds, Entropy(seed), now_s, manifests.policies)
@@ -78,7 +83,7 @@ def assemble(
     if not cluster.node_count:
         if live is not None:
             raise input_error(f"the cluster at {live.server} has no nodes")
-        wanted = "wanted at least one: kubectl get nodes -o yaml > nodes.yaml, then add -f nodes.yaml"
+        wanted = f"wanted at least one: kubectl get nodes -o yaml > nodes.yaml, then add {file_option} nodes.yaml"
         raise input_error(f"found no nodes in {names}; {wanted}")
     if live is None:
         return AskedCluster(cluster, supplied)
@@ -115,9 +120,8 @@ def build_engine(
     return engine
 
 
-def _read_live(kubeconfig: str, context: str, seed: int, manifests: Manifests, clock: Clock, note: Note) -> LiveCluster:
+def _read_live(connection: Connection, seed: int, manifests: Manifests, clock: Clock, note: Note) -> LiveCluster:
     """The cluster of the kubeconfig; workloads only of kinds that the files hold, which may replace them."""
-    connection = connect(kubeconfig, context, clock)
     kinds: set[type[ApiObject]] = {type(found.view) for found in manifests.objects if isinstance(found.view, WORKLOADS)}
     if Deployment in kinds:
         kinds.add(ReplicaSet)

@@ -39,13 +39,17 @@ def test_the_running_scheduler_tells_its_attempts_and_its_queue(tmp_path: Path) 
         assert "2 × Insufficient cpu  NodeResourcesFit" in text
         assert "or after " in text
         assert "AssignedPodDelete" in text
-        obstacles = told("why", "large", "--node", "node-1")["obstacles"]
+        taken = told("why", "small")["attempts"][0]["node"]
+        free = "node-1" if taken == "node-0" else "node-0"
+        obstacles = told("why", "large", "--node", free)["obstacles"]
         assert [each["text"] for each in obstacles] == ["67 cpu more (the whole node has 32)"]
-        assert "nothing keeps" not in run("why", "large", "--node", "node-1", *kubeconfig).output
+        assert "nothing keeps" not in run("why", "large", "--node", free, *kubeconfig).output
         assert told("queue")["counts"]["unschedulable"] == 1
         assert "default/large  unschedulable" in run("queue", *kubeconfig).output
         unknown = run("why", "nosuch", *kubeconfig)
         assert "no record of an attempt for default/nosuch" in unknown.output
+        assert unknown.exit_code == 1
+        assert max(map(len, run("why", "large", *kubeconfig).output.splitlines())) <= 80
         for arguments, words in (
             (("why", "small", "--node", "node-0"), "pod default/small is on node node-"),
             (("why", "large", "--node", "node-9"), 'found no node "node-9"'),

@@ -250,7 +250,7 @@ class _Run:
             await self._stop.wait()
 
     def _with_kubelet(self, document: Document) -> Document:
-        """A Node of a manifest gets a simulated kubelet, unless the manifest says otherwise."""
+        """A Node of a manifest becomes a hollow node, unless the manifest says otherwise."""
         from mooring.kubelet.node_status import SIMULATED_ANNOTATION
 
         settings = self._settings

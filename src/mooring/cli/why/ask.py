@@ -26,6 +26,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.scheduler.cycle.explain import explain
+from mooring.scheduler.pages import UNKNOWN_POD
 from mooring.scheduler.reporting.decision_log import DecisionLogError, read_log
 
 PAGE_S_MAX = 30.0
@@ -77,6 +78,11 @@ class Asker:
             return await client.read_page(target, PAGE_S_MAX)
 
 
+def is_known(decisions: Rows, rows: Rows) -> bool:
+    """Whether the scheduler has an attempt for the pod, or has the pod."""
+    return bool(decisions) or any(row["state"] != UNKNOWN_POD for row in rows)
+
+
 def logged_decisions(path: str, pod: str) -> Rows:
     """The attempts for a pod in a decision log, the latest first."""
     try:
@@ -98,6 +104,7 @@ def obstacles_on(pod_name: str, node: str, kubeconfig: str, context: str, clock:
         clock=clock,
         note=_ignore,
         names="",
+        file_option="",
     )
     pod = chosen_pod(pod_name, asked.cluster, asked.namespace)
     if pod.spec.node_name:
