@@ -48,7 +48,7 @@ def test_the_command_line(arguments: list[str], code: int, said: str) -> None:
     assert (result.exit_code, said in result.output) == (code, True), result.output
 
 
-COMMANDS = sorted(main.commands) if isinstance(main, click.Group) else []
+COMMANDS = sorted(main.commands)
 
 
 def test_the_help_shows_every_command_in_one_section() -> None:
