@@ -119,7 +119,10 @@ def _closing(report: Report, terminal: Terminal) -> Iterator[str]:
         (outcomes[Outcome.ERROR], "in error"),
     ]
     said = ", ".join(f"{count} {word}" for count, word in parts if count)
-    yield terminal.paint(f"{counted(len(report.pods), 'pending pod')}: {said}.", bold=True)
+    pending = counted(len(report.pods), "pending pod")
+    if len(report.pods) < report.pending_count:
+        pending = f"{len(report.pods)} of {counted(report.pending_count, 'pending pod')}"
+    yield terminal.paint(f"{pending}: {said}.", bold=True)
 
 
 def _pod(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator[str]:
