@@ -1,7 +1,7 @@
 """PodSecurity: the level that a namespace's labels ask of its pods.
 
-Comes in   new pods and new images of pods; what makes pods (warned only); the labels of namespaces
-Goes out   403 for a pod below the `enforce` level, warnings for one below `warn`; 422 for labels that cannot be read
+Input: new pods and new images of pods; what makes pods (warned only); the labels of namespaces.
+Output: 403 for a pod below the `enforce` level, warnings for one below `warn`; 422 for labels that cannot be read.
 
  1. `audit` has nowhere to be written to, and is only read.
  2. A label that cannot be read enforces the strictest level, and warns of nothing.

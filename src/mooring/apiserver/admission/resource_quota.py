@@ -1,7 +1,7 @@
 """ResourceQuota: what a namespace may use, in numbers of objects and in amounts.
 
-Comes in   everything that is created in a namespace, and changes of what is measured
-Goes out   403 if a quota would be exceeded; otherwise the quotas' statuses with the new usage, written first
+Input: everything that is created in a namespace, and changes of what is measured.
+Output: 403 if a quota would be exceeded; otherwise the quotas' statuses with the new usage, written first.
 
  1. Usage is charged before the object is written, under the condition that nobody else has charged since the quota was
     read: so no two requests spend the same. A request that fails afterwards stays charged, as with kube-apiserver,

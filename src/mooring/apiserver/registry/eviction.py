@@ -1,7 +1,7 @@
 """Eviction: a deletion that disruption budgets must allow.
 
-Comes in   a call and an Eviction
-Goes out   the pod deleted, and its budget spent; or a `StatusError`: 429 if the budget says no
+Input: a call and an Eviction.
+Output: the pod deleted, and its budget spent; or a `StatusError`: 429 if the budget says no.
 
    ends already, or has not begun    deleted, no budget is asked
    no budget                         deleted

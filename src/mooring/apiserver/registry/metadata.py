@@ -1,7 +1,7 @@
 """What the server itself writes into metadata, and what it takes out.
 
-Comes in   the metadata that somebody sent
-Goes out   the same, with the system's fields as they must be
+Input: the metadata that somebody sent.
+Output: the same, with the system's fields as they must be.
 
  1. uid, creation and deletion are the server's: a creator's values are dropped, an updater's are overruled.
 """

@@ -1,7 +1,7 @@
 """Patches: from what somebody wants to change to the object that he means.
 
-Comes in   a patch in one of four forms, and the object as it is
-Goes out   the object as it shall become, canonical and defaulted, with its managed fields; or a `StatusError`
+Input: a patch in one of four forms, and the object as it is.
+Output: the object as it shall become, canonical and defaulted, with its managed fields; or a `StatusError`.
 
  1. A patch applies to the object as clients see it; what comes out is read like a body.
  2. Server-side apply may create the object; the other forms need one.

@@ -1,7 +1,7 @@
 """Logs: what the containers of a pod have written.
 
-Comes in   a call and PodLogOptions
-Goes out   the bytes; None for a pod that has no node yet; or a `StatusError`
+Input: a call and PodLogOptions.
+Output: the bytes; None for a pod that has no node yet; or a `StatusError`.
 
  1. What is asked for is checked here: options first, then the pod, the container, the node, in this order.
  2. Nodes of this process have their logs at hand (`Logs`); of all others their kubelets are asked (`RemoteLogs`).

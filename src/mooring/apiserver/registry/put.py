@@ -1,7 +1,7 @@
 """Replacing: an object that somebody sends whole.
 
-Comes in   a call, and a way to read the body anew for every try
-Goes out   the object as it is stored now, and whether it is a new one
+Input: a call, and a way to read the body anew for every try.
+Output: the object as it is stored now, and whether it is a new one.
 """
 
 from __future__ import annotations

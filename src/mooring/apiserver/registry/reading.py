@@ -1,7 +1,7 @@
 """Reading: one object, a listing, a watch.
 
-Comes in   a call and what it asks for
-Goes out   stored bytes with their resourceVersion, as storage returns them
+Input: a call and what it asks for.
+Output: stored bytes with their resourceVersion, as storage returns them.
 
  1. A resourceVersion means "not older than", except where a request says `Exact`, or has a limit and says nothing.
  2. `0` means any version, which here is the last one, whatever the limit.

@@ -1,7 +1,7 @@
 """Changing: an object replaced by a PUT or a patch, in whole or through a subresource.
 
-Comes in   a call, and a way to get from the object as it is to the one that is wanted
-Goes out   the object as it is stored now; or a `StatusError`
+Input: a call, and a way to get from the object as it is to the one that is wanted.
+Output: the object as it is stored now; or a `StatusError`.
 
  1. `make` may be called again, on what somebody else wrote meanwhile.
  2. A request that names a resourceVersion is for that state only: another one is a conflict.
