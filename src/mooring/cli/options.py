@@ -6,11 +6,24 @@ Applied as decorators. Imports click only: `mooring --help` stays fast.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerAddress:
+    """The secure port of a scheduler."""
+
+    url: str
+    """Empty: the scheduler is asked through the API server of the kubeconfig."""
+    authority_file: str = ""
+    """Empty: the authority of the kubeconfig."""
+    is_unverified: bool = False
+
 
 cluster_option = click.option(
     "--cluster",

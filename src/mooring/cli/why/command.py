@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import click
 
-from mooring.cli.options import connection_options, output_option
+from mooring.cli.options import Decorated, SchedulerAddress, connection_options, output_option
 
 EXIT_UNKNOWN_POD = 1
 
@@ -27,12 +28,41 @@ the events that would cause that.
 """
 
 
-scheduler_option = click.option(
-    "--scheduler",
-    default="",
-    metavar="URL",
-    help="The secure port of the scheduler. Default: the API server of the kubeconfig.",
-)
+def scheduler_options(command: Decorated) -> Decorated:
+    """Which scheduler is asked, and how its certificate is verified. The command gets a `SchedulerAddress`."""
+
+    @functools.wraps(command)
+    def checked(*, scheduler: str, certificate_authority: str, insecure_skip_tls_verify: bool, **values: Any) -> Any:
+        if (certificate_authority or insecure_skip_tls_verify) and not scheduler:
+            raise click.UsageError("--certificate-authority and --insecure-skip-tls-verify belong to --scheduler")
+        if certificate_authority and insecure_skip_tls_verify:
+            raise click.UsageError("--certificate-authority contradicts --insecure-skip-tls-verify")
+        address = SchedulerAddress(scheduler, certificate_authority, insecure_skip_tls_verify)
+        return command(address=address, **values)
+
+    found: Any = checked
+    for option in (
+        click.option(
+            "--insecure-skip-tls-verify",
+            is_flag=True,
+            help="With --scheduler: do not verify its certificate.",
+        ),
+        click.option(
+            "--certificate-authority",
+            default="",
+            metavar="FILE",
+            help="With --scheduler: the CA of its certificate, or the certificate itself if it is self-signed. "
+            "Default: that of the kubeconfig.",
+        ),
+        click.option(
+            "--scheduler",
+            default="",
+            metavar="URL",
+            help="The secure port of the scheduler. Default: the API server of the kubeconfig.",
+        ),
+    ):
+        found = option(found)
+    return cast(Decorated, found)
 
 
 @click.command("why", help=WHY_HELP, short_help="Show the scheduling attempts of a pod.")
@@ -42,7 +72,7 @@ scheduler_option = click.option(
 )
 @click.option("--node", default="", metavar="NODE", help="Say what is in the way on this node, as of now.")
 @connection_options
-@scheduler_option
+@scheduler_options
 @output_option("text", "json")
 @click.pass_context
 def why(
@@ -52,7 +82,7 @@ def why(
     node: str,
     kubeconfig: str,
     context: str,
-    scheduler: str,
+    address: SchedulerAddress,
     output: str,
 ) -> None:
     if decision_log and node:
@@ -68,7 +98,7 @@ def why(
         key = pod if "/" in pod else f"default/{pod}"
         decisions, rows = logged_decisions(decision_log, key), []
     else:
-        asker = Asker(kubeconfig, context, scheduler, clock)
+        asker = Asker(kubeconfig, context, address, clock)
         key = pod if "/" in pod else f"{asker.namespace}/{pod}"
         if node:
             found = obstacles_on(key, node, kubeconfig, context, clock)
@@ -83,16 +113,16 @@ def why(
 
 @click.command("queue", help=QUEUE_HELP, short_help="Show the pods that wait in the scheduler.")
 @connection_options
-@scheduler_option
+@scheduler_options
 @output_option("text", "json")
-def queue(kubeconfig: str, context: str, scheduler: str, output: str) -> None:
+def queue(kubeconfig: str, context: str, address: SchedulerAddress, output: str) -> None:
     from mooring.cli.terminal import standard_output
     from mooring.cli.why.ask import Asker
     from mooring.cli.why.text import queue_lines
     from mooring.kit.clock import SystemClock
 
     clock = SystemClock()
-    page = Asker(kubeconfig, context, scheduler, clock).whole_queue()
+    page = Asker(kubeconfig, context, address, clock).whole_queue()
     _print(page, queue_lines(page, clock.wall_s(), standard_output().width), output)
 
 
