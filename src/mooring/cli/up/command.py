@@ -412,7 +412,7 @@ def _components(text: str) -> frozenset[str]:
     unknown = sorted(names - set(_COMPONENTS))
     if unknown:
         choices = ", ".join(_COMPONENTS)
-        raise InputError([Problem("", f"--without {unknown[0]}: there is no such part; choose from {choices}")])
+        raise InputError([Problem("", f"--without {unknown[0]}: there is no such component; choose from {choices}")])
     return names
 
 
