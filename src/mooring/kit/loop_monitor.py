@@ -12,6 +12,7 @@ each callback would cost more than most callbacks.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from bisect import bisect_left
 from math import inf
@@ -86,5 +87,17 @@ class LoopMonitor:
             self._timer = self._loop.call_later(TICK_S, self._tick)
 
 
-PROCESS_LOOP = LoopMonitor()
-"""The monitor of the loop that `run_real` runs: a process has one."""
+class _OfThread(threading.local):
+    """The monitor of each thread."""
+
+    def __init__(self) -> None:
+        self.monitor = LoopMonitor()
+
+
+_of_thread = _OfThread()
+
+
+def thread_monitor() -> LoopMonitor:
+    """The monitor of the loops that `run_real` runs in this thread, one after the other. Clusters in one process have a
+    thread each, so that each is measured for itself."""
+    return _of_thread.monitor
