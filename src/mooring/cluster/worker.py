@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 from cryptography.fernet import Fernet
 
@@ -49,6 +49,12 @@ LONG_RUN_S = 60.0
 STOP_S_MAX = 8.0
 """How long a worker may take to stop. A scheduler finishes its bindings within five seconds."""
 MODULE = "mooring.cluster.worker_process"
+SOCKET_PATH_BYTES_MAX = 103
+"""The longest path of a Unix socket on macOS; Linux allows 107 bytes."""
+_SOCKET_PREFIX = "mooring-worker-"
+_PAGES_SOCKET = "pages.sock"
+_RANDOM_LENGTH = 8
+"""Characters that TemporaryDirectory adds to the prefix."""
 
 log = logging.getLogger(__name__)
 
@@ -79,9 +85,8 @@ async def run_worker(
 
     Adds their pages to `pages`.
     """
-    # Not in the data directory: the path of a Unix socket has at most 107 bytes.
-    with TemporaryDirectory(prefix="mooring-worker-") as folder:
-        path, pages_path = Path(folder) / "api.sock", Path(folder) / "pages.sock"
+    with TemporaryDirectory(prefix=_SOCKET_PREFIX, dir=_socket_parent()) as folder:
+        path, pages_path = Path(folder) / "api.sock", Path(folder) / _PAGES_SOCKET
         level = logging.getLogger("mooring").getEffectiveLevel()
         message = StartMessage(
             settings,
@@ -97,6 +102,14 @@ async def run_worker(
             pages |= forwarding_pages(SCHEDULER_PATHS, pages_path)
         async with unix_listener(access.handler, access.limits, path):
             await keep_running(message, clock)
+
+
+def _socket_parent() -> str:
+    """The system's directory for temporary files, or /tmp if the paths of sockets there would be too long.
+
+    Not the data directory, whose path may be long, too."""
+    longest = Path(gettempdir()) / f"{_SOCKET_PREFIX}{'x' * _RANDOM_LENGTH}" / _PAGES_SOCKET
+    return gettempdir() if len(os.fsencode(longest)) <= SOCKET_PATH_BYTES_MAX else "/tmp"
 
 
 async def keep_running(message: StartMessage, clock: Clock) -> None:

@@ -57,7 +57,7 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    home = tmp_path / "home"
+    home = tmp_path / "home-with-a-path-that-is-too-long-for-a-unix-socket-in-it"
     home.mkdir()
     user = Shell(home)
     yield user
