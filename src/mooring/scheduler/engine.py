@@ -144,7 +144,7 @@ class Engine:
 
         `pod` is a manifest, as a dictionary or as YAML, or a view. It is taken as it is: only the namespace (`default`)
         and the name (from `generateName`) are completed, as an API server would. A decision in full has the scores and
-        the status of each node. Nobody is preempted: `Decision.preemption` says who would be.
+        the status of each node. No pod is preempted: `Decision.preemption` has the victims.
 
         Raises `ObjectError` if the manifest cannot be read, `UnknownProfileError`, and `ValueError` if the pod has a
         node already.

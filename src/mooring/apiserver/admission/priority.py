@@ -110,7 +110,7 @@ def _resolve(attempt: Attempt, pod: Document, resolved: _Class) -> None:
 
 
 def _keep(pod: Document, old: Document) -> None:
-    """Whoever replaces a pod as he first wrote it need not know what was added then."""
+    """A PUT of the original manifest need not repeat what admission added."""
     for field in ("priority", "preemptionPolicy"):
         value = old["spec"].get(field)
         if value is not None and pod["spec"].get(field) is None:

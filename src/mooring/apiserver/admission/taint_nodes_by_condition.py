@@ -1,4 +1,4 @@
-"""TaintNodesByCondition: a new node takes no pods before somebody has found it ready.
+"""TaintNodesByCondition: a new node gets the taint not-ready.
 
 Input: a new node.
 Output: the same, with the taint that the node lifecycle controller takes away.

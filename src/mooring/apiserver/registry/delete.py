@@ -92,7 +92,7 @@ async def delete(parts: Parts, resource: Resource, call: Call, options: DeleteOp
             return await _deleted(parts, resource, call, found, options)
         except WriteConflict as error:
             if error.current is None and not call.is_dry_run:
-                # Somebody else has finished what we began.
+                # Another request has finished the deletion.
                 return _answer(resource, found.document, is_gone=True)
     raise conflict(kind, call.name)
 

@@ -1,4 +1,4 @@
-"""DeleteOptions: how somebody wants an object deleted, read from a document.
+"""Decode DeleteOptions.
 
 Input: a DeleteOptions document, from a body, a query or an Eviction.
 Output: `DeleteOptions` and whether it is a dry run; or an `InvalidError`.

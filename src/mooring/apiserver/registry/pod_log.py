@@ -40,7 +40,7 @@ class LogOptions:
 
 
 class Logs(Protocol):
-    """Whoever has the logs of pods on nodes of this process."""
+    """The logs of pods on nodes of this process."""
 
     def has_node(self, name: str) -> bool: ...
 
@@ -48,7 +48,7 @@ class Logs(Protocol):
 
 
 class RemoteLogs(Protocol):
-    """Whoever asks the kubelets of other nodes."""
+    """Reads logs from the kubelets of other nodes."""
 
     async def logs(
         self, node: Document, pod: Document, container: str, options: LogOptions

@@ -125,7 +125,7 @@ def check_continue_token(text: str) -> None:
 
 
 def _expired_token(folder: str, text: str) -> ExpiredError:
-    """The list cannot go on as of then; it can as of now, for whoever can live with that."""
+    """The list cannot continue at its revision. The client may continue it at the current one."""
     start, _ = read_continue_token(folder, text)
     error = ExpiredError(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list "

@@ -1,4 +1,4 @@
-"""Selections: does a stored object have the labels and fields that somebody asks for?
+"""Label and field selectors on stored objects.
 
 Input: a `Selection`, as Kubernetes writes it (`app=web`, `spec.nodeName=,status.phase!=Failed`).
 Output: a matcher of stored bytes; None if everything matches.

@@ -43,7 +43,7 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
 
 
 HELP = """Decides for the pending pods of a cluster as kube-scheduler would, and shows for each where it goes and why;
-or why it goes nowhere, which nodes are nearest and what is missing there, and whom it would preempt.
+or why it goes nowhere, which nodes are nearest and what is missing there, and the pods it would preempt.
 
 Without -f it reads the cluster of your kubeconfig ($KUBECONFIG, ~/.kube/config) and changes nothing there. With -f
 it reads files: manifests, whose workloads are expanded into pods, or a dump. With -f and --kubeconfig or --context
