@@ -47,17 +47,17 @@ tests: $(STAMP_DEV)  ## pytest, on two cores
 	@tools/ensure_etcd.sh
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-wheel: $(STAMP_DEV)  ## build the wheel, and use it outside the tree on Python 3.11, 3.12 and 3.13
+wheel: $(STAMP_DEV)  ## build the wheel, and use it on Python 3.11, 3.12 and 3.13
 	@tools/check_wheel.sh
 
-fuzz: $(STAMP_FUZZ)  ## bad requests and inputs for ten minutes; SEED=N repeats a run, SECONDS=N takes another time
+fuzz: $(STAMP_FUZZ)  ## bad requests and inputs for ten minutes; SEED=N, SECONDS=N
 	@$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS))
 
-soak: $(STAMP_DEV)  ## load, kills, pauses, full disks for ten minutes; SEED=N, SECONDS=N, STORE=sqlite or etcd
+soak: $(STAMP_DEV)  ## load, kills, full disks; SEED=N, SECONDS=N, STORE=sqlite or etcd
 	@tools/ensure_etcd.sh
 	@$(BIN)/python -m tests.soak $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(STORE),--store $(STORE))
 
-blocking: $(STAMP_DEV)  ## how long the most expensive requests block the API server; ONLY="words of their names" sends fewer
+blocking: $(STAMP_DEV)  ## how long requests block the API server; ONLY="words of names"
 	@$(BIN)/python -m tests.apiserver.http.blocking $(ONLY)
 
 bench: $(STAMP_DEV)  ## measure

@@ -14,7 +14,7 @@ import pytest
 
 from mooring import __version__
 from mooring.cli.flags import SectionedCommand
-from mooring.cli.main import main
+from mooring.cli.main import SECTIONS, main
 from tests.cli.screens import ROOT, run
 from tests.waiting import LIMIT_S
 
@@ -48,13 +48,26 @@ def test_the_command_line(arguments: list[str], code: int, said: str) -> None:
     assert (result.exit_code, said in result.output) == (code, True), result.output
 
 
-@pytest.mark.parametrize("command", ["up", "nodes", "controllers", "status", "down"])
+COMMANDS = sorted(main.commands)
+
+
+def test_the_help_shows_every_command_in_one_section() -> None:
+    shown = [command.name for commands in SECTIONS.values() for command in commands]
+    assert sorted(shown, key=str) == COMMANDS
+    text = run("--help").output
+    assert [name for name in COMMANDS if f"\n  {name} " not in text] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_fits_a_terminal_and_is_grouped(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     lines = run(command, "--help").output.splitlines()
     assert [line for line in lines if len(line) > 80] == []
+    assert [line for line in lines if "simulated node" in line] == [], "they are called hollow nodes"
     assert isinstance(main, click.Group)
     found = main.commands[command]
+    options = [each for each in found.params if isinstance(each, click.Option) and not each.hidden]
+    assert [each.name for each in options if not each.help] == [], "every option has a help"
     if isinstance(found, SectionedCommand):
         at = lines.index("Other options:")
         assert lines[at + 1].strip().startswith("-h, --help"), "every option belongs to a section"

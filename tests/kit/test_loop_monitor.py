@@ -7,7 +7,7 @@ import threading
 import time
 
 from mooring.kit.loop import run_real
-from mooring.kit.loop_monitor import BOUNDS_S, PROCESS_LOOP, Intervals, LoopMonitor
+from mooring.kit.loop_monitor import BOUNDS_S, Intervals, LoopMonitor, thread_monitor
 from tests.waiting import until
 
 WORK_S = 0.08
@@ -65,8 +65,24 @@ def test_buckets_are_cumulative_and_short_intervals_are_not_counted() -> None:
 
 def test_real_loops_are_measured_one_after_the_other() -> None:
     async def play() -> int:
-        ticks = PROCESS_LOOP.ticks
-        await until(lambda: PROCESS_LOOP.ticks > ticks)
-        return PROCESS_LOOP.ticks
+        ticks = thread_monitor().ticks
+        await until(lambda: thread_monitor().ticks > ticks)
+        return thread_monitor().ticks
 
     assert run_real(play()) < run_real(play())
+
+
+def test_loops_of_two_threads_are_measured_at_the_same_time() -> None:
+    found: list[LoopMonitor] = []
+
+    async def inner() -> None:
+        monitor = thread_monitor()
+        await until(lambda: monitor.ticks > 0)
+        found.append(monitor)
+
+    async def outer() -> None:
+        await asyncio.to_thread(lambda: run_real(inner()))
+        found.append(thread_monitor())
+
+    run_real(outer())
+    assert len(set(map(id, found))) == 2

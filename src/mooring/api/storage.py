@@ -23,7 +23,7 @@ from mooring.api.views.volumes import PersistentVolumeClaimSpec, Volume
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-"""Set on a claim by the scheduler: a volume for it shall be made that this node reaches."""
+"""Set on a claim by the scheduler: provision a volume that this node can reach."""
 STORAGE_CLASS_BETA = "volume.beta.kubernetes.io/storage-class"
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"

@@ -13,20 +13,19 @@ from typing import BinaryIO
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.workloads import Deployment, ReplicaSet
-from mooring.cli.errors import InputError, Problem, input_error
+from mooring.cli.errors import input_error
 from mooring.cli.explain.cluster_input import ClusterInput, complete, skipped_note
 from mooring.cli.explain.coverage import Supplied, plural
 from mooring.cli.explain.live import LiveCluster, connect, read_cluster
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import Manifests, Source, read_manifests
-from mooring.cli.scheduler.configuration import plugin_registry, read_configuration
+from mooring.cli.scheduler.configuration import checked_configuration, read_configuration
 from mooring.cli.terminal import ProgressBar
+from mooring.client.http.connection import Connection
 from mooring.kit.clock import Clock, SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.config import ConfigurationError, SchedulerConfiguration
+from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.framework.loading import enabled_if_unmentioned
-from mooring.scheduler.policy import load_configuration_or_policy
 
 Note = Callable[[str], None]
 
@@ -63,11 +62,15 @@ def assemble(
     clock: Clock,
     note: Note,
     names: str,
+    file_option: str,
 ) -> AskedCluster:
     """Completes the objects of the files, over those of the live cluster if one is asked. Raises `InputError`.
 
-    `names` names the files in errors."""
-    live = _read_live(kubeconfig, context, seed, manifests, clock, note) if is_live else None
+    `names` names the files in errors, `file_option` the option of the command that takes them."""
+    live = None
+    if is_live:
+        connection = connect(kubeconfig, context, clock, file_option=file_option)
+        live = _read_live(connection, seed, manifests, clock, note)
     supplied = Supplied(frozenset(manifests.kinds)) if live is None else live.supplied
     objects = live.objects if live is not None else []
     cluster = complete(manifests.objects, objects, supplied.kinds, Entropy(seed), now_s, manifests.policies)
@@ -78,7 +81,7 @@ def assemble(
     if not cluster.node_count:
         if live is not None:
             raise input_error(f"the cluster at {live.server} has no nodes")
-        wanted = "wanted at least one: kubectl get nodes -o yaml > nodes.yaml, then add -f nodes.yaml"
+        wanted = f"wanted at least one: kubectl get nodes -o yaml > nodes.yaml, then add {file_option} nodes.yaml"
         raise input_error(f"found no nodes in {names}; {wanted}")
     if live is None:
         return AskedCluster(cluster, supplied)
@@ -90,34 +93,21 @@ def build_engine(
 ) -> Engine:
     """An engine with a configuration and plugins of the user. Raises `InputError`."""
     document = read_configuration(config) if config is not None else None
-    registry, added = plugin_registry(tuple(plugins))
-    try:
-        configuration = load_configuration_or_policy(document.data if document is not None else None)
-        configuration = enabled_if_unmentioned(configuration, added)
+    configuration, registry = checked_configuration(config or "", document, plugins)
+    engine = Engine(
+        configuration,
+        entropy=Entropy(seed),
+        registry=registry,
         # The clock stands still at the time that is asked for: every pod is decided as of the same moment.
-        services = {"clock": VirtualClock(wall_s=now_s)}
-        engine = Engine(
-            configuration,
-            entropy=Entropy(seed),
-            registry=registry,
-            services=services,
-            best_nodes_max=best_nodes_max,
-        )
-    except ConfigurationError as error:
-        if document is None:  # a plugin of the user's that wants arguments
-            raise InputError(Problem("", problem.text) for problem in error.problems) from error
-        raise InputError(
-            Problem(f"{config}:{document.line_of(problem.path)}", problem.text) for problem in error.problems
-        ) from error
-    except ValueError as error:  # a plugin that does not exist, or cannot work as it is configured
-        raise input_error(str(error), config or "") from error
+        services={"clock": VirtualClock(wall_s=now_s)},
+        best_nodes_max=best_nodes_max,
+    )
     _tell_unused(configuration, note)
     return engine
 
 
-def _read_live(kubeconfig: str, context: str, seed: int, manifests: Manifests, clock: Clock, note: Note) -> LiveCluster:
+def _read_live(connection: Connection, seed: int, manifests: Manifests, clock: Clock, note: Note) -> LiveCluster:
     """The cluster of the kubeconfig; workloads only of kinds that the files hold, which may replace them."""
-    connection = connect(kubeconfig, context, clock)
     kinds: set[type[ApiObject]] = {type(found.view) for found in manifests.objects if isinstance(found.view, WORKLOADS)}
     if Deployment in kinds:
         kinds.add(ReplicaSet)

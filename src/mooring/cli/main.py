@@ -20,6 +20,7 @@ from mooring.cli.clusters.command import down, status
 from mooring.cli.compare.command import compare
 from mooring.cli.errors import InputError
 from mooring.cli.explain.command import explain
+from mooring.cli.options import output_option
 from mooring.cli.plan.command import plan
 from mooring.cli.scheduler.command import scheduler
 from mooring.cli.standalone.command import controllers, nodes
@@ -47,7 +48,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 
 @click.command("version", short_help="Show the version and the commit.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_option("text", "json")
 def version(output: str) -> None:
     """Shows the version of Mooring, the commit of its build, and the version of Kubernetes that it follows."""
     from mooring.kit.build import KUBERNETES_VERSION, build
@@ -71,8 +72,27 @@ def version(output: str) -> None:
     click.echo(f"{found.implementation} {found.python}, {found.platform}")
 
 
+SECTIONS = {
+    "Clusters": (up, status, down),
+    "Questions about a cluster": (explain, why, queue, plan, compare),
+    "Components for any cluster": (scheduler, controllers, nodes),
+    "Other": (completion, version),
+}
+"""All commands, in the order of the help."""
+
+
 class Command(click.Group):
-    """A group of commands with common error handling."""
+    """A group of commands in sections, with common error handling."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The columns are those of one table, as wide as the longest name."""
+        width = max(map(len, self.commands))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{each.name:{width}}", each.get_short_help_str(80)) for each in commands])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -107,16 +127,6 @@ def main() -> None:
     """
 
 
-main.add_command(completion)
-main.add_command(explain)
-main.add_command(plan)
-main.add_command(compare)
-main.add_command(why)
-main.add_command(queue)
-main.add_command(scheduler)
-main.add_command(up)
-main.add_command(status)
-main.add_command(down)
-main.add_command(controllers)
-main.add_command(nodes)
-main.add_command(version)
+for section in SECTIONS.values():
+    for command in section:
+        main.add_command(command)

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 ELLIPSIS = "…"
+WIDTH_MIN = 60
+WIDTH_MAX = 120
+"""Wider lines are hard to read."""
 PATIENCE_S = 0.5
 
 
@@ -36,6 +41,18 @@ class Terminal:
         if not self.coloured:
             return text
         return click.style(text, fg=colour, bold=bold or None, dim=dim or None)
+
+
+def standard_output() -> Terminal:
+    """The terminal of standard output; 80 columns without colours if it is none."""
+    width = min(max(shutil.get_terminal_size((80, 24)).columns, WIDTH_MIN), WIDTH_MAX)
+    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return Terminal(width, coloured)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 pod`, `2 pods`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def wrapped(text: str, width: int, *, indent: int, hanging: int | None = None) -> list[str]:

@@ -9,7 +9,7 @@ Output     the same objects in the clone, and a `CloneReport`
 3. References by uid (owners, the claim of a volume, the users of a resource claim, the labels of Job pods) point to the
    clones. An owner that is not cloned is dropped from its dependents, otherwise the garbage collector deletes them.
 4. Bound pods stay on their nodes with their status, so that kubelets and controllers continue where the original was.
-   Nodes are annotated, so that a simulated kubelet runs each of them.
+   Nodes are annotated, so that they become hollow nodes.
 5. The clone must be complete before controllers, scheduler and kubelets start. They would act on half a cluster.
 """
 
@@ -419,7 +419,7 @@ def _clone_metadata(original: Document, uids: Mapping[str, str]) -> Document:
 
 
 def _prepare_node(body: Document, uids: Mapping[str, str]) -> None:
-    """A ready node is healthy and gets a simulated kubelet. One that is not ready stays so: its kubelet is silent."""
+    """A ready node becomes a healthy hollow node. One that is not ready stays so: its kubelet is silent."""
     status = dict(body.get("status") or {})
     conditions = [dict(each) for each in status.get("conditions") or ()]
     is_ready = all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")

@@ -63,7 +63,7 @@ from mooring.store.interface import Store, StoreError
 from mooring.store.memory import MemoryStore
 
 SIMULATED_VOLUMES = "/var/lib/mooring/volumes"
-"""A path that simulated nodes report and never create."""
+"""A path that hollow nodes report and never create."""
 EVERY_ADDRESS = ("", "0.0.0.0", "::")
 
 log = logging.getLogger(__name__)

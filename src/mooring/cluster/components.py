@@ -57,7 +57,7 @@ def _kubelets(settings: ClusterSettings, api_server: ApiServer, clock: Clock, en
     client, wanted = component_client(api_server, "kubelet"), settings.kubelet_settings()
     if settings.runtime != PROCESS:
         return Kubelets(client, clock, entropy.fork("nodes"), wanted)
-    from mooring.cluster.nodes import ProcessNodes, process_kubelets  # simulated nodes do not need it
+    from mooring.cluster.nodes import ProcessNodes, process_kubelets  # hollow nodes do not need it
 
     nodes = ProcessNodes(
         settings.nodes,

@@ -17,9 +17,7 @@ from mooring.cluster.settings import ControlPlaneSettings
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.catalogue import registry_with
-from mooring.scheduler.framework.loading import enabled_if_unmentioned
-from mooring.scheduler.policy import load_configuration_or_policy
+from mooring.scheduler.catalogue import configuration_with
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.pages import PageResponse
 from mooring.serving.server import Page
@@ -32,9 +30,7 @@ Component = Callable[[ControlPlaneSettings, Client, Clock, Entropy, Pages], Coro
 async def run_scheduler(
     settings: ControlPlaneSettings, client: Client, clock: Clock, entropy: Entropy, pages: Pages
 ) -> None:
-    registry, added = registry_with(settings.plugins)
-    configuration = load_configuration_or_policy(settings.scheduler_configuration)
-    configuration = enabled_if_unmentioned(configuration, added)
+    configuration, registry = configuration_with(settings.scheduler_configuration, settings.plugins)
     scheduler = Scheduler(client, configuration, clock=clock, entropy=entropy.fork("scheduler"), registry=registry)
     metrics = scheduler.metrics.registry
     pages["/metrics"] = lambda request: PageResponse(generate_latest(metrics), content_type=METRICS_TYPE)

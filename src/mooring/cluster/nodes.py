@@ -3,7 +3,7 @@
 Input: a client, a directory for the pods, the number of nodes. Output: the kubelets of these nodes; for a cluster
 elsewhere, with a port on which its API server reads logs.
 
-The module is imported on demand: simulated nodes do not need it.
+The module is imported on demand: hollow nodes do not need it.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ COMPONENTS = ("scheduler", "controllers", "nodes")
 
 
 ZONES = ("zone-a", "zone-b", "zone-c")
-"""The zones of simulated nodes, in turn."""
+"""The zones of hollow nodes, in turn."""
 ADDED_ANNOTATIONS = {"mooring.dev/added-by": "mooring-up"}
 """On each node that `mooring up` adds: a later start recognizes the nodes of an earlier one."""
 NODE_LIFECYCLE = "node-lifecycle-controller"
@@ -147,7 +147,7 @@ class ClusterSettings:
     routine_events: bool | None = None
     """Whether kubelets record Pulled, Created, Started and Killing; None: below `ROUTINE_EVENTS_NODES_MAX` nodes."""
     stages: str = ""
-    """What pods do on simulated nodes, in the language of `kubelet.lives_file`."""
+    """What pods do on hollow nodes, as a file of stage sets (docs/kubelets.md)."""
     control_plane: ControlPlaneSettings = field(default_factory=ControlPlaneSettings)
     limits: RequestLimits = field(default_factory=RequestLimits)
     processes: int = 1

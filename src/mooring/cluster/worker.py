@@ -49,9 +49,12 @@ LONG_RUN_S = 60.0
 STOP_S_MAX = 8.0
 """How long a worker may take to stop. A scheduler finishes its bindings within five seconds."""
 MODULE = "mooring.cluster.worker_process"
-SHORT_DIRECTORY = "/tmp"
-DIRECTORY_BYTES_MAX = 64
-"""Of the directory of the sockets: the path of a Unix socket has at most 107 bytes."""
+SOCKET_PATH_BYTES_MAX = 103
+"""The longest path of a Unix socket on macOS; Linux allows 107 bytes."""
+_SOCKET_PREFIX = "mooring-worker-"
+_PAGES_SOCKET = "pages.sock"
+_RANDOM_LENGTH = 8
+"""Characters that TemporaryDirectory adds to the prefix."""
 
 log = logging.getLogger(__name__)
 
@@ -75,11 +78,6 @@ def new_tokens(components: Iterable[str]) -> dict[str, str]:
     return {component: Fernet.generate_key().decode("ascii") for component in components}
 
 
-def _socket_directory() -> str | None:
-    """Where sockets are: not in the data directory, and not in a temporary directory with a long path."""
-    return None if len(gettempdir()) <= DIRECTORY_BYTES_MAX else SHORT_DIRECTORY
-
-
 async def run_worker(
     settings: ControlPlaneSettings, access: WorkerAccess, clock: Clock, entropy: Entropy, pages: dict[str, Page]
 ) -> None:
@@ -87,8 +85,8 @@ async def run_worker(
 
     Adds their pages to `pages`.
     """
-    with TemporaryDirectory(prefix="mooring-worker-", dir=_socket_directory()) as folder:
-        path, pages_path = Path(folder) / "api.sock", Path(folder) / "pages.sock"
+    with TemporaryDirectory(prefix=_SOCKET_PREFIX, dir=_socket_parent()) as folder:
+        path, pages_path = Path(folder) / "api.sock", Path(folder) / _PAGES_SOCKET
         level = logging.getLogger("mooring").getEffectiveLevel()
         message = StartMessage(
             settings,
@@ -104,6 +102,14 @@ async def run_worker(
             pages |= forwarding_pages(SCHEDULER_PATHS, pages_path)
         async with unix_listener(access.handler, access.limits, path):
             await keep_running(message, clock)
+
+
+def _socket_parent() -> str:
+    """The system's directory for temporary files, or /tmp if the paths of sockets there would be too long.
+
+    Not the data directory, whose path may be long, too."""
+    longest = Path(gettempdir()) / f"{_SOCKET_PREFIX}{'x' * _RANDOM_LENGTH}" / _PAGES_SOCKET
+    return gettempdir() if len(os.fsencode(longest)) <= SOCKET_PATH_BYTES_MAX else "/tmp"
 
 
 async def keep_running(message: StartMessage, clock: Clock) -> None:

@@ -27,7 +27,7 @@ from typing import Any, TypeVar, TypeVarTuple
 from weakref import WeakValueDictionary
 
 from mooring.kit.clock import VirtualClock
-from mooring.kit.loop_monitor import PROCESS_LOOP
+from mooring.kit.loop_monitor import thread_monitor
 
 EVENTS_PER_INSTANT_MAX = 10_000_000  # about a minute of real time
 TASKS_NAMED_MAX = 20  # in a report, oldest first
@@ -62,17 +62,14 @@ def run(main: Coroutine[Any, Any, Result], clock: VirtualClock | None = None) ->
 
 
 def run_real(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run `main` on real time, with sockets and threads; on uvloop if it is installed.
-
-    `PROCESS_LOOP` measures the loop, unless it measures that of another thread.
-    """
+    """Run `main` on real time, with sockets and threads; on uvloop if it is installed. `thread_monitor` measures it."""
     with asyncio.Runner(loop_factory=_real_loop_factory()) as runner:
-        is_measured = PROCESS_LOOP.start(runner.get_loop())
+        monitor = thread_monitor()
+        monitor.start(runner.get_loop())
         try:
             return runner.run(main)
         finally:
-            if is_measured:
-                PROCESS_LOOP.stop()
+            monitor.stop()
 
 
 def _real_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -12,6 +12,7 @@ each callback would cost more than most callbacks.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from bisect import bisect_left
 from math import inf
@@ -58,13 +59,11 @@ class LoopMonitor:
         self._due_s = 0.0
         self._cpu_s = 0.0
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Measure a loop, in its own thread, until `stop`. Returns False if the monitor measures another loop."""
-        if self._loop is not None:
-            return False
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Measure a loop, in its own thread, until `stop`."""
+        assert self._loop is None, "a monitor measures one loop at a time"
         self._loop = loop
         loop.call_soon(self._begin)
-        return True
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -88,5 +87,17 @@ class LoopMonitor:
             self._timer = self._loop.call_later(TICK_S, self._tick)
 
 
-PROCESS_LOOP = LoopMonitor()
-"""The monitor of the loop that `run_real` runs: nearly every process has one."""
+class _OfThread(threading.local):
+    """The monitor of each thread."""
+
+    def __init__(self) -> None:
+        self.monitor = LoopMonitor()
+
+
+_of_thread = _OfThread()
+
+
+def thread_monitor() -> LoopMonitor:
+    """The monitor of the loops that `run_real` runs in this thread, one after the other. Clusters in one process have a
+    thread each, so that each is measured for itself."""
+    return _of_thread.monitor

@@ -17,7 +17,7 @@
     simulated/         a runtime without processes
     processes/         a runtime with processes of this machine; probes/, environment/, volumes/ serve it
     container_logs     the endpoint /containerLogs
-    views, full_views  pods as simulated kubelets, and as the process runtime, decode them
+    views, full_views  pods as hollow nodes, and as the process runtime, decode them
 
 The kubelets import the client and nothing above it.
 """

@@ -1,6 +1,6 @@
 """Pods with commands, environments, probes and volume sources, as the process runtime decodes them.
 
-They are separate classes because simulated kubelets decode every change of thousands of pods and never read these
+They are separate classes because hollow nodes decode every change of thousands of pods and never read these
 fields.
 
  1. Defaults are those of the API: the period of a probe is 10 s, its failure threshold 3.

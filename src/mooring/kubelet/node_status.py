@@ -9,7 +9,7 @@ Input: settings, nodes that join and leave, the time. Output: Node and Lease doc
  3. A missing lease is created. A node that was deleted renews no lease.
  4. A node whose conditions another client changed (the node lifecycle controller, for example) corrects them within
     `CORRECTION_S`.
- 5. Boot id, machine id and system uuid of a simulated node are derived from its name, so they are always the same.
+ 5. Boot id, machine id and system uuid of a hollow node are derived from its name, so they are always the same.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ class KubeletSettings:
     port: int = 10_250
     """The port that nodes publish for logs."""
     host: HostFacts | None = None
-    """This machine, for the process runtime; None for simulated nodes."""
+    """This machine, for the process runtime; None for hollow nodes."""
 
     def __post_init__(self) -> None:
         if self.count < 0:

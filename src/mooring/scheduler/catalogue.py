@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mooring.scheduler import policy
-from mooring.scheduler.framework.loading import PluginFileError, installed_plugins, plugins_from
+from mooring.scheduler.config import SchedulerConfiguration
+from mooring.scheduler.framework.loading import (
+    PluginFileError,
+    enabled_if_unmentioned,
+    installed_plugins,
+    plugins_from,
+)
 from mooring.scheduler.framework.plugin import Plugin
 from mooring.scheduler.framework.registry import BadPluginError, Registry
 from mooring.scheduler.plugins.default_binder import DefaultBinder
@@ -76,6 +82,13 @@ def registry_with(sources: Iterable[str]) -> tuple[Registry, list[str]]:
             _register(registry, plugin, source)
             names.append(plugin.name)
     return registry, names
+
+
+def configuration_with(data: object | None, sources: Iterable[str]) -> tuple[SchedulerConfiguration, Registry]:
+    """The configuration of a document, or the defaults, with the plugins of `registry_with`: those of the sources are
+    enabled if the configuration does not name them. Raises `ConfigurationError` and `PluginFileError`."""
+    registry, names = registry_with(sources)
+    return enabled_if_unmentioned(policy.load_configuration_or_policy(data), names), registry
 
 
 def _register(registry: Registry, plugin: type[Plugin], source: str) -> None:

@@ -42,19 +42,17 @@ from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.node_order import NodeOrder
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.catalogue import default_registry, registry_with
+from mooring.scheduler.catalogue import configuration_with, default_registry
 from mooring.scheduler.config import SchedulerConfiguration, expand_profiles
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.filter_nodes import Sampling, sampling_for
 from mooring.scheduler.cycle.schedule_pod import NowS, SchedulingCycle, TieBreak
 from mooring.scheduler.framework.guard import PluginError
-from mooring.scheduler.framework.loading import enabled_if_unmentioned
 from mooring.scheduler.framework.plugin import Reserve
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.framework.waiting_pods import WaitingPods
-from mooring.scheduler.policy import load_configuration_or_policy
 
 logger = logging.getLogger(__name__)
 
@@ -131,12 +129,11 @@ class Engine:
 
         Raises `ObjectError`, `ConfigurationError`, `PluginFileError`, `BadPluginError`, and `OSError`.
         """
-        registry, names = registry_with(plugins)
         if isinstance(config, str | PathLike):
             document: object = load_document(Path(config).read_bytes(), str(config)).data
         else:
             document = config
-        configuration = enabled_if_unmentioned(load_configuration_or_policy(document), names)
+        configuration, registry = configuration_with(document, plugins)
         engine = cls(configuration, entropy=Entropy(seed), registry=registry)
         for view in load(*files):
             engine.put(view)
@@ -147,7 +144,7 @@ class Engine:
 
         `pod` is a manifest, as a dictionary or as YAML, or a view. It is taken as it is: only the namespace (`default`)
         and the name (from `generateName`) are completed, as an API server would. A decision in full has the scores and
-        the status of each node. Nobody is preempted: `Decision.preemption` says who would be.
+        the status of each node. No pod is preempted: `Decision.preemption` has the victims.
 
         Raises `ObjectError` if the manifest cannot be read, `UnknownProfileError`, and `ValueError` if the pod has a
         node already.

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mooring.kit.loop_monitor import PROCESS_LOOP, Intervals, LoopMonitor
+from mooring.kit.loop_monitor import Intervals, LoopMonitor, thread_monitor
 
 _WALL = "mooring_event_loop_blocked"
 _CPU = "mooring_event_loop_blocked_cpu"
 
 
 class LoopMetrics(Collector):
-    """The blocking intervals of an event loop."""
+    """The blocking intervals of an event loop; by default of the one that runs in this thread."""
 
-    def __init__(self, monitor: LoopMonitor = PROCESS_LOOP) -> None:
-        self._monitor = monitor
+    def __init__(self, monitor: LoopMonitor | None = None) -> None:
+        self._monitor = monitor if monitor is not None else thread_monitor()
 
     def collect(self) -> Iterator[Metric]:
         yield from _families(_WALL, self._monitor.wall, "in which the event loop could run nothing else")

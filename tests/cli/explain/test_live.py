@@ -350,6 +350,9 @@ def test_a_context_that_is_not_there_is_named(tmp_path: Path) -> None:
 )
 def test_no_kubeconfig_at_all(environment: dict[str, str], said: str) -> None:
     with pytest.raises(InputError) as caught:
-        live.connect("", "", SystemClock(), environment)
+        live.connect("", "", SystemClock(), environment, file_option="--cluster")
     assert str(caught.value).startswith(said)
-    assert str(caught.value).endswith("or read manifests or a dump with -f FILE")
+    assert str(caught.value).endswith("name one with --kubeconfig, or a dump with --cluster FILE")
+    with pytest.raises(InputError) as caught:
+        live.connect("", "", SystemClock(), environment)
+    assert str(caught.value).endswith("name one with --kubeconfig")

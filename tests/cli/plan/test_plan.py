@@ -69,6 +69,12 @@ def test_the_exit_code_tells_whether_a_pod_stays_pending(arguments: list[str], c
     assert run("plan", *SHOP, *arguments, "--exit-code").exit_code == code
 
 
+def test_new_nodes_that_do_not_help_are_said_to() -> None:
+    text = run("plan", *SHOP, "--add-node-like", "old-1").output
+    assert "no nodes to add: the pending pods do not fit on new nodes like these either." in text
+    assert "bound" not in text
+
+
 def test_a_type_of_node_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "big.yaml"
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "big"}}

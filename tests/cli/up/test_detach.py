@@ -57,7 +57,7 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    home = tmp_path / "home"
+    home = tmp_path / "home-with-a-path-that-is-too-long-for-a-unix-socket-in-it"
     home.mkdir()
     user = Shell(home)
     yield user
@@ -121,6 +121,7 @@ def test_a_start_that_fails_shows_the_end_of_its_log(shell: Shell) -> None:
         failed = shell.mooring("up", "--detach", "--ephemeral", "--port", port)
     assert (failed.returncode, failed.stdout) == (1, "")
     assert f"cannot listen on 127.0.0.1:{port}" in failed.stderr
+    assert "choose another port" in failed.stderr
     assert failed.stderr.endswith("mooring: the cluster ended before it was ready, with code 1\n")
     assert shell.left_over() == []
 

@@ -438,7 +438,7 @@ def refused(*options: str) -> tuple[int, list[str]]:
         pytest.param(("--port", "99999"), "99999 is not in the range", id="a port that does not exist"),
         pytest.param(("--nodes", "many"), "'many' is not a valid", id="a number that is none"),
         pytest.param(("--ephemeral", "--data-dir", "x"), "contradict each other", id="two places at once"),
-        pytest.param(("--ephemeral", "--without", "sails"), "there is no such part", id="a part that does not exist"),
+        pytest.param(("--ephemeral", "--without", "sails"), "there is no such component", id="an unknown component"),
         pytest.param(("--ephemeral", "--token-auth-file", "/nowhere"), "does not exist", id="no token file"),
         pytest.param(("--store", "frob://a", "--port", "0"), "frob", id="a store that does not exist"),
         pytest.param(

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.machine import free_port
 from mooring.cli.why.text import attempts_lines, queue_lines
 from tests.cli.screens import run
 from tests.cluster.running import Up, running
-from tests.waiting import wait_until
+from tests.waiting import LIMIT_S, wait_until
 
+MOORING = [sys.executable, "-c", "from mooring.cli.main import main; main(prog_name='mooring')"]
 PODS = "/api/v1/namespaces/default/pods"
+
+
+@contextmanager
+def ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """The process runs in the block."""
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(LIMIT_S)
 
 
 def create_pod(up: Up, name: str, cpu: str) -> None:
@@ -39,21 +55,57 @@ def test_the_running_scheduler_tells_its_attempts_and_its_queue(tmp_path: Path) 
         assert "2 × Insufficient cpu  NodeResourcesFit" in text
         assert "or after " in text
         assert "AssignedPodDelete" in text
-        (taken,) = (each["node"] for each in told("why", "small")["attempts"])
-        free = "node-0" if taken == "node-1" else "node-1"
+        taken = told("why", "small")["attempts"][0]["node"]
+        free = "node-1" if taken == "node-0" else "node-0"
         obstacles = told("why", "large", "--node", free)["obstacles"]
         assert [each["text"] for each in obstacles] == ["67 cpu more (the whole node has 32)"]
-        assert "nothing keeps" not in run("why", "large", "--node", "node-1", *kubeconfig).output
+        assert "nothing keeps" not in run("why", "large", "--node", free, *kubeconfig).output
         assert told("queue")["counts"]["unschedulable"] == 1
         assert "default/large  unschedulable" in run("queue", *kubeconfig).output
         unknown = run("why", "nosuch", *kubeconfig)
         assert "no record of an attempt for default/nosuch" in unknown.output
+        assert unknown.exit_code == 1
+        assert max(map(len, run("why", "large", *kubeconfig).output.splitlines())) <= 80
         for arguments, words in (
             (("why", "small", "--node", "node-0"), "pod default/small is on node node-"),
             (("why", "large", "--node", "node-9"), 'found no node "node-9"'),
         ):
             result = run(*arguments, *kubeconfig)
             assert (result.exit_code, words in result.output) == (2, True), result.output
+
+
+def test_a_standalone_scheduler_is_asked_by_its_secure_port(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "1", "--without", "scheduler") as up:
+        port, kubeconfig = free_port(), str(up.kubeconfig)
+        reviews = [f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}"]
+        port_flags = ["--bind-address=127.0.0.1", f"--secure-port={port}", f"--cert-dir={tmp_path / 'certificates'}"]
+        flags = [f"--kubeconfig={kubeconfig}", "--leader-elect=false", *reviews, *port_flags]
+        with ended(subprocess.Popen([*MOORING, "scheduler", *flags], stderr=subprocess.DEVNULL)):
+            create_pod(up, "small", "1")
+
+            def told(*arguments: str) -> tuple[int, str]:
+                result = run(*arguments, "--kubeconfig", kubeconfig, "--scheduler", f"https://127.0.0.1:{port}")
+                return result.exit_code, result.output
+
+            wait_until(lambda: "node-0, of 1 feasible node" in told("why", "small", "--insecure-skip-tls-verify")[1])
+            authority = str(next((tmp_path / "certificates").glob("*.crt")))
+            assert told("queue", "--certificate-authority", authority)[0] == 0
+            code, text = told("queue")
+            assert (code, "--insecure-skip-tls-verify" in text) == (2, True), text
+            code, text = told("queue", "--certificate-authority", str(tmp_path / "none"))
+            assert (code, "No such file" in text) == (2, True), text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--insecure-skip-tls-verify"], "belong to --scheduler"),
+        (["--scheduler", "https://h", "--insecure-skip-tls-verify", "--certificate-authority", "f"], "contradicts"),
+    ],
+)
+def test_options_that_do_not_go_together(arguments: list[str], words: str) -> None:
+    result = run("queue", *arguments)
+    assert (result.exit_code, words in result.output) == (2, True), result.output
 
 
 ATTEMPT: dict[str, Any] = {

@@ -241,6 +241,12 @@ def test_other_fixes_follow() -> None:
     ]
 
 
+def test_a_fix_that_requests_less_than_another_one_is_left_out() -> None:
+    objects: list[ApiObject] = [node("n1", cpu=2), node("n2", cpu=1)]
+    changes = [each.changes for each in plan(objects, Question.FIX, pod("p", cpu=4)).fixes]
+    assert [each for each in changes if each[0].startswith("request")] == [("request 2 cpu instead of 4",)]
+
+
 def test_a_pod_that_fits_needs_no_fix() -> None:
     result = plan([node("n1")], Question.FIX, pod("p"))
     assert (result.fixes, nodes_of(result)) == ((), {"default/p": "n1"})

@@ -241,7 +241,7 @@ def _order_left_behind(
     """Where items stood before, once some were deleted.
 
     In Kubernetes new items take the places of deleted ones before the order is read, and then count as having stood
-    there. Whoever compares two clusters sees it.
+    there. A comparison of two clusters shows it.
     """
     if not field.merge_key or not field.is_merged_list:
         return original

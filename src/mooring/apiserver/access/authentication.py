@@ -135,7 +135,7 @@ class Authenticator:
 
     @property
     def audiences(self) -> tuple[str, ...]:
-        """Whom a token must be meant for to be accepted here."""
+        """The audiences of which a token must have one."""
         return self._account_tokens.audiences
 
     def authenticate(self, certificate: bytes | None, authorization: str | None) -> User:

@@ -156,7 +156,7 @@ def _forbidden(request: Attributes, document: Document, text: str) -> ForbiddenE
 
 def _not_found(resource: str, name: str) -> NotFoundError:
     # The original looks for the role under the resource that the request is for, and says so: a missing cluster role is
-    # a missing role binding to whoever wants to bind it.
+    # a missing role binding to a user who wants to bind it.
     return NotFoundError(
         f"{resource}.{RBAC_GROUP} {quoted(name)} not found",
         details={"name": name, "group": RBAC_GROUP, "kind": resource},

@@ -1,7 +1,7 @@
 """The chain: all admission plugins, in order.
 
-Comes in   an attempt
-Goes out   the same to every plugin that handles it
+Input: an attempt.
+Output: the same to every plugin that handles it.
 
  1. Which plugins handle a kind, a subresource and an operation is asked once and remembered: an ordinary write meets
     only those that have something to say.

@@ -1,7 +1,7 @@
 """DefaultStorageClass: the class of a claim that names none.
 
-Comes in   a new claim
-Goes out   the same, with the name of the default class, if there is one
+Input: a new claim.
+Output: the same, with the name of the default class, if there is one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DefaultTolerationSeconds: how long a pod stays on a node that fell silent, if it does not say.
 
-Comes in   new and changed pods
-Goes out   the same, tolerating `not-ready` and `unreachable` for five minutes each
+Input: new and changed pods.
+Output: the same, tolerating `not-ready` and `unreachable` for five minutes each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How a plugin says no: 403, with the name under which the object is known so far.
 
-Comes in   an attempt and the reason
-Goes out   the `ForbiddenError` to raise
+Input: an attempt and the reason.
+Output: the `ForbiddenError` to raise.
 
  1. An object whose name is still to be generated is called by its prefix, one without either is `Unknown`.
 """

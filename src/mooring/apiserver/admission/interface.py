@@ -20,7 +20,7 @@ from mooring.apiserver.call import Call, Operation
 
 
 class Lookup(Protocol):
-    """Reading other objects. What comes back is shared: nobody changes it."""
+    """Reads other objects. The results are shared and must not be changed."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Document | None: ...
 
@@ -48,7 +48,7 @@ class Attempt:
     operation: Operation
     call: Call
     obj: Document | None
-    """The object as it shall become; None for a deletion. For a subresource with a body of its own (Binding,
+    """The wanted object; None for a deletion. For a subresource with a body of its own (Binding,
     Eviction, Scale), that body."""
     old: Document | None
     """The object as it is; None for a creation."""

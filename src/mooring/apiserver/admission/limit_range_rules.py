@@ -1,7 +1,7 @@
 """What a limit range says: defaults for containers, and bounds for containers, pods and claims.
 
-Comes in   a LimitRange and a pod or a claim
-Goes out   the pod with its defaults; the ways in which bounds are broken, in Kubernetes' words
+Input: a LimitRange and a pod or a claim.
+Output: the pod with its defaults; the ways in which bounds are broken, in Kubernetes' words.
 
  1. Amounts are compared in thousandths, and in whole units where thousandths would not fit into 64 bits.
  2. Resources are looked at in the order of their names. (kube-apiserver's order differs from call to call.)

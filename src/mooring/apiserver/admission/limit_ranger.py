@@ -1,7 +1,7 @@
 """LimitRanger: the limit ranges of a namespace, applied to its pods and claims.
 
-Comes in   new pods and claims, changed claims, resized pods
-Goes out   pods with defaults (`limit_range_rules`); 403 for what is out of bounds
+Input: new pods and claims, changed claims, resized pods.
+Output: pods with defaults (`limit_range_rules`); 403 for what is out of bounds.
 
  1. Objects on their way out are left alone.
  2. The first limit range that is broken answers, with everything that breaks it.

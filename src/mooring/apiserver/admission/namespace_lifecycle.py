@@ -1,8 +1,8 @@
 """NamespaceLifecycle: nothing comes into a namespace that does not exist, or that is going.
 
-Comes in   every write
-Goes out   404 for a missing namespace, 403 for a new object in a terminating one, and for the deletion of a namespace
-           that every cluster needs
+Input: every write.
+Output: 404 for a missing namespace, 403 for a new object in a terminating one, and for the deletion of a namespace that
+    every cluster needs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """NodeDeclaredFeatureValidator: a bound pod asks for no change that its node has not said it can make.
 
-Comes in   a changed or resized pod that has a node
-Goes out   nothing, or 403
+Input: a changed or resized pod that has a node.
+Output: nothing, or 403.
 
  1. Two changes need a feature of the node today: other resources of an init container that is no sidecar, and other
     resources of the pod as a whole.

@@ -1,10 +1,10 @@
 """Changing a part of an object that may be shared with the object before it.
 
-Comes in   an object and the name of a field
-Goes out   the field's value, which now belongs to this object alone
+Input: an object and the name of a field.
+Output: the field's value, which now belongs to this object alone.
 
- 1. A patched object shares what the patch did not touch with the stored one, which nobody may change. Whoever changes
-    a part takes it with `own_part` first, level by level.
+ 1. A patched object shares what the patch did not touch with the stored one, which must not change. Code that
+    changes a part copies it with `own_part` first, level by level.
 """
 
 from __future__ import annotations

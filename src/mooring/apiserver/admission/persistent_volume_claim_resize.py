@@ -1,7 +1,7 @@
 """PersistentVolumeClaimResize: a claim grows only once it is bound, and only if its class allows it.
 
-Comes in   a changed claim
-Goes out   nothing, or 403
+Input: a changed claim.
+Output: nothing, or 403.
 """
 
 from __future__ import annotations

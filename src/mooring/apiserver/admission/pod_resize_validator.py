@@ -1,7 +1,7 @@
 """PodResizeValidator: a pod is not made larger than its node.
 
-Comes in   a resized pod that has a node
-Goes out   nothing, or 403 with the reason as a cause
+Input: a resized pod that has a node.
+Output: nothing, or 403 with the reason as a cause.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""PodSecurity: the level that a namespace's labels ask of its pods.
+"""PodSecurity: the Pod Security level that the labels of a namespace require.
 
-Comes in   new pods and new images of pods; what makes pods (warned only); the labels of namespaces
-Goes out   403 for a pod below the `enforce` level, warnings for one below `warn`; 422 for labels that cannot be read
+Input: new pods and new images of pods; what makes pods (warned only); the labels of namespaces.
+Output: 403 for a pod below the `enforce` level, warnings for one below `warn`; 422 for labels that cannot be read.
 
  1. `audit` has nowhere to be written to, and is only read.
  2. A label that cannot be read enforces the strictest level, and warns of nothing.
- 3. Who raises the level of a namespace is told which of its pods would not be let in now. They stay.
+ 3. Raising the level of a namespace warns of the pods that violate the new level. They stay.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _template_of(kind: Kind, maker: Document) -> Document | None:
 
 
 def _has_new_images(spec: Document, old: Document) -> bool:
-    """Whether an update is one that could change what a pod can do. All others would be let in again."""
+    """Whether an update is one that could change what a pod can do. All others would be admitted again."""
     for field in ("containers", "initContainers"):
         after, before = spec.get(field) or [], old.get(field) or []
         if [one.get("image") for one in after] != [one.get("image") for one in before]:

@@ -1,7 +1,7 @@
 """The baseline level of pod security: no known way to take over the node.
 
-Comes in   the metadata and the spec of a pod
-Goes out   a `Violation` for each check that it fails
+Input: the metadata and the spec of a pod.
+Output: a `Violation` for each check that it fails.
 """
 
 from __future__ import annotations

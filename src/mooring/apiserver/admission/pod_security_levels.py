@@ -1,7 +1,7 @@
 """The levels of pod security and their versions: which checks a pod must pass.
 
-Comes in   a level and a version of it
-Goes out   the violations of a pod, as one text
+Input: a level and a version of it.
+Output: the violations of a pod, as one text.
 
  1. `restricted` is the baseline and more; some of its checks take the place of milder ones.
  2. A version names the Kubernetes release whose checks count. `latest`, and every later one than is known, mean those

@@ -1,7 +1,7 @@
 """The restricted level of pod security: what a pod must give up beyond the baseline.
 
-Comes in   the metadata and the spec of a pod
-Goes out   a `Violation` for each check that it fails
+Input: the metadata and the spec of a pod.
+Output: a `Violation` for each check that it fails.
 
  1. What is not said is a violation here, where the baseline only forbids what is said.
 """

@@ -1,7 +1,7 @@
 """What the checks of pod security share: a violation, the containers of a pod, and how they are listed in a text.
 
-Comes in   pods
-Goes out   `Violation`s and their parts
+Input: pods.
+Output: `Violation`s and their parts.
 
  1. All containers count: those that start the pod, its own, and those that were added for debugging, in this order.
 """

@@ -1,7 +1,7 @@
 """PodTopologyLabels: a pod can read from its own labels in which zone and region it runs.
 
-Comes in   bindings, and new pods that name their node
-Goes out   the same, with the zone and region of the node as labels, whatever the pod called them before
+Input: bindings, and new pods that name their node.
+Output: the same, with the zone and region of the node as labels, whatever the pod called them before.
 
  1. A node that does not exist is no error: pods may be bound to it all the same.
 """

@@ -1,7 +1,7 @@
 """Priority: from the name of a priority class to the number that the scheduler compares.
 
-Comes in   new and changed pods; new, changed and deleted priority classes
-Goes out   pods with priority, class name and preemption policy; 403 where they contradict their class
+Input: new and changed pods; new, changed and deleted priority classes.
+Output: pods with priority, class name and preemption policy; 403 where they contradict their class.
 
  1. Who names no class gets the global default, and if there is none, 0.
  2. A cluster has at most one global default. Should a race have let two in, the lower one counts.
@@ -110,7 +110,7 @@ def _resolve(attempt: Attempt, pod: Document, resolved: _Class) -> None:
 
 
 def _keep(pod: Document, old: Document) -> None:
-    """Whoever replaces a pod as he first wrote it need not know what was added then."""
+    """A PUT of the original manifest need not repeat what admission added."""
     for field in ("priority", "preemptionPolicy"):
         value = old["spec"].get(field)
         if value is not None and pod["spec"].get(field) is None:

@@ -1,7 +1,7 @@
 """What quotas are asked about: by kind, which writes can change what is used, and by how much.
 
-Comes in   an attempt to write an object
-Goes out   amounts by the names that quotas limit (`count/deployments.apps`, `configmaps`, `requests.cpu`)
+Input: an attempt to write an object.
+Output: amounts by the names that quotas limit (`count/deployments.apps`, `configmaps`, `requests.cpu`).
 
 What an object uses is a rule that the quota controller shares: `mooring.api.quota`. Here it is asked at the right
 moment, and told what only the API server can look up.

@@ -1,12 +1,12 @@
 """ResourceQuota: what a namespace may use, in numbers of objects and in amounts.
 
-Comes in   everything that is created in a namespace, and changes of what is measured
-Goes out   403 if a quota would be exceeded; otherwise the quotas' statuses with the new usage, written first
+Input: everything that is created in a namespace, and changes of what is measured.
+Output: 403 if a quota would be exceeded; otherwise the quotas' statuses with the new usage, written first.
 
- 1. Usage is charged before the object is written, under the condition that nobody else has charged since the quota was
+ 1. Usage is charged before the object is written, on the condition that it has not been charged since the quota was
     read: so no two requests spend the same. A request that fails afterwards stays charged, as with kube-apiserver,
     until the quota controller counts again.
- 2. A quota counts once its status says what is used; one that nobody has counted yet refuses what it would limit.
+ 2. A quota counts once its status says what is used; until then it rejects what it would limit.
  3. Requests of one namespace are charged one after the other. A dry run is checked and charges nothing.
  4. Where cpu or memory of pods is limited, every container must specify it, unless the pod specifies it as a whole. An
     update of a pod counts only if it moves the pod into or out of the scope of a quota.

@@ -1,7 +1,7 @@
 """RuntimeClass: what a pod's container runtime costs, and on which nodes it is.
 
-Comes in   a new pod
-Goes out   the same, with the overhead, node selector and tolerations of its runtime class
+Input: a new pod.
+Output: the same, with the overhead, node selector and tolerations of its runtime class.
 
  1. What the pod says itself must not contradict the class.
  2. Of two tolerations one of which covers the other, the wider one stays.

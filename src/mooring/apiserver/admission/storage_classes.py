@@ -1,7 +1,7 @@
 """The storage class of a claim, and the default one: what two plugins ask.
 
-Comes in   claims and classes
-Goes out   a class' name, or the default class
+Input: claims and classes.
+Output: a class' name, or the default class.
 
  1. The annotation from the time before the field still counts, and counts first.
  2. Of several default classes the youngest is taken, of equally young ones the first by name.

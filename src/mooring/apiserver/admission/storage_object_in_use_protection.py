@@ -1,7 +1,7 @@
-"""StorageObjectInUseProtection: what holds data does not go while somebody uses it.
+"""StorageObjectInUseProtection: volumes and claims are not deleted while they are used.
 
-Comes in   new volumes, claims and volume attributes classes
-Goes out   the same, with the finalizer that a controller takes away once nobody uses them
+Input: new volumes, claims and volume attributes classes.
+Output: the same, with the finalizer that a controller removes when they are no longer used.
 """
 
 from __future__ import annotations

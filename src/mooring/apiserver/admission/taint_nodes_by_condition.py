@@ -1,7 +1,7 @@
-"""TaintNodesByCondition: a new node takes no pods before somebody has found it ready.
+"""TaintNodesByCondition: a new node gets the taint not-ready.
 
-Comes in   a new node
-Goes out   the same, with the taint that the node lifecycle controller takes away
+Input: a new node.
+Output: the same, with the taint that the node lifecycle controller takes away.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from mooring.serving.http.request import Request
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What the handler lets in."""
+    """The limits of the handler."""
 
     body_bytes_max: int = 3 * 1024 * 1024
     """Answer beyond it: 413, as kube-apiserver's limit for a body."""

@@ -1,7 +1,7 @@
 """Deleting: at once, after a time of grace, or when the last finalizer is gone.
 
-Comes in   a call and DeleteOptions
-Goes out   the object as it was or is, or a Status; or a `StatusError`
+Input: a call and DeleteOptions.
+Output: the object as it was or is, or a Status; or a `StatusError`.
 
    gone        nothing holds it: it leaves the store
    ending      it has a time to end in, or finalizers to wait for: it is marked, and leaves later
@@ -92,7 +92,7 @@ async def delete(parts: Parts, resource: Resource, call: Call, options: DeleteOp
             return await _deleted(parts, resource, call, found, options)
         except WriteConflict as error:
             if error.current is None and not call.is_dry_run:
-                # Somebody else has finished what we began.
+                # Another request has finished the deletion.
                 return _answer(resource, found.document, is_gone=True)
     raise conflict(kind, call.name)
 

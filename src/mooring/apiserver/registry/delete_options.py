@@ -1,7 +1,7 @@
-"""DeleteOptions: how somebody wants an object deleted, read from a document.
+"""Decode DeleteOptions.
 
-Comes in   a DeleteOptions document, from a body, a query or an Eviction
-Goes out   `DeleteOptions` and whether it is a dry run; or an `InvalidError`
+Input: a DeleteOptions document, from a body, a query or an Eviction.
+Output: `DeleteOptions` and whether it is a dry run; or an `InvalidError`.
 """
 
 from __future__ import annotations

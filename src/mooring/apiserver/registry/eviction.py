@@ -1,17 +1,17 @@
 """Eviction: a deletion that disruption budgets must allow.
 
-Comes in   a call and an Eviction
-Goes out   the pod deleted, and its budget spent; or a `StatusError`: 429 if the budget says no
+Input: a call and an Eviction.
+Output: the pod deleted, and its budget spent; or a `StatusError`: 429 if the budget does not allow it.
 
    ends already, or has not begun    deleted, no budget is asked
    no budget                         deleted
    not ready                         deleted without spending, if its budget allows that (`unhealthyPodEvictionPolicy`)
    ready                             its budget is spent first; then deleted
 
- 1. A budget is spent before the pod is deleted, under the condition that nobody spent since: so two evictions never
+ 1. A budget is spent before the pod is deleted, on the condition that it is unchanged: so two evictions never
     share one disruption. `disruptedPods` tells the disruption controller of a pod that is on its way out.
- 2. A pod that is deleted because it is not ready must still be so: it is deleted only if nobody wrote to it since.
- 3. Of an evicted pod a condition tells by whom it was disrupted.
+ 2. A pod that is deleted because it is not ready must still be so: it is deleted only if it is unchanged.
+ 3. A condition of an evicted pod names the cause of the disruption.
  4. A budget whose controller has not seen its last change allows nothing yet: the error has a time to try again.
  5. `disruptedPods` has a limit: a controller that does not remove pods from it stops evictions.
 """
@@ -172,7 +172,7 @@ async def _mark_and_delete(parts: Parts, eviction: _Eviction, options: DeleteOpt
         revision = await _mark(parts, call, options)
         if options.revision is not None:
             options = replace(options, revision=str(revision))
-    check_delete_options(eviction.given)  # so late, because nobody but the deletion looks at them
+    check_delete_options(eviction.given)  # so late, because only the deletion reads them
     await delete(parts, parts.resources.of_kind(POD), replace(call, subresource=""), options)
 
 

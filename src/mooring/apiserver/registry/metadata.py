@@ -1,7 +1,7 @@
-"""What the server itself writes into metadata, and what it takes out.
+"""The fields of metadata that the server sets or removes.
 
-Comes in   the metadata that somebody sent
-Goes out   the same, with the system's fields as they must be
+Input: the metadata of the request.
+Output: the same, with the system's fields as they must be.
 
  1. uid, creation and deletion are the server's: a creator's values are dropped, an updater's are overruled.
 """
@@ -67,7 +67,7 @@ def generated_name(prefix: str, entropy: Entropy) -> str:
 
 
 def drop_duplicate_owners(metadata: Document, call: Call, *, is_after_admission: bool) -> None:
-    """An owner is named once. Whoever names it twice is told so."""
+    """An owner is named once. A second entry causes a warning."""
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return

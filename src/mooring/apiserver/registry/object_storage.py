@@ -55,7 +55,7 @@ class WriteResult(NamedTuple):
 
     @property
     def answer(self) -> bytes | None:
-        """What clients get, where that is what was stored: then nobody need write it a second time."""
+        """The bytes for clients, if they are the stored ones and need not be encoded again."""
         return with_revision(self.value, self.revision) if self.value is not None else None
 
 

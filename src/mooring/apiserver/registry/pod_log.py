@@ -1,7 +1,7 @@
 """Logs: what the containers of a pod have written.
 
-Comes in   a call and PodLogOptions
-Goes out   the bytes; None for a pod that has no node yet; or a `StatusError`
+Input: a call and PodLogOptions.
+Output: the bytes; None for a pod that has no node yet; or a `StatusError`.
 
  1. What is asked for is checked here: options first, then the pod, the container, the node, in this order.
  2. Nodes of this process have their logs at hand (`Logs`); of all others their kubelets are asked (`RemoteLogs`).
@@ -40,7 +40,7 @@ class LogOptions:
 
 
 class Logs(Protocol):
-    """Whoever has the logs of pods on nodes of this process."""
+    """The logs of pods on nodes of this process."""
 
     def has_node(self, name: str) -> bool: ...
 
@@ -48,7 +48,7 @@ class Logs(Protocol):
 
 
 class RemoteLogs(Protocol):
-    """Whoever asks the kubelets of other nodes."""
+    """Reads logs from the kubelets of other nodes."""
 
     async def logs(
         self, node: Document, pod: Document, container: str, options: LogOptions

@@ -1,7 +1,7 @@
-"""Replacing: an object that somebody sends whole.
+"""Replace an object by the one in the body (PUT).
 
-Comes in   a call, and a way to read the body anew for every try
-Goes out   the object as it is stored now, and whether it is a new one
+Input: a call, and a function that reads the body again for each attempt.
+Output: the object as it is stored now, and whether it is a new one.
 """
 
 from __future__ import annotations

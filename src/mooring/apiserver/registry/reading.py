@@ -1,7 +1,7 @@
 """Reading: one object, a listing, a watch.
 
-Comes in   a call and what it asks for
-Goes out   stored bytes with their resourceVersion, as storage returns them
+Input: a call and what it asks for.
+Output: stored bytes with their resourceVersion, as storage returns them.
 
  1. A resourceVersion means "not older than", except where a request says `Exact`, or has a limit and says nothing.
  2. `0` means any version, which here is the last one, whatever the limit.
@@ -125,7 +125,7 @@ def check_continue_token(text: str) -> None:
 
 
 def _expired_token(folder: str, text: str) -> ExpiredError:
-    """The list cannot go on as of then; it can as of now, for whoever can live with that."""
+    """The list cannot continue at its revision. The client may continue it at the current one."""
     start, _ = read_continue_token(folder, text)
     error = ExpiredError(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list "

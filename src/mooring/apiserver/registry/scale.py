@@ -1,10 +1,10 @@
 """Scaling: changing the replicas of an object and nothing else.
 
-Comes in   a Scale, or a patch of one
-Goes out   the Scale of the object as it is stored now
+Input: a Scale, or a patch of one.
+Output: the Scale of the object as it is stored now.
 
  1. The object is changed through its own strategy, on the condition that the Scale names.
- 2. Whoever writes a Scale becomes the manager of the replicas, through the subresource `scale`.
+ 2. The writer of a Scale becomes the manager of the replicas, through the subresource `scale`.
 """
 
 from __future__ import annotations

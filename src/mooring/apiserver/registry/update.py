@@ -1,9 +1,9 @@
 """Changing: an object replaced by a PUT or a patch, in whole or through a subresource.
 
-Comes in   a call, and a way to get from the object as it is to the one that is wanted
-Goes out   the object as it is stored now; or a `StatusError`
+Input: a call, and a function from the stored object to the wanted one.
+Output: the object as it is stored now; or a `StatusError`.
 
- 1. `make` may be called again, on what somebody else wrote meanwhile.
+ 1. `make` may be called again, on the object of a concurrent write.
  2. A request that names a resourceVersion is for that state only: another one is a conflict.
  3. An object that only waits for its finalizers is deleted when the last one is taken away.
 """
@@ -72,7 +72,7 @@ async def change(
 ) -> Changed:
     """Change an object through the strategy of the call's subresource, or of the object itself.
 
-    `found` is the object as somebody has just read it, for the first try.
+    `found` is the object as the caller has just read it, for the first attempt.
     """
     kind = resource.kind
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
@@ -100,7 +100,7 @@ async def change(
 
 
 class _Again(Exception):
-    """Somebody else wrote first."""
+    """Another request wrote first."""
 
 
 async def _created(parts: Parts, resource: Resource, call: Call, obj: Document) -> Document:

@@ -1,7 +1,7 @@
 """Events have two names: they are stored as core/v1 and also served as events.k8s.io/v1.
 
-Comes in   an event in either form
-Goes out   the same event in the other one
+Input: an event in either form.
+Output: the same event in the other one.
 
 kube-apiserver keeps all events in one folder in core's form, whichever API they were written through: `kubectl get
 events` shows what the scheduler reported through the newer one. `mooring.api.event_forms` says how the forms differ.

@@ -1,10 +1,10 @@
 """Pages: how a listing that was cut off goes on at the same revision.
 
-Comes in   the key that comes next, and the revision of the listing
-Goes out   a token for the client; and from a token both again
+Input: the key that comes next, and the revision of the listing.
+Output: a token for the client; and from a token both again.
 
-The token is the one of kube-apiserver: it holds the key relative to its folder, so that nobody can read outside of the
-folder by making one up.
+The token is the one of kube-apiserver: it holds the key relative to its folder, so that a client cannot read outside
+of the folder by making one up.
 """
 
 from __future__ import annotations

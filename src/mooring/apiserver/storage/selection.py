@@ -1,7 +1,7 @@
-"""Selections: does a stored object have the labels and fields that somebody asks for?
+"""Label and field selectors on stored objects.
 
-Comes in   a `Selection`, as Kubernetes writes it (`app=web`, `spec.nodeName=,status.phase!=Failed`)
-Goes out   a matcher of stored bytes; None if everything matches
+Input: a `Selection`, as Kubernetes writes it (`app=web`, `spec.nodeName=,status.phase!=Failed`).
+Output: a matcher of stored bytes; None if everything matches.
 
  1. A matcher decodes only the fields that it looks at: for each selection a decoder is made that knows no others.
  2. A field that is absent is the empty text, a flag `false` and a count `0`, as in kube-apiserver.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from mooring.cli.flags import FlagType, ValueType
+from mooring.cli.options import output_option
 
 
 @click.command(short_help="Show the running clusters.")
 @click.argument("name", default="")
-@click.option("-o", "--output", default="text", show_default=True, type=click.Choice(["text", "json"]), help="Format.")
+@output_option("text", "json")
 def status(name: str, output: str) -> None:
     """Shows the clusters that `mooring up` runs: address, nodes, pods, kubeconfig.
 

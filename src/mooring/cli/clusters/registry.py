@@ -83,7 +83,7 @@ class Registration:
         if self._directory is None:
             return
         temporary = self._directory / f"{_STATE}.new"
-        with suppress(OSError):  # a full disk or a directory that somebody removed does not stop a cluster
+        with suppress(OSError):  # a full disk or a removed directory does not stop a cluster
             temporary.write_bytes(msgspec.json.encode(self.state))
             temporary.replace(self._directory / _STATE)
 

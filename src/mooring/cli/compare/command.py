@@ -7,12 +7,14 @@ from pathlib import Path
 
 import click
 
+from mooring.cli.options import cluster_option, connection_options, note, output_option, plugin_option
+
 HELP = """Places the pods of a cluster under several scheduler configurations, and shows the results side by side.
 Nothing is changed.
 
 \b
   mooring compare --config default --config packing.yaml
-  mooring compare --cluster cluster.json --config default --config packing.yaml
+  mooring compare --cluster dump.json --config default --config packing.yaml
   mooring compare --config a.yaml --config b.yaml --pods all --seeds 5 \\
       --plot nodes.svg
 
@@ -21,16 +23,9 @@ controller owns is placed anew, in the order of creation. "default" stands for k
 """
 
 
-@click.command("compare", help=HELP, short_help="Show the cluster under other configurations.")
-@click.option(
-    "--cluster",
-    "clusters",
-    multiple=True,
-    metavar="FILE",
-    help="A dump of the cluster: a file, a folder, or - for standard input. May be repeated.",
-)
-@click.option("--kubeconfig", default="", metavar="FILE", help="Ask this cluster.")
-@click.option("--context", default="", metavar="NAME", help="Ask the cluster of this context of the kubeconfig.")
+@click.command("compare", help=HELP, short_help="Place the pods under several configurations.")
+@cluster_option
+@connection_options
 @click.option(
     "--config",
     "configs",
@@ -38,10 +33,19 @@ controller owns is placed anew, in the order of creation. "default" stands for k
     metavar="FILE|default",
     help="A KubeSchedulerConfiguration, or the word default. Give at least two.",
 )
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE|CLASS", help="Plugins for all configurations.")
-@click.option("--pods", type=click.Choice(["pending", "all"]), default="pending", show_default=True)
-@click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Runs of each configuration.")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@plugin_option
+@click.option(
+    "--pods", type=click.Choice(["pending", "all"]), default="pending", show_default=True, help="The pods to place."
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 100),
+    metavar="N",
+    default=3,
+    show_default=True,
+    help="How often each configuration is run, with another seed each time.",
+)
+@output_option("table", "json")
 @click.option("--plot", default="", metavar="FILE.svg", help="Draw a bar for each node, configurations side by side.")
 def compare(
     clusters: tuple[str, ...],
@@ -72,7 +76,7 @@ def compare(
         places_all=pods == "all",
         seeds=seeds,
     )
-    comparison = run_compare(options, sys.stdin.buffer, _note, SystemClock())
+    comparison = run_compare(options, sys.stdin.buffer, note, SystemClock())
     if output == "json":
         click.echo(as_json(comparison), nl=False)
     else:
@@ -83,8 +87,4 @@ def compare(
             Path(plot).write_text(as_svg(comparison), encoding="utf-8")
         except OSError as error:
             raise click.UsageError(f"--plot {plot}: {error.strerror}") from error
-        _note(f"wrote {plot}")
-
-
-def _note(text: str) -> None:
-    click.echo(f"mooring: note: {text}", err=True)
+        note(f"wrote {plot}")

@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from mooring.cli.compare.run import ConfigurationComparison
+from mooring.cli.terminal import counted
 from mooring.scheduler.plan.compare import ConfigurationOutcome, Summary
 
 PLOT_WIDTH = 960
@@ -37,7 +38,7 @@ def as_lines(comparison: ConfigurationComparison) -> Iterator[str]:
     columns = {config: dict(_figures(outcomes)) for config, outcomes in comparison.outcomes.items()}
     titles = list(dict.fromkeys(title for figures in columns.values() for title in figures))
     seeds = len(next(iter(comparison.outcomes.values())))
-    yield f"{comparison.pods} pods on {comparison.node_count} nodes, {seeds} seed{'' if seeds == 1 else 's'}"
+    yield f"{counted(comparison.pods, 'pod')} on {counted(comparison.node_count, 'node')}, {counted(seeds, 'seed')}"
     rows = [["", *names.values()]]
     for title in titles:
         cells = [_cell(figures.get(title)) for figures in columns.values()]

@@ -78,6 +78,7 @@ def run_compare(options: CompareOptions, stdin: BinaryIO, note: Note, clock: Clo
         clock=clock,
         note=note,
         names=", ".join(options.clusters),
+        file_option="--cluster",
     )
     pods, staying, node_today = _divided(asked.cluster, options.places_all)
     if not pods:

@@ -42,6 +42,7 @@ from mooring.api.well_known import TERMINAL_PHASES
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject, PlainObject
+from mooring.cli.terminal import counted
 from mooring.client.errors import StatusError
 from mooring.kit.entropy import Entropy
 
@@ -268,17 +269,17 @@ class _Assembly:
     def _notes(self) -> list[str]:
         absent = "is not in the input"
         notes = [
-            f'priority class "{name}" {absent}: {_count(count, "pod")} of it counted with priority 0'
+            f'priority class "{name}" {absent}: {counted(count, "pod")} of it counted with priority 0'
             for name, count in self._without_priority.items()
         ]
         notes += [
-            f'runtime class "{name}" {absent}: {_count(count, "pod")} of it counted without what the class adds'
+            f'runtime class "{name}" {absent}: {counted(count, "pod")} of it counted without what the class adds'
             for name, count in self._without_runtime.items()
         ]
         nodes = {view.metadata.name for view in self._cluster.objects if isinstance(view, Node)}
         homeless = sum(pod.spec.node_name not in nodes for pod in self._cluster.placed)
         if homeless and nodes:
-            notes.append(f"{_count(homeless, 'pod')} on nodes that are not in the input: not counted anywhere")
+            notes.append(f"{counted(homeless, 'pod')} on nodes that are not in the input: not counted anywhere")
         return notes
 
 
@@ -337,8 +338,4 @@ def _implied_namespaces(cluster: ClusterInput) -> list[Namespace]:
 def skipped_note(skipped: Mapping[str, int]) -> str:
     """`skipped 12 objects of kinds that scheduling does not read: ConfigMap 10, Secret 2`."""
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(skipped.items(), key=lambda e: (-e[1], e[0])))
-    return f"skipped {_count(sum(skipped.values()), 'object')} of kinds that scheduling does not read: {kinds}"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"skipped {counted(sum(skipped.values()), 'object')} of kinds that scheduling does not read: {kinds}"

@@ -8,22 +8,18 @@ Prints a screen, JSON or YAML on standard output, and notes about the input on s
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from mooring.cli.options import config_option, connection_options, note, output_option, plugin_option, seed_option
+
 if TYPE_CHECKING:
     from mooring.cli.explain.report import Report
-    from mooring.cli.terminal import Terminal
 
 EXIT_UNSCHEDULABLE = 1
 NODES_DEFAULT = 5
-WIDTH_MIN = 60
-WIDTH_MAX = 120
-"""Wider lines are hard to read."""
 
 
 def _node_limit(ctx: click.Context, param: click.Parameter, value: str) -> int | None:
@@ -46,27 +42,25 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
         raise click.BadParameter(str(error), ctx, param) from None
 
 
-DUMP_KINDS = (
-    "nodes,pods,namespaces,services,replicationcontrollers,replicasets,statefulsets,"
-    "poddisruptionbudgets,priorityclasses,persistentvolumeclaims,persistentvolumes,storageclasses,"
-    "csinodes,csidrivers,csistoragecapacities,volumeattachments,resourceclaims,"
-    "resourceclaimtemplates,resourceslices,deviceclasses"
-)
-HELP = f"""Decides for the pending pods of a cluster as kube-scheduler would, and shows for each where it goes and why;
-or why it goes nowhere, which nodes are nearest and what is missing there, and whom it would preempt.
+HELP = """Decides for the pending pods of a cluster as kube-scheduler would, and shows for each where it goes and why;
+or why it goes nowhere, which nodes are nearest and what is missing there, and the pods it would preempt.
 
 Without -f it reads the cluster of your kubeconfig ($KUBECONFIG, ~/.kube/config) and changes nothing there. With -f
 it reads files: manifests, whose workloads are expanded into pods, or a dump. With -f and --kubeconfig or --context
 the files are added to the cluster. With PODs only those are shown.
 
 \b
-  mooring explain                            all pending pods of the cluster
-  mooring explain shop/web-1                 this pod
-  mooring explain --context prod -f web.yaml where would this go?
-  mooring explain -f cluster.json            a dump, made by:
+  mooring explain                             all pending pods of the cluster
+  mooring explain shop/web-1                  this pod
+  mooring explain --context prod -f web.yaml  where would this go?
+  mooring explain -f cluster.json             a dump, made by:
 
 \b
-  kubectl get -A -o json {DUMP_KINDS} > cluster.json
+  kubectl get -A -o json nodes,pods,namespaces,services,\\
+  replicationcontrollers,replicasets,statefulsets,poddisruptionbudgets,\\
+  priorityclasses,persistentvolumeclaims,persistentvolumes,storageclasses,\\
+  csinodes,csidrivers,csistoragecapacities,volumeattachments,resourceclaims,\\
+  resourceclaimtemplates,resourceslices,deviceclasses > cluster.json
 """
 
 
@@ -79,20 +73,10 @@ the files are added to the cluster. With PODs only those are shown.
     metavar="FILE",
     help="Manifests or a dump of a cluster: a file, a folder, or - for standard input. May be repeated.",
 )
-@click.option("--kubeconfig", default="", metavar="FILE", help="Ask this cluster. With -f: add the files to it.")
-@click.option("--context", default="", metavar="NAME", help="Ask the cluster of this context of the kubeconfig.")
-@click.option("--config", metavar="FILE", help="A KubeSchedulerConfiguration. Default: that of kube-scheduler.")
-@click.option(
-    "--plugin",
-    "plugins",
-    multiple=True,
-    metavar="FILE|CLASS",
-    help="A Python file with plugins of your own, or package.module:Class. A plugin that --config speaks of is enabled "
-    "where it says so; any other at all its points in the default profile, with weight 1. May be repeated.",
-)
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="The format."
-)
+@connection_options
+@config_option
+@plugin_option
+@output_option("text", "json", "yaml")
 @click.option(
     "--nodes",
     "node_limit",
@@ -106,7 +90,7 @@ the files are added to the cluster. With PODs only those are shown.
 @click.option(
     "--now", "now_s", metavar="TIME", callback=_time, help="Decide as of this time (RFC 3339). Default: the clock's."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Decides where nodes are equally good.")
+@seed_option
 @click.option("--exit-code", is_flag=True, help="Exit with 1 if a pod that is shown goes nowhere.")
 @click.argument("pods", metavar="[[NAMESPACE/]POD]...", nargs=-1)
 @click.pass_context
@@ -143,7 +127,7 @@ def explain(
         kubeconfig=kubeconfig,
         context=context,
     )
-    report = run_explain(request, sys.stdin.buffer, _note, SystemClock())
+    report = run_explain(request, sys.stdin.buffer, note, SystemClock())
     _print(report, output)
     if exit_code and report.is_anything_nowhere:
         ctx.exit(EXIT_UNSCHEDULABLE)
@@ -161,18 +145,7 @@ def _print(report: Report, output: str) -> None:
             click.echo(as_yaml(report), nl=False)
         case _:
             from mooring.cli.explain.text import as_lines
+            from mooring.cli.terminal import standard_output
 
-            for line in as_lines(report, _terminal()):
+            for line in as_lines(report, standard_output()):
                 click.echo(line)
-
-
-def _terminal() -> Terminal:
-    from mooring.cli.terminal import Terminal
-
-    width = min(max(shutil.get_terminal_size((80, 24)).columns, WIDTH_MIN), WIDTH_MAX)
-    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return Terminal(width, coloured)
-
-
-def _note(text: str) -> None:
-    click.echo(f"mooring: note: {text}", err=True)

@@ -65,22 +65,30 @@ class LiveCluster:
         return Supplied(frozenset(self.kinds), frozenset(self.denied))
 
 
-def connect(kubeconfig: str, context: str, clock: Clock, environment: Mapping[str, str] | None = None) -> Connection:
+def connect(
+    kubeconfig: str,
+    context: str,
+    clock: Clock,
+    environment: Mapping[str, str] | None = None,
+    *,
+    file_option: str = "",
+) -> Connection:
     """The API server of a kubeconfig: the named file, else those of $KUBECONFIG, else ~/.kube/config, else that of the
-    pod that this runs in. Raises `InputError`."""
+    pod that this runs in. Raises `InputError`, which advises `file_option`, the option of the command that takes a
+    dump."""
     variables = os.environ if environment is None else environment
     if not kubeconfig:
         files = default_files(variables)
         if not any(Path(file).exists() for file in files) and not is_in_cluster(variables):
-            raise _no_kubeconfig(variables)
+            raise _no_kubeconfig(variables, file_option)
     try:
         return load_connection(clock, kubeconfig=kubeconfig, context=context, environment=variables)
     except (KubeconfigError, TlsError) as error:
         raise input_error(str(error)) from None
 
 
-def _no_kubeconfig(variables: Mapping[str, str]) -> InputError:
-    advice = "name one with --kubeconfig, or read manifests or a dump with -f FILE"
+def _no_kubeconfig(variables: Mapping[str, str], file_option: str) -> InputError:
+    advice = "name one with --kubeconfig" + (f", or a dump with {file_option} FILE" if file_option else "")
     return input_error(f"found no kubeconfig ({searched_files(variables)}); {advice}")
 
 

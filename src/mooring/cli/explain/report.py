@@ -86,7 +86,7 @@ class Victim:
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """Who would be evicted where; or why nobody."""
+    """The node and the victims; or why preemption does not help."""
 
     node: str | None = None
     victims: tuple[Victim, ...] = ()

@@ -67,6 +67,7 @@ def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clo
         clock=clock,
         note=note,
         names=", ".join(request.files),
+        file_option="-f",
     )
     cluster = asked.cluster
     coverage = Coverage(asked.supplied)

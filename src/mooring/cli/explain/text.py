@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from mooring.cli.explain.report import Outcome, PodExplanation, Preemption, Report, ScoreRow, Scores, Victim
-from mooring.cli.terminal import ELLIPSIS, Terminal, listed_names, shortened_names, wrapped
+from mooring.cli.terminal import ELLIPSIS, Terminal, counted, listed_names, shortened_names, wrapped
 
 HEADINGS: Mapping[str, str] = {
     "NodeResourcesFit": "fit",
@@ -100,9 +100,9 @@ def _replicas(pods: list[PodExplanation], terminal: Terminal) -> Iterator[str]:
 
 
 def _opening(report: Report, terminal: Terminal) -> Iterator[str]:
-    pods = _count(report.placed_count, "pod") if report.placed_count else "no pods"
+    pods = counted(report.placed_count, "pod") if report.placed_count else "no pods"
     where = "it" if report.node_count == 1 else "them"
-    text = f"{_count(report.node_count, 'node')}, {pods} on {where}, {report.pending_count or 'none'} pending"
+    text = f"{counted(report.node_count, 'node')}, {pods} on {where}, {report.pending_count or 'none'} pending"
     yield terminal.paint(text, dim=True)
 
 
@@ -119,7 +119,10 @@ def _closing(report: Report, terminal: Terminal) -> Iterator[str]:
         (outcomes[Outcome.ERROR], "in error"),
     ]
     said = ", ".join(f"{count} {word}" for count, word in parts if count)
-    yield terminal.paint(f"{_count(len(report.pods), 'pending pod')}: {said}.", bold=True)
+    pending = counted(len(report.pods), "pending pod")
+    if len(report.pods) < report.pending_count:
+        pending = f"{len(report.pods)} of {counted(report.pending_count, 'pending pod')}"
+    yield terminal.paint(f"{pending}: {said}.", bold=True)
 
 
 def _pod(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator[str]:
@@ -195,10 +198,10 @@ def _placed(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator
         of_all = f"of {pod.node_count} nodes that can take it" if pod.node_count > 1 else "there is"
         yield f"  the only one {of_all}"
     elif scores.tied_count == pod.feasible_count:
-        yield f"  {pod.feasible_count} of {_count(pod.node_count, 'node')} can take it, all equally well"
+        yield f"  {pod.feasible_count} of {counted(pod.node_count, 'node')} can take it, all equally well"
         yield from _score_notes(scores, report.seed, terminal)
     else:
-        yield f"  {pod.feasible_count} of {_count(pod.node_count, 'node')} can take it, best first:"
+        yield f"  {pod.feasible_count} of {counted(pod.node_count, 'node')} can take it, best first:"
         yield from _score_table(scores, pod.node, terminal)
         hidden = pod.feasible_count - len(scores.rows)
         if hidden:
@@ -293,7 +296,7 @@ def _nowhere(pod: PodExplanation, terminal: Terminal) -> Iterator[str]:
     for obstacle in pod.everywhere:
         yield from wrapped(f"whatever the node: {obstacle.text}", terminal.width, indent=2, hanging=4)
     if pod.everywhere and pod.otherwise_count:
-        yield f"  otherwise {pod.otherwise_count} of {_count(pod.node_count, 'node')} would take it"
+        yield f"  otherwise {pod.otherwise_count} of {counted(pod.node_count, 'node')} would take it"
     if pod.nearest and not pod.otherwise_count:
         yield "  nearest nodes, and what is missing:"
         yield from _nearest(pod, terminal)
@@ -356,7 +359,3 @@ def _preemption(preemption: Preemption, terminal: Terminal) -> Iterator[str]:
 
 def _since(victim: Victim) -> str:
     return f"since {victim.started[:16].replace('T', ' ')}" if victim.started is not None else "not started yet"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

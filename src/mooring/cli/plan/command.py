@@ -10,15 +10,21 @@ Prints a table, JSON or YAML on standard output, and notes about the input on st
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 
 import click
 
+from mooring.cli.options import (
+    cluster_option,
+    config_option,
+    connection_options,
+    note,
+    output_option,
+    plugin_option,
+    seed_option,
+)
+
 EXIT_PENDING = 1
-WIDTH_MIN = 60
-WIDTH_MAX = 120
 
 HELP = """Says what would happen, without doing it. The scheduler itself decides, on a dump or on a live cluster, and
 changes nothing.
@@ -28,7 +34,7 @@ changes nothing.
   mooring plan web.yaml --replicas 30            … with 30 replicas?
   mooring plan                                   where do the pending pods go?
   mooring plan --remove-node n7                  what if this node goes away?
-  mooring plan --remove-node -l pool=old         … or all nodes of a pool?
+  mooring plan -l pool=old                       … or all nodes of a pool?
   mooring plan --add-node-like n1                how many nodes are missing?
   mooring plan --add-node-like n1=1.2 --add-node-like big.yaml=3.5
                                                  … and which mix is cheapest?
@@ -60,18 +66,16 @@ def _ratio(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
 
 @click.command("plan", help=HELP, short_help="Say what would happen, without doing it.")
 @click.argument("manifests", nargs=-1, metavar="[MANIFEST]...")
+@cluster_option
+@connection_options
+@config_option
+@plugin_option
 @click.option(
-    "--cluster",
-    "clusters",
-    multiple=True,
-    metavar="FILE",
-    help="A dump of the cluster: a file, a folder, or - for standard input. May be repeated.",
+    "--replicas",
+    type=click.IntRange(0, 10_000),
+    metavar="N",
+    help="Replicas of each workload of the manifests.",
 )
-@click.option("--kubeconfig", default="", metavar="FILE", help="Ask this cluster.")
-@click.option("--context", default="", metavar="NAME", help="Ask the cluster of this context of the kubeconfig.")
-@click.option("--config", metavar="FILE", help="A KubeSchedulerConfiguration. Default: that of kube-scheduler.")
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE|CLASS", help="Plugins of your own. May be repeated.")
-@click.option("--replicas", type=click.IntRange(0, 10_000), help="Replicas of each workload of the manifests.")
 @click.option("--remove-node", "removed", multiple=True, metavar="NODE", help="Remove this node. May be repeated.")
 @click.option("-l", "--selector", default="", metavar="SELECTOR", help="Remove the nodes with these labels.")
 @click.option(
@@ -94,17 +98,18 @@ def _ratio(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
 @click.option("--ratio", callback=_ratio, default="", metavar="N:N…", help="With --capacity: pods of each manifest.")
 @click.option("--defragment", is_flag=True, help="Find moves that empty nodes, or make room for --for.")
 @click.option("--for", "for_pod", default="", metavar="FILE", help="With --defragment: the pod that needs room.")
-@click.option("--max-moves", "moves_max", type=click.IntRange(1, 1_000), default=50, show_default=True)
-@click.option("--execute", is_flag=True, help="With --defragment: carry out the moves, one at a time.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Decides where nodes are equally good.")
 @click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "yaml"]),
-    default="table",
+    "--max-moves",
+    "moves_max",
+    type=click.IntRange(1, 1_000),
+    metavar="N",
+    default=50,
     show_default=True,
-    help="The format.",
+    help="With --defragment: at most this many moves.",
 )
+@click.option("--execute", is_flag=True, help="With --defragment: carry out the moves, one at a time.")
+@seed_option
+@output_option("table", "wide", "json", "yaml")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 if a pod stays pending.")
 @click.pass_context
 def plan(
@@ -180,9 +185,9 @@ def plan(
     if execute:
         from mooring.cli.plan.execute import execute_moves
 
-        execute_moves(options, _note, click.echo, SystemClock())
+        execute_moves(options, note, click.echo, SystemClock())
         return
-    result = run_plan(options, sys.stdin.buffer, _note, SystemClock())
+    result = run_plan(options, sys.stdin.buffer, note, SystemClock())
     match output:
         case "json":
             from mooring.cli.plan.text import as_json
@@ -194,15 +199,9 @@ def plan(
             click.echo(as_yaml(result), nl=False)
         case _:
             from mooring.cli.plan.text import as_lines
-            from mooring.cli.terminal import Terminal
+            from mooring.cli.terminal import standard_output
 
-            width = min(max(shutil.get_terminal_size((80, 24)).columns, WIDTH_MIN), WIDTH_MAX)
-            coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-            for line in as_lines(result, Terminal(width, coloured), is_wide=output == "wide"):
+            for line in as_lines(result, standard_output(), is_wide=output == "wide"):
                 click.echo(line)
     if exit_code and result.is_anything_pending:
         ctx.exit(EXIT_PENDING)
-
-
-def _note(text: str) -> None:
-    click.echo(f"mooring: note: {text}", err=True)

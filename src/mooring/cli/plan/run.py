@@ -91,6 +91,7 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
         clock=clock,
         note=note,
         names=", ".join((*options.clusters, *options.pod_files)),
+        file_option="--cluster",
     )
     pods = _asked_pods(asked, asked_about)
     if options.pod_files and not pods:

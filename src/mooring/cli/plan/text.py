@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from mooring.cli.terminal import ELLIPSIS, Terminal, listed_names, wrapped
+from mooring.cli.terminal import ELLIPSIS, Terminal, counted, listed_names, wrapped
 from mooring.scheduler.plan.request import DrainedNode, PendingPod, Placement, PlanResult, Question
 
 ROWS_MAX = 20
@@ -89,9 +89,9 @@ def _pending(pending: Sequence[PendingPod], terminal: Terminal) -> Iterator[str]
 def _closing(result: PlanResult, terminal: Terminal) -> str:
     placed, pending = len(result.placements), len(result.pending)
     victims = sum(len(each.victims) for each in result.placements)
-    text = f"{_count(placed + pending, 'pod')}: {placed} placed, {pending} pending"
+    text = f"{counted(placed + pending, 'pod')}: {placed} placed, {pending} pending"
     if victims:
-        text += f", {_count(victims, 'pod')} evicted"
+        text += f", {counted(victims, 'pod')} evicted"
     return terminal.paint(f"{text}.", bold=True)
 
 
@@ -112,7 +112,7 @@ def _drained(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iterator[
 
 
 def _pods_of(node: DrainedNode) -> str:
-    text = _count(node.pods, "pod") + (" moves" if node.pods == 1 else " move")
+    text = counted(node.pods, "pod") + (" moves" if node.pods == 1 else " move")
     return f"{text}, {len(node.ends)} of DaemonSets end" if node.ends else text
 
 
@@ -125,10 +125,12 @@ def _added(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iterator[st
         yield from table(["ADD NODES LIKE", "COUNT", "PRICE"], rows, None)
         total = sum(each.count for each in result.nodes_to_add)
         price = sum(each.price for each in result.nodes_to_add)
-        yield terminal.paint(f"{_count(total, 'node')} to add, price {price:g}.", bold=True)
+        yield terminal.paint(f"{counted(total, 'node')} to add, price {price:g}.", bold=True)
     else:
-        yield terminal.paint("no nodes to add.", bold=True)
-    yield from _bound(result)
+        helpless = "no nodes to add: the pending pods do not fit on new nodes like these either."
+        yield terminal.paint(helpless if result.pending else "no nodes to add.", bold=True)
+    if result.nodes_to_add:
+        yield from _bound(result)
     yield _closing(result, terminal)
 
 
@@ -164,8 +166,8 @@ def _capacity(result: PlanResult, terminal: Terminal) -> Iterator[str]:
         yield "more would fit: the plan ends here."
     elif capacity.limited_by:
         yield terminal.paint(f"runs out first: {capacity.limited_by}", bold=True)
-        counted = ", ".join(f"{count} {reason}" for reason, count in capacity.reasons.items())
-        yield from wrapped(f"of {_count(result.node_count, 'node')}: {counted}", terminal.width, indent=2)
+        reasons = ", ".join(f"{count} {reason}" for reason, count in capacity.reasons.items())
+        yield from wrapped(f"of {counted(result.node_count, 'node')}: {reasons}", terminal.width, indent=2)
 
 
 def _defragmented(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iterator[str]:
@@ -181,7 +183,7 @@ def _defragmented(result: PlanResult, terminal: Terminal, is_wide: bool) -> Iter
     before, after = result.before, result.after
     if before is not None and after is not None:
         text = (
-            f"{_count(len(result.moves), 'move')}; empty nodes: {before.empty_nodes} before, {after.empty_nodes} after"
+            f"{counted(len(result.moves), 'move')}; empty nodes: {before.empty_nodes} before, {after.empty_nodes} after"
         )
         yield terminal.paint(f"{text}, of {after.nodes}.", bold=True)
     yield from _bound(result)
@@ -196,8 +198,4 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], rows_max: int | 
         yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
     if len(shown) < len(rows):
         counts = Counter(row[-1] for row in rows[len(shown) :])
-        yield f"{ELLIPSIS} {len(rows) - len(shown)} more on {_count(len(counts), 'node')} (-o wide shows all)"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+        yield f"{ELLIPSIS} {len(rows) - len(shown)} more on {counted(len(counts), 'node')} (-o wide shows all)"

@@ -43,8 +43,8 @@ class ComponentCommand(click.Command):
 
 
 def _run(**values: Any) -> None:
-    """Assigns pods to nodes, exactly as kube-scheduler v1.36 does, with its flags, its configuration file, its
-    endpoints and its manners.
+    """Assigns pods to nodes, exactly as kube-scheduler v1.36 does, with its flags, configuration file, endpoints and
+    leader election.
 
     \b
       mooring scheduler --kubeconfig ~/.kube/config --leader-elect=false
@@ -76,7 +76,12 @@ def _show_version(ctx: click.Context, param: click.Parameter, is_asked: bool) ->
 
 def _parameters() -> list[click.Parameter]:
     version = click.Option(
-        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show it."
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_version,
+        help="Show the version and exit.",
     )
     return [*(option_of(flag) for section in FLAGS.values() for flag in section), version]
 

@@ -72,7 +72,7 @@ def checked_configuration(
 
     Everything that can be wrong with them is found here: the plugins are made as the scheduler makes them.
     """
-    registry, added = plugin_registry(sources)
+    registry, added = _plugin_registry(sources)
     try:
         configuration = change(load_configuration_or_policy(document.data if document is not None else None))
         problems = validate(configuration)
@@ -149,7 +149,7 @@ def _where(file: str, document: YamlDocument | None, path: str) -> str:
     return f"{file}:{document.line_of(path)}" if document is not None else ""
 
 
-def plugin_registry(sources: Iterable[str]) -> tuple[Registry, list[str]]:
+def _plugin_registry(sources: Iterable[str]) -> tuple[Registry, list[str]]:
     """As `registry_with`. Raises `InputError`."""
     try:
         return registry_with(sources)

@@ -266,7 +266,7 @@ class NodesCommand(SectionedCommand):
     sections: ClassVar = {
         "Nodes": [
             *("count", "name_prefix", "cpu", "memory", "pods", "zones", "node_templates"),
-            *("runtime", "pod_users", "data_dir", "stages", "node_lease_s", "routine_events"),
+            *("runtime", "pod_users", "data_dir", "stages", "routine_events", "node_lease_s"),
         ],
         "Cluster": _CLUSTER,
         "Leader election": _ELECTION,

@@ -196,7 +196,7 @@ def checked_stages(file: Path) -> str:
 
 def run_real_nodes(options: StandaloneOptions, *, count: int, directory: Path | None, pod_users: str) -> None:
     """Run nodes with the process runtime until Ctrl-C."""
-    from mooring.cluster.nodes import ProcessNodes, run_process_nodes  # simulated nodes do not need it
+    from mooring.cluster.nodes import ProcessNodes, run_process_nodes  # hollow nodes do not need it
 
     clock, entropy = SystemClock(), system_entropy()
     health = ComponentHealth("mooring-nodes")

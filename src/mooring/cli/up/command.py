@@ -63,7 +63,7 @@ def with_runtime_flag(command: Command) -> Command:
         default=SIMULATED,
         show_default=True,
         type=click.Choice((SIMULATED, PROCESS)),
-        help="Pods are simulated, or commands that run on this machine.",
+        help="Nodes are hollow and simulate their pods, or pods are commands that run on this machine.",
     )(command)
 
 
@@ -103,18 +103,18 @@ def with_events_flag(command: Command) -> Command:
 
 
 def with_shape_flags(command: Command) -> Command:
-    """Adds what simulated nodes are like. The command gets them as `shapes`, see `node_shapes`."""
+    """Adds what hollow nodes are like. The command gets them as `shapes`, see `node_shapes`."""
     for option in (
         click.option(
             "--node-templates",
             type=_FILE,
-            help="Further simulated nodes of several kinds, as YAML: docs/kubelets.md.",
+            help="Further hollow nodes of several kinds, as YAML: docs/kubelets.md.",
         ),
         click.option(
             "--pods", type=click.IntRange(0), metavar="N", help="The maximum number of pods of each. [default: 110]"
         ),
-        click.option("--memory", help="Memory of each simulated node. [default: 256Gi]"),
-        click.option("--cpu", help="CPUs of each simulated node. [default: 32]"),
+        click.option("--memory", help="Memory of each hollow node. [default: 256Gi]"),
+        click.option("--cpu", help="CPUs of each hollow node. [default: 32]"),
         click.option("--zones", help="Zones, assigned to the nodes in turn. [default: zone-a,zone-b,zone-c]"),
     ):
         command = option(command)
@@ -122,9 +122,9 @@ def with_shape_flags(command: Command) -> Command:
 
 
 def with_stages_flag(command: Command) -> Command:
-    """Adds `--stages`: what containers do on simulated nodes."""
+    """Adds `--stages`: what containers do on hollow nodes."""
     return click.option(
-        "--stages", type=_FILE, help="Stage sets of containers on simulated nodes, as YAML: docs/kubelets.md."
+        "--stages", type=_FILE, help="Stage sets of containers on hollow nodes, as YAML: docs/kubelets.md."
     )(command)
 
 
@@ -155,7 +155,7 @@ class UpCommand(SectionedCommand):
         "Background": ["detach", "wait_s", "name"],
         "Nodes": [
             *("nodes", "cpu", "memory", "pods", "zones", "node_templates", "prune_nodes"),
-            *("runtime", "pod_users", "stages", "node_lease_s", "routine_events", "default_storage_class"),
+            *("runtime", "pod_users", "stages", "routine_events", "default_storage_class", "node_lease_s"),
         ],
         "Scheduler and controllers": ["config", "plugins", "controllers", "without", "processes"],
         "API server": [
@@ -412,7 +412,7 @@ def _components(text: str) -> frozenset[str]:
     unknown = sorted(names - set(_COMPONENTS))
     if unknown:
         choices = ", ".join(_COMPONENTS)
-        raise InputError([Problem("", f"--without {unknown[0]}: there is no such part; choose from {choices}")])
+        raise InputError([Problem("", f"--without {unknown[0]}: there is no such component; choose from {choices}")])
     return names
 
 

@@ -250,7 +250,7 @@ class _Run:
             await self._stop.wait()
 
     def _with_kubelet(self, document: Document) -> Document:
-        """A Node of a manifest gets a simulated kubelet, unless the manifest says otherwise."""
+        """A Node of a manifest becomes a hollow node, unless the manifest says otherwise."""
         from mooring.kubelet.node_status import SIMULATED_ANNOTATION
 
         settings = self._settings
@@ -339,7 +339,10 @@ def _warning(settings: ClusterSettings) -> list[str]:
         return []
     is_separate = settings.pod_users == "separate" or (not settings.pod_users and os.geteuid() == 0)
     users = "as users of their own" if is_separate else "as your user"
-    return [f"  pods         run on this machine {users}: users who may create pods run commands here"]
+    return [
+        f"  pods         run on this machine {users}:",
+        "               users who may create pods run commands here",
+    ]
 
 
 def _print_failures(group: ExceptionGroup[Exception]) -> None:

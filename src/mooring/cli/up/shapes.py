@@ -1,4 +1,4 @@
-"""What simulated nodes are like, from the options of `mooring up` and `mooring nodes`.
+"""What hollow nodes are like, from the options of `mooring up` and `mooring nodes`.
 
 Problems with an amount, a name or the file of node templates are raised as an `InputError`, with file and line, before
 anything starts.

@@ -19,13 +19,17 @@ from mooring.cli.explain.decide import in_queue_order
 from mooring.cli.explain.live import connect
 from mooring.cli.explain.run import chosen_pod
 from mooring.cli.manifests.read import Manifests
+from mooring.cli.options import SchedulerAddress
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
 from mooring.client.http.client import HttpClient
+from mooring.client.http.connection import Connection
+from mooring.client.http.dial import UNTRUSTED
 from mooring.client.http.tls import TlsError
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.scheduler.cycle.explain import explain
+from mooring.scheduler.pages import UNKNOWN_POD
 from mooring.scheduler.reporting.decision_log import DecisionLogError, read_log
 
 PAGE_S_MAX = 30.0
@@ -38,10 +42,11 @@ Rows = list[dict[str, Any]]
 class Asker:
     """Asks one scheduler. Raises `InputError`."""
 
-    def __init__(self, kubeconfig: str, context: str, scheduler: str, clock: Clock) -> None:
+    def __init__(self, kubeconfig: str, context: str, address: SchedulerAddress, clock: Clock) -> None:
         connection = connect(kubeconfig, context, clock)
         self.namespace = connection.namespace or "default"
-        self._connection = dataclasses.replace(connection, server=scheduler.rstrip("/")) if scheduler else connection
+        self._connection = _connection_to(address, connection) if address.url else connection
+        self._is_standalone = bool(address.url)
         self._clock = clock
 
     def decisions(self, pod: str) -> Rows:
@@ -70,11 +75,38 @@ class Asker:
         except ForbiddenError as error:
             raise input_error(f"{error}; a role needs nonResourceURLs: [{path}], verbs: [get]") from None
         except (ClientError, TlsError, ValueError) as error:
-            raise input_error(f"cannot ask {self._connection.server}: {error}") from None
+            advice = ""
+            if self._is_standalone and UNTRUSTED in str(error):
+                advice = "; name its CA with --certificate-authority, or trust it with --insecure-skip-tls-verify"
+            raise input_error(f"cannot ask {self._connection.server}: {error}{advice}") from None
 
     async def _read(self, target: str) -> bytes:
         async with HttpClient(self._connection, self._clock, Entropy(SEED), component="why") as client:
             return await client.read_page(target, PAGE_S_MAX)
+
+
+def _connection_to(address: SchedulerAddress, connection: Connection) -> Connection:
+    """The secure port of a scheduler, with the credentials of the kubeconfig."""
+    authority, is_unverified = connection.authority, connection.is_server_unverified
+    if address.authority_file:
+        try:
+            authority, is_unverified = Path(address.authority_file).read_bytes(), False
+        except OSError as error:
+            raise input_error(f"{address.authority_file}: {error.strerror}") from None
+    if address.is_unverified:
+        authority, is_unverified = b"", True
+    return dataclasses.replace(
+        connection,
+        server=address.url.rstrip("/"),
+        authority=authority,
+        is_server_unverified=is_unverified,
+        server_name="",
+    )
+
+
+def is_known(decisions: Rows, rows: Rows) -> bool:
+    """Whether the scheduler has an attempt for the pod, or has the pod."""
+    return bool(decisions) or any(row["state"] != UNKNOWN_POD for row in rows)
 
 
 def logged_decisions(path: str, pod: str) -> Rows:
@@ -98,6 +130,7 @@ def obstacles_on(pod_name: str, node: str, kubeconfig: str, context: str, clock:
         clock=clock,
         note=_ignore,
         names="",
+        file_option="",
     )
     pod = chosen_pod(pod_name, asked.cluster, asked.namespace)
     if pod.spec.node_name:

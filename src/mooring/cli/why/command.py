@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import shutil
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
 import click
 
-WIDTH_MAX = 120
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+from mooring.cli.options import Decorated, SchedulerAddress, connection_options, output_option
+
+EXIT_UNKNOWN_POD = 1
 
 WHY_HELP = """Shows the attempts of the running scheduler for a pod: what each one found, what changed since the one
 before, and what the pod waits for. It asks the scheduler of `mooring up` through its API server, or any Mooring
-scheduler by --scheduler.
+scheduler by --scheduler. The exit code is 1 if the scheduler does not know the pod.
 
 \b
   mooring why default/web-1
@@ -27,21 +28,41 @@ the events that would cause that.
 """
 
 
-def _connection_options(command: Decorated) -> Decorated:
-    options = (
-        click.option("--kubeconfig", default="", metavar="FILE", help="Ask the cluster of this kubeconfig."),
-        click.option("--context", default="", metavar="NAME", help="Ask the cluster of this context."),
+def scheduler_options(command: Decorated) -> Decorated:
+    """Which scheduler is asked, and how its certificate is verified. The command gets a `SchedulerAddress`."""
+
+    @functools.wraps(command)
+    def checked(*, scheduler: str, certificate_authority: str, insecure_skip_tls_verify: bool, **values: Any) -> Any:
+        if (certificate_authority or insecure_skip_tls_verify) and not scheduler:
+            raise click.UsageError("--certificate-authority and --insecure-skip-tls-verify belong to --scheduler")
+        if certificate_authority and insecure_skip_tls_verify:
+            raise click.UsageError("--certificate-authority contradicts --insecure-skip-tls-verify")
+        address = SchedulerAddress(scheduler, certificate_authority, insecure_skip_tls_verify)
+        return command(address=address, **values)
+
+    found: Any = checked
+    for option in (
+        click.option(
+            "--insecure-skip-tls-verify",
+            is_flag=True,
+            help="With --scheduler: do not verify its certificate.",
+        ),
+        click.option(
+            "--certificate-authority",
+            default="",
+            metavar="FILE",
+            help="With --scheduler: the CA of its certificate, or the certificate itself if it is self-signed. "
+            "Default: that of the kubeconfig.",
+        ),
         click.option(
             "--scheduler",
             default="",
             metavar="URL",
             help="The secure port of the scheduler. Default: the API server of the kubeconfig.",
         ),
-        click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    ):
+        found = option(found)
+    return cast(Decorated, found)
 
 
 @click.command("why", help=WHY_HELP, short_help="Show the scheduling attempts of a pod.")
@@ -50,59 +71,65 @@ def _connection_options(command: Decorated) -> Decorated:
     "--decision-log", default="", metavar="FILE", help="Read the attempts from the file of scheduler --decision-log."
 )
 @click.option("--node", default="", metavar="NODE", help="Say what is in the way on this node, as of now.")
-@_connection_options
-def why(pod: str, decision_log: str, node: str, kubeconfig: str, context: str, scheduler: str, output: str) -> None:
+@connection_options
+@scheduler_options
+@output_option("text", "json")
+@click.pass_context
+def why(
+    ctx: click.Context,
+    pod: str,
+    decision_log: str,
+    node: str,
+    kubeconfig: str,
+    context: str,
+    address: SchedulerAddress,
+    output: str,
+) -> None:
     if decision_log and node:
         raise click.UsageError("--node asks about the cluster as it is now, not about a decision log")
 
-    from mooring.cli.why.ask import Asker, logged_decisions, obstacles_on
+    from mooring.cli.terminal import standard_output
+    from mooring.cli.why.ask import Asker, is_known, logged_decisions, obstacles_on
     from mooring.cli.why.text import attempts_lines, node_lines
     from mooring.kit.clock import SystemClock
 
-    clock = SystemClock()
+    clock, width = SystemClock(), standard_output().width
     if decision_log:
         key = pod if "/" in pod else f"default/{pod}"
-        decisions = logged_decisions(decision_log, key)
-        if output == "json":
-            click.echo(json.dumps({"pod": key, "attempts": decisions, "queue": []}, indent=2, ensure_ascii=False))
-        else:
-            _print(attempts_lines(key, decisions, [], clock.wall_s(), _width()))
-        return
-    asker = Asker(kubeconfig, context, scheduler, clock)
-    key = pod if "/" in pod else f"{asker.namespace}/{pod}"
-    if node:
-        found = obstacles_on(key, node, kubeconfig, context, clock)
-        if output == "json":
-            click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        else:
-            _print(node_lines(found, _width()))
-        return
-    decisions, rows = asker.decisions(key), asker.queue(key)
-    if output == "json":
-        click.echo(json.dumps({"pod": key, "attempts": decisions, "queue": rows}, indent=2, ensure_ascii=False))
+        decisions, rows = logged_decisions(decision_log, key), []
     else:
-        _print(attempts_lines(key, decisions, rows, clock.wall_s(), _width()))
+        asker = Asker(kubeconfig, context, address, clock)
+        key = pod if "/" in pod else f"{asker.namespace}/{pod}"
+        if node:
+            found = obstacles_on(key, node, kubeconfig, context, clock)
+            _print(found, node_lines(found, width), output)
+            return
+        decisions, rows = asker.decisions(key), asker.queue(key)
+    document = {"pod": key, "attempts": decisions, "queue": rows}
+    _print(document, attempts_lines(key, decisions, rows, clock.wall_s(), width), output)
+    if not is_known(decisions, rows):
+        ctx.exit(EXIT_UNKNOWN_POD)
 
 
 @click.command("queue", help=QUEUE_HELP, short_help="Show the pods that wait in the scheduler.")
-@_connection_options
-def queue(kubeconfig: str, context: str, scheduler: str, output: str) -> None:
+@connection_options
+@scheduler_options
+@output_option("text", "json")
+def queue(kubeconfig: str, context: str, address: SchedulerAddress, output: str) -> None:
+    from mooring.cli.terminal import standard_output
     from mooring.cli.why.ask import Asker
     from mooring.cli.why.text import queue_lines
     from mooring.kit.clock import SystemClock
 
     clock = SystemClock()
-    page = Asker(kubeconfig, context, scheduler, clock).whole_queue()
+    page = Asker(kubeconfig, context, address, clock).whole_queue()
+    _print(page, queue_lines(page, clock.wall_s(), standard_output().width), output)
+
+
+def _print(document: Mapping[str, Any], lines: Iterable[str], output: str) -> None:
+    """The document for programs, or the lines for people."""
     if output == "json":
-        click.echo(json.dumps(page, indent=2, ensure_ascii=False))
-    else:
-        _print(queue_lines(page, clock.wall_s(), _width()))
-
-
-def _width() -> int:
-    return min(shutil.get_terminal_size((80, 24)).columns, WIDTH_MAX)
-
-
-def _print(lines: Any) -> None:
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
     for line in lines:
         click.echo(line)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mooring.cli.plan.text import table
-from mooring.cli.terminal import wrapped
+from mooring.cli.terminal import counted, wrapped
 from mooring.kit.clock import parse_rfc3339
 
 ATTEMPTS_SHOWN_MAX = 10
@@ -25,7 +25,7 @@ def attempts_lines(
         return
     counts = Counter(str(each["result"]) for each in decisions)
     summary = ", ".join(f"{count} × {result}" for result, count in counts.items())
-    yield f"{_count(len(decisions), 'attempt')} on record: {summary}"
+    yield f"{counted(len(decisions), 'attempt')} on record: {summary}"
     for index, decision in enumerate(decisions[:ATTEMPTS_SHOWN_MAX]):
         before = decisions[index + 1] if index + 1 < len(decisions) else None
         yield from _attempt(decision, before, now_s, width)
@@ -82,7 +82,7 @@ def _state(key: str, row: Mapping[str, Any], now_s: float, width: int) -> Iterat
     retry = row.get("backsOffUntil") or row.get("retriedAtTheLatest")
     if retry:
         text += f", tried again in {_until(retry, now_s)} at the latest"
-    yield text
+    yield from wrapped(text, width, indent=0, hanging=2)
     if row.get("awaits"):
         yield from wrapped(f"or after {', '.join(row['awaits'])}", width, indent=2, hanging=4)
 
@@ -90,7 +90,7 @@ def _state(key: str, row: Mapping[str, Any], now_s: float, width: int) -> Iterat
 def _attempt(decision: Mapping[str, Any], before: Mapping[str, Any] | None, now_s: float, width: int) -> Iterator[str]:
     head = f"{decision['attempt']}. {_ago(decision['time'], now_s)} ago: "
     if decision.get("node"):
-        head += f"{decision['node']}, of {_count(int(decision['feasibleNodes']), 'feasible node')}"
+        head += f"{decision['node']}, of {counted(int(decision['feasibleNodes']), 'feasible node')}"
         binding = str(decision.get("binding", ""))
         head += f", {binding}" if binding == "bound" else f", not bound: {binding}" if binding else ""
     else:
@@ -141,7 +141,3 @@ def _duration(seconds: float) -> str:
 
 def _words(name: str) -> str:
     return {"inFlight": "in flight"}.get(name, name)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

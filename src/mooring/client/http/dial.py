@@ -25,6 +25,8 @@ from mooring.client.http.connection import Connection, basic
 from mooring.client.http.proxy import SOCKS, connect_by_socks
 from mooring.client.http.wire import ConnectionClosedError, Wire
 
+UNTRUSTED = "the server cannot be trusted"
+"""How the error of a server without a valid certificate begins."""
 CONNECT_S_MAX = 30.0
 NEXT_ADDRESS_S = 0.25
 
@@ -84,7 +86,7 @@ class Dialler:
         except OSError as error:
             cause = error.error if isinstance(error, ConnectError) else error
             if isinstance(cause, ssl.SSLCertVerificationError):
-                raise DialError(f"the server cannot be trusted: {cause}") from cause
+                raise DialError(f"{UNTRUSTED}: {cause}") from cause
             raise DialError(f"cannot connect: {cause.strerror or cause}") from cause
 
     async def _connect(

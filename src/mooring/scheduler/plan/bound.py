@@ -27,7 +27,7 @@ from mooring.scheduler.framework.plugin import Proceed, Scope
 from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
 from mooring.scheduler.plan.request import Bound
 
-NOT_INSTALLED = "no bound: pip install 'mooring[bound]' shows how far from the best this may be"
+NOT_INSTALLED = "pip install 'mooring[bound]' to see how far from the best plan this may be"
 _UNLIMITED = math.inf
 _TOLERANCE = 1e-6
 
@@ -76,7 +76,7 @@ def fewest_nodes(engine: Engine, pods: Sequence[PodInfo], added: Mapping[str, tu
     if isinstance(value, Bound):
         return value
     if value < _TOLERANCE:
-        return Bound("no bound: what is free on all nodes together would suffice.", 0.0)
+        return Bound("lower bound: no nodes, as all nodes together have enough free.", 0.0)
     prices = {price for _, price in added.values()}
     if prices == {1.0}:
         count = math.ceil(value - _TOLERANCE)

@@ -4,7 +4,8 @@
    of the pod where possible, once with changes of the node. Where only evictions help (resources, pod slots, host
    ports, anti-affinity), the fewest pods of the node are evicted. A new node like one of today is one change, too.
 2. Every fix is applied in a `WhatIf`, and the pod is decided again. Only fixes with which it gets a node are listed.
-3. Fewer changes come first; then changes of the pod, of a node, evictions, a new node; then those of nearer nodes.
+3. A fix that only requests less than a listed one, for another node, is left out.
+4. Fewer changes come first; then changes of the pod, of a node, evictions, a new node; then those of nearer nodes.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class _FixCandidate:
     node: Node | None = None
     """The changed or the new node."""
     evicted: tuple[PodInfo, ...] = ()
+    other_texts: frozenset[str] = frozenset()
+    """The changes that do not lower a request of the pod."""
 
     @property
     def order(self) -> tuple[int, int, int, tuple[str, ...], str]:
@@ -82,18 +85,30 @@ def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
     for candidate in sorted(_candidates(what_if, pod, view, found), key=lambda candidate: candidate.order):
         smallest.setdefault(candidate.texts, candidate)
     fixes: list[Fix] = []
+    listed: list[_FixCandidate] = []
     of_rank: Counter[int] = Counter()
     for texts, candidate in list(smallest.items())[:VERIFIED_MAX]:
         yield
         if of_rank[candidate.rank] == FIXES_OF_RANK_MAX:
             continue
+        if any(_changes_more(what_if, candidate, other) for other in listed):
+            continue
         node_name = _verify(what_if, pod, candidate)
         if node_name is not None:
             fixes.append(Fix(texts, node_name))
+            listed.append(candidate)
             of_rank[candidate.rank] += 1
         if len(fixes) == FIXES_MAX:
             break
     return fixes
+
+
+def _changes_more(what_if: WhatIf, candidate: _FixCandidate, other: _FixCandidate) -> bool:
+    """Whether a fix makes all changes of another one that fits, and requests at most as much."""
+    if candidate.pod is None or other.pod is None or not other.other_texts <= candidate.other_texts:
+        return False
+    requests, enough = (_changed_pod(what_if, each).signature.request_vector for each in (candidate.pod, other.pod))
+    return bool((requests <= enough).all())
 
 
 def _candidates(what_if: WhatIf, pod: PodInfo, view: Pod, found: Explanation) -> Iterator[_FixCandidate]:
@@ -118,6 +133,7 @@ def _without_obstacles(
     """Every obstacle is removed by a change of the pod or of the node, whichever is preferred, or else by evictions."""
     name, changed_view, changed_node = node.metadata.name, view, node
     texts: list[str] = []
+    lowered: set[str] = set()
     needs_eviction = False
     for obstacle in obstacles:
         by_pod, by_node = change_pod(changed_view, obstacle), change_node(changed_node, obstacle)
@@ -126,6 +142,8 @@ def _without_obstacles(
         if by_pod is not None and (prefers_pod or by_node is None):
             changed_view = by_pod.pod
             texts.append(by_pod.text)
+            if obstacle.kind is ObstacleKind.RESOURCE:
+                lowered.add(by_pod.text)
         elif by_node is not None:
             changed_node = by_node.node
             texts.append(by_node.text)
@@ -148,6 +166,7 @@ def _without_obstacles(
         pod=changed_view if changed_view is not view else None,
         node=changed_node if changed_node is not node else None,
         evicted=evicted,
+        other_texts=frozenset(texts) - lowered,
     )
 
 

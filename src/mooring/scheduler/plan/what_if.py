@@ -8,7 +8,7 @@
    then equal those before, and so do the decisions that follow.
 2. Steps use the methods of the scheduling loop and are logged like its changes, so the result cache stays valid.
 3. `suspend` undoes all steps until `resume` applies them again. In between the engine belongs to the scheduling loop.
-4. Nobody else changes the engine between entering and leaving, except while the context is suspended.
+4. No other code changes the engine between entering and leaving, except while the context is suspended.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence
     try:
         asked = _decoder.decode(body or b"{}")
     except msgspec.MsgspecError as error:
-        raise PlanError(f"the request is invalid: {error}") from None
+        raise PlanError(f"not a plan request: {error}") from None
     if any(number < 1 for number in asked.ratio) or asked.moves_max < 1:
         raise PlanError("ratio and movesMax: wanted numbers from 1 on")
     pods = [_pod(plain, f"pods[{index}]") for index, plain in enumerate(asked.pods)]

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -103,7 +104,8 @@ class HttpListener:
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             where = self._unix_path or f"{self._host}:{self._asked_port}"
-            raise PortTakenError(f"cannot listen on {where}: {why}") from None
+            advice = "; choose another port" if error.errno == errno.EADDRINUSE and not self._unix_path else ""
+            raise PortTakenError(f"cannot listen on {where}: {why}{advice}") from None
         if not self._unix_path:
             self.port = self._sockets[0].getsockname()[1]
         await self._group.__aenter__()

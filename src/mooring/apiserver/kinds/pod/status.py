@@ -195,7 +195,7 @@ def _validate_nomination(name: str, old: Document) -> list[FieldError]:
 
 
 def _validate_resurrection(status: Document, old_status: Document, spec: Document) -> list[FieldError]:
-    """Containers that shall run again although they have ended for good."""
+    """Containers that are set to run again although they have ended for good."""
     errors: list[FieldError] = []
     all_may_restart = any(
         rule.get("action") == "RestartAllContainers"
