@@ -44,6 +44,10 @@ def test_the_scheduler_shows_its_decisions_its_queue_and_its_metrics(tmp_path: P
 
         (waiting,) = wait_until(lambda: shown(up, "/debug/queue?pod=default/large")["pods"])
         assert waiting["pod"] == "default/large"
+        (near,) = shown(up, "/debug/queue?pod=default/large&nearest=1")["pods"]
+        (nearest,) = near["nearestNodes"]
+        assert nearest["obstacles"][0]["plugin"] == "NodeResourcesFit"
+        assert up.ask("GET", "/debug/queue?pod=default/large&nearest=x").code == 400
         assert sorted(node["node"] for node in shown(up, "/debug/cache")["nodes"]) == ["node-0", "node-1"]
         wait_until(lambda: up.metric("scheduler_schedule_attempts_total") >= 2)
         assert up.metric("apiserver_request_total") > 0

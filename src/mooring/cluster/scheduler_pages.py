@@ -6,7 +6,7 @@ Input: the scheduler, its elector, its configuration and flags. Output: pages by
     /metrics                   metrics under kube-scheduler's names
     /metrics/resources         requests of each pod; empty on a standby
     /configz /flagz /statusz   configuration, flags, version and uptime
-    /debug/queue               pods in the scheduling queue, with reasons     ?pod=NAMESPACE/NAME
+    /debug/queue               pods in the scheduling queue, with reasons     ?pod=NAMESPACE/NAME&nearest=5
     /debug/cache               nodes and assumed pods in the cache            ?node=NAME
     /debug/decisions           recent decisions                               ?pod=NAMESPACE/NAME&limit=100
     /plan                      POST a request: what would happen
@@ -109,7 +109,7 @@ def scheduler_state_pages(scheduler: Scheduler, clock: Clock, may_lead: Callable
     return {
         "/debug/cache": cache,
         "/debug/decisions": lambda question: _decisions(scheduler, question),
-        "/debug/queue": lambda question: _queue(scheduler, clock, _first(question, "pod")),
+        "/debug/queue": lambda question: _queue(scheduler, clock, question),
         "/metrics/resources": resources,
         "/plan": _plan_page(scheduler, clock),
     }
@@ -192,11 +192,14 @@ class _Visible(CollectorRegistry):
                 yield metric
 
 
-def _queue(scheduler: Scheduler, clock: Clock, pod: str) -> PageResponse:
+def _queue(scheduler: Scheduler, clock: Clock, question: PageRequest) -> PageResponse:
+    pod, nearest = _first(question, "pod"), _first(question, "nearest") or "0"
     parts = scheduler.queue, scheduler.bindings.running, scheduler.waiting_pods
+    if not nearest.isdecimal():
+        return text(f"nearest: found {nearest!r}, wanted a number\n", 400)
     if not pod:
         return as_json(queue_page(*parts, clock))
-    return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine.columns, clock))
+    return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine, clock, int(nearest)))
 
 
 def _decisions(scheduler: Scheduler, question: PageRequest) -> PageResponse:
