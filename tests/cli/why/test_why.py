@@ -47,7 +47,9 @@ def test_the_running_scheduler_tells_its_attempts_and_its_queue(tmp_path: Path) 
         assert int(attempt["revision"]) > 0
         assert len(attempt["configuration"]) == 16
         assert attempt["steps"]["postFilterMicroseconds"] >= 0
-        obstacles = told("why", "large", "--node", "node-1")["obstacles"]
+        placed = next(each["node"] for each in told("why", "small")["attempts"] if each["node"])
+        free = "node-1" if placed == "node-0" else "node-0"
+        obstacles = told("why", "large", "--node", free)["obstacles"]
         assert [each["text"] for each in obstacles] == ["67 cpu more (the whole node has 32)"]
         assert "nothing keeps" not in run("why", "large", "--node", "node-1", *kubeconfig).output
         assert told("queue")["counts"]["unschedulable"] == 1
