@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mooring.cluster.component_pages import SCHEDULER_PATHS
-from tests.cluster.running import LIMITED_TOKEN, Up, running
+from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, Up, running
 from tests.waiting import wait_until
 
-PODS = "/api/v1/namespaces/default/pods"
-ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
-BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
-def create_pod(up: Up, name: str, cpu: str) -> None:
+def create_pod(up: Up, name: str, cpu: str, namespace: str = "default") -> None:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
-    assert up.ask("POST", PODS, body).code == 201
+    assert up.ask("POST", f"/api/v1/namespaces/{namespace}/pods", body).code == 201
 
 
 def shown(up: Up, path: str) -> Any:
@@ -44,6 +43,10 @@ def test_the_scheduler_shows_its_decisions_its_queue_and_its_metrics(tmp_path: P
 
         (waiting,) = wait_until(lambda: shown(up, "/debug/queue?pod=default/large")["pods"])
         assert waiting["pod"] == "default/large"
+        (near,) = shown(up, "/debug/queue?pod=default/large&nearest=1")["pods"]
+        (nearest,) = near["nearestNodes"]
+        assert nearest["obstacles"][0]["plugin"] == "NodeResourcesFit"
+        assert up.ask("GET", "/debug/queue?pod=default/large&nearest=x").code == 400
         assert sorted(node["node"] for node in shown(up, "/debug/cache")["nodes"]) == ["node-0", "node-1"]
         wait_until(lambda: up.metric("scheduler_schedule_attempts_total") >= 2)
         assert up.metric("apiserver_request_total") > 0
@@ -87,15 +90,51 @@ def test_only_those_see_it_who_may(tmp_path: Path) -> None:
             method = "POST" if path == "/plan" else "GET"
             assert up.ask(method, path, token="").code == 401, path
             assert up.ask(method, path, token=LIMITED_TOKEN).code == 403, path
-        rules = [{"nonResourceURLs": ["/debug/queue"], "verbs": ["get"]}]
-        head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "queue"}}
-        assert up.ask("POST", ROLES, {**head, "kind": "ClusterRole", "rules": rules}).code == 201
-        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "queue"}
-        subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}]
-        binding = {**head, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": subjects}
-        assert up.ask("POST", BINDINGS, binding).code == 201
+        allow(up, "queue", [{"nonResourceURLs": ["/debug/queue"], "verbs": ["get"]}])
         wait_until(lambda: up.ask("GET", "/debug/queue", token=LIMITED_TOKEN).code == 200)
         assert up.ask("GET", "/debug/decisions", token=LIMITED_TOKEN).code == 403
+
+
+def allow(up: Up, name: str, rules: list[dict[str, Any]], namespace: str = "") -> None:
+    """A role of the limited user: in one namespace, or everywhere."""
+    kind, base = (
+        ("Role", f"{RBAC}/namespaces/{namespace}/role") if namespace else ("ClusterRole", f"{RBAC}/clusterrole")
+    )
+    head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name}}
+    assert up.ask("POST", f"{base}s", {**head, "kind": kind, "rules": rules}).code == 201
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+    subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}]
+    binding = {**head, "kind": f"{kind}Binding", "roleRef": role, "subjects": subjects}
+    assert up.ask("POST", f"{base}bindings", binding).code == 201
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_names_in_other_namespaces_are_masked(tmp_path: Path, processes: str) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "2", "--processes", processes) as up:
+        secret = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "secret"}}
+        assert up.ask("POST", "/api/v1/namespaces", secret).code == 201
+        create_pod(up, "large", "99")
+        create_pod(up, "classified", "98", "secret")
+        allow(up, "asks", [{"nonResourceURLs": ["/debug/*", "/plan"], "verbs": ["get", "post"]}])
+        allow(up, "reads", [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}], "default")
+
+        def names(path: str, token: str, method: str = "GET", body: object = None) -> set[str]:
+            answer = up.ask(method, path, body, token=token)
+            return set(re.findall(r'"pod": ?"([^"]+)"', answer.body.decode())) if answer.code == 200 else set()
+
+        both = {"default/large", "secret/classified"}
+        wait_until(lambda: names("/debug/decisions", ADMIN_TOKEN) >= both, why=up.log)
+        wait_until(lambda: "default/large" in names("/debug/queue", LIMITED_TOKEN), why=up.log)
+        for path, method, body in (
+            ("/debug/decisions", "GET", None),
+            ("/debug/queue", "GET", None),
+            ("/plan", "POST", {"question": "place"}),
+        ):
+            assert names(path, LIMITED_TOKEN, method, body) == {"default/large", "hidden/1"}, path
+            assert b"classified" not in up.ask(method, path, body, token=LIMITED_TOKEN).body
+            assert names(path, ADMIN_TOKEN, method, body) == both
+        assert up.ask("GET", "/debug/queue?pod=secret/classified", token=LIMITED_TOKEN).code == 403
+        assert up.ask("GET", "/debug/queue?pod=default/large", token=LIMITED_TOKEN).code == 200
 
 
 def test_without_a_scheduler_there_is_nothing_to_show(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The picture in the README shows what the command prints, and its commands run as printed."""
+"""The pictures in the README show what the commands print, and its commands run as printed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.docs.pages import ROOT, page
-from tools import picture
+from tools.picture import COLUMNS, PICTURES, Picture
 
 README = page("README.md")
 
 
-def test_the_picture_shows_what_the_command_prints() -> None:
-    assert picture.PICTURE.read_text(encoding="utf-8") == picture.drawn(picture.printed()), "run tools/picture.py again"
+@pytest.mark.parametrize("shown", PICTURES, ids=lambda shown: shown.name)
+def test_a_picture_shows_what_its_commands_print(shown: Picture) -> None:
+    assert shown.file.read_text(encoding="utf-8") == shown.drawn(), "run tools/picture.py again"
+    assert f"docs/images/{shown.file.name}" in README.text
 
 
-def test_the_picture_fits_a_terminal() -> None:
-    assert [line for line in picture.printed().splitlines() if len(line) > picture.COLUMNS] == []
+@pytest.mark.parametrize("shown", PICTURES, ids=lambda shown: shown.name)
+def test_a_picture_fits_a_terminal(shown: Picture) -> None:
+    lines = [line for output in shown.printed() for line in output.splitlines()]
+    assert [line for line in lines if len(line) > COLUMNS] == []
 
 
 def test_the_example_runs() -> None:

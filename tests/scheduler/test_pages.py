@@ -50,7 +50,7 @@ def test_the_queue() -> None:
         assert by_name["default/rejected"]["priority"] == 7
         assert by_name["default/gated"]["gatedBy"] == "SchedulingGates"
         assert by_name["default/ready"]["state"] == "active"
-        assert pod_page("default/ready", queue, {}, WaitingPods(), engine.columns, clock)["shown"] == 1
+        assert pod_page("default/ready", queue, {}, WaitingPods(), engine, clock)["shown"] == 1
 
     run(main(), clock)
 
@@ -65,7 +65,7 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         queue, waiting, running = SchedulingQueue(profiles, clock=clock), WaitingPods(), dict[str, Binding]()
 
         def asked(key: str) -> dict[str, object]:
-            reported = pod_page(key, queue, running, waiting, engine.columns, clock)
+            reported = pod_page(key, queue, running, waiting, engine, clock)
             json.dumps(reported)
             pods = reported["pods"]
             assert isinstance(pods, list)

@@ -91,8 +91,13 @@ class Reviewer:
         if kind.kind == "TokenReview":
             user = self.tokens.get(spec["token"])
             return msgspec.json.encode({"status": {"authenticated": user is not None, "user": user}})
-        attributes = spec["nonResourceAttributes"]
-        is_allowed = (spec["user"], attributes["verb"], attributes["path"]) in self.allowed
+        if "resourceAttributes" in spec:
+            resource = spec["resourceAttributes"]
+            wanted = (spec["user"], resource["verb"], f"{resource['resource']} of {resource['namespace']}")
+        else:
+            attributes = spec["nonResourceAttributes"]
+            wanted = (spec["user"], attributes["verb"], attributes["path"])
+        is_allowed = wanted in self.allowed
         return msgspec.json.encode({"status": {"allowed": is_allowed}})
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:

@@ -26,7 +26,7 @@ from tests.serving.callers import Authority, Reviewer
 
 REVIEWER = Reviewer(
     tokens={"jane": {"username": "jane"}, "root": {"username": "root", "groups": ["system:masters"]}},
-    allowed={("jane", "get", "/metrics")},
+    allowed={("jane", "get", "/metrics"), ("jane", "get", "/names"), ("jane", "list", "pods of open")},
 )
 
 
@@ -53,6 +53,7 @@ PAGES: dict[str, Page] = {
     "/healthz": lambda question: text("ok"),
     "/metrics": lambda question: text("numbers"),
     "/late": late,
+    "/names": lambda question: PageResponse(b"open/a secret/b", namespaces=frozenset({"open", "secret"})),
     "/fails": fails,
     "/put": lambda question: text(f"{question.method} {question.body.decode()}"),
     **Profiler(SystemClock()).pages(),
@@ -103,6 +104,8 @@ async def asked(
         pytest.param("GET", "/below/it", "root", 200, b"a stream of /below/it", id="a stream, below a path"),
         pytest.param("GET", "/below", "root", 404, b"404 page not found\n", id="the path itself is not below it"),
         pytest.param("GET", "/fails", "root", 500, b"Internal error occurred: a bug", id="a page with a bug"),
+        pytest.param("GET", "/names", "jane", 200, b"open/a hidden/1", id="names of a namespace that is not hers"),
+        pytest.param("GET", "/names", "root", 200, b"open/a secret/b", id="names, to who may see all"),
         pytest.param("PUT", "/put", "root", 200, b"PUT 4", id="something is sent"),
     ],
 )

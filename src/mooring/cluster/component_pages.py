@@ -7,7 +7,9 @@ component runs in the worker process, the page of the API server forwards the re
                          └──────── Unix socket ── worker process ── page
 
 1. The socket is in the folder of the worker's other socket, which only the owner of the cluster may enter.
-2. While the component does not answer, because it starts or has failed, the response is a 503.
+2. The first line of a body on the socket has the namespaces of the objects that the response names: the API server
+   masks names that the caller may not read.
+3. While the component does not answer, because it starts or has failed, the response is a 503.
 """
 
 from __future__ import annotations
@@ -51,9 +53,10 @@ def pages_listener(pages: Mapping[str, Page], clock: Clock, path: Path) -> HttpL
         try:
             body = await request.read(BODY_BYTES_MAX)
         except BodyTooLargeError:
-            return Response(413, f"more than {BODY_BYTES_MAX} bytes were sent\n".encode())
+            return Response(413, f"\nmore than {BODY_BYTES_MAX} bytes were sent\n".encode())
         response = await _answer(page, PageRequest(request.method, request.path, query, body=body))
-        return Response(response.code, response.body, response.content_type)
+        named = ",".join(sorted(response.namespaces)).encode()
+        return Response(response.code, named + b"\n" + response.body, response.content_type)
 
     return HttpListener(serve, clock, unix_path=str(path))
 
@@ -90,7 +93,8 @@ async def _forwarded(request: PageRequest, socket_path: str) -> PageResponse:
     wire = await connect_unix(socket_path)
     try:
         stream = HttpStream(wire, await wire.open_stream(encode_request(request.method, url, headers, request.body)))
-        body = await stream.read_all()
-        return PageResponse(body, stream.code, stream.headers.get("content-type", ""))
+        named, _, body = (await stream.read_all()).partition(b"\n")
+        namespaces = frozenset(named.decode().split(",")) if named else frozenset[str]()
+        return PageResponse(body, stream.code, stream.headers.get("content-type", ""), namespaces=namespaces)
     finally:
         wire.abort()

@@ -6,7 +6,7 @@ Input: the scheduler, its elector, its configuration and flags. Output: pages by
     /metrics                   metrics under kube-scheduler's names
     /metrics/resources         requests of each pod; empty on a standby
     /configz /flagz /statusz   configuration, flags, version and uptime
-    /debug/queue               pods in the scheduling queue, with reasons     ?pod=NAMESPACE/NAME
+    /debug/queue               pods in the scheduling queue, with reasons     ?pod=NAMESPACE/NAME&nearest=5
     /debug/cache               nodes and assumed pods in the cache            ?node=NAME
     /debug/decisions           recent decisions                               ?pod=NAMESPACE/NAME&limit=100
     /plan                      POST a request: what would happen
@@ -17,8 +17,9 @@ Input: the scheduler, its elector, its configuration and flags. Output: pages by
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import msgspec
@@ -26,6 +27,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import Metric
 
 from mooring import __version__
+from mooring.api.views.workloads import Namespace
 from mooring.client.election.elector import LeaderElector
 from mooring.cluster.component_metrics import add_kubernetes_gauges
 from mooring.kit.clock import Clock
@@ -39,7 +41,7 @@ from mooring.scheduler.plan.wire import decode_request
 from mooring.scheduler.reporting.decision_records import SHOWN_MAX
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, ping, status_page
-from mooring.serving.pages import PageRequest, PageResponse, as_json, text
+from mooring.serving.pages import PageRequest, PageResponse, as_json, named_namespaces, text
 from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page
 
@@ -106,13 +108,25 @@ def scheduler_state_pages(scheduler: Scheduler, clock: Clock, may_lead: Callable
     def resources(question: PageRequest) -> PageResponse:
         return PageResponse(_resources(scheduler) if may_lead() else b"", content_type=METRICS_TYPE)
 
-    return {
+    naming: dict[str, Page] = {
         "/debug/cache": cache,
         "/debug/decisions": lambda question: _decisions(scheduler, question),
-        "/debug/queue": lambda question: _queue(scheduler, clock, _first(question, "pod")),
-        "/metrics/resources": resources,
+        "/debug/queue": lambda question: _queue(scheduler, clock, question),
         "/plan": _plan_page(scheduler, clock),
     }
+    return {path: _naming(scheduler, page) for path, page in naming.items()} | {"/metrics/resources": resources}
+
+
+def _naming(scheduler: Scheduler, page: Page) -> Page:
+    """A page that lists the namespaces of the objects that it names."""
+
+    async def named(question: PageRequest) -> PageResponse:
+        answer = page(question)
+        response = await answer if inspect.isawaitable(answer) else answer
+        known = {each.metadata.name for each in scheduler.engine.columns.objects.of(Namespace)}
+        return replace(response, namespaces=named_namespaces(response.body, known | response.namespaces))
+
+    return named
 
 
 def _plan_page(scheduler: Scheduler, clock: Clock) -> Page:
@@ -192,19 +206,25 @@ class _Visible(CollectorRegistry):
                 yield metric
 
 
-def _queue(scheduler: Scheduler, clock: Clock, pod: str) -> PageResponse:
+def _queue(scheduler: Scheduler, clock: Clock, question: PageRequest) -> PageResponse:
+    pod, nearest = _first(question, "pod"), _first(question, "nearest") or "0"
     parts = scheduler.queue, scheduler.bindings.running, scheduler.waiting_pods
+    if not nearest.isdecimal():
+        return text(f"nearest: found {nearest!r}, wanted a number\n", 400)
     if not pod:
         return as_json(queue_page(*parts, clock))
-    return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine.columns, clock))
+    return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine, clock, int(nearest)))
 
 
 def _decisions(scheduler: Scheduler, question: PageRequest) -> PageResponse:
     pod, limit = _first(question, "pod"), _first(question, "limit") or str(SHOWN_MAX)
     if not limit.isdecimal():
         return text(f"limit: found {limit!r}, wanted a number\n", 400)
-    recent = scheduler.reports.decisions.recent(pod=pod, limit=int(limit))
-    return (_unreadable(pod) if pod else None) or as_json([record.document() for record in recent])
+    recent = list(scheduler.reports.decisions.recent(pod=pod, limit=int(limit)))
+    # A namespace of a record may have been deleted since.
+    namespaces = frozenset(key.partition("/")[0] for record in recent for key in (record.pod, *record.victims))
+    response = as_json([record.document() for record in recent])
+    return (_unreadable(pod) if pod else None) or replace(response, namespaces=namespaces)
 
 
 def _unreadable(pod: str) -> PageResponse | None:

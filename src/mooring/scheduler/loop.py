@@ -19,7 +19,7 @@ from mooring.kit.logs import fields
 from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
+from mooring.scheduler.cycle.schedule_pod import NO_STEPS, SchedulingCycle
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.eviction import Evictor
 from mooring.scheduler.extenders.client import ExtenderClient
@@ -157,7 +157,10 @@ class SchedulingLoop:
 
     def _handle_decision(self, entry: QueuedPod, cycle: SchedulingCycle, decision: Decision, started_s: float) -> None:
         took_s = self._clock.now_s() - started_s
-        self._reports.decided(decision, entry.attempts, took_s, entry.requeued_by)
+        # A failed cycle, or one that waits for extenders, has no steps: those of the last pod would be shown.
+        has_steps = self._extender_client is None and decision.error is None
+        steps = cycle.last_steps if has_steps else NO_STEPS
+        self._reports.decided(decision, entry.attempts, took_s, entry.requeued_by, steps)
         if took_s > SLOW_CYCLE_S:
             self._log_slow(cycle, decision, took_s)
         if decision.node_name is None:

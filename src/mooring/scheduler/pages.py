@@ -30,12 +30,16 @@ from mooring.scheduler.binding.cycle import Binding, BindingStage
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO
+from mooring.scheduler.cycle.explain import explain
+from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import QueuedPod
 
 ROWS_MAX = 10_000
 """Maximum number of pods or nodes on a page. The page has the total number."""
+NEAREST_MAX = 50
+"""Maximum number of nodes whose obstacles a page lists."""
 
 
 UNKNOWN_POD = "not known: it does not exist, has finished, or waits for another scheduler"
@@ -66,16 +70,36 @@ def pod_page(
     queue: SchedulingQueue,
     bindings: Mapping[str, Binding],
     waiting: WaitingPods,
-    columns: Columns,
+    engine: Engine,
     clock: Clock,
+    nearest: int = 0,
 ) -> dict[str, object]:
-    """The rows of one pod (NAMESPACE/NAME) in any state. More than one row if a name was used again."""
+    """The rows of one pod (NAMESPACE/NAME) in any state. More than one row if a name was used again.
+
+    A pod without a node has the obstacles of the `nearest` nodes, as of now."""
+    columns = engine.columns
     rows = list(_rows(queue, bindings, waiting, clock, key=key))
+    for entry in list(queue.entries()) if nearest else ():
+        if entry.pod.key == key and entry.pod.uid not in columns.pods:
+            explained = _nearest_nodes(engine, entry.pod, min(nearest, NEAREST_MAX))
+            rows = [row | explained if row["uid"] == entry.pod.uid else row for row in rows]
     shown = {row["uid"] for row in rows}
     for pod in columns.pods.values():
         if pod.key == key and pod.uid not in shown:
             rows.append({"pod": key, "uid": pod.uid, "state": "on its node", "node": pod.node_name})
     return {"shown": len(rows), "pods": rows or [{"pod": key, "state": UNKNOWN_POD}]}
+
+
+def _nearest_nodes(engine: Engine, pod: PodInfo, count: int) -> dict[str, object]:
+    """What is in the way of a pending pod: everywhere, and on the nodes with the fewest and smallest obstacles."""
+    found = explain(engine.cycle_for(pod).profile, engine.columns, pod)
+    return {
+        "nodesWithoutObstacles": found.free_count,
+        "obstaclesEverywhere": [each.document() for each in found.everywhere],
+        "nearestNodes": [
+            {"node": name, "obstacles": [each.document() for each in found.at(name)]} for name in found.nearest[:count]
+        ],
+    }
 
 
 def _rows(

@@ -42,6 +42,7 @@ from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
+from mooring.scheduler.config.codec import configuration_hash
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import BufferedPagedSink, BufferedSink, EventBuffer
 from mooring.scheduler.event_handlers.objects import WATCHED, EventTiming, NodeEventHandler, ObjectEventHandler
@@ -141,7 +142,14 @@ class Scheduler:
             events_client if events_client is not None else client, clock, entropy.fork("events"), SeriesFormat()
         )
         recorders = {name: self.events.recorder(name, f"{name}-{instance}") for name in self.engine.cycles}
-        self.reports = Reports(recorders, self.status_writer, self.metrics, clock, entropy.fork("samples"))
+        self.reports = Reports(
+            recorders,
+            self.status_writer,
+            self.metrics,
+            clock,
+            entropy.fork("samples"),
+            configuration_hash(configuration),
+        )
         self._decision_log = decision_log
         if decision_log is not None:
             decision_log.attach(self.reports.decisions)

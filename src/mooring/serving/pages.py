@@ -1,10 +1,16 @@
-"""Requests and responses of pages, and the error responses of Kubernetes."""
+"""Requests and responses of pages, the error responses of Kubernetes, and what callers may read of a response.
+
+A page that names objects (`NAMESPACE/NAME`) lists their namespaces in its response. The server that knows the caller
+then masks the names in namespaces where the caller may not list pods: `hidden/1`, `hidden/2`. Within a response the
+same name gets the same mask.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from dataclasses import dataclass, replace
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -22,6 +28,8 @@ class PageResponse:
     """For downloads."""
     stream: AsyncIterator[bytes] | None = None
     """A body of unknown length, instead of `body`."""
+    namespaces: frozenset[str] = frozenset()
+    """The namespaces of the objects that the body names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,35 @@ class PageRequest:
             return float(self.query[name][0])
         except (KeyError, IndexError, ValueError):
             return default
+
+
+MayRead = Callable[[str], Awaitable[bool]]
+"""Whether the caller may list the pods of a namespace; of all, if the namespace is empty."""
+_NAME = re.compile(rb"(?<![A-Za-z0-9._/-])([a-z0-9][a-z0-9-]*)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)")
+
+
+def named_namespaces(body: bytes, known: Collection[str]) -> frozenset[str]:
+    """The namespaces among `known` of which the body names objects."""
+    return frozenset({found[1].decode() for found in _NAME.finditer(body)}.intersection(known))
+
+
+async def masked(request: PageRequest, response: PageResponse, may_read: MayRead) -> PageResponse:
+    """The response as the caller may see it."""
+    if not response.namespaces or await may_read(""):
+        return response
+    hidden = {namespace for namespace in sorted(response.namespaces) if not await may_read(namespace)}
+    for pod in request.query.get("pod", ()):
+        namespace = pod.partition("/")[0]
+        if namespace in hidden:
+            return text(f'forbidden: you cannot list pods in the namespace "{_harmless(namespace)}"\n', 403)
+    masks: dict[bytes, bytes] = {}
+
+    def mask(found: re.Match[bytes]) -> bytes:
+        if found[1].decode() not in hidden:
+            return found[0]
+        return masks.setdefault(found[0], b"hidden/%d" % (len(masks) + 1))
+
+    return replace(response, body=_NAME.sub(mask, response.body)) if hidden else response
 
 
 def text(content: str, code: int = 200) -> PageResponse:

@@ -9,7 +9,8 @@ Output: a server that listens inside `async with`.
  1. Unknown paths are authorized as well: an unauthorized client does not learn which paths exist.
  2. An exception in a page is a 500 response and a traceback in the log.
  3. Pages may wait.
- 4. A page ends when its client disconnects, even if it writes nothing, such as `kubectl logs -f` of a silent container.
+ 4. Names of objects in namespaces that the caller may not read are masked in responses.
+ 5. A page ends when its client disconnects, even if it writes nothing, such as `kubectl logs -f` of a silent container.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import inspect
 import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Self
 from urllib.parse import unquote
@@ -29,7 +31,7 @@ from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.listener import HttpListener
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream
-from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, not_found, text, unauthorized
+from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, masked, not_found, text, unauthorized
 
 BODY_BYTES_MAX = 1 << 20
 """The largest body is the request of a plan with many pods."""
@@ -122,8 +124,10 @@ class SecureServer:
         except BodyTooLargeError:
             return text(f"more than {BODY_BYTES_MAX} bytes were sent\n", 413)
         query = {name: list(values) for name, values in request.query.items()}
-        response = page(PageRequest(request.method, path, query, request.header(b"accept"), body))
-        return await response if inspect.isawaitable(response) else response
+        asked = PageRequest(request.method, path, query, request.header(b"accept"), body)
+        answer = page(asked)
+        response = await answer if inspect.isawaitable(answer) else answer
+        return await masked(asked, response, partial(self._authorizer.may_list_pods, caller))
 
 
 async def _streamed(request: Request, response: PageResponse, pieces: AsyncIterator[bytes], headers: Headers) -> Stream:

@@ -123,3 +123,7 @@ def test_errors(method: str, path: str, kind: type[StatusError], message: str) -
     with pytest.raises(kind) as caught:
         leads(method, path)
     assert caught.value.message == message
+
+
+def test_the_verb_of_a_path_that_is_no_resource_is_its_method() -> None:
+    assert read_address("POST", "/plan", is_watch=False).verb == "post"

@@ -55,8 +55,16 @@ def test_the_running_scheduler_tells_its_attempts_and_its_queue(tmp_path: Path) 
         assert "2 × Insufficient cpu  NodeResourcesFit" in text
         assert "or after " in text
         assert "AssignedPodDelete" in text
-        taken = told("why", "small")["attempts"][0]["node"]
-        free = "node-1" if taken == "node-0" else "node-0"
+        assert "nearest nodes now:" in text
+        assert "67 cpu more (the whole node has 32)" in text, text
+        (row,) = told("why", "large")["queue"]
+        assert sorted(each["node"] for each in row["nearestNodes"]) == ["node-0", "node-1"]
+        attempt = told("why", "large")["attempts"][0]
+        assert int(attempt["revision"]) > 0
+        assert len(attempt["configuration"]) == 16
+        assert attempt["steps"]["postFilterMicroseconds"] >= 0
+        placed = next(each["node"] for each in told("why", "small")["attempts"] if each["node"])
+        free = "node-1" if placed == "node-0" else "node-0"
         obstacles = told("why", "large", "--node", free)["obstacles"]
         assert [each["text"] for each in obstacles] == ["67 cpu more (the whole node has 32)"]
         assert "nothing keeps" not in run("why", "large", "--node", free, *kubeconfig).output
@@ -131,6 +139,28 @@ def test_what_changed_between_two_attempts_is_told() -> None:
         "  1. 10s ago: Unschedulable",
         "     12 × Insufficient cpu  NodeResourcesFit",
     ]
+
+
+@pytest.mark.parametrize(
+    ("found", "lines"),
+    [
+        (
+            {
+                "nearestNodes": [
+                    {"node": "n1", "obstacles": [{"text": "1 cpu more"}, {"text": "is cordoned"}]},
+                    {"node": "n2", "obstacles": [{"text": "2 cpu more"}]},
+                ]
+            },
+            ["  nearest nodes now:", "    n1: 1 cpu more; is cordoned", "    n2: 2 cpu more"],
+        ),
+        ({"nodesWithoutObstacles": 2}, ["  2 nodes would take it now"]),
+        ({"obstaclesEverywhere": [{"text": "no claim data"}]}, ["  on every node: no claim data"]),
+    ],
+)
+def test_what_is_missing_now(found: dict[str, Any], lines: list[str]) -> None:
+    row = {"pod": "default/web", "state": "unschedulable", **found}
+    shown = list(attempts_lines("default/web", [], [row], 0.0, 80))
+    assert shown[1:-1] == lines
 
 
 @pytest.mark.parametrize(

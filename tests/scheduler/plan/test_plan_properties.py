@@ -37,7 +37,7 @@ def random_pods(seed: int, count: int) -> tuple[Engine, tuple[Pod, ...]]:
 @settings(max_examples=100, deadline=None)
 @given(SEEDS)
 def test_a_plan_is_what_the_engine_then_does(seed: int) -> None:
-    """The placements of a plan are those of an equal engine that assumes one decision after the other."""
+    """The first attempts of a plan are those of an equal engine that assumes one decision after the other."""
     engine, pods = random_pods(seed, 8)
     other, _, _ = random_engine(seed)
     result = Planner(engine, lambda: ()).plan(PlanRequest(Question.PLACE, seed=5, pods=pods))
@@ -54,7 +54,7 @@ def test_a_plan_is_what_the_engine_then_does(seed: int) -> None:
             decision = other.decide(record)
         if decision.node_name is not None and other.assume(decision) is None:
             done[record.key] = decision.node_name
-    assert planned == done
+    assert done.items() <= planned.items()  # a pod that waits for others is tried again
 
 
 @settings(max_examples=100, deadline=None)

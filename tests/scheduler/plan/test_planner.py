@@ -67,6 +67,14 @@ def test_pods_of_higher_priority_come_first() -> None:
     assert nodes_of(result) == {"default/high": "n1"}
 
 
+def test_a_pod_that_waits_for_others_is_tried_again_after_them() -> None:
+    near = pod("near", near=[pods_like(HOSTNAME, app="db")], priority=10)
+    result = plan([node("n1", cpu=1), node("n2", cpu=1)], Question.PLACE, near, pod("db", cpu=1, labels={"app": "db"}))
+    placed = nodes_of(result)
+    assert placed["default/near"] == placed["default/db"]
+    assert not result.pending
+
+
 def test_without_pods_the_pending_pods_of_the_cluster_are_planned() -> None:
     result = plan([node("n1")], Question.PLACE, pending=[pod("waiting", cpu=1)])
     assert nodes_of(result) == {"default/waiting": "n1"}

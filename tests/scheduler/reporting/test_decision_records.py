@@ -6,9 +6,11 @@ import sys
 from collections.abc import Mapping
 
 import pytest
+from msgspec.structs import replace
 
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cycle.decision import Decision, NodeScores, PreemptionPlan
+from mooring.scheduler.cycle.schedule_pod import Steps
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import RejectionCount
 from mooring.scheduler.reporting.decision_records import (
@@ -33,13 +35,14 @@ def recording(engine: Engine) -> Engine:
 
 
 def decided(engine: Engine, name: str, cpu: str) -> Decision:
-    return engine.decide(engine.record(pod(name, cpu=cpu)))
+    view = pod(name, cpu=cpu)
+    return engine.decide(engine.record(replace(view, metadata=replace(view.metadata, resource_version="7"))))
 
 
 def test_a_placed_pod_has_the_scores_of_the_best_nodes_and_what_rejected_the_others() -> None:
     engine = recording(engine_of(node("n1", cpu=4), node("n2", cpu=8), node("n3", cpu=1)))
-    records = DecisionRecords(VirtualClock())
-    records.add(decided(engine, "web", "2"), 2, 0.000_25)
+    records = DecisionRecords(VirtualClock(), seed=2**60, configuration="abc")
+    records.add(decided(engine, "web", "2"), 2, 0.000_25, steps=Steps(1.0, 1.0001, 1.00022))
     (record,) = records.recent()
     assert record.document() == {
         "time": "2026-01-01T00:00:00.000000Z",
@@ -50,6 +53,10 @@ def test_a_placed_pod_has_the_scores_of_the_best_nodes_and_what_rejected_the_oth
         "node": "n2",
         "feasibleNodes": 2,
         "tookMicroseconds": 250,
+        "steps": {"filterMicroseconds": 100, "scoreMicroseconds": 120},
+        "revision": "7",
+        "seed": str(2**60),
+        "configuration": "abc",
         "bestNodes": [
             {"node": "n2", "total": 454, "scores": scores_of("n2", engine)},
             {"node": "n1", "total": 435, "scores": scores_of("n1", engine)},
@@ -132,11 +139,10 @@ def test_the_estimated_size_is_not_below_the_real_one(kind: str) -> None:
 
 
 def real_bytes(record: DecisionRecord) -> int:
-    """Of the record and everything that it refers to, but for what all records share: names of plugins and reasons."""
-    found = sys.getsizeof(record)
-    for name in record.__struct_fields__:
-        found += _sizes(getattr(record, name))
-    return found
+    """Of the record and everything that it refers to, but for what all records share: names of plugins, reasons, the
+    seed and the configuration."""
+    own = [name for name in record.__struct_fields__ if name not in ("seed", "configuration")]
+    return sys.getsizeof(record) + sum(_sizes(getattr(record, name)) for name in own)
 
 
 def _sizes(value: object) -> int:

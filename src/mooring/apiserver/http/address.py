@@ -71,7 +71,7 @@ def _address(method: str, path: str, is_watch: bool) -> Address:
     parts = path.strip("/").split("/")
     is_core = parts[0] == "api"
     if parts[0] not in ("api", "apis") or len(parts) < (3 if is_core else 4):
-        return Address(path, verb)
+        return Address(path, method.lower())  # only requests for resources have verbs such as create
     group, version, parts = ("", parts[1], parts[2:]) if is_core else (parts[1], parts[2], parts[3:])
     prefix = "api" if is_core else "apis"
     is_old_watch = parts[0] in ("watch", "proxy") and len(parts) > 1

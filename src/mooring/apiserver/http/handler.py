@@ -192,7 +192,7 @@ class RequestHandler:
         if address.path.startswith("//"):
             return await self._response(request, page_not_found())
         if not address.is_resource:
-            return await self._response(request, await self._plain.answer(address, incoming))
+            return await self._response(request, await self._plain.answer(address, incoming, user))
         if address.verb == "watch":
             return await self._watched(request, incoming, address, user)
         reply = await self._timed(self._resource_reply(incoming, address, user), incoming.method)

@@ -21,6 +21,8 @@ import msgspec
 
 from mooring import __version__
 from mooring.api.document import Document
+from mooring.apiserver.access.rules import Attributes
+from mooring.apiserver.access.users import User
 from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.http.address import Address
 from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics, merged_metrics
@@ -32,7 +34,7 @@ from mooring.apiserver.registry.errors import method_not_allowed, no_such_thing
 from mooring.apiserver.server import ApiServer, Health
 from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
 from mooring.apiserver.wire.yaml_text import written_yaml
-from mooring.serving.pages import PageRequest, PageResponse
+from mooring.serving.pages import PageRequest, PageResponse, masked
 from mooring.serving.server import Page
 
 VERSION: Document = {
@@ -226,7 +228,7 @@ class PlainPaths:
         self._api_server = api_server
         self._metrics = metrics
 
-    async def answer(self, address: Address, incoming: Incoming) -> Reply:
+    async def answer(self, address: Address, incoming: Incoming, user: User) -> Reply:
         """The reply for a path that is no resource."""
         parts = [part for part in address.path.split("/") if part]
         first = parts[0] if parts else ""
@@ -243,7 +245,7 @@ class PlainPaths:
                 return openapi_reply(self._api_server.openapi, address.path, incoming)
             case ["metrics"]:
                 _require_get(incoming)
-                return Reply(200, await self._metrics_text(address, incoming), CONTENT_TYPE)
+                return Reply(200, await self._metrics_text(address, incoming, user), CONTENT_TYPE)
             case ["version"]:
                 _require_get(incoming)
                 return Reply(200, _indented(VERSION))
@@ -256,28 +258,35 @@ class PlainPaths:
                 keys = json_reply(200, self._api_server.account_tokens.keys_document())
                 return Reply(200, keys.body, _KEYS_TYPE, [_CACHED])
             case _:
-                return await self._component_page(address, incoming)
+                return await self._component_page(address, incoming, user)
 
-    async def _component_page(self, address: Address, incoming: Incoming) -> Reply:
+    async def _component_page(self, address: Address, incoming: Incoming, user: User) -> Reply:
         page = self._api_server.component_pages.get(address.path)
         if page is None:
             return page_not_found()
         if incoming.method != ("POST" if address.path in _POSTED else "GET"):
             raise method_not_allowed()
-        response = await self._page_response(page, address, incoming)
+        response = await self._page_response(page, address, incoming, user)
         return Reply(response.code, response.body, response.content_type)
 
-    async def _metrics_text(self, address: Address, incoming: Incoming) -> bytes:
+    async def _metrics_text(self, address: Address, incoming: Incoming, user: User) -> bytes:
         own, page = self._metrics.text(), self._api_server.component_pages.get(address.path)
         if page is None:
             return own
-        response = await self._page_response(page, address, incoming)
+        response = await self._page_response(page, address, incoming, user)
         return merged_metrics(own, response.body) if response.code == 200 else own
 
-    async def _page_response(self, page: Page, address: Address, incoming: Incoming) -> PageResponse:
+    async def _page_response(self, page: Page, address: Address, incoming: Incoming, user: User) -> PageResponse:
         body = await incoming.body() if incoming.method == "POST" else b""
-        response = page(PageRequest(incoming.method, address.path, incoming.query.everything(), body=body))
-        return await response if inspect.isawaitable(response) else response
+        asked = PageRequest(incoming.method, address.path, incoming.query.everything(), body=body)
+        answer = page(asked)
+        response = await answer if inspect.isawaitable(answer) else answer
+
+        async def may_read(namespace: str) -> bool:
+            attributes = Attributes(user, "list", namespace, api_version="v1", resource="pods")
+            return self._api_server.authorizer.authorize(attributes).is_allowed
+
+        return await masked(asked, response, may_read)
 
     def _paths(self) -> Reply:
         """Where there is something to get."""

@@ -33,6 +33,7 @@ from mooring.cli.terminal import ProgressBar
 from mooring.kit.clock import Clock, SystemClock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.plan.changes import uncordoned
 from mooring.scheduler.plan.planner import PlanError, Planner
 from mooring.scheduler.plan.request import NodeType, PlanRequest, PlanResult, Question
 
@@ -62,6 +63,8 @@ class PlanOptions:
     for_pod: str = ""
     moves_max: int = 50
     seed: int = 1
+    uncordoned: tuple[str, ...] = ()
+    """Nodes that are planned as if they were not cordoned."""
 
     @property
     def is_live(self) -> bool:
@@ -98,6 +101,8 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
         raise input_error("found no pods to plan: the manifests hold none, or all their pods have a node already")
     try:
         for view in (*asked.cluster.objects, *asked.cluster.placed):
+            if isinstance(view, Node) and view.metadata.name in options.uncordoned:
+                view = uncordoned(view)
             engine.put(view)
         return _plan(options, engine, asked, pods)
     except ObjectError as error:

@@ -35,6 +35,7 @@ from mooring.scheduler.reporting.decision_log import DecisionLogError, read_log
 PAGE_S_MAX = 30.0
 SEED = 1
 LOGGED_MAX = 1_000
+NEAREST_SHOWN = 5
 
 Rows = list[dict[str, Any]]
 
@@ -55,8 +56,8 @@ class Asker:
         return found
 
     def queue(self, pod: str) -> Rows:
-        """The rows of the queue about a pod."""
-        found: Rows = self._page("/debug/queue", pod=pod)["pods"]
+        """The rows of the queue about a pod, with the nodes that are nearest to taking it."""
+        found: Rows = self._page("/debug/queue", pod=pod, nearest=str(NEAREST_SHOWN))["pods"]
         return found
 
     def whole_queue(self) -> dict[str, Any]:
@@ -151,10 +152,7 @@ def obstacles_on(pod_name: str, node: str, kubeconfig: str, context: str, clock:
     return {
         "pod": pod.key,
         "node": node,
-        "obstacles": [
-            {"plugin": each.plugin, "kind": each.kind.value, "text": each.text, "details": dict(each.details)}
-            for each in obstacles
-        ],
+        "obstacles": [each.document() for each in obstacles],
     }
 
 

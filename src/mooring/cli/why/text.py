@@ -85,6 +85,20 @@ def _state(key: str, row: Mapping[str, Any], now_s: float, width: int) -> Iterat
     yield from wrapped(text, width, indent=0, hanging=2)
     if row.get("awaits"):
         yield from wrapped(f"or after {', '.join(row['awaits'])}", width, indent=2, hanging=4)
+    yield from _nearest(row, width)
+
+
+def _nearest(row: Mapping[str, Any], width: int) -> Iterator[str]:
+    """What is in the way of a pending pod now."""
+    for obstacle in row.get("obstaclesEverywhere", ()):
+        yield from wrapped(f"on every node: {obstacle['text']}", width, indent=2, hanging=4)
+    if row.get("nodesWithoutObstacles"):
+        yield f"  {_count(row['nodesWithoutObstacles'], 'node')} would take it now"
+    elif row.get("nearestNodes"):
+        yield "  nearest nodes now:"
+        for node in row["nearestNodes"]:
+            texts = "; ".join(str(each["text"]) for each in node["obstacles"])
+            yield from wrapped(f"{node['node']}: {texts}", width, indent=4, hanging=6)
 
 
 def _attempt(decision: Mapping[str, Any], before: Mapping[str, Any] | None, now_s: float, width: int) -> Iterator[str]:
@@ -95,6 +109,8 @@ def _attempt(decision: Mapping[str, Any], before: Mapping[str, Any] | None, now_
         head += f", {binding}" if binding == "bound" else f", not bound: {binding}" if binding else ""
     else:
         head += str(decision["result"])
+    if decision.get("tookMicroseconds"):
+        head += f", {decision['tookMicroseconds'] / 1000:.1f} ms"
     if decision.get("requeuedBy"):
         head += f", tried after {decision['requeuedBy']}"
     yield from wrapped(head, width, indent=2, hanging=5)

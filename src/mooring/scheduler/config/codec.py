@@ -25,6 +25,7 @@ from __future__ import annotations
 import base64
 import binascii
 import difflib
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
@@ -52,6 +53,8 @@ from mooring.scheduler.config.types import (
     SchedulerConfiguration,
     child,
 )
+
+HASH_LENGTH = 16
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -254,6 +257,12 @@ _WITHOUT_FALSE = ("delayCacheUntilActive",)
 def encode_configuration(configuration: SchedulerConfiguration) -> dict[str, object]:
     """The data of a file."""
     return {"apiVersion": API_VERSION, "kind": KIND, **_encoded(configuration)}
+
+
+def configuration_hash(configuration: SchedulerConfiguration) -> str:
+    """The same for equal configurations, in every process."""
+    plain = msgspec.json.encode(encode_configuration(configuration), order="deterministic")
+    return hashlib.sha256(plain).hexdigest()[:HASH_LENGTH]
 
 
 def _encoded(settings: ConfigObject) -> dict[str, object]:

@@ -56,6 +56,10 @@ class Steps(NamedTuple):
         return f"PreFilter and Filter {filter_ms:.1f} ms, {last} {last_ms:.1f} ms"
 
 
+NO_STEPS = Steps(0.0, 0.0, 0.0)
+"""Of a cycle that was not timed."""
+
+
 def no_time() -> float:
     """The clock of an engine that is not timed."""
     return 0.0

@@ -75,6 +75,10 @@ class Obstacle:
     text: str
     details: Details = field(default_factory=dict)
 
+    def document(self) -> dict[str, object]:
+        """The obstacle as JSON."""
+        return {"plugin": self.plugin, "kind": self.kind.value, "text": self.text, "details": dict(self.details)}
+
 
 class Distances(NamedTuple):
     """Per row: how many obstacles there are, and the sum of their sizes. Fewer are nearer, then smaller ones."""

@@ -89,9 +89,7 @@ def change_node(node: Node, obstacle: Obstacle) -> NodeChange | None:
     details, name = obstacle.details, node.metadata.name
     match obstacle.kind:
         case ObstacleKind.CORDON:
-            taints = tuple(taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT)
-            spec = replace(node.spec, unschedulable=False, taints=taints)
-            return NodeChange(f"uncordon node {name}", replace(node, spec=spec))
+            return NodeChange(f"uncordon node {name}", uncordoned(node))
         case ObstacleKind.TAINT:
             taints = tuple(
                 taint
@@ -109,6 +107,11 @@ def change_node(node: Node, obstacle: Obstacle) -> NodeChange | None:
             return NodeChange(text, replace(node, metadata=replace(node.metadata, labels=labels)))
         case _:
             return None
+
+
+def uncordoned(node: Node) -> Node:
+    taints = tuple(taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT)
+    return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
 
 def _taint_text(details: Details) -> str:

@@ -1,6 +1,8 @@
 """Where pods would go: decides for one pod after the other, each seeing the pods before it as placed.
 
-1. Pods are decided in queue order: by priority, then in the order in which they are given.
+1. Pods are decided in queue order: by priority, then in the order in which they are given. As in the scheduler, a pod
+   that was rejected by a plugin which waits for other pods, such as required affinity, is tried again after others got
+   a node.
 2. A pod that preempts gets its node after its victims are gone, as in a cluster. The victims are reported; what their
    controllers create in their place is not placed.
 3. Each function is a generator that yields after each decision (`Slices`), so that a plan can be suspended there.
@@ -23,12 +25,18 @@ from mooring.scheduler.cache.objects import ObjectStore
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.events import ActionType, EventResource
 from mooring.scheduler.plan.request import PendingPod, Placement, PlannedVictim
 from mooring.scheduler.plan.what_if import WhatIf
 
 Result = TypeVar("Result")
 Slices: TypeAlias = Generator[None, None, Result]
 """A computation that may be suspended where it yields."""
+
+
+ROUNDS_MAX = 20
+"""How often a pod is tried that waits for other pods."""
+_POD_RESOURCES = (EventResource.ASSIGNED_POD, EventResource.WILDCARD)
 
 
 @dataclass(slots=True)
@@ -47,20 +55,51 @@ def in_queue_order(pods: Iterable[PodInfo]) -> list[PodInfo]:
 def place_pods(what_if: WhatIf, pods: Sequence[PodInfo], moved_from: str = "") -> Slices[Placed]:
     """Decide for pods, in queue order."""
     placed = Placed()
-    for pod in in_queue_order(pods):
-        outcome = yield from place_pod(what_if, pod, moved_from)
-        if isinstance(outcome, Placement):
-            placed.placements.append(outcome)
-        else:
-            placed.pending.append(outcome)
+    outcomes: dict[int, PendingPod] = {}
+    tried = list(enumerate(in_queue_order(pods)))
+    for _ in range(ROUNDS_MAX):
+        count_before = len(placed.placements)
+        again: list[tuple[int, PodInfo]] = []
+        for place, pod in tried:
+            outcome, decision = yield from _decide_and_place(what_if, pod, moved_from)
+            if isinstance(outcome, Placement):
+                placed.placements.append(outcome)
+                outcomes.pop(place, None)
+                continue
+            outcomes[place] = outcome
+            if decision is not None and _waits_for_pods(what_if.engine, decision):
+                again.append((place, pod))
+        if not again or len(placed.placements) == count_before:
+            break
+        tried = again
+    placed.pending += outcomes.values()
     return placed
+
+
+def _waits_for_pods(engine: Engine, decision: Decision) -> bool:
+    """Whether a plugin that rejected the pod may accept it after another pod got a node."""
+    plugins = engine.cycle_for(decision.pod).profile.plugins
+    return any(
+        event.resource in _POD_RESOURCES and event.action_type & ActionType.ADD
+        for name in decision.rejecting_plugins
+        if name in plugins
+        for event in plugins[name].events_to_register()
+    )
 
 
 def place_pod(what_if: WhatIf, pod: PodInfo, moved_from: str = "") -> Slices[Placement | PendingPod]:
     """Decide for one pod, and assume the decision."""
+    outcome, _ = yield from _decide_and_place(what_if, pod, moved_from)
+    return outcome
+
+
+def _decide_and_place(
+    what_if: WhatIf, pod: PodInfo, moved_from: str
+) -> Slices[tuple[Placement | PendingPod, Decision | None]]:
     yield
     if not what_if.engine.is_responsible_for(pod):
-        return PendingPod(pod.key, f"waits for scheduler {pod.signature.scheduler_name}", moved_from=moved_from)
+        text = f"waits for scheduler {pod.signature.scheduler_name}"
+        return PendingPod(pod.key, text, moved_from=moved_from), None
     decision = what_if.decide(pod)
     victims: tuple[PlannedVictim, ...] = ()
     if decision.preemption is not None:
@@ -70,12 +109,12 @@ def place_pod(what_if: WhatIf, pod: PodInfo, moved_from: str = "") -> Slices[Pla
         what_if.nominate(pod, decision.preemption.node_name)
         decision = what_if.decide(pod)
     if decision.node_name is None:
-        return pending_pod(decision, moved_from)
+        return pending_pod(decision, moved_from), decision
     status = what_if.place(decision)
     if status is not None:
-        return PendingPod(pod.key, f"{status.plugin}: {status.message}", moved_from=moved_from)
+        return PendingPod(pod.key, f"{status.plugin}: {status.message}", moved_from=moved_from), decision
     score = decision.best_nodes[0].total if decision.best_nodes else None
-    return Placement(pod.key, decision.node_name, score, moved_from, victims)
+    return Placement(pod.key, decision.node_name, score, moved_from, victims), decision
 
 
 def view_of(pod: PodInfo) -> Pod:

@@ -18,6 +18,7 @@ import msgspec
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.cycle.decision import Decision, NodeScores
+from mooring.scheduler.cycle.schedule_pod import NO_STEPS, Steps
 from mooring.scheduler.framework.status import RejectionCount
 
 RECORDS_BYTES_MAX = 64 << 20
@@ -30,7 +31,7 @@ MESSAGE_LENGTH_MAX = 4_096
 SHOWN_MAX = 1_000
 """Records that a page shows, unless it is asked for another number."""
 
-_RECORD_BYTES = 1040
+_RECORD_BYTES = 1200
 _NODE_BYTES = 400
 _SCORE_BYTES = 64
 _REJECTION_BYTES = 160
@@ -67,6 +68,16 @@ class DecisionRecord(msgspec.Struct, gc=False):
     """The event after which the pod was tried again; empty for the first attempt."""
     binding: str = ""
     """`bound`, or why the pod was not bound; empty while that is open."""
+    revision: str = ""
+    """The resourceVersion of the pod as it was tried."""
+    seed: int = 0
+    """The seed of the scheduler, which breaks ties."""
+    configuration: str = ""
+    """A hash of the scheduler's configuration."""
+    filter_s: float = 0.0
+    """Time of PreFilter and Filter."""
+    select_s: float = 0.0
+    """Time of PreScore and Score, or of PostFilter."""
 
     @property
     def bytes_estimated(self) -> int:
@@ -75,6 +86,7 @@ class DecisionRecord(msgspec.Struct, gc=False):
             _RECORD_BYTES
             + len(self.message)
             + len(self.pod)
+            + len(self.revision)
             + _NODE_BYTES * len(self.best_nodes)
             + _SCORE_BYTES * scores
             + _REJECTION_BYTES * len(self.rejections)
@@ -92,6 +104,13 @@ class DecisionRecord(msgspec.Struct, gc=False):
             "node": self.node,
             "feasibleNodes": self.feasible_nodes,
             "tookMicroseconds": round(self.took_s * 1e6),
+            "steps": {
+                "filterMicroseconds": round(self.filter_s * 1e6),
+                "scoreMicroseconds" if self.node is not None else "postFilterMicroseconds": round(self.select_s * 1e6),
+            },
+            "revision": self.revision,
+            "seed": str(self.seed),
+            "configuration": self.configuration,
         }
         if self.requeued_by:
             document["requeuedBy"] = self.requeued_by
@@ -114,8 +133,19 @@ class DecisionRecord(msgspec.Struct, gc=False):
         return document
 
 
-def record_of(decision: Decision, attempt: int, wall_s: float, took_s: float, requeued_by: str = "") -> DecisionRecord:
+def record_of(
+    decision: Decision,
+    attempt: int,
+    wall_s: float,
+    took_s: float,
+    requeued_by: str = "",
+    *,
+    seed: int = 0,
+    configuration: str = "",
+    steps: Steps = NO_STEPS,
+) -> DecisionRecord:
     plan, pod = decision.preemption, decision.pod
+    started_s, filtered_s, ended_s = steps
     rejections = decision.rejections
     if len(rejections) > REJECTIONS_MAX:
         rejections = tuple(sorted(rejections, key=lambda each: -each.nodes)[:REJECTIONS_MAX])
@@ -137,6 +167,12 @@ def record_of(decision: Decision, attempt: int, wall_s: float, took_s: float, re
         plan.node_name if plan is not None else "",
         tuple([victim.key for victim in islice(plan.victims, VICTIMS_MAX)]) if plan is not None else (),
         requeued_by,
+        "",
+        pod.view.metadata.resource_version if pod.view is not None else "",
+        seed,
+        configuration,
+        filtered_s - started_s,
+        ended_s - filtered_s,
     )
 
 
@@ -146,8 +182,12 @@ Listener = Callable[[DecisionRecord], None]
 class DecisionRecords:
     """The latest records. Reports add them; pages read them."""
 
-    def __init__(self, clock: Clock, bytes_max: int = RECORDS_BYTES_MAX) -> None:
+    def __init__(
+        self, clock: Clock, bytes_max: int = RECORDS_BYTES_MAX, *, seed: int = 0, configuration: str = ""
+    ) -> None:
         self._clock = clock
+        self._seed = seed
+        self._configuration = configuration
         self._bytes_max = bytes_max
         self._records: deque[DecisionRecord] = deque()
         self._bytes = 0
@@ -166,8 +206,19 @@ class DecisionRecords:
         """Calls `added` with each new record, and `bound` when the outcome of its binding is known."""
         self._listeners.append((added, bound))
 
-    def add(self, decision: Decision, attempt: int, took_s: float, requeued_by: str = "") -> None:
-        record = record_of(decision, attempt, self._clock.wall_s(), took_s, requeued_by)
+    def add(
+        self, decision: Decision, attempt: int, took_s: float, requeued_by: str = "", steps: Steps = NO_STEPS
+    ) -> None:
+        record = record_of(
+            decision,
+            attempt,
+            self._clock.wall_s(),
+            took_s,
+            requeued_by,
+            seed=self._seed,
+            configuration=self._configuration,
+            steps=steps,
+        )
         self._records.append(record)
         if record.node is not None:
             self._unbound[record.uid] = record

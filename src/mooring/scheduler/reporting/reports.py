@@ -22,6 +22,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.logs import ATTEMPTS, fields
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
+from mooring.scheduler.cycle.schedule_pod import NO_STEPS, Steps
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
@@ -45,6 +46,7 @@ class Reports:
         metrics: Metrics,
         clock: Clock,
         entropy: Entropy,
+        configuration_hash: str = "",
     ) -> None:
         self._recorders = recorders
         """By scheduler name, which is the source of the event."""
@@ -52,7 +54,7 @@ class Reports:
         self._metrics = metrics
         self._clock = clock
         self._entropy = entropy
-        self.decisions = DecisionRecords(clock)
+        self.decisions = DecisionRecords(clock, seed=entropy.seed, configuration=configuration_hash)
         self._timings: dict[str, PluginTiming] = {}
         self._cycles_to_sample = 1
 
@@ -69,9 +71,11 @@ class Reports:
             timing = self._timings[profile.scheduler_name] = PluginTiming(profile, self._metrics, self._clock)
         return timing
 
-    def decided(self, decision: Decision, attempt: int, took_s: float, requeued_by: str = "") -> None:
+    def decided(
+        self, decision: Decision, attempt: int, took_s: float, requeued_by: str = "", steps: Steps = NO_STEPS
+    ) -> None:
         self._metrics.algorithm_duration.observe(took_s)
-        self.decisions.add(decision, attempt, took_s, requeued_by)
+        self.decisions.add(decision, attempt, took_s, requeued_by, steps)
         if decision.node_name is None:
             if decision.is_unschedulable:
                 self._metrics.preemption_attempts.inc()
