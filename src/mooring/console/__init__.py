@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 
 INDEX = "index.html"
+STATIC = Path(__file__).parent / "static"
 _CONTENT_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -38,17 +38,10 @@ class Asset:
 @cache
 def assets() -> Mapping[str, Asset]:
     """Every file by its path below `static/`, such as `vendor/preact.js`."""
-    return dict(_found(files(__name__) / "static", ""))
+    paths = (path for path in STATIC.rglob("*") if path.is_file())
+    return {path.relative_to(STATIC).as_posix(): _read(path) for path in paths}
 
 
-def _found(folder: Traversable, prefix: str) -> list[tuple[str, Asset]]:
-    found: list[tuple[str, Asset]] = []
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            found += _found(entry, f"{prefix}{entry.name}/")
-        else:
-            body, suffix = entry.read_bytes(), f".{entry.name.rpartition('.')[2]}"
-            found.append(
-                (prefix + entry.name, Asset(body, _CONTENT_TYPES[suffix], f'"{sha256(body).hexdigest()[:32]}"'))
-            )
-    return found
+def _read(path: Path) -> Asset:
+    body = path.read_bytes()
+    return Asset(body, _CONTENT_TYPES[path.suffix], f'"{sha256(body).hexdigest()[:32]}"')
