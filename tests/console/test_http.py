@@ -166,17 +166,14 @@ def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str)
 
 def test_hostile_texts_stay_data(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
-        answer = wait_until(lambda: _found(up, "/console/data/pod?pod=default/%3Cimg%20src=x%20onerror=alert(1)%3E"))
+        path = "/console/data/pod?pod=default/%3Cimg%20src=x%20onerror=alert(1)%3E"
+        wait_until(lambda: up.ask("GET", path).code == 200)
+        answer = up.ask("GET", path)
         assert (answer.headers["Content-Type"], answer.document()["pod"]) == ("application/json", HOSTILE)
         check_headers(answer)
         refused = up.ask("GET", "/console/data/node?node=%3Cscript%3E")
         assert (refused.code, refused.headers["Content-Type"]) == (404, "text/plain; charset=utf-8")
         check_headers(refused)
-
-
-def _found(up: Up, path: str) -> Answer | None:
-    answer = up.ask("GET", path)
-    return answer if answer.code == 200 else None
 
 
 def test_without_a_scheduler_no_link_is_printed(tmp_path: Path) -> None:

@@ -53,7 +53,8 @@ _UNAUTHORIZED = _PAGE.format(
 _LOGGED_IN = _PAGE.format(
     # A redirect would be part of the navigation that another site may have begun, and SameSite=Strict cookies are not
     # sent with those. A refresh is a navigation of this page.
-    head=f'<meta http-equiv="refresh" content="0; url={ROOT}">',
+    # Without an icon of its own, the browser asks for /favicon.ico, and logs that it may not have it.
+    head=f'<meta http-equiv="refresh" content="0; url={ROOT}"><link rel="icon" href="{ROOT}icon.svg">',
     title="Logged in",
     body=f'<p><a href="{ROOT}">Open the console</a></p>',
 ).encode()
