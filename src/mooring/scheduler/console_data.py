@@ -26,6 +26,7 @@ from mooring.api.views.node import Node
 from mooring.api.well_known import ZONE, ZONE_BETA
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.cache.arrays import Int64s, UInt8s
+from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, CPU_NON_ZERO, MEMORY, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.pages import pod_page, queue_counts, queue_page
@@ -58,6 +59,8 @@ class ConsoleData:
         self._clock = clock
         self._started = f"{clock.wall_s():.6f}"
         self._reused: dict[str, tuple[float, Document]] = {}
+        self._facts: Document = {"facts": ""}
+        self._rows: Int64s = np.zeros(0, dtype=np.int64)
 
     def overview(self) -> Document:
         return self._once("overview", self._overview)
@@ -168,20 +171,12 @@ class ConsoleData:
 
     def _nodes(self) -> Document:
         columns = self._scheduler.engine.columns
-        rows = np.flatnonzero(columns.alive[: columns.height])
-        nodes = [(columns.node_names[row], columns.nodes[row]) for row in rows.tolist()]
-        zone_of = [_zone(node) if node is not None else "" for _, node in nodes]
-        zones = sorted(set(zone_of))
-        codes = {zone: code for code, zone in enumerate(zones)}
-        table = columns.resources
-        flags = columns.unschedulable[rows].astype(np.uint8)
-        flags |= np.array([2 * bool(node is not None and node.spec.taints) for _, node in nodes], dtype=np.uint8)
-        return {
-            "facts": f"{self._started}-{columns.fact_changes.position}",
-            "zones": zones,
-            "names": [name for name, _ in nodes],
-            "zone": [codes[zone] for zone in zone_of],
-            "flags": _text(flags),
+        facts = f"{self._started}-{columns.fact_changes.position}"
+        if self._facts["facts"] != facts:  # a pass over all nodes in Python, only after a node has changed
+            self._rows = np.flatnonzero(columns.alive[: columns.height])
+            self._facts = {"facts": facts} | _facts(columns, self._rows)
+        rows, table = self._rows, columns.resources
+        return self._facts | {
             "cpu": _text(shares(table.used[CPU, rows], table.allocatable[CPU, rows])),
             "memory": _text(shares(table.used[MEMORY, rows], table.allocatable[MEMORY, rows])),
             "pods": _text(shares(table.used[PODS, rows], table.allocatable[PODS, rows])),
@@ -197,6 +192,21 @@ class ConsoleData:
             "terminating": pod.terminating,
             "assumed": pod.uid in self._scheduler.assumed_pods,
         }
+
+
+def _facts(columns: Columns, rows: Int64s) -> Document:
+    """What changes only when a node does."""
+    nodes = [node for row in rows.tolist() if (node := columns.nodes[row]) is not None]
+    zone_of = [_zone(node) for node in nodes]
+    zones = sorted(set(zone_of))
+    codes = {zone: code for code, zone in enumerate(zones)}
+    flags = [int(node.spec.unschedulable) | (2 if node.spec.taints else 0) for node in nodes]
+    return {
+        "zones": zones,
+        "names": [node.metadata.name for node in nodes],
+        "zone": [codes[zone] for zone in zone_of],
+        "flags": _text(np.array(flags, dtype=np.uint8)),
+    }
 
 
 def shares(used: Int64s, allocatable: Int64s) -> UInt8s:
