@@ -50,7 +50,7 @@ function layout(groups, width, rowCount) {
 function palette() {
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(name).trim();
-  return { empty: read("--block"), fill: read("--fill"), over: read("--over"), text: read("--muted"), line: read("--text"), dim: read("--page") };
+  return { empty: read("--block"), fill: read("--fill"), over: read("--over"), text: read("--muted"), line: read("--text") };
 }
 
 class Drawing {
@@ -98,8 +98,7 @@ class Drawing {
     const x = plan.x[row];
     const y = plan.y[row];
     context.globalAlpha = !this.matches || this.matches[row] ? 1 : 0.2;
-    context.fillStyle = colours.dim;
-    context.fillRect(x, y, size, size);
+    context.clearRect(x, y, size, size);
     context.fillStyle = colours.empty;
     context.fillRect(x, y, size, size);
     const part = Math.min(share, 100) / 100;
