@@ -45,6 +45,7 @@ layers: $(STAMP_DEV)  ## import-linter: the direction of imports
 
 tests: $(STAMP_DEV)  ## pytest, on two cores
 	@tools/ensure_etcd.sh
+	@tools/ensure_browser.sh
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 wheel: $(STAMP_DEV)  ## build the wheel, and use it on Python 3.11, 3.12 and 3.13

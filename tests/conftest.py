@@ -1,6 +1,6 @@
 """Settings of every test run.
 
-1. Some tests need a real etcd, or kubectl: a run reports which of them it found.
+1. Some tests need a real etcd, kubectl or a browser: a run reports which of them it found.
 2. One test mostly waits, for more than a minute. It runs first, so that the other process runs the rest. (Processes
    take tests from each other: `--dist worksteal`.)
 3. Clusters that tests start are registered in a directory of the run, not in that of the user.
@@ -26,6 +26,7 @@ atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 _ETCD = shutil.which("etcd")
 _KUBECTL = shutil.which("kubectl")
+_BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 _LINES = (
     f"etcd: the store is tested on {_ETCD}"
     if _ETCD
@@ -33,6 +34,9 @@ _LINES = (
     f"kubectl: recorded sessions are played with {_KUBECTL}"
     if _KUBECTL
     else "kubectl: not installed, so the recorded sessions are NOT PLAYED",
+    f"browser: the console is tested in {_BROWSER}"
+    if _BROWSER
+    else "browser: not installed, so the tests that need one are DESELECTED (tools/ensure_browser.sh installs it)",
 )
 
 LONGEST_FILE = Path(__file__).parent / "recordings" / "test_controllers.py"

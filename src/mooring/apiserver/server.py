@@ -16,6 +16,7 @@ from mooring.api.kinds import SERVICE_ACCOUNT
 from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Authorizer
+from mooring.apiserver.access.console_sessions import ConsoleSessions
 from mooring.apiserver.access.node_graph import NodeGraph
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
@@ -94,8 +95,10 @@ class ApiServer:
     health: Health = field(default_factory=Health)
     discovery: Discovery = field(init=False)
     openapi: OpenApi = field(init=False)
+    console_sessions: ConsoleSessions = field(init=False)
 
     def __post_init__(self) -> None:
+        self.console_sessions = ConsoleSessions(self.clock)
         self.discovery = Discovery(self.resources)
         self.openapi = OpenApi(self.resources, self.discovery)
 

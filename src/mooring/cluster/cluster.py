@@ -32,6 +32,7 @@ from mooring.apiserver.access.keyring import (
     kubeconfig_document,
     write_kubeconfig,
 )
+from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.table import UnknownPluginError
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.bootstrap import NAMESPACES
@@ -64,6 +65,8 @@ from mooring.store.memory import MemoryStore
 
 SIMULATED_VOLUMES = "/var/lib/mooring/volumes"
 """A path that hollow nodes report and never create."""
+ADMINISTRATOR = User(ADMIN.user, groups=ADMIN.groups)
+"""The user of the kubeconfig."""
 EVERY_ADDRESS = ("", "0.0.0.0", "::")
 
 log = logging.getLogger(__name__)
@@ -89,6 +92,11 @@ class RunningCluster:
     """Set when the nodes that the cluster adds are ready. Until then `/readyz` fails."""
     extra_nodes: tuple[str, ...] = ()
     """Nodes that an earlier start added and this one does not: they have no kubelet, or were deleted."""
+
+    def console_link(self) -> str:
+        """A link that logs in the administrator to the console, once."""
+        token = self.api_server.console_sessions.new_login(ADMINISTRATOR)
+        return f"{_reachable(self.url)}/console/login?token={token}"
 
 
 @asynccontextmanager

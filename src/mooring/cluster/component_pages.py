@@ -36,7 +36,16 @@ from mooring.serving.server import BODY_BYTES_MAX, Page
 FORWARD_S_MAX = 10.0
 """How long the worker process may take for a page: a busy scheduler yields every few milliseconds."""
 
-SCHEDULER_PATHS = ("/debug/cache", "/debug/decisions", "/debug/queue", "/metrics", "/metrics/resources", "/plan")
+SCHEDULER_PATHS = (
+    *(
+        "/console/data/node",
+        "/console/data/nodes",
+        "/console/data/overview",
+        "/console/data/pod",
+        "/console/data/queue",
+    ),
+    *("/debug/cache", "/debug/decisions", "/debug/queue", "/metrics", "/metrics/resources", "/plan"),
+)
 """The pages of the scheduler that the API server serves. Its own /metrics contains those of the scheduler."""
 
 logger = logging.getLogger(__name__)

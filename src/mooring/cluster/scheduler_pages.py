@@ -10,6 +10,7 @@ Input: the scheduler, its elector, its configuration and flags. Output: pages by
     /debug/cache               nodes and assumed pods in the cache            ?node=NAME
     /debug/decisions           recent decisions                               ?pod=NAMESPACE/NAME&limit=100
     /plan                      POST a request: what would happen
+    /console/data/…            the data of the web console (`scheduler.console_data`)
     /debug/pprof/…             profiles, with enableProfiling
     /debug/flags/v             PUT a number: the log verbosity
 """
@@ -34,6 +35,7 @@ from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.codec import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
+from mooring.scheduler.console_data import ConsoleData
 from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, queue_page
 from mooring.scheduler.plan.planner import PlanError, Planner
 from mooring.scheduler.plan.what_if import OutdatedPlan
@@ -113,8 +115,30 @@ def scheduler_state_pages(scheduler: Scheduler, clock: Clock, may_lead: Callable
         "/debug/decisions": lambda question: _decisions(scheduler, question),
         "/debug/queue": lambda question: _queue(scheduler, clock, question),
         "/plan": _plan_page(scheduler, clock),
+        **_console_pages(ConsoleData(scheduler, clock)),
     }
     return {path: _naming(scheduler, page) for path, page in naming.items()} | {"/metrics/resources": resources}
+
+
+def _console_pages(data: ConsoleData) -> dict[str, Page]:
+    def node(question: PageRequest) -> PageResponse:
+        name = _first(question, "node")
+        found = data.node(name)
+        return as_json(found) if found is not None else text(f"node: there is no node {name!r}\n", 404)
+
+    def pod(question: PageRequest) -> PageResponse:
+        key = _first(question, "pod")
+        return _unreadable(key) or as_json(data.pod(key))
+
+    return {
+        "/console/data/node": node,
+        "/console/data/nodes": lambda question: as_json(data.nodes(_first(question, "facts"))),
+        "/console/data/overview": lambda question: as_json(data.overview()),
+        "/console/data/pod": pod,
+        "/console/data/queue": lambda question: as_json(
+            data.queue(_first(question, "filter"), _first(question, "state"))
+        ),
+    }
 
 
 def _naming(scheduler: Scheduler, page: Page) -> Page:

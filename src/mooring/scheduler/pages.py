@@ -12,7 +12,7 @@ each pod, as two gauges in Prometheus' text format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -42,26 +42,42 @@ NEAREST_MAX = 50
 """Maximum number of nodes whose obstacles a page lists."""
 
 
+BINDING = "binding"
+"""The state of a pod that has left the queue and is being bound."""
+
+IsShown = Callable[[str, str], bool]
+"""Whether a page shows the pod with this key and state."""
+
 UNKNOWN_POD = "not known: it does not exist, has finished, or waits for another scheduler"
 
 
 def queue_page(
-    queue: SchedulingQueue, bindings: Mapping[str, Binding], waiting: WaitingPods, clock: Clock
+    queue: SchedulingQueue,
+    bindings: Mapping[str, Binding],
+    waiting: WaitingPods,
+    clock: Clock,
+    *,
+    limit: int = ROWS_MAX,
+    is_shown: IsShown | None = None,
 ) -> dict[str, object]:
-    """Every pod that is queued or being bound, with its state, since when, and why."""
+    """Every pod that is queued or being bound, with its state, since when, and why.
+
+    `is_shown` selects pods by key and state.
+    """
+    rows = list(islice(_rows(queue, bindings, waiting, clock, is_shown=is_shown), limit))
+    return {"counts": queue_counts(queue, bindings), "shown": len(rows), "pods": rows}
+
+
+def queue_counts(queue: SchedulingQueue, bindings: Mapping[str, Binding]) -> dict[str, int]:
+    """Number of pods by state."""
     numbers = queue.statistics()
-    rows = list(islice(_rows(queue, bindings, waiting, clock), ROWS_MAX))
     return {
-        "counts": {
-            "active": numbers.active,
-            "backoff": numbers.backoff,
-            "unschedulable": numbers.unschedulable,
-            "gated": numbers.gated,
-            "inFlight": numbers.in_flight,
-            "binding": sum(queue.status(uid) is None for uid in bindings),
-        },
-        "shown": len(rows),
-        "pods": rows,
+        "active": numbers.active,
+        "backoff": numbers.backoff,
+        "unschedulable": numbers.unschedulable,
+        "gated": numbers.gated,
+        "inFlight": numbers.in_flight,
+        "binding": sum(queue.status(uid) is None for uid in bindings),
     }
 
 
@@ -78,7 +94,7 @@ def pod_page(
 
     A pod without a node has the obstacles of the `nearest` nodes, as of now."""
     columns = engine.columns
-    rows = list(_rows(queue, bindings, waiting, clock, key=key))
+    rows = list(_rows(queue, bindings, waiting, clock, is_shown=lambda each, state: each == key))
     for entry in list(queue.entries()) if nearest else ():
         if entry.pod.key == key and entry.pod.uid not in columns.pods:
             explained = _nearest_nodes(engine, entry.pod, min(nearest, NEAREST_MAX))
@@ -103,21 +119,26 @@ def _nearest_nodes(engine: Engine, pod: PodInfo, count: int) -> dict[str, object
 
 
 def _rows(
-    queue: SchedulingQueue, bindings: Mapping[str, Binding], waiting: WaitingPods, clock: Clock, *, key: str = ""
+    queue: SchedulingQueue,
+    bindings: Mapping[str, Binding],
+    waiting: WaitingPods,
+    clock: Clock,
+    *,
+    is_shown: IsShown | None = None,
 ) -> Iterator[dict[str, object]]:
     for entry in queue.entries():
-        if not key or entry.pod.key == key:
+        if is_shown is None or is_shown(entry.pod.key, entry.state.words):
             row = _queued_pod_row(queue, entry, clock)
             binding = bindings.get(entry.pod.uid)
             yield row if binding is None else row | _binding_fields(binding, waiting)
     for uid, binding in bindings.items():
-        if queue.status(uid) is None and (not key or binding.pod.key == key):
+        if queue.status(uid) is None and (is_shown is None or is_shown(binding.pod.key, BINDING)):
             yield {
                 "pod": binding.pod.key,
                 "uid": uid,
                 "scheduler": binding.entry.scheduler_name,
                 "priority": binding.pod.signature.priority,
-                "state": "binding",
+                "state": BINDING,
                 "since": _wall(binding.started_s, clock),
                 "attempts": binding.entry.attempts,
             } | _binding_fields(binding, waiting)

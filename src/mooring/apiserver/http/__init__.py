@@ -7,4 +7,5 @@ watches        one watch                                    rendering     JSON, 
 broadcasts     watches with the same query share events     reply         responses, errors, Warning headers
 long_running   watches and followed logs                    plain_paths   health, version, discovery, OpenAPI
 virtual        reviews and bindings                         metrics       counters
+console        files, login and sessions of the console
 """

@@ -27,6 +27,7 @@ from mooring.apiserver.access.rules import Attributes, path_attributes
 from mooring.apiserver.access.users import NODES_GROUP, User, anonymous
 from mooring.apiserver.call import Call
 from mooring.apiserver.http.address import Address, is_custom_address, read_address
+from mooring.apiserver.http.console import DATA, ROOT, ConsolePaths, data_reply, unauthorized_reply
 from mooring.apiserver.http.long_running import LongRunningRequests
 from mooring.apiserver.http.metrics import PresentState, RequestMetrics
 from mooring.apiserver.http.objects import Objects, Subresources
@@ -119,6 +120,7 @@ class RequestHandler:
             PresentState(self._requests_open_by_kind, lambda: self.failures, api_server.store.statistics)
         )
         self._plain = PlainPaths(api_server, self.metrics)
+        self._console = ConsolePaths(api_server.console_sessions)
         self._virtual = VirtualResources(api_server)
         self._impersonation = Impersonation(api_server.authorizer)
         self.requests_open = 0
@@ -177,7 +179,15 @@ class RequestHandler:
         incoming.check_headers()
         if incoming.path == "*":
             return Response(200, b"", "")  # as every Go server answers, before authentication
-        user = self._user(request, incoming)
+        open_reply = self._console.open_reply(incoming)
+        if open_reply is not None:
+            return await self._response(request, open_reply)
+        try:
+            user = self._user(request, incoming)
+        except UnauthorizedError:
+            if not incoming.path.startswith(ROOT) or incoming.path.startswith(DATA):
+                raise
+            return await self._response(request, unauthorized_reply())
         address = incoming.address = self._address(incoming)
         if not _is_long_running(address):
             incoming.query.check_timeout()
@@ -192,7 +202,7 @@ class RequestHandler:
         if address.path.startswith("//"):
             return await self._response(request, page_not_found())
         if not address.is_resource:
-            return await self._response(request, await self._plain.answer(address, incoming, user))
+            return await self._response(request, await self._plain_reply(address, incoming, user))
         if address.verb == "watch":
             return await self._watched(request, incoming, address, user)
         reply = await self._timed(self._resource_reply(incoming, address, user), incoming.method)
@@ -200,8 +210,19 @@ class RequestHandler:
             return await self._streamed(request, reply, reply.stream)
         return await self._response(request, reply)
 
+    async def _plain_reply(self, address: Address, incoming: Incoming, user: User) -> Reply:
+        if not address.path.startswith(ROOT):
+            return await self._plain.answer(address, incoming, user)
+        if address.path.startswith(DATA):
+            return data_reply(await self._plain.answer(address, incoming, user))
+        return self._console.reply(address.path, incoming, user)
+
     def _user(self, request: Request, incoming: Incoming) -> User:
         authorization = request.header(b"authorization")
+        if not authorization and not request.certificate:
+            user = self._console.session_user(incoming)
+            if user is not None:
+                return user
         try:
             return self._api_server.authenticator.authenticate(request.certificate, authorization)
         except UnauthorizedError:

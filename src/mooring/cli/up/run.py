@@ -33,7 +33,7 @@ from mooring.cli.clusters.registry import ClusterState, Registration, register
 from mooring.cli.errors import InputError, input_error
 from mooring.cli.up.settings import KUBECONFIG_NAME, UpOptions, cluster_settings
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
-from mooring.cluster.settings import PROCESS, ClusterSettings
+from mooring.cluster.settings import PROCESS, SCHEDULER, ClusterSettings
 from mooring.controllers.settings import SettingError
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import system_entropy
@@ -299,6 +299,7 @@ def _print_banner(cluster: RunningCluster, settings: ClusterSettings, state: Clu
         f"  objects      {_objects_place(settings)}",
         f"  running      {', '.join(cluster.components)}",
         f"  kubeconfig   {cluster.kubeconfig}",
+        *_console(cluster, settings, state),
         *_extra_nodes(cluster.extra_nodes, settings),
         *_warning(settings),
         "",
@@ -309,6 +310,18 @@ def _print_banner(cluster: RunningCluster, settings: ClusterSettings, state: Clu
     ]
     click.echo("\n".join(lines))
     sys.stdout.flush()
+
+
+def _console(cluster: RunningCluster, settings: ClusterSettings, state: ClusterState) -> list[str]:
+    """The link to the console. A log has none, because a file outlives the moment in which the link is used."""
+    if not settings.runs(SCHEDULER):
+        return []
+    if state.log:
+        return ["  console      kubectl get --raw /console/link"]
+    return [
+        f"  console      {cluster.console_link()}",
+        "               (logs in once; a new link: kubectl get --raw /console/link)",
+    ]
 
 
 def commands_to_try(kubeconfig: str) -> list[str]:

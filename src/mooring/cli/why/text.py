@@ -93,7 +93,7 @@ def _nearest(row: Mapping[str, Any], width: int) -> Iterator[str]:
     for obstacle in row.get("obstaclesEverywhere", ()):
         yield from wrapped(f"on every node: {obstacle['text']}", width, indent=2, hanging=4)
     if row.get("nodesWithoutObstacles"):
-        yield f"  {_count(row['nodesWithoutObstacles'], 'node')} would take it now"
+        yield f"  {counted(row['nodesWithoutObstacles'], 'node')} would take it now"
     elif row.get("nearestNodes"):
         yield "  nearest nodes now:"
         for node in row["nearestNodes"]:

@@ -207,6 +207,11 @@ class Metrics:
         children[0].inc()
         children[1].observe(duration_s)
 
+    def attempts_ended(self, result: str) -> int:
+        """Number of attempts of all profiles that ended with this result."""
+        counters = (children[0] for (each, _), children in self._attempt_children.items() if each == result)
+        return int(sum(counter.value for counter in counters))
+
     def scheduled(self, attempts: int, waited_s: float | None, *, was_flushed: bool) -> None:
         """A pod was bound after this number of attempts."""
         self.pod_attempts.observe(attempts)

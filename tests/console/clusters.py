@@ -1,0 +1,27 @@
+"""Clusters with something to see, for the tests of the console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.cluster.running import Up
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def login_link(up: Up) -> str:
+    """The link that `mooring up` prints."""
+    return up.lines("/console/login")[-1].split()[-1]
+
+
+def create_pod(up: Up, name: str, cpu: str, **spec: Any) -> None:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    metadata = {"name": name}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
+    assert up.ask("POST", PODS, body).code == 201
+
+
+def data(up: Up, path: str) -> Any:
+    """The data of a page of the console; None while the scheduler starts."""
+    answer = up.ask("GET", f"/console/data/{path}")
+    return answer.document() if answer.code == 200 else None

@@ -1,0 +1,182 @@
+"""The console over HTTP: who gets in, with which headers, and what the data are."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.running import LIMITED_TOKEN, Answer, Up, running
+from tests.console.clusters import create_pod, data, login_link
+from tests.waiting import wait_until
+
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+HOSTILE = "default/<img src=x onerror=alert(1)>"
+
+
+def path_of(link: str) -> str:
+    return "/" + link.split("/", 3)[3]
+
+
+def logged_in(up: Up, link: str) -> dict[str, str]:
+    """The header of a session."""
+    answer = up.ask("GET", path_of(link), token="")
+    assert answer.code == 200
+    return {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
+
+
+def check_headers(answer: Answer) -> None:
+    assert answer.headers["Content-Security-Policy"].startswith("default-src 'self';")
+    assert "unsafe" not in answer.headers["Content-Security-Policy"]
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+
+
+def test_a_login_is_redeemed_once_for_a_session_that_opens_the_console_only(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
+        link = login_link(up)
+        assert link.startswith(f"{up.url}/console/login?token=")
+        first = up.ask("GET", path_of(link), token="")
+        check_headers(first)
+        assert first.headers["Cache-Control"] == "no-store"
+        cookie, *attributes = first.headers["Set-Cookie"].split("; ")
+        assert {*attributes} == {"Path=/console/", "Max-Age=43200", "HttpOnly", "Secure", "SameSite=Strict"}
+        session = {"Cookie": f"other=1; {cookie}"}
+        wait_until(lambda: up.ask("GET", "/console/data/overview", token="", headers=session).code == 200)
+        assert up.ask("GET", "/console/", token="", headers=session).code == 200
+
+        for attempt in (path_of(link), "/console/login?token=wrong", "/console/login?token=", "/console/login"):
+            refused = up.ask("GET", attempt, token="")
+            assert (refused.code, refused.headers["Content-Type"]) == (401, "text/html; charset=utf-8"), attempt
+            assert "Set-Cookie" not in refused.headers
+            check_headers(refused)
+
+        for method, path in (
+            ("GET", "/api/v1/pods"),
+            ("GET", "/debug/queue"),
+            ("GET", "/metrics"),
+            ("GET", "/console/../api/v1/pods"),
+            ("GET", "/console"),
+            ("POST", "/plan"),
+            ("POST", "/console/data/overview"),
+            ("DELETE", "/api/v1/nodes/node-0"),
+            ("POST", "/console/login"),
+        ):
+            answer = up.ask(method, path, token="", headers=session)
+            assert answer.code in (301, 401, 404, 405), (method, path)
+            assert b"node-0" not in answer.body
+        assert up.ask("GET", "/console/link", token="", headers=session).code == 403
+        forged = {"Cookie": f"{cookie.partition('=')[0]}=wrong"}
+        assert up.ask("GET", "/console/data/overview", token="", headers=forged).code == 401
+
+
+def test_without_a_session_there_is_a_page_that_says_how_to_get_one(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--without", "controllers,nodes") as up:
+        answer = up.ask("GET", "/console/", token="")
+        assert answer.code == 401
+        assert b"kubectl get --raw /console/link" in answer.body
+        check_headers(answer)
+        assert up.ask("GET", "/console/data/overview", token="").document()["reason"] == "Unauthorized"
+        moved = up.ask("GET", "/console", token="")
+        assert (moved.code, moved.headers["Location"]) == (301, "/console/")
+
+
+def test_a_link_logs_in_the_user_who_asked_for_it_with_that_users_rights(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
+        assert up.ask("GET", "/console/link", token=LIMITED_TOKEN).code == 403
+        rules = [{"nonResourceURLs": ["/console/", "/console/link", "/console/data/queue"], "verbs": ["get"]}]
+        head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "console"}}
+        assert up.ask("POST", ROLES, {**head, "kind": "ClusterRole", "rules": rules}).code == 201
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "console"}
+        subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}]
+        binding = {**head, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": subjects}
+        assert up.ask("POST", BINDINGS, binding).code == 201
+        wait_until(lambda: up.ask("GET", "/console/link", token=LIMITED_TOKEN).code == 200)
+        link = up.ask("GET", "/console/link", token=LIMITED_TOKEN)
+        assert link.headers["Cache-Control"] == "no-store"
+        session = logged_in(up, link.body.decode().strip())
+        wait_until(lambda: up.ask("GET", "/console/data/queue", token="", headers=session).code == 200)
+        assert up.ask("GET", "/console/", token="", headers=session).code == 200
+        assert up.ask("GET", "/console/data/overview", token="", headers=session).code == 403
+        assert up.ask("GET", "/console/app.js", token="", headers=session).code == 403
+
+
+def test_files_have_their_types_and_are_not_sent_twice(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--without", "controllers,nodes") as up:
+        types = {
+            "": "text/html; charset=utf-8",
+            "app.js": "text/javascript; charset=utf-8",
+            "vendor/preact.js": "text/javascript; charset=utf-8",
+            "style.css": "text/css; charset=utf-8",
+            "icon.svg": "image/svg+xml",
+            "vendor/LICENSES.txt": "text/plain; charset=utf-8",
+        }
+        for name, content_type in types.items():
+            answer = up.ask("GET", f"/console/{name}")
+            assert (answer.code, answer.headers["Content-Type"]) == (200, content_type), name
+            check_headers(answer)
+            again = up.ask("GET", f"/console/{name}", headers={"If-None-Match": answer.headers["ETag"]})
+            assert (again.code, again.body, again.headers["ETag"]) == (304, b"", answer.headers["ETag"])
+        for name in ("nothing.js", "../__init__.py", "%2e%2e/__init__.py", "vendor/", "data/nothing"):
+            assert up.ask("GET", f"/console/{name}").code == 404, name
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str) -> None:
+    options = ("--ephemeral", "--nodes", "4", "--zones", "a,b", "--cpu", "10", "--processes", processes)
+    with running(tmp_path, *options) as up:
+        create_pod(up, "small", "5")
+        create_pod(up, "large", "99")
+        create_pod(up, "gated", "1", schedulingGates=[{"name": "example.com/wait"}])
+        wait_until(lambda: (data(up, "overview") or {}).get("bound") == 1, why=up.log)
+        reasons = {("Insufficient cpu", 1), ("gated by SchedulingGates", 1)}
+        wait_until(lambda: {tuple(each) for each in data(up, "overview")["reasons"]} == reasons)
+        overview = data(up, "overview")
+        assert (overview["nodes"], overview["pods"], overview["counts"]["gated"]) == (4, 1, 1)
+        assert overview["rejections"][0]["pod"] == "default/large"
+
+        nodes = data(up, "nodes")
+        assert sorted(nodes["names"]) == ["node-0", "node-1", "node-2", "node-3"]
+        assert nodes["zones"] == ["a", "b"]
+        assert sorted(nodes["zone"]) == [0, 0, 1, 1]
+        shares = base64.b64decode(nodes["cpu"])
+        assert sorted(shares) == [0, 0, 0, 50]
+        later = data(up, f"nodes?facts={nodes['facts']}")
+        assert (later["cpu"], "names" in later) == (nodes["cpu"], False)
+
+        used = nodes["names"][shares.index(50)]
+        node = data(up, f"node?node={used}")
+        assert [each["pod"] for each in node["pods"]] == ["default/small"]
+        assert {"name": "cpu", "allocatable": 10000, "requested": 5000} in node["resources"]
+        assert up.ask("GET", "/console/data/node?node=nothing").code == 404
+
+        queued = {each["pod"]: each for each in data(up, "queue")["pods"]}
+        assert queued["default/gated"]["gatedBy"] == "SchedulingGates"
+        assert "Insufficient cpu" in queued["default/large"]["reason"]
+        assert "NodeAdd" in queued["default/large"]["awaits"]
+        assert [each["pod"] for each in data(up, "queue?filter=lar")["pods"]] == ["default/large"]
+        assert [each["pod"] for each in data(up, "queue?state=gated")["pods"]] == ["default/gated"]
+
+        pod = data(up, "pod?pod=default/small")
+        assert (pod["states"][0]["state"], pod["decisions"][0]["node"]) == ("on its node", used)
+        assert up.ask("GET", "/console/data/pod?pod=small").code == 400
+
+
+def test_hostile_texts_stay_data(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
+        path = "/console/data/pod?pod=default/%3Cimg%20src=x%20onerror=alert(1)%3E"
+        wait_until(lambda: up.ask("GET", path).code == 200)
+        answer = up.ask("GET", path)
+        assert (answer.headers["Content-Type"], answer.document()["pod"]) == ("application/json", HOSTILE)
+        check_headers(answer)
+        refused = up.ask("GET", "/console/data/node?node=%3Cscript%3E")
+        assert (refused.code, refused.headers["Content-Type"]) == (404, "text/plain; charset=utf-8")
+        check_headers(refused)
+
+
+def test_without_a_scheduler_no_link_is_printed(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--without", "scheduler,controllers,nodes") as up:
+        assert not any("console" in line for line in up.lines("Ctrl-C ends it"))
+        assert up.ask("GET", "/console/data/overview").code == 404

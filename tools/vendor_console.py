@@ -1,0 +1,155 @@
+"""Downloads the ES modules of the console from npm into `src/mooring/console/static/vendor/`.
+
+    .venv/bin/python tools/vendor_console.py           the versions in PACKAGES
+    .venv/bin/python tools/vendor_console.py --check   only compares the files with the manifest
+
+1. Each archive is compared with the hash in PACKAGES. To update a module, change its version and hash
+   (`npm view PACKAGE dist.integrity`) and run the script.
+2. Browsers find modules by address, so the names of packages in `import` statements are replaced by relative paths, and
+   the references to source maps, which are not copied, are removed. Nothing else changes.
+3. `manifest.json` has the version, licence and hashes of each module; `LICENSES.txt` has the texts of the licences.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import sys
+import tarfile
+from base64 import b64encode
+from pathlib import Path
+from typing import NamedTuple
+from urllib.request import urlopen
+
+VENDOR = Path(__file__).parents[1] / "src" / "mooring" / "console" / "static" / "vendor"
+DOWNLOAD_S_MAX = 60
+
+
+class Package(NamedTuple):
+    name: str
+    version: str
+    licence: str
+    integrity: str
+    files: dict[str, str]
+    """File in the archive: file in `vendor/`."""
+
+
+PACKAGES = (
+    Package(
+        "preact",
+        "11.2.0",
+        "MIT",
+        "sha512-/HfHI/7N84e6GrWBJ3J280z3mLaRJiDcSvj/A+y/4AbLnND/1UlGHe1sR6oYuTGwId0nP7dqDU9OnLxMPZ7xBg==",
+        {"dist/preact.mjs": "preact.js", "hooks/dist/hooks.mjs": "hooks.js"},
+    ),
+    Package(
+        "htm",
+        "3.1.1",
+        "Apache-2.0",
+        "sha512-983Vyg8NwUE7JkZ6NmOqpCZ+sh1bKv2iYTlUkzlWmA5JD2acKoxd4KVxbMmxX/85mtfdnDmTFoNKcg5DGAvxNQ==",
+        {"dist/htm.mjs": "htm.js"},
+    ),
+    Package(
+        "@preact/signals-core",
+        "1.14.5",
+        "MIT",
+        "sha512-vcRv7Ityz5JVmeiVqIluLFzT/PDS/AlhHUpw3/aUWqcVUs6bDGIPXE/6RSC4evBNWYvnniozg5Syfj33al3gkg==",
+        {"dist/signals-core.mjs": "signals-core.js"},
+    ),
+    Package(
+        "@preact/signals",
+        "2.11.4",
+        "MIT",
+        "sha512-Rb+5RPo9gWSaHtzJeauhHxiC8KP/IF2DEPkHPEOGOnuy2wnJzRqyeLRankUCYd6ADqtxS6GnWGv6Ie343d8aYw==",
+        {"dist/signals.mjs": "signals.js"},
+    ),
+)
+MODULES = {
+    "preact": "./preact.js",
+    "preact/hooks": "./hooks.js",
+    "@preact/signals-core": "./signals-core.js",
+}
+_IMPORT = re.compile(r'(\b(?:from|import)\s*)"([^"./][^"]*)"')
+_SOURCE_MAP = re.compile(r"\n?//# sourceMappingURL=\S*\s*$")
+
+
+def download(package: Package) -> dict[str, bytes]:
+    """The files of the package's archive. Exits if the archive is another one."""
+    base = package.name.rpartition("/")[2]
+    url = f"https://registry.npmjs.org/{package.name}/-/{base}-{package.version}.tgz"
+    with urlopen(url, timeout=DOWNLOAD_S_MAX) as response:
+        archive = response.read()
+    found = "sha512-" + b64encode(hashlib.sha512(archive).digest()).decode()
+    if found != package.integrity:
+        raise SystemExit(f"{url}: found {found}, wanted {package.integrity}")
+    contents: dict[str, bytes] = {}
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar.getmembers():
+            extracted = tar.extractfile(member)
+            if extracted is not None:
+                contents[member.name.partition("/")[2]] = extracted.read()
+    return contents
+
+
+def with_paths(source: str, name: str) -> str:
+    """The module with relative paths instead of names of packages."""
+
+    def path_of(match: re.Match[str]) -> str:
+        if match[2] not in MODULES:
+            raise SystemExit(f"{name} imports {match[2]!r}, which is not vendored")
+        return f'{match[1]}"{MODULES[match[2]]}"'
+
+    return _SOURCE_MAP.sub("\n", _IMPORT.sub(path_of, source))
+
+
+def vendor() -> None:
+    VENDOR.mkdir(parents=True, exist_ok=True)
+    manifest: list[dict[str, object]] = []
+    licences: list[str] = []
+    for package in PACKAGES:
+        contents = download(package)
+        hashes: dict[str, str] = {}
+        for source, target in package.files.items():
+            module = with_paths(contents[source].decode(), target).encode()
+            (VENDOR / target).write_bytes(module)
+            hashes[target] = hashlib.sha256(module).hexdigest()
+        manifest.append(
+            {
+                "name": package.name,
+                "version": package.version,
+                "licence": package.licence,
+                "integrity": package.integrity,
+                "sha256": hashes,
+            }
+        )
+        licences.append(f"{package.name} {package.version}\n\n{contents['LICENSE'].decode().strip()}\n")
+    (VENDOR / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    (VENDOR / "LICENSES.txt").write_text(f"\n{'-' * 80}\n\n".join(licences), encoding="utf-8")
+
+
+def problems() -> list[str]:
+    """What differs between the files and the manifest, or between the manifest and PACKAGES."""
+    manifest = json.loads((VENDOR / "manifest.json").read_text(encoding="utf-8"))
+    found: list[str] = []
+    if [(each["name"], each["version"], each["integrity"]) for each in manifest] != [
+        (each.name, each.version, each.integrity) for each in PACKAGES
+    ]:
+        found.append("manifest.json: other packages than in tools/vendor_console.py")
+    wanted = {name: digest for package in manifest for name, digest in package["sha256"].items()}
+    present = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VENDOR.glob("*.js")}
+    found += [
+        f"{name}: differs from manifest.json"
+        for name in sorted({*wanted} | {*present})
+        if wanted.get(name) != present.get(name)
+    ]
+    return found
+
+
+if __name__ == "__main__":
+    if "--check" not in sys.argv[1:]:
+        vendor()
+    differences = problems()
+    print("\n".join(differences) or f"{len(PACKAGES)} packages, as in manifest.json")
+    raise SystemExit(bool(differences))
