@@ -22,6 +22,7 @@ from mooring.cli.errors import InputError
 from mooring.cli.explain.command import explain
 from mooring.cli.plan.command import plan
 from mooring.cli.scheduler.command import scheduler
+from mooring.cli.simulate.command import simulate
 from mooring.cli.standalone.command import controllers, nodes
 from mooring.cli.up.command import up
 from mooring.cli.why.command import queue, why
@@ -111,6 +112,7 @@ main.add_command(completion)
 main.add_command(explain)
 main.add_command(plan)
 main.add_command(compare)
+main.add_command(simulate)
 main.add_command(why)
 main.add_command(queue)
 main.add_command(scheduler)
