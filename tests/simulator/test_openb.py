@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.kit.entropy import Entropy
 from mooring.simulator.errors import ScenarioError
+from mooring.simulator.go_random import GoRandom
 from mooring.simulator.gpus import GPU_COUNT, GPU_MILLI, GPU_MODEL, GPU_MODELS
 from mooring.simulator.openb import inflated_workload, read_nodes, read_pods, renamed, replayed_workload
 
@@ -40,21 +40,21 @@ def test_pods_have_labels_for_what_they_ask(tmp_path: Path) -> None:
 
 def test_seeds_rename_nodes_differently(tmp_path: Path) -> None:
     nodes = read_nodes(written(tmp_path, NODES + "".join(f"m-{n},1000,1024,1,T4\n" for n in range(20))))
-    names = [[node.metadata.name for node in renamed(nodes, Entropy(seed))] for seed in (1, 1, 2)]
+    names = [[node.metadata.name for node in renamed(nodes, GoRandom(seed))] for seed in (1, 1, 2)]
     assert names[0] == names[1] != names[2]
-    assert sorted(name.split("-", 1)[0] for name in names[0]) == [f"{number:02}" for number in range(22)]
+    assert sorted(name.split("-", 1)[0] for name in names[0]) == [f"{number:04}" for number in range(22)]
 
 
 def test_the_list_is_shuffled_and_inflated(tmp_path: Path) -> None:
     text = PODS + "".join(f"p-{n},1000,1024,1,500,,,,0,1,0\n" for n in range(10))
     pods = read_pods(written(tmp_path, text), with_times=False)
-    workload = inflated_workload(pods, 10_000, 1.3, Entropy(3))
+    workload = inflated_workload(pods, 10_000, 1.3, GoRandom(3))
     assert sum(arrival.demand for arrival in workload.arrivals) == 13_000
     names = [arrival.pod.metadata.name for arrival in workload.arrivals]
     assert sorted(names[:10]) == [f"p-{n}" for n in range(10)]
     assert names[:10] != [f"p-{n}" for n in range(10)]
     assert len(set(names)) == 26
-    assert len(inflated_workload(pods, 4_000, 1.0, Entropy(3)).arrivals) == 8
+    assert len(inflated_workload(pods, 4_000, 1.0, GoRandom(3)).arrivals) == 8
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_ties_by_name(tmp_path: Path) -> None:
 
 def test_a_dump_with_an_arrival_model(tmp_path: Path) -> None:
     node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
-    node["status"] = {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "200"}}  # type: ignore[assignment]
+    node["status"] = {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "200"}}
     owner = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "w", "controller": True}]
     pods = [
         {

@@ -5,6 +5,7 @@ In reading order:
     errors          what is wrong with an input file, and where
     scenario        the scenario file: cluster, workload, events, policies
     workload        arrivals of pods, their lifetimes, and the pod types
+    go_random       the random numbers of Go
     openb           the node and pod lists of the OpenB trace
     sources         the cluster and the workload of a scenario
     gpus            shared GPUs as columns, for plugins

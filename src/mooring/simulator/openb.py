@@ -11,6 +11,7 @@ with file and line.
 from __future__ import annotations
 
 import csv
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +21,10 @@ from msgspec.structs import replace
 from mooring.api.decode import convert_as
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.kit.entropy import Entropy
 from mooring.simulator.errors import ScenarioError
+from mooring.simulator.go_random import GoRandom
 from mooring.simulator.gpus import GPU_COUNT, GPU_MILLI, GPU_MODEL, GPU_MODELS, MILLI, models_label
-from mooring.simulator.workload import FOREVER_S, Arrival, Arrivals, PodTypes, pod_view, shuffled
+from mooring.simulator.workload import FOREVER_S, Arrival, Arrivals, PodTypes, pod_view
 
 PODS_PER_NODE = 1001
 """As in the simulator of the trace's authors."""
@@ -39,6 +40,7 @@ class TracePod:
     view: Pod
     gpu_milli: int
     """GPU thousandths in total."""
+    one_gpu_milli: int
     created_s: float
     deleted_s: float
 
@@ -63,13 +65,19 @@ def read_nodes(path: Path) -> list[Node]:
     return nodes
 
 
-def renamed(nodes: list[Node], entropy: Entropy) -> list[Node]:
+def trace_random(seed: int) -> GoRandom:
+    """The numbers of a seed, without the first one, which the simulator of the trace's authors writes to its log."""
+    random = GoRandom(seed)
+    random.int63()
+    return random
+
+
+def renamed(nodes: list[Node], random: GoRandom) -> list[Node]:
     """The nodes with a random number in front of their names, so that the order of names differs between seeds."""
     ordered = sorted(nodes, key=lambda node: node.metadata.name)
-    digits = len(str(len(ordered)))
     return [
-        replace(node, metadata=replace(node.metadata, name=f"{number:0{digits}}-{node.metadata.name}"))
-        for node, number in zip(ordered, shuffled(len(ordered), entropy), strict=True)
+        replace(node, metadata=replace(node.metadata, name=f"{number:04}-{node.metadata.name}"))
+        for node, number in zip(ordered, random.permutation(len(ordered)), strict=True)
     ]
 
 
@@ -95,7 +103,8 @@ def read_pods(path: Path, *, with_times: bool) -> list[TracePod]:
         if deleted_s < created_s:
             raise line.error(f"deletion_time {deleted_s:.0f} is before creation_time {created_s:.0f}")
         last_s = created_s
-        pods.append(TracePod(pod_view(line.text("name"), requests, labels=labels), count * milli, created_s, deleted_s))
+        view = pod_view(line.text("name"), requests, labels=labels)
+        pods.append(TracePod(view, count * milli, milli if count else 0, created_s, deleted_s))
     return pods
 
 
@@ -108,29 +117,24 @@ def replayed_workload(pods: list[TracePod]) -> Arrivals:
     return Arrivals(arrivals, PodTypes(pod.view for pod in pods))
 
 
-def inflated_workload(pods: list[TracePod], capacity_milli: int, demand: float, entropy: Entropy) -> Arrivals:
-    """Pods only arrive, one per second: the list in random order, then pods drawn from it with replacement.
+def inflated_workload(pods: list[TracePod], capacity_milli: int, demand: float, random: GoRandom) -> Arrivals:
+    """Pods only arrive, one per second, until the demand for GPUs is `demand` times the capacity.
 
-    They end when the demand for GPUs reaches `demand` times the capacity."""
+    The list in random order, and then pods drawn from it with replacement; of a longer list random pods are removed.
+    Numbers are drawn in the order in which the simulator of the trace's authors draws them.
+    """
     ordered = sorted(pods, key=lambda pod: pod.view.metadata.name)
-    limit = demand * capacity_milli
-    chosen: list[TracePod] = []
-    total = 0
-    for index in shuffled(len(ordered), entropy.fork("order")):
-        if total + ordered[index].gpu_milli > limit:
+    limit, total = demand * capacity_milli, sum(pod.gpu_milli for pod in ordered)
+    chosen = [ordered[place] for place in random.shuffled(len(ordered))]
+    while total > limit:
+        total -= chosen.pop(random.below(len(chosen))).gpu_milli
+    while 0 < total < limit:
+        pod = ordered[random.below(len(ordered))]
+        if total + pod.one_gpu_milli > limit:
             break
-        chosen.append(ordered[index])
-        total += ordered[index].gpu_milli
-    draws = entropy.fork("draws")
-    number = len(chosen)
-    while any(pod.gpu_milli for pod in ordered) and number == len(chosen):
-        pod = draws.choose(ordered)
-        if total + pod.gpu_milli > limit:
-            break
-        metadata = replace(pod.view.metadata, name=f"{pod.view.metadata.name}-{number}")
-        chosen.append(TracePod(replace(pod.view, metadata=metadata), pod.gpu_milli, 0.0, FOREVER_S))
+        metadata = replace(pod.view.metadata, name=f"{pod.view.metadata.name}-{len(chosen)}")
+        chosen.append(dataclasses.replace(pod, view=replace(pod.view, metadata=metadata)))
         total += pod.gpu_milli
-        number += 1
     arrivals = [Arrival(float(second), pod.view, demand=pod.gpu_milli) for second, pod in enumerate(chosen)]
     return Arrivals(arrivals, PodTypes(pod.view for pod in pods))
 

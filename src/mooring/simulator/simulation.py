@@ -430,7 +430,7 @@ class _Simulation:
         return None
 
     def _preempt(self, victims: Sequence[PodInfo], heads: list[tuple[int, int, bytes]]) -> None:
-        """Evict the victims. All pending pods are tried again, first of all the preemptor if its priority is highest."""
+        """Evict the victims. All pending pods are tried again, the preemptor before those of lower priority."""
         self.meter.preemptions += 1
         for victim in victims:
             self._evict(self._pods[victim.uid])

@@ -25,7 +25,7 @@ from mooring.kit.clock import parse_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.gpus import GPU_COUNT, MILLI
-from mooring.simulator.openb import inflated_workload, read_nodes, read_pods, renamed, replayed_workload
+from mooring.simulator.openb import inflated_workload, read_nodes, read_pods, renamed, replayed_workload, trace_random
 from mooring.simulator.scenario import PodTemplatePart, Pool, Scenario, rate_per_h, seconds
 from mooring.simulator.workload import (
     FOREVER_S,
@@ -58,14 +58,12 @@ class SimulationInput:
 
 def read_input(scenario: Scenario, seed: int) -> SimulationInput:
     """Raises `ScenarioError`."""
-    entropy = Entropy(seed)
+    entropy, openb_random = Entropy(seed), trace_random(seed)
     cluster, workload = scenario.cluster, scenario.workload
     objects: list[ApiObject] = []
     pods: list[Pod] = []
     if cluster.openb is not None:
         nodes = read_nodes(Path(cluster.openb.nodes))
-        if cluster.openb.shuffled:
-            nodes = renamed(nodes, entropy.fork("node names"))
     elif cluster.dump:
         nodes, pods, objects = _read_dump(cluster.dump)
     else:
@@ -78,13 +76,15 @@ def read_input(scenario: Scenario, seed: int) -> SimulationInput:
         if demand is None:
             arrivals = replayed_workload(trace)
         else:
-            arrivals = inflated_workload(trace, gpu_milli(nodes), demand, entropy.fork("arrivals"))
+            arrivals = inflated_workload(trace, gpu_milli(nodes), demand, openb_random)
     elif workload.dump is not None:
         model = _sampled if workload.dump.arrivals == "sampled" else _replayed
         placed, arriving = model(placed, scenario.duration_s or 0.0, entropy.fork("arrivals"))
         arrivals = _in_order([*pending, *arriving], [each.pod for each in placed])
     else:
         arrivals = _in_order([*pending, *_from_groups(workload.pods, scenario.duration_s or 0.0, entropy)], [])
+    if cluster.openb is not None and cluster.openb.shuffled:
+        nodes = renamed(nodes, openb_random)
     return SimulationInput(arrivals, nodes, objects, placed)
 
 

@@ -102,12 +102,3 @@ def arrival_times(rate_per_h: float, duration_s: float, entropy: Entropy) -> Ite
 def exponential(mean: float, entropy: Entropy) -> float:
     """An exponentially distributed number."""
     return -mean * math.log(1.0 - entropy.uniform())
-
-
-def shuffled(count: int, entropy: Entropy) -> list[int]:
-    """A uniform permutation of 0 to count - 1."""
-    order = list(range(count))
-    for last in range(count - 1, 0, -1):
-        other = entropy.integer_below(last + 1)
-        order[last], order[other] = order[other], order[last]
-    return order

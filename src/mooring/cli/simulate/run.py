@@ -21,7 +21,8 @@ from mooring.kit.clock import Clock
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.scenario import Scenario, read_scenario, seeds_of
 from mooring.simulator.simulation import SimulationResult
-from mooring.simulator.sweep import ResultStore, SweepTask, run_sweep
+from mooring.simulator.sweep import ResultStore, SweepTask
+from mooring.simulator.sweep import run_sweep as run_sweep
 
 _ASSERTION = re.compile(r"\s*(?:([\w-]+)\.)?([A-Za-z_][\w-]*)\s*(<=|>=|==|<|>)\s*(-?[0-9]+(?:\.[0-9]+)?)\s*")
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
