@@ -23,6 +23,7 @@ from mooring.cli.explain.command import explain
 from mooring.cli.options import output_option
 from mooring.cli.plan.command import plan
 from mooring.cli.scheduler.command import scheduler
+from mooring.cli.simulate.command import simulate
 from mooring.cli.standalone.command import controllers, nodes
 from mooring.cli.up.command import up
 from mooring.cli.why.command import queue, why
@@ -74,7 +75,7 @@ def version(output: str) -> None:
 
 SECTIONS = {
     "Clusters": (up, status, down),
-    "Questions about a cluster": (explain, why, queue, plan, compare),
+    "Questions about a cluster": (explain, why, queue, plan, compare, simulate),
     "Components for any cluster": (scheduler, controllers, nodes),
     "Other": (completion, version),
 }

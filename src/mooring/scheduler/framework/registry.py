@@ -82,6 +82,7 @@ SERVICES = (
     "activate",
     "evictions",
     "record_event",
+    "workload",
 )
 
 

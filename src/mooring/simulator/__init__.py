@@ -1,0 +1,16 @@
+"""Days of a cluster in seconds: `mooring simulate`.
+
+In reading order:
+
+    errors          what is wrong with an input file, and where
+    scenario        the scenario file: cluster, workload, events, policies
+    workload        arrivals of pods, their lifetimes, and the pod types
+    go_random       the random numbers of Go
+    openb           the node and pod lists of the OpenB trace
+    sources         the cluster and the workload of a scenario
+    gpus            shared GPUs as columns, for plugins
+    fragmentation   the GPU fragmentation of a node for typical pods
+    simulation      arrivals, departures and events on virtual time, decided by the engine
+    measures        what a simulation reports
+    sweep           many simulations in worker processes, with stored results
+"""

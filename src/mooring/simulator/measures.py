@@ -1,0 +1,149 @@
+"""What a simulation measures: counts, waiting times, means over time, and samples.
+
+1. Sums are kept up to date with each placed and removed pod. The cost of an event does not depend on the size of the
+   cluster; a sample may read all nodes.
+2. Allocation, used nodes and cost are integrals over time. Without a passage of time the last value counts.
+3. A pod that still waits at the end counts with the time that it has waited.
+4. Fragmentation is the share of the cluster's cpu that is idle where pods of the workload do not fit: the mean over
+   the `TYPES_MAX` most frequent pod types, weighted by their frequency. A plugin with a measure of the same name
+   replaces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.resources import CPU, CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
+from mooring.scheduler.engine import Engine
+from mooring.simulator.workload import HOUR_S, PodTypes
+
+TYPES_MAX = 20
+FRAGMENTATION = "fragmentation_percent"
+_NOT_MEASURED = (PODS, CPU_NON_ZERO, MEMORY_NON_ZERO)
+
+_OF_SAMPLES = ("time_s", "pending", "running", "demand_percent")
+"""Figures that only samples have."""
+
+Figures = dict[str, float]
+
+
+@runtime_checkable
+class SamplePlugin(Protocol):
+    """A plugin with measures of its own. Every sample contains them."""
+
+    def sample(self) -> Mapping[str, float]: ...
+
+
+class SimulationMeter:
+    """The measures of one simulation."""
+
+    def __init__(self, engine: Engine, types: PodTypes) -> None:
+        self._engine = engine
+        self._types = list(types)[:TYPES_MAX]
+        plugins = [plugin for cycle in engine.cycles.values() for plugin in cycle.profile.plugins.values()]
+        self._sample_plugins = [plugin for plugin in plugins if isinstance(plugin, SamplePlugin)]
+        self.placed = 0
+        self.evictions = 0
+        self.preemptions = 0
+        self.waits_s: list[float] = []
+        self.samples: list[dict[str, float]] = []
+        self._at_s = 0.0
+        self._used: np.ndarray[tuple[int], np.dtype[np.float64]] = np.zeros(0)
+        self._capacity: np.ndarray[tuple[int], np.dtype[np.float64]] = np.zeros(0)
+        self._used_nodes = 0
+        self._price_per_h = 0.0
+        self._integrals: Figures = {}
+        self._cost = 0.0
+
+    def nodes_changed(self, price_per_h: float) -> None:
+        """Nodes were added or removed: read the sums anew."""
+        columns = self._engine.columns
+        rows, resources = columns.live_rows, columns.resources
+        self._capacity = resources.allocatable[:, rows].sum(axis=1).astype(np.float64)
+        self._used = resources.used[:, rows].sum(axis=1).astype(np.float64)
+        self._used_nodes = sum(bool(columns.pods_on[row]) for row in columns.row_of.values())
+        self._price_per_h = price_per_h
+
+    def pod_added(self, pod: PodInfo) -> None:
+        """The pod was placed on its row."""
+        vector = pod.signature.request_vector
+        self._widen(len(vector))
+        self._used[: len(vector)] += vector
+        self._used_nodes += len(self._engine.columns.pods_on[pod.row]) == 1
+
+    def pod_removed(self, pod: PodInfo, row: int) -> None:
+        """The pod was removed from a row."""
+        vector = pod.signature.request_vector
+        self._used[: len(vector)] -= vector
+        self._used_nodes -= not self._engine.columns.pods_on[row]
+
+    def advance_to(self, at_s: float) -> None:
+        """Time passes with the cluster as it is."""
+        passed_s = at_s - self._at_s
+        if passed_s > 0:
+            for name, value in self._current().items():
+                self._integrals[name] = self._integrals.get(name, 0.0) + value * passed_s
+            self._cost += self._price_per_h * passed_s / HOUR_S
+            self._at_s = at_s
+
+    def sample(self, pending: int) -> Figures:
+        """The measures of this moment."""
+        taken: Figures = {"time_s": self._at_s, "pending": pending, "running": len(self._engine.columns.pods)}
+        taken |= self._current()
+        for plugin in self._sample_plugins:
+            taken |= plugin.sample()
+        if FRAGMENTATION not in taken:
+            taken[FRAGMENTATION] = self._fragmentation_percent()
+        self.samples.append(taken)
+        return taken
+
+    def totals(self, pending_waits_s: Sequence[float], pending: int) -> Figures:
+        """The measures of the whole simulation."""
+        waits = np.array([*self.waits_s, *pending_waits_s]) if self.waits_s or pending_waits_s else np.zeros(1)
+        last = self.samples[-1] if self.samples else self.sample(pending)
+        means = {name: value / self._at_s for name, value in self._integrals.items()} if self._at_s else {}
+        plugin_figures = {name: value for name, value in last.items() if name not in _OF_SAMPLES}
+        fragmentation = [sample[FRAGMENTATION] for sample in self.samples]
+        return {
+            "placed": float(self.placed),
+            "pending": float(pending),
+            "p50_wait_s": float(np.percentile(waits, 50)),
+            "p99_wait_s": float(np.percentile(waits, 99)),
+            **plugin_figures,
+            **means,
+            FRAGMENTATION: float(np.mean(fragmentation)),
+            "evictions": float(self.evictions),
+            "preemptions": float(self.preemptions),
+            "cost": self._cost,
+        }
+
+    def _current(self) -> Figures:
+        names = self._engine.columns.resources.names
+        found = {
+            f"{names[slot]}_allocation_percent": 100 * float(self._used[slot]) / float(capacity)
+            for slot, capacity in enumerate(self._capacity.tolist())
+            if capacity and slot not in _NOT_MEASURED
+        }
+        return {**found, "nodes_used": float(self._used_nodes)}
+
+    def _fragmentation_percent(self) -> float:
+        engine, columns = self._engine, self._engine.columns
+        resources, height = columns.resources, columns.height
+        alive = columns.alive[:height]
+        idle = np.where(alive, np.maximum(resources.allocatable[CPU, :height] - resources.used[CPU, :height], 0), 0)
+        capacity = float(resources.allocatable[CPU, :height][alive].sum())
+        weight = sum(each.share for each in self._types)
+        if not capacity or not weight:
+            return 0.0
+        unusable = sum(
+            each.share * float(idle[~engine.feasible_rows(engine.record(each.pod))].sum()) for each in self._types
+        )
+        return 100 * unusable / weight / capacity
+
+    def _widen(self, length: int) -> None:
+        if length > len(self._used):
+            self._used = np.concatenate([self._used, np.zeros(length - len(self._used))])

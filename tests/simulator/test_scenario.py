@@ -1,0 +1,94 @@
+"""The scenario file: parameters, paths, and errors with file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mooring.simulator.errors import ScenarioError
+from mooring.simulator.scenario import Scenario, rate_per_h, read_scenario, seconds, seeds_of
+
+GOOD = """\
+cluster:
+  pools:
+    - {name: small, count: 2, cpu: "4", memory: 8Gi}
+workload:
+  pods:
+    - {name: web, replicas: 2, cpu: "1", memory: 1Gi}
+events:
+  - {at: 1h, scale: {workload: web, replicas: 3}}
+duration: 2h
+"""
+
+
+def read(folder: Path, text: str, **values: str) -> Scenario:
+    path = folder / "scenario.yaml"
+    path.write_text(text)
+    return read_scenario(path, values)
+
+
+def test_a_scenario_without_policies_has_the_default_one(tmp_path: Path) -> None:
+    scenario = read(tmp_path, GOOD)
+    assert list(scenario.policies) == ["default"]
+    assert scenario.duration_s == 7200.0
+
+
+def test_parameters_and_paths(tmp_path: Path) -> None:
+    text = (
+        "parameters: {nodes: nodes.csv, pods: pods.csv}\n"
+        'cluster: {openb: {nodes: "${nodes}"}}\n'
+        'workload: {openb: {pods: "${pods}"}}\n'
+        "policies: {own: {config: own.yaml, plugins: [own.py, 'pkg.module:Class']}}\n"
+    )
+    scenario = read(tmp_path, text, pods="/data/pods.csv")
+    assert scenario.cluster.openb is not None
+    assert scenario.workload.openb is not None
+    assert scenario.cluster.openb.nodes == str(tmp_path / "nodes.csv")
+    assert scenario.workload.openb.pods == "/data/pods.csv"
+    assert scenario.policies["own"].config == str(tmp_path / "own.yaml")
+    assert scenario.policies["own"].plugins == [str(tmp_path / "own.py"), "pkg.module:Class"]
+    with pytest.raises(ScenarioError, match="has no parameter node; it has nodes, pods"):
+        read(tmp_path, text, node="x.csv")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("count: 2", "count: two", 3, "cluster.pools[0].count: Expected `int`, got `str`"),
+        ("count: 2", "size: 2", 3, "unknown field `size`"),
+        ('cpu: "4"', "cpu: four", 3, "cluster.pools[0].cpu: 'four' is no quantity"),
+        ("replicas: 2,", "", 6, "wanted either replicas or rate"),
+        ("replicas: 2,", "rate: often,", 6, "'often' is no rate"),
+        ("replicas: 2,", "rate: 9999999/s,", 6, "at most 10000000"),
+        ("at: 1h", "at: soon", 8, "events[0].at"),
+        ("workload: web, ", "workload: api, ", 8, "no pods with replicas are called api"),
+        ("scale: {workload: web, replicas: 3}", "remove: {pool: big}", 8, "no pool is called big"),
+        ("scale: {workload: web, replicas: 3}", "add: {pool: small}", 8, "wanted pool and count"),
+        ("scale: {workload: web, replicas: 3}", "remove: {pool: small, for: 1h}", 8, "belongs to fail and cordon"),
+        ("duration: 2h", "", 1, "duration is missing"),
+        ("duration: 2h", "duration: 2h\nseeds: 5..1", 10, "seeds"),
+        ("duration: 2h", "duration: 2h\nties: random", 10, "ties"),
+        ("duration: 2h", "duration: 2h\nconfig: ${file}", 10, "config: there is no parameter file"),
+        ("workload:\n", "workload:\n  dump: {}\n", 4, "wanted exactly one of openb, dump and pods"),
+    ],
+)
+def test_errors_have_a_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
+    assert old in GOOD
+    with pytest.raises(ScenarioError) as error:
+        read(tmp_path, GOOD.replace(old, new, 1))
+    assert words in error.value.text
+    assert error.value.where == f"{tmp_path / 'scenario.yaml'}:{line}"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="No such file"):
+        read_scenario(tmp_path / "none.yaml", {})
+
+
+def test_texts() -> None:
+    assert seconds("1d12h") == 36 * 3600
+    assert seconds("90s") == 90
+    assert rate_per_h("2/m") == 120
+    assert seeds_of("42..44,7") == [42, 43, 44, 7]
+    assert seeds_of(3) == [3]
