@@ -20,6 +20,7 @@ from mooring.cli.clusters.command import down, status
 from mooring.cli.compare.command import compare
 from mooring.cli.errors import InputError
 from mooring.cli.explain.command import explain
+from mooring.cli.parity.command import parity
 from mooring.cli.plan.command import plan
 from mooring.cli.scheduler.command import scheduler
 from mooring.cli.standalone.command import controllers, nodes
@@ -111,6 +112,7 @@ main.add_command(completion)
 main.add_command(explain)
 main.add_command(plan)
 main.add_command(compare)
+main.add_command(parity)
 main.add_command(why)
 main.add_command(queue)
 main.add_command(scheduler)
