@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from mooring.cli.main import main
 from mooring.cli.parity.compare import BALANCED, MESSAGE, NODE, Difference, explained
 from mooring.cli.parity.generate import FEATURES, PENDING, random_cluster
-from mooring.cli.parity.kube_scheduler import Version
+from mooring.cli.parity.kube_scheduler import BinaryVersion
 from mooring.kit.entropy import Entropy
 
 ROOT = Path(__file__).parents[3]
@@ -206,13 +206,13 @@ def test_every_feature_occurs_in_a_few_clusters() -> None:
 )
 def test_what_a_version_explains(minor: int, part: str, theirs: str, ours: str, is_explained: bool) -> None:
     difference = Difference(pod="p", part=part, kube_scheduler=theirs, mooring=ours)
-    (found,) = explained([difference], Version(f"v1.{minor}.0", 1, minor))
+    (found,) = explained([difference], BinaryVersion(f"v1.{minor}.0", 1, minor))
     assert bool(found.explained) is is_explained
 
 
 def test_another_node_follows_from_other_scores() -> None:
     scores = Difference(pod="p", part=BALANCED, kube_scheduler="1", mooring="2")
     chosen = Difference(pod="p", part=NODE, kube_scheduler="n1", mooring="one of n2")
-    version = Version("v1.33.0", 1, 33)
+    version = BinaryVersion("v1.33.0", 1, 33)
     assert all(each.explained for each in explained([chosen, scores], version))
     assert not explained([chosen], version)[0].explained

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mooring.cli.parity.kube_scheduler import Scores, Version
+from mooring.cli.parity.kube_scheduler import Scores, BinaryVersion
 from mooring.scheduler.cycle.decision import Decision
 
 OUTCOME, NODE, FEASIBLE, MESSAGE, NOMINATED, VICTIMS = (
@@ -106,7 +106,7 @@ DEVICES_MINOR = 34
 class Tally:
     """Compared values and differences, by part."""
 
-    version: Version
+    version: BinaryVersion
     compared: Counter[str] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
 
@@ -130,7 +130,7 @@ def compare_pod(tally: Tally, pod: str, theirs: Observed, ours: Decision, ranks:
     tally.differences[known:] = explained(tally.differences[known:], tally.version)
 
 
-def explained(differences: list[Difference], version: Version) -> list[Difference]:
+def explained(differences: list[Difference], version: BinaryVersion) -> list[Difference]:
     """The differences of one pod, with the reasons that the version gives."""
     changes = [change for change in VERSION_CHANGES if version.minor < change.minor]
     reasons = {change.part: change.reason for change in changes if not change.of_message}

@@ -64,8 +64,8 @@ Scores = dict[str, dict[str, int]]
 """Node -> plugin -> weighted score."""
 
 
-class Version(NamedTuple):
-    """A version of Kubernetes."""
+class BinaryVersion(NamedTuple):
+    """The version of a kube-scheduler binary."""
 
     text: str
     major: int
@@ -76,7 +76,7 @@ class KubeSchedulerError(Exception):
     """The binary ended, or did not do what was asked for."""
 
 
-def version_of(binary: str) -> Version:
+def version_of(binary: str) -> BinaryVersion:
     """Asks the binary. Raises `InputError`."""
     advice = "--kube-scheduler wants a kube-scheduler binary, v1.30 or newer"
     try:
@@ -87,7 +87,7 @@ def version_of(binary: str) -> Version:
     if done.returncode != 0 or found is None:
         said = (done.stdout or done.stderr).strip().splitlines()
         raise input_error(f"{binary} --version says {said[0] if said else 'nothing'!r}; {advice}")
-    version = Version(found[0], int(found[1]), int(found[2]))
+    version = BinaryVersion(found[0], int(found[1]), int(found[2]))
     if (version.major, version.minor) < VERSION_MIN:
         raise input_error(f"{binary} is {version.text}; {advice}")
     return version

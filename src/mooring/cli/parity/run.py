@@ -32,7 +32,7 @@ from mooring.cli.parity.kube_scheduler import (
     CONFIGURATION,
     KubeScheduler,
     KubeSchedulerError,
-    Version,
+    BinaryVersion,
     version_of,
 )
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
@@ -100,7 +100,7 @@ class ParityOptions:
 class Parity:
     """The outcome."""
 
-    version: Version
+    version: BinaryVersion
     tally: Tally
     clusters: int = 0
     pods: int = 0
@@ -121,7 +121,7 @@ def run_parity(options: ParityOptions, stdin: BinaryIO, note: Note, clock: Clock
         for name, documents in _clusters(options, stdin, clock):
             if name:
                 note(name)
-            run_real(_Run(options, result, clock).compare(documents))
+            run_real(_ParityRun(options, result, clock).compare(documents))
             result.clusters += 1
     except (KubeSchedulerError, ClusterError) as error:
         raise input_error(str(error)) from error
@@ -174,7 +174,7 @@ async def _read_live(options: ParityOptions, clock: Clock) -> list[Document]:
     return documents
 
 
-class _Run:
+class _ParityRun:
     """One cluster."""
 
     def __init__(self, options: ParityOptions, result: Parity, clock: Clock) -> None:
@@ -307,7 +307,7 @@ def _message(pod: Pod) -> str:
     return ""
 
 
-def _reason_to_leave_out(pod: Pod, version: Version) -> str:
+def _reason_to_leave_out(pod: Pod, version: BinaryVersion) -> str:
     if pod.spec.scheduler_name not in ("", SCHEDULER_NAME):
         return "name another scheduler"
     if pod.spec.scheduling_gates:

@@ -29,7 +29,8 @@ def as_json(parity: Parity) -> str:
 def as_lines(parity: Parity) -> Iterator[str]:
     tally = parity.tally
     clusters = f"{parity.clusters} cluster{'s' if parity.clusters > 1 else ''}"
-    yield f"kube-scheduler {parity.version.text}, {clusters}, {parity.pods} pods"
+    pods = f"{parity.pods} pod{'s' if parity.pods > 1 else ''}"
+    yield f"kube-scheduler {parity.version.text}, {clusters}, {pods}"
     for reason, count in parity.left_out.items():
         yield f"not compared: {count} pods that {reason}"
     rows = [("", "compared", "different", "by version")]
