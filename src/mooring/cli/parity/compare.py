@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mooring.cli.parity.kube_scheduler import Scores, BinaryVersion
+from mooring.cli.parity.kube_scheduler import BinaryVersion, Scores
 from mooring.scheduler.cycle.decision import Decision
 
 OUTCOME, NODE, FEASIBLE, MESSAGE, NOMINATED, VICTIMS = (

@@ -30,9 +30,9 @@ from mooring.cli.parity.compare import DEVICES_MINOR, Observed, Tally, compare_p
 from mooring.cli.parity.generate import random_cluster
 from mooring.cli.parity.kube_scheduler import (
     CONFIGURATION,
+    BinaryVersion,
     KubeScheduler,
     KubeSchedulerError,
-    BinaryVersion,
     version_of,
 )
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
