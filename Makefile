@@ -23,10 +23,10 @@ STAMP_FUZZ := $(VENV)/.stamp-fuzz
 # Only trees that contain Python files: mypy fails on a folder without any.
 TREES := $(foreach tree,src tests examples tools bench,$(if $(shell find $(tree) -name '*.py' -print -quit 2>/dev/null),$(tree)))
 
-.PHONY: help up test lint types layers tests wheel fuzz soak blocking bench map clean
+.PHONY: help up test lint types layers tests wheel fuzz soak blocking bench bench-check map clean
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 up: $(STAMP_RUN)  ## set up, and start a cluster with a Deployment on hollow nodes
 	@$(BIN)/mooring up --ephemeral --nodes 9 --kubeconfig $(VENV)/kubeconfig -f $(DEMO)
@@ -64,6 +64,9 @@ blocking: $(STAMP_DEV)  ## how long requests block the API server; ONLY="words o
 bench: $(STAMP_DEV)  ## measure
 	@test -f bench/__main__.py || { echo "make bench: bench/__main__.py is missing, so there is nothing to measure" >&2; exit 1; }
 	@$(BIN)/python -m bench
+
+bench-check: $(STAMP_DEV)  ## fail if a workload is slower, or a node or pod larger, than the baseline
+	@$(BIN)/python -m bench.check
 
 map:  ## print what each module does
 	@$(firstword $(wildcard $(BIN)/python) python3) tools/map.py

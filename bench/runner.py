@@ -18,10 +18,10 @@ For each measured pod, time is measured from the decoded pod to the assumed deci
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from cProfile import Profile
 from itertools import islice
-from time import perf_counter_ns, process_time_ns
+from time import perf_counter_ns, process_time_ns, thread_time_ns
 from typing import NamedTuple
 
 import numpy as np
@@ -46,11 +46,14 @@ CHUNK = 10_000
 """So many pods exist as JSON at the same time while a cluster is loaded."""
 ENGINE_SEED = 1
 
+AfterChunk = Callable[[int, int], None]
+"""Called with the number of pods of a chunk and their CPU time in nanoseconds."""
+
 
 def run(workload: Workload, size: Size, *, seconds_max: float = SECONDS_MAX, profile: Profile | None = None) -> Result:
     """One workload, measured at each level."""
     scenario = Scenario(workload, size)
-    bench = _Bench(scenario, seconds_max, profile)
+    bench = EngineRun(scenario, seconds_max, profile)
     node_load_us = bench.load_nodes_and_objects()
     levels: list[Level] = []
     found: list[str] = []
@@ -101,14 +104,21 @@ class _Times(NamedTuple):
     feasible_counts: Sequence[int]
 
 
-class _Bench:
+class EngineRun:
     """An engine, and the streams that broadcast it."""
 
-    def __init__(self, scenario: Scenario, seconds_max: float, profile: Profile | None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        seconds_max: float = SECONDS_MAX,
+        profile: Profile | None = None,
+        *,
+        engine_class: type[Engine] = Engine,
+    ) -> None:
         self._scenario = scenario
         self._seconds_max = seconds_max
         self._profile = profile
-        self._engine = Engine(load_configuration(None), entropy=Entropy(seed=ENGINE_SEED))
+        self._engine = engine_class(load_configuration(None), entropy=Entropy(seed=ENGINE_SEED))
         self._placed = scenario.placed()
         self._measured = scenario.measured()
         self._placed_count = 0
@@ -140,6 +150,11 @@ class _Bench:
 
     def measure(self) -> _Times:
         """Warms up, then lets the pods come."""
+        return self.measure_in_chunks(self._scenario.size.pods, None)
+
+    def measure_in_chunks(self, chunk: int, after_chunk: AfterChunk | None) -> _Times:
+        """As `measure`. After every `chunk` pods, `after_chunk` gets their number and their CPU time; what it does
+        itself counts as time between pods."""
         size = self._scenario.size
         items = list(islice(self._measured, size.warm_up + size.pods))
         for item in items:
@@ -150,14 +165,21 @@ class _Bench:
         decode_ns = perf_counter_ns() - started
         expected = [item.outcome for item in items]
         del items
-        loop = _Loop(self._engine, self._views)
+        loop = DecisionLoop(self._engine, self._views)
         loop.run(views[: size.warm_up], deadline_ns=None)
         warm = len(loop.pods)
         settle_memory()
         if self._profile is not None:
             self._profile.enable()
         cpu_started, started = process_time_ns(), perf_counter_ns()
-        loop.run(views[size.warm_up :], deadline_ns=started + int(self._seconds_max * 1e9))
+        deadline_ns = started + int(self._seconds_max * 1e9)
+        for first in range(size.warm_up, len(views), chunk):
+            known, chunk_started = len(loop.pods), thread_time_ns()
+            loop.run(views[first : first + chunk], deadline_ns=deadline_ns)
+            if after_chunk is not None:
+                after_chunk(len(loop.pods) - known, thread_time_ns() - chunk_started)
+            if perf_counter_ns() > deadline_ns:
+                break
         spent_ns, cpu_ns = perf_counter_ns() - started, process_time_ns() - cpu_started
         if self._profile is not None:
             self._profile.disable()
@@ -207,7 +229,7 @@ class _Bench:
         return spent_ns
 
 
-class _Loop:
+class DecisionLoop:
     """The measured loop, and what it writes down."""
 
     def __init__(self, engine: Engine, views: dict[str, Pod] | None) -> None:

@@ -21,6 +21,7 @@ from mooring.cli.compare.command import compare
 from mooring.cli.errors import InputError
 from mooring.cli.explain.command import explain
 from mooring.cli.options import output_option
+from mooring.cli.parity.command import parity
 from mooring.cli.plan.command import plan
 from mooring.cli.scheduler.command import scheduler
 from mooring.cli.simulate.command import simulate
@@ -75,7 +76,7 @@ def version(output: str) -> None:
 
 SECTIONS = {
     "Clusters": (up, status, down),
-    "Questions about a cluster": (explain, why, queue, plan, compare, simulate),
+    "Questions about a cluster": (explain, why, queue, plan, compare, simulate, parity),
     "Components for any cluster": (scheduler, controllers, nodes),
     "Other": (completion, version),
 }
