@@ -35,7 +35,9 @@ NO_BINARY = (
 @click.option("--context", default="", metavar="NAME", help="Read the cluster of this context of the kubeconfig.")
 @click.option("--random", "count", type=click.IntRange(1, 10_000), metavar="N", help="Generate N clusters.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The seed of the first generated cluster.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="The format."
+)
 def parity(
     binary: str,
     files: tuple[str, ...],

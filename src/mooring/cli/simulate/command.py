@@ -20,8 +20,8 @@ HELP = """Runs a scenario on virtual time with several scheduling policies, and 
   mooring simulate weekend.yaml --seeds 1..10 --output results
   mooring simulate weekend.yaml --assert "p99_wait_s <= 30"
   mooring simulate examples/simulations/fgd/experiment.yaml \\
-      --set nodes=NODES.csv --set pods=PODS.csv --policy FGD --policy BestFit \\
-      --seeds 42..51 -o json
+      --set nodes=NODES.csv --set pods=PODS.csv \\
+      --policy FGD --policy BestFit --seeds 42..51 -o json
 
 The same scenario, policy and seed give the same result, on every machine.
 """
@@ -47,9 +47,11 @@ def _values(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     type=click.Choice(["seed", "name"]),
     help="Of equally good nodes, a random one or the one with the smallest name. Default: as in the scenario.",
 )
-@click.option("--level", type=click.Choice(["engine"]), default="engine", show_default=True)
+@click.option("--level", type=click.Choice(["engine"]), default="engine", show_default=True, help="What is simulated.")
 @click.option("--workers", type=click.IntRange(1, 256), help="Worker processes. Default: one for each processor.")
-@click.option("-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="The format."
+)
 @click.option("--output", "folder", default="", metavar="DIR", help="Write results, samples (CSV) and plots (SVG).")
 @click.option("--resume", is_flag=True, help="With --output: use the results that are there.")
 @click.option(
