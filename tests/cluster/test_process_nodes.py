@@ -172,7 +172,9 @@ def test_an_operator_finds_the_api_server_and_its_service_account(tmp_path: Path
     }
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "operator"}}
     rbac = f"/apis/{RBAC}/namespaces/default"
-    with running(tmp_path, "--data-dir", str(tmp_path / "data"), "--runtime", "process") as up:
+    # The users of this machine: pods with users of their own have another /tmp, where this Python may be.
+    options = ("--data-dir", str(tmp_path / "data"), "--runtime", "process", "--pod-users", "host")
+    with running(tmp_path, *options) as up:
         for path, body in (
             ("/api/v1/namespaces/default/serviceaccounts", account),
             (f"{rbac}/roles", role),
