@@ -250,13 +250,17 @@ def can_run_as_user() -> bool:
         return True
     command = [sys.executable, "-c", "import tests.kubelet.processes.process_harness"]
     environment = {"PYTHONPATH": str(ROOT_DIRECTORY)}
-    return subprocess.run(command, env=environment, user=NOBODY, group=NOBODY, check=False).returncode == 0
+    return (
+        subprocess.run(command, env=environment, user=NOBODY, group=NOBODY, check=False, capture_output=True).returncode
+        == 0
+    )
 
 
 if can_run_as_user():
 
     def test_a_user_without_rights_runs_pods_with_another_id_in_a_namespace(tmp_path: Path) -> None:
-        script = "id -u; id -g; pwd; cat /proc/1/comm | wc -l; touch /scratch/x && ls /scratch; touch x && ls; touch /usr/x 2>&1"
+        commands = ("id -u", "id -g", "pwd", "cat /proc/1/comm | wc -l", "touch /scratch/x && ls /scratch")
+        script = "; ".join((*commands, "touch x && ls", "touch /usr/x 2>&1"))
         fields = {"securityContext": ALLOWED, "volumeMounts": [{"name": "e", "mountPath": "/scratch"}]}
         spec = {"volumes": [{"name": "e", "emptyDir": {}}]}
         output = as_user(tmp_path, "Failed main=terminated:Error(1)", script, fields, spec)
