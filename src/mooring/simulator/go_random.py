@@ -1,7 +1,7 @@
 """The random numbers of Go's `math/rand`: the same seed gives the same numbers.
 
-The authors of the OpenB trace drew the order of pods and nodes with this generator. Their process draws from it
-elsewhere, too, so that their orders are not reproduced: compare means over seeds, not single seeds.
+The authors of the OpenB trace drew the order of pods and nodes with this generator. Their orders are not reproduced
+seed by seed: compare means over seeds, not single seeds.
 
 The generator adds two of its last 607 numbers, modulo 2^64:
 
