@@ -323,18 +323,18 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _deadlock_report(self) -> str:
         return (
             f"deadlock at {self.clock.now_s()} s of virtual time: nothing is ready and no timer is set, "
-            f"yet these tasks wait:{self._whereabouts()}"
+            f"yet these tasks wait:{self._task_lines()}"
         )
 
     def _livelock_report(self, events: int) -> str:
         return (
             f"livelock at {self.clock.now_s()} s of virtual time: {events} events without time moving "
-            f"(events_per_instant_max is {self._events_per_instant_max}); these tasks are alive:{self._whereabouts()}"
+            f"(events_per_instant_max is {self._events_per_instant_max}); these tasks are alive:{self._task_lines()}"
         )
 
-    def _whereabouts(self) -> str:
+    def _task_lines(self) -> str:
         alive = self._tasks_alive()
-        lines = [f"\n  {_whereabouts_of(task)}" for task in alive[:TASKS_NAMED_MAX]]
+        lines = [f"\n  {_task_line(task)}" for task in alive[:TASKS_NAMED_MAX]]
         if len(alive) > TASKS_NAMED_MAX:
             lines.append(f"\n  and {len(alive) - TASKS_NAMED_MAX} more")
         return "".join(lines) or " none"
@@ -354,7 +354,7 @@ async def _close(generator: AsyncGenerator[Any, Any]) -> None:
     await generator.aclose()
 
 
-def _whereabouts_of(task: asyncio.Task[Any]) -> str:
+def _task_line(task: asyncio.Task[Any]) -> str:
     frames = task.get_stack(limit=1)
     if not frames:
         return f"{task.get_name()!r}"

@@ -5,7 +5,7 @@ terminated pod with a deletion timestamp, its deletion.
 
  1. Patch and deletion carry the uid of the pod: another pod of the same name is not affected.
  2. A pod that does not exist needs no status. A status that validation rejects is logged, not retried.
- 3. Nothing is written for a silent node. The changes are written after it wakes.
+ 3. Nothing is written for a silent node. The changes are written after it answers again.
 """
 
 import logging

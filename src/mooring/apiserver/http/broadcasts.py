@@ -61,7 +61,7 @@ class Listener:
         self.place = place
         if not self._outlet.write_nowait(chunk):
             self.is_full = True
-            self.wake()
+            self.notify()
 
     async def wait_drained(self) -> None:
         await self._outlet.wait_drained()
@@ -75,7 +75,7 @@ class Listener:
         finally:
             self._turn = None
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         if self._turn is not None and not self._turn.done():
             self._turn.set_result(None)
 
@@ -152,11 +152,11 @@ class Broadcast:
     def _find_leader(self) -> None:
         if self.is_over:
             for listener in self._listeners:
-                listener.wake()
+                listener.notify()
         elif self._leader is None:
             successor = next((listener for listener in self._listeners if not listener.is_full), None)
             if successor is not None:
-                successor.wake()
+                successor.notify()
 
     # ------------------------------------------------------------------------------------------------- the log
 

@@ -92,7 +92,7 @@ def run_compare(options: CompareOptions, stdin: BinaryIO, note: Note, clock: Clo
                 records = [engine.record(pod) for pod in pods]
                 bound = bound or most_pods(engine, [pod for pod in records if engine.is_responsible_for(pod)])
                 outcomes[name] = [
-                    place_all(engine, records, (), node_today, seed, lambda: progress.advance(1))
+                    place_all(engine, records, node_today, seed, lambda: progress.advance(1))
                     for seed in range(1, options.seeds + 1)
                 ]
     except ObjectError as error:

@@ -160,7 +160,7 @@ class VolumeBinderController(Controller):
             case Unbind():
                 await self._writer.unbind(volume)
             case EnqueueClaim():
-                assert claim is not None, f"volume {key} wakes a claim that it does not have"
+                assert claim is not None, f"volume {key} names a claim that it does not have"
                 self.queue.add(claim.key)
             case Mismatch(about_volume, about_claim):
                 assert claim is not None, f"volume {key} does not fit a claim that it does not have"

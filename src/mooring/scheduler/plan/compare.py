@@ -1,7 +1,6 @@
 """What the cluster would look like if a configuration had placed its pods: the figures of `mooring compare`.
 
-1. The pods are placed in one `WhatIf` for each seed, in the order in which they are given. Pods that are placed today
-   are evicted first: together they are the cluster before its controllers created them.
+1. The pods are placed in one `WhatIf` for each seed, in the order in which they are given.
 2. A free resource of a node is stranded if no pod type of the cluster fits there any more. Pod types are the
    signatures of all pods that a controller owns or that are placed.
 3. The skew of a workload is the difference between the zones with the most and the fewest of its pods; the figure is
@@ -22,7 +21,7 @@ from mooring.scheduler.cache.arrays import Bools
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plan.place import Slices, place_pod
+from mooring.scheduler.plan.place import Slices, place_pod, run_to_end
 from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
 from mooring.scheduler.plan.request import Placement
 from mooring.scheduler.plan.what_if import WhatIf
@@ -65,23 +64,13 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
 def place_all(
     engine: Engine,
     pods: Sequence[PodInfo],
-    evicted: Sequence[PodInfo],
     node_today: Mapping[str, str],
     seed: int,
     progress: Callable[[], None],
 ) -> ConfigurationOutcome:
-    """Evict pods, place others, and measure. `node_today` maps keys of pods to their nodes."""
+    """Place pods, and measure. `node_today` maps keys of pods to their nodes."""
     with WhatIf(engine, seed) as what_if:
-        for pod in evicted:
-            what_if.evict(pod)
-        steps = _place(what_if, pods, node_today)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                outcome: ConfigurationOutcome = end.value
-                return outcome
-            progress()
+        return run_to_end(_place(what_if, pods, node_today), progress)
 
 
 def _place(what_if: WhatIf, pods: Sequence[PodInfo], node_today: Mapping[str, str]) -> Slices[ConfigurationOutcome]:

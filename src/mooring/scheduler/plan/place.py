@@ -39,6 +39,17 @@ ROUNDS_MAX = 20
 _POD_RESOURCES = (EventResource.ASSIGNED_POD, EventResource.WILDCARD)
 
 
+def run_to_end(slices: Slices[Result], progress: Callable[[], None]) -> Result:
+    """The result of a computation that is not suspended. `progress` is called after each step."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        progress()
+
+
 @dataclass(slots=True)
 class Placed:
     """The outcome of placing pods."""

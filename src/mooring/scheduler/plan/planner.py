@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from difflib import get_close_matches
 
+from msgspec.structs import replace
+
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
@@ -21,7 +23,7 @@ from mooring.scheduler.plan.capacity import capacity_for
 from mooring.scheduler.plan.defragment import empty_nodes, move_pods_for, usage
 from mooring.scheduler.plan.drain import remove_nodes
 from mooring.scheduler.plan.fix import fixes_for
-from mooring.scheduler.plan.place import Placed, Slices, place_pods
+from mooring.scheduler.plan.place import Placed, Slices, place_pods, run_to_end
 from mooring.scheduler.plan.request import PODS_MAX, Placement, PlanRequest, PlanResult, Question
 from mooring.scheduler.plan.what_if import OutdatedPlan, WhatIf
 
@@ -47,14 +49,7 @@ class Planner:
         """Run a plan at once. `progress` is called after each decision."""
         self._check(request)
         with WhatIf(self._engine, request.seed) as what_if:
-            steps = self._answer(what_if, request)
-            while True:
-                try:
-                    next(steps)
-                except StopIteration as end:
-                    result: PlanResult = end.value
-                    return result
-                progress()
+            return run_to_end(self._answer(what_if, request), progress)
 
     async def plan_in_slices(
         self, request: PlanRequest, now_s: NowS, let_others_run: Callable[[], Awaitable[None]]
@@ -156,15 +151,7 @@ class Planner:
         placed = yield from place_pods(what_if, [pod])
         what_if.undo_to(mark)
         fixes = (yield from fixes_for(what_if, pod, view)) if placed.pending else []
-        result = self._result(request, placed)
-        return PlanResult(
-            result.question,
-            result.seed,
-            result.node_count,
-            placements=result.placements,
-            pending=result.pending,
-            fixes=tuple(fixes),
-        )
+        return replace(self._result(request, placed), fixes=tuple(fixes))
 
     def _capacity(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
         ratio = request.ratio or (1,) * len(request.pods)
