@@ -6,6 +6,7 @@ import pytest
 
 from mooring.api.schema.tables import struct_named
 from mooring.apiserver.wire.canonical import canonical
+from mooring.apiserver.wire.json_text import NumberText
 from mooring.apiserver.wire.scalars import Irregular, ScalarError
 
 
@@ -103,7 +104,8 @@ def test_an_object_is_what_go_would_write(type_name: str, raw: Any, expected: An
     assert made(package, name, made(package, name, expected)) == expected
 
 
-def test_unknown_fields_are_dropped_and_noted() -> None:
+@pytest.mark.parametrize("time", ["the first time", "the second time, with the same names"])
+def test_unknown_fields_are_dropped_and_noted(time: str) -> None:
     dropped: list[str] = []
     raw = {"frob": 1, "metadata": {"nope": 2, "name": "a"}, "kind": "ConfigMap"}
     assert canonical(struct_named("core", "ConfigMap"), raw, dropped) == {
@@ -153,3 +155,9 @@ def test_a_wrong_type_ends_the_walk(raw: Any) -> None:
 def test_a_text_without_meaning_ends_it_too() -> None:
     with pytest.raises(ScalarError):
         made("core", "ConfigMap", {"metadata": {"creationTimestamp": "yesterday"}})
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), NumberText("1e400")])
+def test_a_number_beyond_a_float64_in_untyped_data_ends_it_too(number: float) -> None:
+    with pytest.raises(ScalarError, match=r"json: cannot unmarshal number .* into Go value of type float64"):
+        made("apps", "ControllerRevision", {"data": {"a": [{"b": number}]}})

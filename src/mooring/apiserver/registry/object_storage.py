@@ -76,12 +76,19 @@ class ObjectStorage:
     async def find_partly(
         self, kind: Kind, namespace: str, name: str, fields: Mapping[str, Collection[str]]
     ) -> Stored | None:
-        """As `find`, with only the given fields of each section decoded (`storage.stored_form.partly_decoded`)."""
+        """As `find`, with only the given fields of each section decoded (`storage.stored_form.partly_decoded`).
+
+        The name and the namespace are those of the key: they need no decoding.
+        """
         record = await self._store.get(kind.key(namespace, name))
         if record is None:
             return None
         document = cast(Document, partly_decoded(record.value, fields))
-        document["metadata"]["resourceVersion"] = str(record.revision)
+        metadata = document["metadata"]
+        metadata["name"] = name
+        if kind.is_namespaced:
+            metadata["namespace"] = namespace
+        metadata["resourceVersion"] = str(record.revision)
         return Stored(document, record.revision, record.value)
 
     async def put(self, kind: Kind, document: Document, *, if_revision: int) -> int:

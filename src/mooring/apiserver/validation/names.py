@@ -185,7 +185,9 @@ def path_segment_errors(name: str) -> tuple[str, ...]:
     """Messages about a name that is no path segment."""
     if name in (".", ".."):
         return (f"may not be '{name}'",)
-    return tuple(f"may not contain '{character}'" for character in "/%" if character in name)
+    if "/" not in name and "%" not in name:
+        return ()
+    return tuple([f"may not contain '{character}'" for character in "/%" if character in name])
 
 
 def _too_long(value: str, length_max: int) -> tuple[str, ...]:

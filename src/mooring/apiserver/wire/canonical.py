@@ -16,8 +16,9 @@ All packages behind this one rely on the form:
 The given value is consumed: the result may contain parts of it. A part that is identical (`is`) with a part of a
 canonical object, as most parts of a patched object are, is taken over unread.
 
-Each struct becomes a table of rules once, and an object is walked with one lookup for each field of its type. No path
-is kept: when a type is wrong, the walk stops, and `examine` finds the message.
+Each struct becomes a table of rules once. Which of them an object needs follows from the names of its fields: the rules
+of up to `PLANS_MAX` sequences of names are cached for each struct. No path is kept: when a type is wrong, the walk
+stops, and `examine` finds the message.
 """
 
 from __future__ import annotations
@@ -26,11 +27,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from mooring.api.document import Document
+from mooring.api.memory import Memory
 from mooring.api.schema.circular import CircularTable
 from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
 from mooring.apiserver.wire import scalars
 from mooring.apiserver.wire.json_schema_values import SCHEMA_VALUES
-from mooring.apiserver.wire.scalars import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Irregular
+from mooring.apiserver.wire.json_syntax import BodySyntaxError
+from mooring.apiserver.wire.json_text import check_untyped_numbers
+from mooring.apiserver.wire.scalars import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Irregular, ScalarError
+
+PLANS_MAX = 64
 
 Dropped = list[str]
 """The names of fields that the types do not have, without paths and in no order."""
@@ -78,21 +84,33 @@ def _made(struct: Struct) -> StructChange:
 
 def _compiled(struct: Struct, changes: dict[int, StructChange]) -> StructChange:
     rules: list[_Rule] = []
-    names: set[str] = set()
+    known_names: set[str] = set()
+    plans: Memory[tuple[str, ...], list[_Rule]] = Memory(PLANS_MAX)
+
+    def plan(names: tuple[str, ...], dropped: Dropped) -> list[_Rule]:
+        """The rules of these fields, and of absent fields that are always written."""
+        present = frozenset(names)
+        needed = [rule for rule in rules if rule[0] in present or rule[4] is not None]
+        if present <= known_names:
+            return plans.put(names, needed)
+        dropped += [name for name in names if name not in known_names]
+        return needed
 
     def change(raw: Any, dropped: Dropped, known: Mapping[str, Any] = _NOTHING) -> Document:
         if type(raw) is not dict:
             raise Irregular
         document: Document = {}
         get = raw.get
-        found = 0
-        for name, expected, keeps_empty, changed, zero, below in rules:
+        names = tuple(raw)
+        needed = plans.get(names)
+        if needed is None:
+            needed = plan(names, dropped)
+        for name, expected, keeps_empty, changed, zero, below in needed:
             value = get(name)
             if value is None:
                 if zero is not None:
                     document[name] = zero()
                 continue
-            found += 1
             if known:
                 before = known.get(name)
                 if value is before:
@@ -109,15 +127,13 @@ def _compiled(struct: Struct, changes: dict[int, StructChange]) -> StructChange:
                 document[name] = value
             elif zero is not None:
                 document[name] = zero()
-        if found != len(raw):
-            dropped += [name for name in raw if name not in names]
         return document
 
     changes[id(struct)] = change  # before its fields are looked at: types refer to each other in circles
     if struct.is_object:
         rules += [("kind", str, False, None, None, None), ("apiVersion", str, False, None, None, None)]
     rules += [_rule(struct, field) for field in struct.fields.values()]
-    names.update(rule[0] for rule in rules)
+    known_names.update(rule[0] for rule in rules)
     return change
 
 
@@ -303,6 +319,14 @@ def _int64(raw: Any, dropped: Dropped) -> int:
     raise Irregular
 
 
+def _untyped(raw: Any, dropped: Dropped) -> Any:
+    try:
+        check_untyped_numbers(raw)
+    except BodySyntaxError as error:
+        raise ScalarError(str(error)) from None
+    return raw
+
+
 def _quantity(raw: Any, dropped: Dropped) -> str:
     if type(raw) is float:
         raise Irregular  # 1e3 and 1000.0 are the same float and different quantities: it matters how it was written
@@ -322,7 +346,7 @@ _SCALARS: dict[Basic, tuple[type | None, Change | None]] = {
     Basic.DURATION: (str, None),
     Basic.QUANTITY: (None, _quantity),
     Basic.INT_OR_STRING: (None, _without_notes(scalars.int_or_string)),
-    Basic.RAW_EXTENSION: (None, None),
-    Basic.FIELDS_V1: (None, None),
-    Basic.ANY: (None, None),
+    Basic.RAW_EXTENSION: (None, _untyped),
+    Basic.FIELDS_V1: (None, _untyped),
+    Basic.ANY: (None, _untyped),
 }

@@ -275,10 +275,6 @@ def _canonical(body: _Body, struct: Struct, validation: FieldValidation) -> Deco
     except (Irregular, ScalarError):
         found = examine(struct, _as_written(body))
         document = _with_numbers_as_written(body, struct)
-    try:
-        check_numbers(body.data, document)
-    except BodySyntaxError as error:
-        raise DecodingError(str(error)) from None
     strict_errors = [] if validation is FieldValidation.IGNORE else body.strict_errors + found
     return Decoded(_with_identity(document, body.identity), strict_errors)
 

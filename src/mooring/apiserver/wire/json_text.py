@@ -9,7 +9,7 @@ written; or a `BodySyntaxError`.
 3. Invalid UTF-8 and unpaired surrogates become U+FFFD, each one.
 4. Go allows 10,000 levels of nesting. We allow fewer, because Python code recurses. A body with fewer brackets than
    allowed levels is not walked.
-5. A number in untyped data that no float64 holds is an error (`check_numbers`), as in Go.
+5. A number in untyped data that no float64 holds is an error (`check_untyped_numbers`), as in Go.
 """
 
 from __future__ import annotations
@@ -44,13 +44,16 @@ def _held(holder: object) -> list[object]:
 
 
 def check_numbers(data: bytes, value: object) -> None:
-    """Raises `BodySyntaxError` if untyped data that was read from these bytes has a number beyond a float64.
+    """`check_untyped_numbers` of data that was read from these bytes: custom resources and patches.
 
-    For data that no type checks: custom resources, patches, fields with any JSON. Bytes without a long number are not
-    walked.
+    Bytes without a long number are not walked.
     """
-    if _LONG_NUMBER.search(data) is None:
-        return
+    if _LONG_NUMBER.search(data) is not None:
+        check_untyped_numbers(value)
+
+
+def check_untyped_numbers(value: object) -> None:
+    """Raises `BodySyntaxError` if data that no type checks has a number beyond a float64."""
     level = [value]
     while level:
         for number in level:

@@ -91,10 +91,13 @@ def rank(
 
 def best_nodes(attempt: PodAttempt, ranking: Ranking, selected: int, count: int) -> tuple[NodeScores, ...]:
     """The scores of at most `count` nodes: the selected one first, then by total."""
-    rows = _best_few(attempt, ranking, count)
-    rows = [selected, *(row for row in rows if row != selected)][:count]
+    others = [row for row in _best_few(attempt, ranking, count) if row != selected]
+    rows = [selected, *others[: count - 1]]
     try:
-        return tuple([_node_scores(attempt, ranking, row) for row in rows])
+        cached = map(attempt.results.row_scores, rows)
+        if not ranking.parts:
+            return tuple(cached)
+        return tuple([_with_parts(of_row, ranking, row) for of_row, row in zip(cached, rows)])
     except PluginError:
         return ()  # a score that decides nothing, because it is equal on all rows, may fail here
 
@@ -113,10 +116,7 @@ def _best_few(attempt: PodAttempt, ranking: Ranking, count: int) -> list[int]:
     return rows
 
 
-def _node_scores(attempt: PodAttempt, ranking: Ranking, row: int) -> NodeScores:
-    cached = attempt.results.row_scores(row)
-    if not ranking.parts:
-        return cached
+def _with_parts(cached: NodeScores, ranking: Ranking, row: int) -> NodeScores:
     rows = ranking.rows
     place = row - (rows.start or 0) if isinstance(rows, slice) else int(np.searchsorted(rows, row))
     scores = {**cached.scores, **{name: part.item(place) for name, part in ranking.parts}}

@@ -81,14 +81,12 @@ class DecisionRecord(msgspec.Struct, gc=False):
 
     @property
     def bytes_estimated(self) -> int:
-        scores = sum(len(node.scores) for node in self.best_nodes)
+        nodes = self.best_nodes
         return (
             _RECORD_BYTES
             + len(self.message)
             + len(self.pod)
-            + len(self.revision)
-            + _NODE_BYTES * len(self.best_nodes)
-            + _SCORE_BYTES * scores
+            + (len(nodes) * (_NODE_BYTES + _SCORE_BYTES * len(nodes[0].scores)) if nodes else 0)
             + _REJECTION_BYTES * len(self.rejections)
             + _VICTIM_BYTES * len(self.victims)
         )

@@ -22,11 +22,11 @@ _PROJECTIONS = ("clusterTrustBundle", "podCertificate")
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 FIELDS_READ_BY_BINDING = {
-    "metadata": ("name", "namespace", "uid", "deletionTimestamp", "labels", "annotations"),
+    "metadata": ("uid", "deletionTimestamp", "labels", "annotations"),
     "spec": ("nodeName", "schedulingGates"),
     "status": ("conditions",),
 }
-"""The fields that `binding_error`, `bound_pod` and the storage read, by section. A binding decodes no other field."""
+"""The fields that a binding reads, by section, besides the name and the namespace. A binding decodes no other field."""
 
 _GATED: Document = {
     "type": "PodScheduled",
