@@ -507,8 +507,8 @@ def _weighted_sum_of_row(scores: Sequence[ScoreState], row: int) -> int:
 
 def _add_scores(scores: dict[str, int], states: Sequence[ScoreState], row: int, total: int) -> None:
     """Add the weighted score of each plugin. Their sum is known, so the last one need not be called."""
-    for use, state in states[:-1]:
-        score = scores[use.plugin.name] = use.weight * use.plugin.score_row(state, row)
+    left = len(states)
+    for use, state in states:
+        left -= 1
+        score = scores[use.plugin.name] = use.weight * use.plugin.score_row(state, row) if left else total
         total -= score
-    for use, _ in states[-1:]:
-        scores[use.plugin.name] = total
