@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from bench.client import dechunked
 from bench.machine import describe_machine
-from bench.versus.__main__ import JSON_FILE, compare_on, main, size_for, write_pages
-from bench.versus.report import BEGIN, END, plot, readme_text, table
+from bench.versus.__main__ import JSON_FILE, ROOT, compare_on, main, size_for, write_pages
+from bench.versus.report import BEGIN, END, page_text, plot, readme_text, table
 from bench.versus.results import KUBE_SCHEDULER, MOORING, ApiPath, Comparison, Round, WorkloadComparison, spread
 from bench.versus.servers import Binaries
 from bench.workload import Size, read_workload
@@ -58,10 +58,9 @@ COMPARISON = Comparison(
 )
 
 
-@pytest.mark.parametrize("name", ["preemption", "volumes-bound"])
-def test_both_sides_bind_every_pod(name: str, tmp_path: Path) -> None:
+def test_both_sides_bind_every_pod(tmp_path: Path) -> None:
     size = Size(nodes=12, placed=12, pods=6, warm_up=1)
-    compared = compare_on(read_workload(name), size, Binaries("", "", ""), 1, tmp_path)
+    compared = compare_on(read_workload("preemption"), size, Binaries("", "", ""), 1, tmp_path)
     assert [each.scheduler for each in compared.rounds] == [MOORING, KUBE_SCHEDULER]
     for each in compared.rounds:
         assert each.bound == each.pods == 6
@@ -95,6 +94,13 @@ def test_only_the_text_between_the_marks_is_written(tmp_path: Path) -> None:
     assert text.endswith("after\n")
     assert "old" not in text
     assert msgspec.json.decode((tmp_path / "bench" / JSON_FILE).read_bytes(), type=Comparison) == COMPARISON
+
+
+def test_the_pages_of_the_project_are_those_of_its_figures() -> None:
+    comparison = msgspec.json.decode((ROOT / "bench" / JSON_FILE).read_bytes(), type=Comparison)
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert page_text(comparison, f"../bench/{JSON_FILE}", "plots/versus.svg") in page
+    assert readme_text(comparison) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
