@@ -26,8 +26,6 @@ PAGE_START = "# Benchmarks\n"
 README_ENGINE = {
     "plain": "plain pods",
     "spread-hard": "spread over zones",
-    "pod-anti-affinity-required": "with anti-affinity",
-    "mixed": "of all kinds mixed",
     "different": "all different",
 }
 README_SCHEDULER = {"loop-plain": "plain pods", "loop-spread-hard": "spread over zones"}

@@ -18,7 +18,6 @@ PLOT = "versus.svg"
 README_WORKLOADS = {
     "plain": "plain pods",
     "spread-hard": "spread over zones",
-    "pod-anti-affinity-required": "with anti-affinity",
     "mixed": "of all kinds mixed",
 }
 SCHEDULERS = (MOORING, KUBE_SCHEDULER)
