@@ -38,12 +38,20 @@ class Connection(asyncio.Protocol):
             if end < 0:
                 return
             head = bytes(self._buffer[:end]).lower()
-            length = int(head.split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0])
-            if len(self._buffer) < end + 4 + length:
+            found = self._body(head, end + 4)
+            if found is None:
                 return
-            body = bytes(self._buffer[end + 4 : end + 4 + length])
-            del self._buffer[: end + 4 + length]
+            body, read_to = found
+            del self._buffer[:read_to]
             self._waiting.popleft().set_result(Answer(int(head[9:12]), body))
+
+    def _body(self, head: bytes, start: int) -> tuple[bytes, int] | None:
+        """The body that starts there, and where it ends; nothing if it has not arrived."""
+        if b"transfer-encoding: chunked" in head:
+            return dechunked(self._buffer, start)
+        length = int(head.split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0])
+        end = start + length
+        return (bytes(self._buffer[start:end]), end) if len(self._buffer) >= end else None
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost.set()
@@ -64,6 +72,21 @@ class Connection(asyncio.Protocol):
     async def wait_closed(self) -> None:
         """Until its socket is closed: a TLS connection says goodbye first."""
         await self._lost.wait()
+
+
+def dechunked(buffer: bytes | bytearray, start: int) -> tuple[bytes, int] | None:
+    """A chunked body that starts there, and where it ends; nothing if its last chunk has not arrived."""
+    body = b""
+    while (line_end := buffer.find(b"\r\n", start)) >= 0:
+        size = int(buffer[start:line_end], 16)
+        start = line_end + 2
+        if len(buffer) < start + size + 2:
+            return None
+        if size == 0:
+            return body, start + 2
+        body += buffer[start : start + size]
+        start += size + 2
+    return None
 
 
 def request(token: str, method: str, path: str, body: bytes = b"", content_type: str = "application/json") -> bytes:

@@ -54,6 +54,11 @@ def resident_bytes_of(pid: int) -> int:
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def peak_bytes_of(pid: int) -> int:
+    """The most that another process ever held in memory."""
+    return int(_first_match(Path(f"/proc/{pid}/status"), r"VmHWM:\s*(\d+) kB") or 0) * 1024
+
+
 def family_of(pid: int) -> list[int]:
     """A process and those that it started."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()

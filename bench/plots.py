@@ -28,6 +28,13 @@ class Series(NamedTuple):
     is_mark: bool = False
 
 
+class Bars(NamedTuple):
+    """One bar in each group, of one colour."""
+
+    name: str
+    values: Sequence[float]
+
+
 class Axis(NamedTuple):
     """One direction: from which to which power of ten, and where on the paper."""
 
@@ -65,6 +72,44 @@ def line_plot(title: str, x_title: str, y_title: str, series: Sequence[Series]) 
         parts += _drawn(one, COLOURS[number % len(COLOURS)], x_axis, y_axis)
     parts += _names(drawn, x_axis, y_axis)
     return "\n".join([*parts, "</svg>", ""])
+
+
+PANEL_HEIGHT, PANEL_GAP, BAR_TEXT = 150, 70, 10
+
+
+def bar_plot(title: str, groups: Sequence[str], panels: Sequence[tuple[str, Sequence[Bars]]]) -> str:
+    """Panels below each other, with a group of bars for each name; heights are linear, from 0."""
+    height = TOP + len(panels) * (PANEL_HEIGHT + PANEL_GAP)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img"'
+        ' font-family="system-ui, sans-serif" font-size="12">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+        _text(20, 24, title, size=15, weight="600"),
+    ]
+    for number, (panel_title, bars) in enumerate(panels):
+        top = TOP + number * (PANEL_HEIGHT + PANEL_GAP)
+        parts += _panel(top, panel_title, groups, bars)
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _panel(top: float, title: str, groups: Sequence[str], bars: Sequence[Bars]) -> Iterator[str]:
+    base, highest = top + PANEL_HEIGHT + 20, max((value for one in bars for value in one.values), default=1.0) or 1.0
+    yield _text(20, top + 8, title, weight="600")
+    for number, one in enumerate(bars):
+        yield _text(WIDTH - 330 + number * 110, top + 8, one.name, fill=COLOURS[number % len(COLOURS)], weight="600")
+    group_width = (WIDTH - 40) / max(1, len(groups))
+    width = group_width * 0.8 / max(1, len(bars))
+    for place, group in enumerate(groups):
+        left = 20 + place * group_width
+        for number, one in enumerate(bars):
+            value = one.values[place]
+            size, x = value / highest * (PANEL_HEIGHT - 20), left + number * width
+            colour = COLOURS[number % len(COLOURS)]
+            place_and_size = f'x="{x:.1f}" y="{base - size:.1f}" width="{width - 2:.1f}" height="{size:.1f}"'
+            yield f'<rect {place_and_size} fill="{colour}"/>'
+            yield _text(x + width / 2, base - size - 4, _number(value), anchor="middle", size=BAR_TEXT)
+        yield _text(left + group_width * 0.4, base + 16, group, anchor="middle", fill=GREY, size=BAR_TEXT)
 
 
 def _axis(values: Sequence[float], start: float, end: float) -> Axis:

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from time import perf_counter
 
@@ -28,7 +28,7 @@ import msgspec
 
 from bench.client import Connection, connect, request
 from bench.figure import Figure
-from bench.machine import cpu_s_of, free_port, resident_bytes_of
+from bench.processes import SchedulerProcess, mooring_scheduler, scheduling, write_kubeconfig
 
 PODS_PER_S = 1_500
 CPU_MS = 0.5
@@ -48,22 +48,6 @@ class RemoteResult(msgspec.Struct):
     events_s: float
 
 
-class SchedulerProcess:
-    """A scheduler, and what the kernel says of it."""
-
-    def __init__(self, process: subprocess.Popen[bytes], ready_s: float) -> None:
-        self.process = process
-        self.ready_s = ready_s
-
-    @property
-    def cpu_s(self) -> float:
-        return cpu_s_of(self.process.pid)
-
-    @property
-    def resident_mb(self) -> float:
-        return resident_bytes_of(self.process.pid) / 1e6
-
-
 @contextmanager
 def serving(workload: str, nodes: int, placed: int, pods: int) -> Iterator[int]:
     """The lean server, in a process; its port."""
@@ -76,41 +60,9 @@ def serving(workload: str, nodes: int, placed: int, pods: int) -> Iterator[int]:
         process.stdin.close()
 
 
-@contextmanager
-def scheduling(port: int, folder: Path) -> Iterator[SchedulerProcess]:
-    """`mooring scheduler`, when it is ready."""
-    kubeconfig, secure = folder / "kubeconfig", free_port()
-    kubeconfig.write_text(_kubeconfig(port), encoding="utf-8")
-    command = [sys.executable, "-m", "mooring", "scheduler", "--kubeconfig", str(kubeconfig), "--secure-port"]
-    limits = ["--kube-api-qps", "-1", "--bind-address", "127.0.0.1"]
-    began_s = perf_counter()
-    with (
-        (folder / "log").open("wb") as log,
-        subprocess.Popen([*command, str(secure), *limits], stderr=log) as process,
-    ):
-        try:
-            asyncio.run(_wait_ready(secure))
-            yield SchedulerProcess(process, perf_counter() - began_s)
-        finally:
-            process.terminate()
-
-
-async def _wait_ready(port: int) -> None:
-    """Asks over one connection: another handshake each time would be a part of what is measured."""
-    asked = request("", "GET", "/readyz")
-    deadline_s = perf_counter() + PATIENCE_S
-    connection: Connection | None = None
-    while perf_counter() < deadline_s:
-        try:
-            if connection is None:
-                (connection,) = await connect("127.0.0.1", port, 1)
-            if (await connection.ask(asked)).status == 200:
-                await _hang_up(connection)
-                return
-        except OSError:
-            connection = None
-        await asyncio.sleep(0.02)
-    raise TimeoutError("the scheduler is not ready")
+def _ready_scheduler(port: int, folder: Path) -> AbstractContextManager[SchedulerProcess]:
+    kubeconfig = write_kubeconfig(folder / "kubeconfig", port, "bench")
+    return scheduling("mooring scheduler", mooring_scheduler, kubeconfig, folder)
 
 
 def measure(workload: str, nodes: int, placed: int, pods: int) -> Iterator[Figure]:
@@ -118,18 +70,20 @@ def measure(workload: str, nodes: int, placed: int, pods: int) -> Iterator[Figur
     with (
         tempfile.TemporaryDirectory() as folder,
         serving(workload, nodes, placed, pods + WARM_UP) as port,
-        scheduling(port, Path(folder)) as scheduler,
+        _ready_scheduler(port, Path(folder)) as scheduler,
     ):
         yield Figure(f"ready with {nodes:,} nodes and {placed:,} pods", scheduler.ready_s, "s", at_most=READY_S)
         asyncio.run(_bind_all(port, WARM_UP))
-        yield Figure(f"resident with {placed:,} pods", scheduler.resident_mb, "MB", at_most=RESIDENT_MB)
-        cpu_before_s = scheduler.cpu_s
+        yield Figure(
+            f"resident with {placed:,} pods", scheduler.program.resident_bytes / 1e6, "MB", at_most=RESIDENT_MB
+        )
+        cpu_before_s = scheduler.program.cpu_s
         result = asyncio.run(_bind_all(port, pods))
-        cpu_ms = (scheduler.cpu_s - cpu_before_s) * 1e3 / pods
+        cpu_ms = (scheduler.program.cpu_s - cpu_before_s) * 1e3 / pods
         yield Figure(f"{workload} pods bound over HTTP and TLS", pods / result.bound_s, "/s", at_least=PODS_PER_S)
         yield Figure("… until the last event was written", pods / result.events_s, "/s", at_least=PODS_PER_S)
         yield Figure("CPU of the scheduler for a pod", cpu_ms, "ms", at_most=CPU_MS)
-        yield Figure("resident at the end", scheduler.resident_mb, "MB", at_most=RESIDENT_MB)
+        yield Figure("resident at the end", scheduler.program.resident_bytes / 1e6, "MB", at_most=RESIDENT_MB)
 
 
 async def _bind_all(port: int, count: int) -> RemoteResult:
@@ -153,16 +107,6 @@ async def _remote_result(connection: Connection) -> RemoteResult:
 async def _hang_up(connection: Connection) -> None:
     connection.close()
     await connection.wait_closed()
-
-
-def _kubeconfig(port: int) -> str:
-    cluster = f'{{name: bench, cluster: {{server: "https://127.0.0.1:{port}", insecure-skip-tls-verify: true}}}}'
-    user = "{name: bench, user: {token: bench}}"
-    context = "{name: bench, context: {cluster: bench, user: bench}}"
-    return (
-        "apiVersion: v1\nkind: Config\ncurrent-context: bench\n"
-        f"clusters: [{cluster}]\nusers: [{user}]\ncontexts: [{context}]\n"
-    )
 
 
 @click.command()

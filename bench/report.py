@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -22,12 +23,9 @@ END = "<!-- end of results -->"
 NODES_PLOT = "cost-against-nodes.svg"
 PLACED_PLOT = "cost-against-placed-pods.svg"
 PAGE_START = "# Benchmarks\n"
-REFERENCE_NODES = 5_000
 README_ENGINE = {
     "plain": "plain pods",
     "spread-hard": "spread over zones",
-    "pod-anti-affinity-required": "with anti-affinity",
-    "mixed": "of all kinds mixed",
     "different": "all different",
 }
 README_SCHEDULER = {"loop-plain": "plain pods", "loop-spread-hard": "spread over zones"}
@@ -61,17 +59,17 @@ def write_report(report: Report, history: Path, docs: Path, readme: Path) -> Pat
     return path
 
 
-def with_results(page: str, results: str) -> str:
+def with_results(page: str, results: str, begin: str = BEGIN, end: str = END) -> str:
     """The page with these results between its marks."""
-    if BEGIN not in page or END not in page:
-        page = f"{page.rstrip()}\n\n{BEGIN}\n{END}\n"
-    before, after = page.split(BEGIN)[0], page.split(END)[1]
-    return f"{before}{BEGIN}\n\n{results.strip()}\n\n{END}{after}"
+    if begin not in page or end not in page:
+        page = f"{page.rstrip()}\n\n{begin}\n{end}\n"
+    before, after = page.split(begin)[0], page.split(end)[1]
+    return f"{before}{begin}\n\n{results.strip()}\n\n{end}{after}"
 
 
 def results_text(report: Report, history_name: str) -> str:
     parts = [
-        f"Measured on {report.date[:10]}, commit {_commit(report)} "
+        f"Measured on {report.date[:10]}, commit {commit_text(report)} "
         f"([all figures](../bench/history/{history_name})), on this machine:",
         "\n".join(_machine_lines(report.machine)),
         "### On 5,000 nodes",
@@ -117,7 +115,7 @@ def readme_text(report: Report) -> str:
         if name in figures:
             lines.append(f"| {words} | {figures[name].value:,.1f} {figures[name].unit} |")
     where = f"{machine.cpu}, {machine.cores} cores, {machine.python}"
-    when = f"Measured on {report.date[:10]}, commit {_commit(report)}"
+    when = f"Measured on {report.date[:10]}, commit {commit_text(report)}"
     lines += ["", f"{when}, on {where}: slowest and fastest run of each."]
     return "\n".join(lines)
 
@@ -140,9 +138,9 @@ def _range(result: AnyResult) -> str:
 def table(results: Sequence[Result]) -> Iterator[str]:
     yield (
         "| workload | pods/s | target | | mean µs | p50 | p99 | pods/s without record | record µs | decode µs "
-        "| kube-scheduler ms | times as fast | peak MiB |"
+        "| peak MiB |"
     )
-    yield "|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    yield "|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|"
     for result in results:
         level = result.last
         cells = [
@@ -156,8 +154,6 @@ def table(results: Sequence[Result]) -> Iterator[str]:
             f"{level.pods_per_second_without_record:,.0f}",
             f"{level.record_us:.1f}",
             f"{level.decode_us:.1f}",
-            _optional(result.kube_scheduler_ms, "{:.1f}"),
-            _optional(result.times_kube_scheduler, "{:.0f} ×"),
             f"{result.peak_bytes / 2**20:,.0f}",
         ]
         yield f"| {' | '.join(cells)} |"
@@ -215,10 +211,6 @@ def placed_table(result: Result) -> Iterator[str]:
 def nodes_plot(report: Report) -> str:
     names = list(dict.fromkeys(result.name for result in report.nodes_sweep))
     series = [Series(name, [(r.nodes, r.last.mean_us) for r in report.nodes_sweep if r.name == name]) for name in names]
-    for name in names:
-        reference = read_workload(name).kube_scheduler_ms
-        if reference is not None:
-            series.append(Series(f"kube-scheduler, {name}", [(REFERENCE_NODES, reference * 1_000)], is_mark=True))
     return line_plot("Deciding about one pod, by nodes", "nodes (2 pods placed on each)", "µs a pod", series)
 
 
@@ -275,5 +267,14 @@ def _optional(value: float | None, form: str) -> str:
     return "" if value is None else form.format(value)
 
 
-def _commit(report: Report) -> str:
+class Measured(Protocol):
+    """What was measured at a commit."""
+
+    @property
+    def commit(self) -> str: ...
+    @property
+    def has_uncommitted_changes(self) -> bool: ...
+
+
+def commit_text(report: Measured) -> str:
     return f"{report.commit} with uncommitted changes" if report.has_uncommitted_changes else report.commit

@@ -59,7 +59,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag="engine", tag_field=
     peak_bytes: int
     problems: tuple[str, ...] = ()
     target_pods_per_second: float | None = None
-    kube_scheduler_ms: float | None = None
     runs: tuple[float, ...] = ()
     """Pods per second of all runs of which this is the fastest, ascending."""
 
@@ -78,11 +77,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag="engine", tag_field=
     @property
     def cpu_share(self) -> float:
         return self.last.cpu_share
-
-    @property
-    def times_kube_scheduler(self) -> float | None:
-        """How many times faster than kube-scheduler's own algorithm, where that is known."""
-        return None if self.kube_scheduler_ms is None else self.kube_scheduler_ms * 1_000 / self.last.mean_us
 
     @property
     def reaches_target(self) -> bool | None:

@@ -75,7 +75,6 @@ def run(workload: Workload, size: Size, *, seconds_max: float = SECONDS_MAX, pro
         peak_bytes=peak,
         problems=tuple(found),
         target_pods_per_second=workload.target_pods_per_second,
-        kube_scheduler_ms=workload.kube_scheduler_ms,
     )
 
 

@@ -108,8 +108,6 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     size: Size = Size()
     expect: tuple[Expectation, ...] = ()
     target_pods_per_second: float | None = None
-    kube_scheduler_ms: float | None = None
-    """What kube-scheduler's own algorithm takes for such a pod on 5,000 nodes, where that is known."""
     memory_bytes_max: int | None = None
     growth_bytes_max: int | None = None
     """Only through the scheduler: what the measured pods may take above the cluster that was there."""

@@ -34,7 +34,6 @@ def test_the_page(page: str, written: str) -> None:
         pytest.param({"target_pods_per_second": 9_000}, "| **10,000** | 9,000 | reached |", id="reached"),
         pytest.param({"target_pods_per_second": 12_000}, "| 12,000 | missed |", id="missed"),
         pytest.param({"problems": ("no",)}, "|  | wrong |", id="wrong"),
-        pytest.param({"kube_scheduler_ms": 2.2}, "| 2.2 | 22 × |", id="compared with kube-scheduler"),
     ],
 )
 def test_a_line_of_the_table(changes: dict[str, object], cell: str) -> None:

@@ -106,11 +106,6 @@ def test_what_follows_from_a_result_through_the_scheduler() -> None:
     assert msgspec.structs.replace(SCHEDULER_RESULT, seconds_alone=1.6).slowdown == pytest.approx(1.25)
 
 
-def test_the_ratio_to_kube_scheduler() -> None:
-    assert msgspec.structs.replace(RESULT, kube_scheduler_ms=2.2).times_kube_scheduler == pytest.approx(22.0)
-    assert RESULT.times_kube_scheduler is None
-
-
 @pytest.mark.parametrize(("cpu_share", "undisturbed"), [(1.0, True), (0.7, False)], ids=["alone", "not alone"])
 def test_whether_the_machine_had_other_things_to_do(cpu_share: float, undisturbed: bool) -> None:
     assert msgspec.structs.replace(LEVEL, cpu_share=cpu_share).was_undisturbed is undisturbed
