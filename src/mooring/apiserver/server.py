@@ -162,7 +162,8 @@ class ApiServer:
             return lambda plain, _: read_custom(plain)
         struct, kind, shares_parts = resource.struct, resource.kind, resource.strategy.shares_parts
         assert struct is not None, f"{kind} has neither a schema nor a reader"
-        read_by_kind = patched_strategically if form is PatchForm.STRATEGIC else canonical_object
+        is_read_from_maps = form in (PatchForm.STRATEGIC, PatchForm.APPLY)
+        read_by_kind = patched_strategically if is_read_from_maps else canonical_object
 
         def read(plain: Document, old: Document | None) -> Reading:
             known = _shared(old) if old is not None and shares_parts else NOTHING_KNOWN

@@ -50,8 +50,7 @@ _CHANGED = _Parts(modified=LEAF)
 
 def all_fields(grain: Grain, value: Any) -> FieldSet:
     """Every path in a value, its own included."""
-    sort = value.__class__
-    if sort is dict:
+    if isinstance(value, dict):
         fields = grain.map
         if not value or fields is None or fields.is_atomic:
             return LEAF
@@ -62,7 +61,7 @@ def all_fields(grain: Grain, value: Any) -> FieldSet:
         for element, name, held in plan:
             branch[element] = LEAF if held is None else all_fields(held, value[name])
         return branch
-    if sort is list:
+    if isinstance(value, list):
         items = grain.list
         if not value or items is None or items.kind is ListKind.ATOMIC:
             return LEAF
@@ -148,14 +147,15 @@ def _compare(grain: Grain, old: Any, new: Any, is_strict: bool) -> _Parts:
     """What changed between two values that are not equal, both of them there."""
     if grain.is_leaf:
         return _CHANGED
-    old_sort, new_sort = old.__class__, new.__class__
-    if grain.map is not None and (old_sort is dict or old is None) and (new_sort is dict or new is None):
+    old_is_map, new_is_map = isinstance(old, dict), isinstance(new, dict)
+    if grain.map is not None and (old_is_map or old is None) and (new_is_map or new is None):
         return _CHANGED if not old and not new else _compare_maps(grain.map, old or {}, new or {}, is_strict)
-    if grain.list is not None and (old_sort is list or old is None) and (new_sort is list or new is None):
+    are_lists = (old is None or isinstance(old, list)) and (new is None or isinstance(new, list))
+    if grain.list is not None and are_lists:
         return _CHANGED if not old and not new else _compare_lists(grain.list, old or [], new or [], is_strict)
     # One is a map and the other is not, which only a value of unknown type can be.
-    gone = without_self(all_fields(grain, old)) if old_sort is dict and old else None
-    come = without_self(all_fields(grain, new)) if new_sort is dict and new else None
+    gone = without_self(all_fields(grain, old)) if old_is_map and old else None
+    come = without_self(all_fields(grain, new)) if new_is_map and new else None
     return _Parts(come, LEAF, gone)
 
 

@@ -17,7 +17,7 @@ from mooring.apiserver.strategy import Dependents, Strategy
 from mooring.apiserver.tables.cells import UNKNOWN, since
 from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column, wide
 from mooring.apiserver.validation.fields import FieldError, invalid, required
-from mooring.apiserver.validation.metadata import validate_immutable, validate_object_meta, validate_object_meta_update
+from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.names import dns_subdomain_errors, qualified_name_errors
 from mooring.apiserver.validation.schema_rules import struct_rules
 
@@ -205,7 +205,7 @@ class EventStrategy(Strategy):
         errors = validate_event(event, self.kind)
         if self.kind is CORE_EVENT:
             return errors
-        errors += validate_object_meta(obj["metadata"], True, self.name_errors, "metadata")
+        errors += self.validate_meta(obj)
         return errors + validate_strict_event(event)
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
@@ -213,7 +213,7 @@ class EventStrategy(Strategy):
         errors = validate_event(event, self.kind)
         if self.kind is CORE_EVENT:
             return errors
-        errors += validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
+        errors += self.validate_meta_update(obj, old)
         return errors + validate_event_update(event, _core_form(old))
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:

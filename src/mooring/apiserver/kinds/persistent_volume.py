@@ -138,7 +138,7 @@ def validate_volume_spec(
     errors += _validate_recycling_root(spec, path)
     errors += _validate_class(spec, path, is_inline)
     errors += _validate_mode(spec, path, is_inline)
-    return errors + _validate_attributes_class(spec, path)
+    return errors if is_inline else errors + _validate_attributes_class(spec, path)
 
 
 def validate_volume_update(volume: Document, old: Document) -> list[FieldError]:

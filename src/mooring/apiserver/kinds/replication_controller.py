@@ -19,6 +19,7 @@ from mooring.apiserver.kinds.pod_template import validate_pod_template
 from mooring.apiserver.kinds.workloads import (
     MISMATCH,
     REPLICA_COLUMNS,
+    labels_value,
     name_spec_status,
     replica_counts,
     template_labels,
@@ -66,7 +67,7 @@ def validate_replication_controller(spec: Document, old: Document | None) -> lis
         return [*errors, required("spec.template")]
     labels = template_labels(template)
     if selector and not plain_selector_matches(selector, labels or {}):
-        errors.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
+        errors.append(invalid("spec.template.metadata.labels", labels_value(labels), MISMATCH))
     errors += validate_pod_template(template, "spec.template", (old or {}).get("template"))
     policy = template["spec"].get("restartPolicy", "")
     if policy != "Always":

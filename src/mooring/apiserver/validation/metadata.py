@@ -208,7 +208,7 @@ def _validate_owner_references(references: Sequence[Document], path: str) -> lis
 def _validate_owner_reference(reference: Document, path: str) -> list[FieldError]:
     errors = []
     api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
-    if not api_version.rpartition("/")[2]:
+    if api_version.count("/") > 1 or not api_version.rpartition("/")[2]:
         errors.append(invalid(f"{path}.apiVersion", api_version, "version must not be empty"))
     errors += [
         invalid(f"{path}.{field}", "", "must not be empty")

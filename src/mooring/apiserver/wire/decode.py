@@ -163,7 +163,7 @@ def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[st
 def patched_strategically(
     struct: Struct, raw: Any, kind: BodyKind, known: Mapping[str, Any] = NOTHING_KNOWN
 ) -> Decoded:
-    """The same for the result of a strategic merge patch, of which Go has another opinion."""
+    """The same for the result of a strategic merge patch or of server-side apply, which Go decodes from maps."""
     dropped: list[str] = []
     try:
         document = canonical(struct, raw, dropped, known)

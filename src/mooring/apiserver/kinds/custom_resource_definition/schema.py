@@ -268,7 +268,7 @@ class _Walk:
         if raw.get("default") is not None and at.no_default_because is not None:
             yield forbidden(f"{path}.default", f"must not be set {at.no_default_because}")
         for name in _FORBIDDEN:
-            if raw.get(name) not in (None, "", {}):
+            if raw.get(name) is not None and not (name == "id" and raw[name] == ""):
                 yield forbidden(f"{path}.{name}", f"{name} is not supported")
         if type_name == "null":
             yield forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")

@@ -30,12 +30,14 @@ _PATH = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _DOMAIN = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _HOST = rf"(?:{_DOMAIN}(?:\.{_DOMAIN})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
 _match_image = re.compile(
-    rf"(?:{_HOST}/)?{_PATH}(?:/{_PATH})*"
+    rf"(?P<name>(?:{_HOST}/)?{_PATH}(?:/{_PATH})*)"
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
     r"(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
 ).fullmatch
 _is_identifier = re.compile("[a-f0-9]{64}").fullmatch
 
+IMAGE_NAME_LENGTH_MAX = 255
+"""The longest name of an image, without tag and digest, that a registry accepts."""
 FILE_MODE = 0o644
 TOKEN_LIFE_S = 3600
 
@@ -97,7 +99,7 @@ def default_container(container: Document) -> None:
 def pull_policy(image: str) -> str:
     """The default pull policy of an image."""
     parts = _match_image(image)
-    if parts is None or _is_identifier(image):
+    if parts is None or len(parts["name"]) > IMAGE_NAME_LENGTH_MAX or _is_identifier(image):
         return "IfNotPresent"
     is_latest = parts["tag"] == "latest" or (parts["tag"] is None and parts["digest"] is None)
     return "Always" if is_latest else "IfNotPresent"

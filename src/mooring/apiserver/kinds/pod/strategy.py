@@ -90,7 +90,8 @@ class PodStrategy(Strategy):
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["metadata"]["generation"] = 1
-        obj["status"] = _first_status(quality_of_service(obj["spec"]))
+        given = (obj.get("status") or {}).get("qosClass")  # as in Kubernetes, a given class is not computed again
+        obj["status"] = _first_status(given or quality_of_service(obj["spec"]))
         drop_disabled_spec_fields(obj["spec"], None)
         note_gates(obj, call.now)
         merge_label_keys(obj)
