@@ -25,7 +25,7 @@ from mooring.api.views.workloads import Service, ServicePort, ServiceSpec
 from mooring.api.well_known import LOCAL_PROVISIONER, PROVISIONED_BY
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import Client, Selection
-from mooring.kubelet.full_views import ConfigMap, FullContainer, FullPod, Secret
+from mooring.kubelet.views import ConfigMap, FullContainer, FullPod, Secret
 
 MASTER_NAMESPACE = "default"
 MASTER_SERVICE = "kubernetes"

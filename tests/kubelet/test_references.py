@@ -11,10 +11,10 @@ from mooring.api.kinds import CONFIG_MAP, NAMESPACE, SECRET, SERVICE
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.kubelet.environment.references import ReferencedObjects, ReferenceLookup, config_map_names, secret_names
-from mooring.kubelet.environment.variables import service_variables
+from mooring.kubelet.environment import service_variables
+from mooring.kubelet.references import ReferencedObjects, ReferenceLookup, config_map_names, secret_names
 from tests.api_servers import open_loopback_client
-from tests.kubelet.full_pods import container_with, pod_with
+from tests.kubelet.harness import container_with, pod_with
 
 REFERENCES: dict[str, Any] = {
     "envFrom": [{"configMapRef": {"name": "a"}}, {"secretRef": {"name": "s"}}, {"configMapRef": {"name": "b"}}],

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from mooring.api.decode import decode_as
 from mooring.api.resources import fit_filter_requests
-from mooring.kubelet.full_views import ConfigMap, FullContainer, FullPod, FullProbe, Secret
-from mooring.kubelet.views import KubeletPod
-from tests.kubelet.full_pods import whole
-from tests.kubelet.harness import container, pod
+from mooring.kubelet.views import ConfigMap, FullContainer, FullPod, FullProbe, KubeletPod, Secret
+from tests.kubelet.harness import container, pod, whole
 
 
 def test_a_whole_pod_is_a_pod_of_the_kubelet_with_whole_containers() -> None:
