@@ -13,8 +13,7 @@ from mooring.api.ownership import controller_of
 from mooring.api.storage import claim_named_by
 from mooring.api.views.meta import ApiObject, Condition
 from mooring.api.views.pod import Pod
-from mooring.client.cache.informer import Informer
-from mooring.client.cache.lister import AnyObject, Lister
+from mooring.client.cache.informer import AnyObject, Informer, Lister
 from mooring.kit.clock import parse_rfc3339
 
 FINISHED_PHASES = ("Succeeded", "Failed")

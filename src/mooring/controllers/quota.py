@@ -33,8 +33,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.quotas import ResourceQuota
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Service
-from mooring.client.cache.informer import Informer
-from mooring.client.cache.lister import BY_NAMESPACE, AnyObject, namespace_of
+from mooring.client.cache.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import document_of

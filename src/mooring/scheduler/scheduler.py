@@ -29,9 +29,8 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.whole import Whole
 from mooring.client.cache.reflector import Reflector, Sink, TakesPages
-from mooring.client.events.formats import SeriesFormat
 from mooring.client.events.recorder import EventType
-from mooring.client.events.writer import EventWriter
+from mooring.client.events.writer import EventWriter, SeriesFormat
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy

@@ -35,7 +35,7 @@ from mooring.api.views.workloads import (
 )
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.interface import PatchForm
-from mooring.client.workers import run_workers
+from mooring.client.workqueue import run_workers
 from mooring.controllers.conditions import DISRUPTION_TARGET
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome, split_key
 from mooring.controllers.disruption.plan import (

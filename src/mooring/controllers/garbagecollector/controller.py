@@ -39,8 +39,7 @@ from mooring.client.cache.informer import Informer
 from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import ClientError, ConflictError, NotFoundError, StatusError
 from mooring.client.interface import Client, Deletion, PatchForm, Propagation
-from mooring.client.workers import run_workers
-from mooring.client.workqueue import WorkQueue
+from mooring.client.workqueue import WorkQueue, run_workers
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.garbagecollector.graph import GraphNode, ObjectIdentity, OwnershipGraph, reference_identity
 from mooring.controllers.served_kinds import ServedKinds

@@ -36,8 +36,7 @@ from mooring.api.well_known import (
     STORAGE_PROVISIONER,
     STORAGE_PROVISIONER_BETA,
 )
-from mooring.client.cache.informer import Informer
-from mooring.client.cache.lister import AnyObject
+from mooring.client.cache.informer import AnyObject, Informer
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of

@@ -24,8 +24,7 @@ import msgspec
 
 from mooring.api.views.base import View
 from mooring.client.errors import ClientError
-from mooring.client.interface import Client
-from mooring.client.tokens import request_token
+from mooring.client.interface import Client, request_token
 from mooring.kit.clock import Clock, TimestampError, parse_rfc3339
 from mooring.kubelet.references import (
     ContainerConfigError,
