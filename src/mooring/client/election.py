@@ -41,7 +41,7 @@ from typing import Any
 import msgspec
 
 from mooring.api.kinds import LEASE
-from mooring.api.views.base import View
+from mooring.api.views.meta import View
 from mooring.client.errors import ClientError, ConflictError, NotFoundError, ServerError
 from mooring.client.interface import Client, JsonObject
 from mooring.kit.clock import Clock, format_rfc3339_micro

@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import NoReturn, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 from mooring.api.kinds import Kind
-from mooring.api.views.base import View
+from mooring.api.views.meta import View
 from mooring.client.errors import BadRequestError, NoAnswerError
 
 JsonObject: TypeAlias = Mapping[str, object]

@@ -24,8 +24,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import kind_of_view
-from mooring.api.ownership import controller_of
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, controller_of
 from mooring.client.cache.informer import AnyObject
 from mooring.client.errors import ClientError, InvalidError, NotFoundError
 from mooring.client.interface import Client, PatchForm

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mooring.api.labels import LabelMatcher
-from mooring.api.ownership import controller_of
 from mooring.api.storage import claim_named_by
-from mooring.api.views.meta import ApiObject, Condition
+from mooring.api.views.meta import ApiObject, Condition, controller_of
 from mooring.api.views.pod import Pod
 from mooring.client.cache.informer import AnyObject, Informer, Lister
 from mooring.kit.clock import parse_rfc3339

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from mooring.api.views.base import IntOrString
+from mooring.api.views.meta import IntOrString
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 
 ReplicatedWorkload: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet

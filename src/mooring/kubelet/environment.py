@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from mooring.api.quantity import quantity_milli, quantity_value
-from mooring.api.views.base import RawQuantity
+from mooring.api.views.meta import RawQuantity
 from mooring.api.views.workloads import Service
 from mooring.kubelet.references import ContainerConfigError, NodeFacts, ReferencedObjects
 from mooring.kubelet.views import FieldSource, FullContainer, FullPod, ResourceSource, Variable, VariablesSource

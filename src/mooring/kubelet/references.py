@@ -17,10 +17,8 @@ from urllib.parse import urlsplit
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import CONFIG_MAP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SECRET, SERVICE, Kind
-from mooring.api.views.base import RawQuantity, View
-from mooring.api.views.meta import ObjectMeta
-from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.api.views.volumes import Volume
+from mooring.api.views.meta import ObjectMeta, RawQuantity, View
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, Volume
 from mooring.api.views.workloads import Service, ServicePort, ServiceSpec
 from mooring.api.well_known import LOCAL_PROVISIONER, PROVISIONED_BY
 from mooring.client.errors import NotFoundError

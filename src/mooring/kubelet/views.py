@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 from msgspec import field
 
-from mooring.api.views.base import Int32, Int64, IntOrString, RawQuantity, Timestamp, View
-from mooring.api.views.meta import ApiObject, ObjectMeta
+from mooring.api.views.meta import ApiObject, Int32, Int64, IntOrString, ObjectMeta, RawQuantity, Timestamp, View
 from mooring.api.views.pod import (
     Container,
     ContainerRestartRule,
@@ -27,7 +26,7 @@ from mooring.api.views.pod import (
     PodSpec,
     PodStatus,
 )
-from mooring.api.views.volumes import Volume
+from mooring.api.views.storage import Volume
 
 
 class PodMeta(ObjectMeta):

@@ -9,7 +9,7 @@ import pytest
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, DEVICE_CLASS, POD, RESOURCE_CLAIM, Kind
-from mooring.api.views.quotas import ScopeRequirement
+from mooring.api.views.administration import ScopeRequirement
 from mooring.apiserver.admission.quota_measures import (
     DeviceClaimMeasure,
     Measure,

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD
-from mooring.api.views.quotas import ScopeRequirement
+from mooring.api.views.administration import ScopeRequirement
 from mooring.apiserver.admission.resource_quota import PodMeasure
 from mooring.apiserver.call import Operation
 from tests.apiserver.admission.builders import Known, attempt, container, pod, wait

@@ -10,7 +10,7 @@ import pytest
 from mooring.api import kinds
 from mooring.api.kinds import Kind
 from mooring.api.schema import tables
-from mooring.api.schema.parse import fill, parse_package
+from mooring.api.schema.tables import fill, parse_package
 from mooring.apiserver import kinds as modules
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer

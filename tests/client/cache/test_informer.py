@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.selector_text import parse_selector
+from mooring.api.labels import parse_selector
 from mooring.api.views.meta import ApiObject, ObjectMeta, OwnerReference
 from mooring.client.cache.informer import BY_NAMESPACE, BY_OWNER, Informer, Lister, namespace_of, owner_uids_of
 from mooring.client.interface import Change

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.views.leases import Lease, LeaseSpec
 from mooring.api.views.meta import ObjectMeta
-from mooring.api.views.node import Node, NodeCondition, NodeStatus
+from mooring.api.views.node import Lease, LeaseSpec, Node, NodeCondition, NodeStatus
 from mooring.controllers.node.health import GracePeriods, NodeHealth, evaluate_health, is_renewed
 from mooring.kit.clock import format_rfc3339, format_rfc3339_micro
 

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
-from mooring.api.labels import LABEL_SELECTOR_OPERATORS, is_sound
-from mooring.api.selector_text import parse_selector
+from mooring.api.labels import LABEL_SELECTOR_OPERATORS, is_sound, parse_selector
 
 
 class FieldSelectorError(ValueError):

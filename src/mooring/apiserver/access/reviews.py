@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from mooring.api.document import Document
 from mooring.api.field_errors import aggregated, quoted
-from mooring.api.label_syntax import label_key_errors, label_value_errors
+from mooring.api.labels import label_key_errors, label_value_errors
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Authorizer
 from mooring.apiserver.access.review_selectors import selected

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from mooring.api.decode import convert_as
 from mooring.api.document import Document
-from mooring.api.pod_amounts import FOR_LIMIT_RANGES, Amounts, amounts, pod_limits, pod_requests
 from mooring.api.quantity import INT64_MAX, Quantity, parse_quantity
+from mooring.api.resources import FOR_LIMIT_RANGES, Amounts, amounts, pod_limits, pod_requests
 from mooring.api.views.pod import Pod
 from mooring.apiserver.admission.owning import own_items, own_part
 

@@ -17,20 +17,25 @@ from collections.abc import Iterable
 from mooring.api.decode import convert_as
 from mooring.api.document import Document
 from mooring.api.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, Kind
-from mooring.api.quota.counting import ONE, Amounts, names_of
-from mooring.api.quota.device_claims import (
+from mooring.api.quota import (
+    ONE,
+    SERVICE_NAMES,
+    Amounts,
     device_claim_usage,
     extended_names,
     is_charged_to,
     is_device_claim_name,
+    is_volume_claim_in_scope,
+    is_volume_claim_name,
+    names_of,
     pod_behind,
+    pod_usage,
+    service_usage,
+    volume_claim_usage,
 )
-from mooring.api.quota.pods import pod_usage
-from mooring.api.quota.services import SERVICE_NAMES, service_usage
-from mooring.api.quota.volume_claims import is_volume_claim_in_scope, is_volume_claim_name, volume_claim_usage
+from mooring.api.views.administration import ScopeRequirement
 from mooring.api.views.devices import DeviceClass, ResourceClaim
 from mooring.api.views.pod import Pod
-from mooring.api.views.quotas import ScopeRequirement
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Service
 from mooring.apiserver.admission.interface import Attempt, Lookup

@@ -23,13 +23,19 @@ from mooring.api import kinds
 from mooring.api.decode import convert_as
 from mooring.api.document import Document
 from mooring.api.kinds import RESOURCE_QUOTA, Kind
-from mooring.api.pod_amounts import amounts
 from mooring.api.quantity import ZERO
-from mooring.api.quota.counting import Amounts, scopes_of
-from mooring.api.quota.pods import container_usage, has_deadline, is_pod_in_scope, is_pod_name, pod_usage
-from mooring.api.resource_names import CPU, MEMORY, QUOTA_PREFIX, is_pod_level_resource
+from mooring.api.quota import (
+    Amounts,
+    container_usage,
+    has_deadline,
+    is_pod_in_scope,
+    is_pod_name,
+    pod_usage,
+    scopes_of,
+)
+from mooring.api.resources import CPU, MEMORY, QUOTA_PREFIX, amounts, is_pod_level_resource
+from mooring.api.views.administration import ResourceQuotaSpec, ScopeRequirement
 from mooring.api.views.pod import Pod
-from mooring.api.views.quotas import ResourceQuotaSpec, ScopeRequirement
 from mooring.apiserver.admission.forbidding import refused
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, QuotaLedger
 from mooring.apiserver.admission.quota_measures import (

@@ -13,8 +13,8 @@ from __future__ import annotations
 from functools import cache
 
 from mooring.api.document import Document
-from mooring.api.schema.circular import CircularTable
 from mooring.api.schema.model import Basic, Field, ListKind, ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.tables import CircularTable
 from mooring.apiserver.apply.shape import (
     ANY_SCALAR,
     DEDUCED,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.cells import SHOWN_MAX, UNSET, age, cut_short

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from posixpath import normpath
 
 from mooring.api.document import Document
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.api.quantity import quantity_value
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import node_selector_term_warnings

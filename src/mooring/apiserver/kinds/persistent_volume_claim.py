@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.quantity import quantity_milli, quantity_nano
-from mooring.api.resource_names import NATIVE_PREFIX
+from mooring.api.resources import NATIVE_PREFIX
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.persistent_volume import (
     ACCESS_MODES_COLUMN,

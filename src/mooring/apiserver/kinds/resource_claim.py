@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeAlias
 
 from mooring.api.document import Document
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.devices import (
     CONFIGS_COUNT_MAX,

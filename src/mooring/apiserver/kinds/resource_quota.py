@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from mooring.api.document import Document
 from mooring.api.quantity import quantity_nano
-from mooring.api.resource_names import HUGE_PAGES_PREFIX
+from mooring.api.resources import HUGE_PAGES_PREFIX
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import (

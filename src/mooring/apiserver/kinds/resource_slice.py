@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.api.quantity import parse_quantity, quantity_nano, quantity_value
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.devices import (

@@ -27,7 +27,7 @@ from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import POD, POD_DISRUPTION_BUDGET
 from mooring.api.labels import compile_selector
-from mooring.api.views.selectors import LabelSelector
+from mooring.api.views.meta import LabelSelector
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.kinds.pod.prepare import with_condition

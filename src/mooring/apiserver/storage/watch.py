@@ -18,8 +18,7 @@ from msgspec.structs import force_setattr
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import Kind
-from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject, ObjectWithRaw
+from mooring.api.views.meta import ApiObject, ObjectWithRaw, View
 from mooring.apiserver.storage.errors import ahead, watch_gone
 from mooring.apiserver.storage.kind_forms import is_stored_otherwise, translated
 from mooring.apiserver.storage.selection import ObjectMatcher

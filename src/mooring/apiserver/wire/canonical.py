@@ -28,8 +28,8 @@ from typing import Any, Protocol
 
 from mooring.api.document import Document
 from mooring.api.memory import Memory
-from mooring.api.schema.circular import CircularTable
 from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.tables import CircularTable
 from mooring.apiserver.wire import scalars
 from mooring.apiserver.wire.json_schema_values import SCHEMA_VALUES
 from mooring.apiserver.wire.json_syntax import BodySyntaxError

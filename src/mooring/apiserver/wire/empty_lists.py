@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mooring.api.document import Document
-from mooring.api.schema.circular import CircularTable
 from mooring.api.schema.model import ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.tables import CircularTable
 
 Forget = Callable[[Any], None]
 

@@ -32,14 +32,12 @@ from mooring.api.cron_schedule import ScheduleError, parse_schedule
 from mooring.api.decode import convert_as, decode_as
 from mooring.api.document import Document
 from mooring.api.errors import DecodeError, LabelSelectorError
-from mooring.api.ownership import controller_of
 from mooring.api.views.batch import CronJob, Job
-from mooring.api.views.daemon_sets import DaemonSet
-from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw
+from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodSpec
 from mooring.api.views.storage import PersistentVolumeClaim
-from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
+from mooring.api.views.workloads import DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.explain.admission import DryRunServer, NewPod
 from mooring.cli.manifests.checks import problems_of

@@ -19,11 +19,10 @@ from typing import ClassVar, TypeAlias
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import LabelMatcher, compile_selector
-from mooring.api.ownership import controller_of
-from mooring.api.views.daemon_sets import ControllerRevision, DaemonSet
+from mooring.api.views.meta import LabelSelector, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.api.views.selectors import LabelSelector
+from mooring.api.views.workloads import ControllerRevision, DaemonSet
 from mooring.client.errors import ClientError
 from mooring.controllers.adoption import AdoptionError
 from mooring.controllers.context import DONE, ControllerContext, Failed, Outcome

@@ -18,8 +18,8 @@ from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import CONTROLLER_REVISION, DAEMON_SET, POD
 from mooring.api.labels import LabelMatcher
-from mooring.api.views.daemon_sets import ControllerRevision, DaemonSet
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import ControllerRevision, DaemonSet
 from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL
 from mooring.client.cache.informer import Informer
 from mooring.client.errors import AlreadyExistsError

@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mooring.api.document import Document
-from mooring.api.views.daemon_sets import DaemonSet, DaemonSetStatus
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import DaemonSet, DaemonSetStatus
 from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL, TEMPLATE_GENERATION_LABEL
 from mooring.client.events.recorder import EventType
 from mooring.controllers.daemonset.nodes import Fit, template_generation

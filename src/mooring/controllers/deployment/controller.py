@@ -27,8 +27,7 @@ from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import DEPLOYMENT, REPLICA_SET
 from mooring.api.labels import LabelMatcher, compile_selector
-from mooring.api.ownership import controller_of
-from mooring.api.views.meta import Condition
+from mooring.api.views.meta import Condition, controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
 from mooring.api.well_known import DEPLOYMENT_REVISION

@@ -21,9 +21,8 @@ import msgspec
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import POD, POD_DISRUPTION_BUDGET, Kind
 from mooring.api.labels import compile_selector
-from mooring.api.ownership import controller_of
-from mooring.api.views.definitions import CustomResourceDefinition
-from mooring.api.views.meta import OwnerReference
+from mooring.api.views.administration import CustomResourceDefinition
+from mooring.api.views.meta import OwnerReference, controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import (
     Deployment,

@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.api.views.meta import Condition
+from mooring.api.views.meta import Condition, LabelSelector
 from mooring.api.views.pod import Pod
-from mooring.api.views.selectors import LabelSelector
 from mooring.api.views.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from mooring.controllers.conditions import DISRUPTION_TARGET
 from mooring.controllers.pod_indexes import PodGroup

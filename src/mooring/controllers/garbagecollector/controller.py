@@ -32,7 +32,7 @@ import msgspec
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
-from mooring.api.views.definitions import CustomResourceDefinition
+from mooring.api.views.administration import CustomResourceDefinition
 from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectReference, OwnerReference
 from mooring.api.well_known import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from mooring.client.cache.informer import Informer

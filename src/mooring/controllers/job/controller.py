@@ -21,8 +21,8 @@ from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import JOB
 from mooring.api.labels import LabelMatcher, compile_selector
-from mooring.api.ownership import controller_of
 from mooring.api.views.batch import Job, JobCondition
+from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import JOB_TRACKING_FINALIZER
 from mooring.client.errors import ClientError

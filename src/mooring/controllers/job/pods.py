@@ -17,8 +17,8 @@ from typing import TypeAlias
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD
-from mooring.api.ownership import controller_of
 from mooring.api.views.batch import Job
+from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import JOB_COMPLETION_INDEX, JOB_CONTROLLER_NAME, JOB_TRACKING_FINALIZER
 from mooring.client.cache.informer import Lister

@@ -16,8 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.api.views.leases import Lease
-from mooring.api.views.node import Node, NodeCondition
+from mooring.api.views.node import Lease, Node, NodeCondition
 from mooring.controllers.conditions import find_condition
 from mooring.kit.clock import parse_rfc3339
 

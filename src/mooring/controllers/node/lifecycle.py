@@ -21,9 +21,8 @@ from typing import ClassVar
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE
-from mooring.api.views.leases import Lease
 from mooring.api.views.meta import ObjectReference
-from mooring.api.views.node import Node
+from mooring.api.views.node import Lease, Node
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import NODE_LEASE_NAMESPACE
 from mooring.client.errors import ClientError, ConflictError, NotFoundError

@@ -20,7 +20,7 @@ from typing import ClassVar
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import LabelMatcher
-from mooring.api.ownership import controller_of
+from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ReplicaSet, ReplicationController
 from mooring.client.errors import ClientError, NotFoundError

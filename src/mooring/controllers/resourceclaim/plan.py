@@ -14,9 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.api.ownership import controller_of
 from mooring.api.views.devices import ResourceClaim, ResourceClaimTemplate
-from mooring.api.views.meta import OwnerReference
+from mooring.api.views.meta import OwnerReference, controller_of
 from mooring.api.views.pod import Pod, PodResourceClaim
 from mooring.api.well_known import POD_CLAIM_NAME_ANNOTATION, RESOURCE_CLAIM_FINALIZER
 from mooring.controllers.documents import document_of

@@ -20,10 +20,9 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import LabelMatcher, compile_selector
-from mooring.api.views.daemon_sets import ControllerRevision
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
-from mooring.api.views.workloads import StatefulSet, StatefulSetStatus
+from mooring.api.views.workloads import ControllerRevision, StatefulSet, StatefulSetStatus
 from mooring.client.errors import ClientError, ConflictError
 from mooring.controllers.adoption import AdoptionError
 from mooring.controllers.context import DONE, ControllerContext, Failed, Outcome

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from mooring.api.document import Document
 from mooring.api.kinds import CONTROLLER_REVISION
 from mooring.api.labels import LabelMatcher
-from mooring.api.ownership import controller_of
-from mooring.api.views.daemon_sets import ControllerRevision
+from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
-from mooring.api.views.workloads import StatefulSet
+from mooring.api.views.workloads import ControllerRevision, StatefulSet
 from mooring.api.well_known import CONTROLLER_HASH_LABEL
 from mooring.client.cache.informer import Informer
 from mooring.client.interface import Client

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from mooring.api.views.base import IntOrString
+from mooring.api.views.meta import IntOrString
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.probes.handlers import (

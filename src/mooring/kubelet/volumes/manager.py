@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from mooring.api.views.base import View
+from mooring.api.views.meta import View
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client, request_token
 from mooring.kit.clock import Clock, TimestampError, parse_rfc3339

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_value_errors
-from mooring.api.resource_names import HUGE_PAGES_PREFIX
+from mooring.api.labels import label_value_errors
+from mooring.api.resources import HUGE_PAGES_PREFIX
 from mooring.apiserver.kinds.pod.options import STRICT, STRICT_POD, PodOptions, every_container
 from mooring.apiserver.kinds.pod.resources import is_whole_pages
 from mooring.apiserver.kinds.pod.scheduling import (

@@ -6,7 +6,7 @@ from typing import Any
 
 from mooring.api.decode import convert_as
 from mooring.api.document import Document
-from mooring.api.quota.counting import Amounts
+from mooring.api.quota import Amounts
 from mooring.api.views.pod import Pod
 
 
