@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.event_forms import served_field, served_form, stored_form
+from mooring.apiserver.storage.stored_form import served_event, served_field, stored_event
 
 STORED: Document = {
     "kind": "Event",
@@ -38,16 +38,16 @@ SERVED: Document = {
 
 
 def test_each_form_becomes_the_other() -> None:
-    assert served_form(STORED) == SERVED
-    assert stored_form(SERVED) == STORED
+    assert served_event(STORED) == SERVED
+    assert stored_event(SERVED) == STORED
 
 
 def test_who_reported_is_kept_when_somebody_did() -> None:
     event = {**STORED, "reportingComponent": "default-scheduler", "series": {"count": 3, "lastObservedTime": None}}
-    served = served_form(event)
+    served = served_event(event)
     assert served["reportingController"] == "default-scheduler"
     assert served["series"] == {"count": 3, "lastObservedTime": None}
-    assert stored_form(served) == event
+    assert stored_event(served) == event
 
 
 @pytest.mark.parametrize(

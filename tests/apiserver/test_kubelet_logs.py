@@ -14,8 +14,7 @@ from aiohttp import web
 from mooring.api.document import Document
 from mooring.apiserver.access.certificates import KUBELET_CLIENT
 from mooring.apiserver.access.keyring import Keyring
-from mooring.apiserver.kubelet_logs import KubeletLogs, error_of_response, log_location, redirected
-from mooring.apiserver.registry.pod_log import LogOptions
+from mooring.apiserver.registry.pod_log import KubeletLogs, LogOptions, error_of_response, log_location, redirected
 from mooring.client.errors import BadRequestError, ServerError, StatusError
 from mooring.client.http.tls import unverified_tls
 from mooring.kit.clock import SystemClock

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME, POD, RESOURCE_SLICE, VOLUME_ATTACHMENT
-from mooring.apiserver.access.node_graph import NodeGraph
+from mooring.apiserver.access.node_authorizer import NodeGraph
 
 
 def pod(name: str, node: str, **spec: Any) -> Document:

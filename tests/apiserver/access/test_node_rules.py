@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mooring.apiserver.access.default_roles import node_rules
-from mooring.apiserver.access.node_rules import NodeAuthorizer
+from mooring.apiserver.access.node_authorizer import NodeAuthorizer
 from mooring.apiserver.access.users import User
 from tests.apiserver.access.builders import asks, user
 

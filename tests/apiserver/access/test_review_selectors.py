@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.access.review_selectors import FieldSelectorError, Selected, parse_field_equalities, selected
+from mooring.apiserver.access.reviews import FieldSelectorError, Selected, parse_field_equalities, selected
 
 
 @pytest.mark.parametrize(

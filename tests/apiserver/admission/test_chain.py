@@ -6,10 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, POD, Kind
-from mooring.apiserver.admission.chain import Chain
-from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
-from mooring.apiserver.admission.owning import own_items, own_part
+from mooring.apiserver.admission.interface import Admission, Attempt, Chain, Lookup, own_items, own_part, refused
 from mooring.apiserver.call import Operation
 from mooring.client.errors import Cause
 from tests.apiserver.admission.builders import Known, attempt, pod, wait

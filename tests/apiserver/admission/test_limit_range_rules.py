@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.admission.limit_range_rules import ANNOTATION, claim_errors, fill_defaults, pod_errors
+from mooring.apiserver.admission.limit_ranger import ANNOTATION, claim_errors, fill_defaults, pod_errors
 from tests.apiserver.admission.builders import container, named, pod
 
 

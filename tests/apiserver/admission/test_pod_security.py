@@ -9,7 +9,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CRON_JOB, DEPLOYMENT, NAMESPACE, POD, POD_TEMPLATE, Kind
 from mooring.apiserver.admission.pod_security import PodSecurity, policy_of
-from mooring.apiserver.admission.pod_security_words import containers_named, containers_of, setters
+from mooring.apiserver.admission.pod_security_checks import containers_named, containers_of, setters
 from mooring.apiserver.call import Operation
 from mooring.client.errors import ForbiddenError, InvalidError
 from tests.apiserver.admission.builders import NS, Known, attempt, check, container, pod

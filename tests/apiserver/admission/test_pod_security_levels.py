@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.admission.pod_security_levels import (
+from mooring.apiserver.admission.pod_security import (
     BASELINE,
     PRIVILEGED,
     RESTRICTED,
@@ -12,7 +12,7 @@ from mooring.apiserver.admission.pod_security_levels import (
     text_of,
     violations_of,
 )
-from mooring.apiserver.admission.pod_security_words import Violation
+from mooring.apiserver.admission.pod_security_checks import Violation
 from tests.apiserver.admission.builders import container, pod
 
 HOSTILE = pod(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.admission.pod_security_levels import LATEST, RESTRICTED, Level, text_of, violations_of
+from mooring.apiserver.admission.pod_security import LATEST, RESTRICTED, Level, text_of, violations_of
 from tests.apiserver.admission.builders import container, pod
 
 GOOD = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

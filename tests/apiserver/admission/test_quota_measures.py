@@ -10,7 +10,7 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, DEVICE_CLASS, POD, RESOURCE_CLAIM, Kind
 from mooring.api.views.administration import ScopeRequirement
-from mooring.apiserver.admission.quota_measures import (
+from mooring.apiserver.admission.resource_quota import (
     DeviceClaimMeasure,
     Measure,
     ServiceMeasure,

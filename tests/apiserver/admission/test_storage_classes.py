@@ -8,8 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
-from mooring.apiserver.admission.default_storage_class import DefaultStorageClass
-from mooring.apiserver.admission.storage_classes import class_of_claim, default_class
+from mooring.apiserver.admission.default_storage_class import DefaultStorageClass, class_of_claim, default_class
 from tests.apiserver.admission.builders import NOW, Known, admitted, attempt, named
 
 ANNOTATION = "volume.beta.kubernetes.io/storage-class"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.checking import misfits, misfits_text
+from mooring.apiserver.apply.patch import misfits, misfits_text
 from tests.apiserver.apply.builders import CONFIG_MAP, DEPLOYMENT, THING, config_map, thing
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.schema.model import ListKind
-from mooring.apiserver.apply.checking import misfits, misfits_text
-from mooring.apiserver.apply.custom_shape import custom_shape
+from mooring.apiserver.apply.patch import misfits, misfits_text
+from mooring.apiserver.apply.shape import custom_shape
 from mooring.apiserver.apply.typed import all_fields, claimed_fields
 from tests.apiserver.apply.builders import THING, THING_VERSION, shown, thing
 

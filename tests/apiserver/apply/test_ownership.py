@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.apply.custom_shape import custom_shape
 from mooring.apiserver.apply.field_set import FieldSet
 from mooring.apiserver.apply.managers import APPLY, UPDATE, Entry, Managers, manager_id
-from mooring.apiserver.apply.ownership import Changes, conflicts, give_up, reconcile
+from mooring.apiserver.apply.shape import custom_shape
 from mooring.apiserver.apply.typed import GrainError
+from mooring.apiserver.apply.update import Changes, conflicts, give_up, reconcile
 from tests.apiserver.apply.builders import (
     CONFIG_MAP,
     DEPLOYMENT,

@@ -15,8 +15,7 @@ from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.apply.managers import APPLY, UPDATE, manager_id
 from mooring.apiserver.apply.patch import apply_as
-from mooring.apiserver.apply.shape import Shape
-from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.apply.shape import Shape, struct_shape
 from mooring.apiserver.apply.update import (
     REPLICAS,
     SCALE_VERSION,

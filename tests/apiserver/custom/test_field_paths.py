@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
-from mooring.apiserver.custom.schema import read_schema
+from mooring.apiserver.custom.schema import FieldPathError, read_field_path, read_schema
 from tests.apiserver.custom.definitions import fields
 
 TEXT = {"type": "string"}

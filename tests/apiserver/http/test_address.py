@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.apiserver.custom.serving import resources_of
-from mooring.apiserver.http.address import Address, is_custom_address, read_address
+from mooring.apiserver.http.request import Address, is_custom_address, read_address
 from mooring.client.errors import BadRequestError, NotFoundError, StatusError
 from tests.apiserver.custom.definitions import definition, version
 

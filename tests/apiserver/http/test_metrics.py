@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.http.address import Address, read_address
 from mooring.apiserver.http.metrics import PresentState, RequestMetrics
+from mooring.apiserver.http.request import Address, read_address
 
 POD = "/api/v1/namespaces/default/pods/web"
 

@@ -50,7 +50,7 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, integer
 from mooring.apiserver.validation.fields import FieldError, invalid
 

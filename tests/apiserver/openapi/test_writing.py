@@ -4,8 +4,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.apiserver.openapi.special import SECOND, THIRD
-from mooring.apiserver.openapi.writing import custom_list_schema, custom_schema, schema_name
+from mooring.apiserver.openapi.documents import custom_list_schema, custom_schema, schema_name
+from mooring.apiserver.openapi.schemas import SECOND, THIRD
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
 

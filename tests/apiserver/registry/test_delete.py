@@ -9,8 +9,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, POD, REPLICATION_CONTROLLER, SERVICE, Kind
-from mooring.apiserver.admission.chain import Chain
-from mooring.apiserver.admission.interface import Attempt
+from mooring.apiserver.admission.interface import Attempt, Chain
 from mooring.apiserver.registry.delete import Deleted, DeleteOptions, delete
 from mooring.client.errors import ConflictError, NotFoundError, StatusError
 from mooring.kit.clock import format_rfc3339

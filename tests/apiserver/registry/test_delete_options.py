@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.registry.delete import DeleteOptions
-from mooring.apiserver.registry.delete_options import checked_delete_options
+from mooring.apiserver.registry.delete import DeleteOptions, checked_delete_options
 from mooring.client.errors import InvalidError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import DEPLOYMENT, EVENT, NODE, POD
-from mooring.apiserver.registry.errors import (
+from mooring.apiserver.errors import (
     FIELD_ERRORS_LISTED_MAX,
     forbidden,
     internal,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.registry.errors import STORE_RETRY_S, store_error_status
+from mooring.apiserver.errors import STORE_RETRY_S, store_error_status
 from mooring.store.interface import (
     OutcomeUnknown,
     StoreBusy,

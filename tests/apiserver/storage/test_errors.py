@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import DEPLOYMENT, POD
-from mooring.apiserver.storage.errors import (
+from mooring.apiserver.errors import (
     ahead,
     already_exists,
     conflict,
-    invalid,
     list_gone,
     not_found,
     other_revision_in_deletion,
@@ -51,13 +50,6 @@ from mooring.store.interface import RevisionAhead, RevisionGone
             id="another state is to be deleted",
         ),
         pytest.param(
-            invalid(DEPLOYMENT, "a", "spec.x", "Required value"),
-            422,
-            "Invalid",
-            'Deployment.apps "a" is invalid: spec.x: Required value',
-            id="invalid",
-        ),
-        pytest.param(
             list_gone(RevisionGone(3, 9), is_continued=False),
             410,
             "Expired",
@@ -86,4 +78,3 @@ def test_the_details_call_the_object_as_the_message_does() -> None:
 
 def test_the_details_name_the_object() -> None:
     assert not_found(DEPLOYMENT, "a").details == {"name": "a", "kind": "deployments", "group": "apps"}
-    assert invalid(POD, "a", "spec.x", "Required value").causes[0].field == "spec.x"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.kinds import CORE_EVENT, EVENT, POD
-from mooring.apiserver.storage.kind_forms import (
+from mooring.apiserver.storage.stored_form import (
+    PlainObject,
+    encoded,
     inward,
     inward_selection,
     outward,
@@ -13,7 +15,6 @@ from mooring.apiserver.storage.kind_forms import (
     stored_kind,
     translated,
 )
-from mooring.apiserver.storage.stored_form import PlainObject, encoded
 from mooring.client.interface import Selection
 
 CORE: PlainObject = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.apiserver.storage.pages import continue_token, read_continue_token
+from mooring.apiserver.storage.storage import continue_token, read_continue_token
 from mooring.client.errors import BadRequestError
 
 PODS = "/registry/pods/"

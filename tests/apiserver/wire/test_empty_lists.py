@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.schema.tables import struct_named
-from mooring.apiserver.wire.canonical import canonical
-from mooring.apiserver.wire.empty_lists import forget_empty_lists
+from mooring.apiserver.wire.canonical import canonical, forget_empty_lists
 
 
 @pytest.mark.parametrize(

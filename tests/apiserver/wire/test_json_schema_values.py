@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.apiserver.wire.json_schema_values import SCHEMA_VALUES
-from mooring.apiserver.wire.scalars import Irregular, ScalarError
+from mooring.apiserver.wire.scalars import SCHEMA_VALUES, Irregular, ScalarError
 
 
 def schema(raw: Any, dropped: list[str]) -> Any:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.apiserver.wire.json_syntax import END, json_syntax_error
+from mooring.apiserver.wire.json_text import END, json_syntax_error
 
 
 @pytest.mark.parametrize(

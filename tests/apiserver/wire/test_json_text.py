@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.apiserver.wire.json_syntax import BodySyntaxError
 from mooring.apiserver.wire.json_text import (
     NESTING_MAX,
+    BodySyntaxError,
     NumberText,
     Pairs,
     check_nesting,

@@ -13,8 +13,7 @@ from mooring.api.kinds import NODE, POD, Kind
 from mooring.api.quantity import ZERO
 from mooring.api.resources import CPU, FOR_NODES, MEMORY, amounts, pod_requests
 from mooring.api.views.pod import Pod
-from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, refused
 from mooring.apiserver.call import Operation
 from mooring.client.errors import Cause
 

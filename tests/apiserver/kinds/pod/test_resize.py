@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod.options import STRICT_POD
-from mooring.apiserver.kinds.pod.resize import validate_resize
+from mooring.apiserver.kinds.pod.update import validate_resize
 from tests.apiserver.field_errors import messages
 from tests.apiserver.pod_builders import changed, pod, stored
 

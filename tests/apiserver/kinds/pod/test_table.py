@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.kinds.pod.table import POD_TABLE
+from mooring.apiserver.kinds.pod.strategy import POD_TABLE
 
 NOW_S = 1_000_000.0
 EARLIER, LATER = "1970-01-12T13:00:00Z", "1970-01-12T13:30:00Z"

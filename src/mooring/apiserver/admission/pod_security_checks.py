@@ -1,27 +1,69 @@
-"""The baseline level of pod security: no known way to take over the node.
+"""The checks of pod security: the baseline level (no known way to take over the node), and the restricted level.
 
-Input: the metadata and the spec of a pod.
-Output: a `Violation` for each check that it fails.
+Input: the metadata and the spec of a pod. Output: a `Violation` for each check that the pod fails.
+
+ 1. All containers count: init containers, containers and ephemeral containers, in this order.
+ 2. The baseline forbids values. The restricted level also rejects fields that are not set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Any, NamedTuple, TypeAlias
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.admission.pod_security_words import (
-    Check,
-    Violation,
-    containers_named,
-    containers_of,
-    is_in_user_namespace,
-    listed,
-    plural,
-    security_of,
-    setters,
-)
+
+
+class Violation(NamedTuple):
+    """Why a pod is not allowed on a level."""
+
+    reason: str
+    detail: str
+
+
+Check: TypeAlias = Callable[[Document, Document], Violation | None]
+"""From the metadata and the spec of a pod to what is wrong with it."""
+
+
+def containers_of(spec: Document) -> list[Document]:
+    return [
+        *(spec.get("initContainers") or []),
+        *(spec.get("containers") or []),
+        *(spec.get("ephemeralContainers") or []),
+    ]
+
+
+def security_of(holder: Document) -> Document:
+    """The security context of a container, or of a pod's spec."""
+    return holder.get("securityContext") or {}
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def plural(one: str, several: str, count: int) -> str:
+    return one if count == 1 else several
+
+
+def containers_named(names: Sequence[str]) -> str:
+    return f"{plural('container', 'containers', len(names))} {listed(names)}"
+
+
+def setters(is_pod: bool, names: Sequence[str]) -> str:
+    """Who sets something that he must not: the pod, containers, or both."""
+    return " and ".join([*(["pod"] if is_pod else []), *([containers_named(names)] if names else [])])
+
+
+def is_in_user_namespace(spec: Document) -> bool:
+    """Whether root in the pod is not root on the node: some rules are relaxed then."""
+    return spec.get("hostUsers") is False
+
+
+def is_windows(spec: Document) -> bool:
+    return (spec.get("os") or {}).get("name") == "windows"
+
 
 SOUND_PROFILES = ("Localhost", "RuntimeDefault")
 
@@ -243,3 +285,127 @@ def _is_bad_label(holder: Document, allowed: Set[str]) -> bool:
 
 def _is_host_process(holder: Document) -> bool:
     return bool((security_of(holder).get("windowsOptions") or {}).get("hostProcess"))
+
+
+_VOLUMES = (
+    "configMap",
+    "csi",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "image",
+    "persistentVolumeClaim",
+    "projected",
+    "secret",
+)
+_OTHER_VOLUMES = (
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "gitRepo",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "rbd",
+    "flexVolume",
+    "cinder",
+    "cephfs",
+    "flocker",
+    "fc",
+    "azureFile",
+    "vsphereVolume",
+    "quobyte",
+    "azureDisk",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "scaleIO",
+    "storageos",
+)
+
+
+def unless_windows(check: Check) -> Check:
+    """The check, for pods that say nothing of Windows, where it would mean nothing."""
+    return lambda metadata, spec: None if is_windows(spec) else check(metadata, spec)
+
+
+def unless_user_namespace(check: Check) -> Check:
+    return lambda metadata, spec: None if is_in_user_namespace(spec) else check(metadata, spec)
+
+
+def privilege_escalation(metadata: Document, spec: Document) -> Violation | None:
+    bad = [one["name"] for one in containers_of(spec) if security_of(one).get("allowPrivilegeEscalation") is not False]
+    if not bad:
+        return None
+    return Violation(
+        "allowPrivilegeEscalation != false",
+        f"{containers_named(bad)} must set securityContext.allowPrivilegeEscalation=false",
+    )
+
+
+def restricted_capabilities(metadata: Document, spec: Document) -> Violation | None:
+    keeping, adding, forbidden = [], [], set()
+    for one in containers_of(spec):
+        mine = security_of(one).get("capabilities") or {}
+        if "ALL" not in (mine.get("drop") or []):
+            keeping.append(one["name"])
+        added = [name for name in mine.get("add") or [] if name != "NET_BIND_SERVICE"]
+        if added:
+            adding.append(one["name"])
+            forbidden.update(added)
+    details = []
+    if keeping:
+        details.append(f'{containers_named(keeping)} must set securityContext.capabilities.drop=["ALL"]')
+    if adding:
+        what = listed(sorted(forbidden))
+        details.append(f"{containers_named(adding)} must not include {what} in securityContext.capabilities.add")
+    return Violation("unrestricted capabilities", "; ".join(details)) if details else None
+
+
+def restricted_volumes(metadata: Document, spec: Document) -> Violation | None:
+    names, kinds = [], set()
+    for volume in spec.get("volumes") or []:
+        if any(volume.get(kind) is not None for kind in _VOLUMES):
+            continue
+        names.append(volume["name"])
+        kinds.add(next((kind for kind in _OTHER_VOLUMES if volume.get(kind) is not None), "unknown"))
+    if not names:
+        return None
+    what = plural("restricted volume type", "restricted volume types", len(kinds))
+    who = f"{plural('volume', 'volumes', len(names))} {listed(names)} {plural('uses', 'use', len(names))}"
+    return Violation("restricted volume types", f"{who} {what} {listed(sorted(kinds))}")
+
+
+def run_as_non_root(metadata: Document, spec: Document) -> Violation | None:
+    of_pod = security_of(spec).get("runAsNonRoot")
+    claiming, silent = [], []
+    for one in containers_of(spec):
+        mine = security_of(one).get("runAsNonRoot")
+        if mine is False:
+            claiming.append(one["name"])
+        elif mine is None and not of_pod:
+            silent.append(one["name"])
+    who = setters(of_pod is False, claiming)
+    if who:
+        return Violation("runAsNonRoot != true", f"{who} must not set securityContext.runAsNonRoot=false")
+    if silent:
+        detail = f"pod or {containers_named(silent)} must set securityContext.runAsNonRoot=true"
+        return Violation("runAsNonRoot != true", detail)
+    return None
+
+
+def run_as_user(metadata: Document, spec: Document) -> Violation | None:
+    is_bad = security_of(spec).get("runAsUser") == 0
+    bad = [one["name"] for one in containers_of(spec) if security_of(one).get("runAsUser") == 0]
+    who = setters(is_bad, bad)
+    return Violation("runAsUser=0", f"{who} must not set runAsUser=0") if who else None
+
+
+def restricted_seccomp(metadata: Document, spec: Document) -> Violation | None:
+    violation = seccomp_profile(metadata, spec)
+    if violation is not None or is_profile_set(spec, "seccompProfile"):
+        return violation
+    silent = [one["name"] for one in containers_of(spec) if not is_profile_set(one, "seccompProfile")]
+    if not silent:
+        return None
+    must = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
+    return Violation("seccompProfile", f"pod or {containers_named(silent)} {must}")
