@@ -1,4 +1,9 @@
-"""What the registry refuses: the code, the reason, the text and the details, as kube-apiserver has them."""
+"""What the registry refuses: the code, the reason, the text and the details, as kube-apiserver has them.
+
+When the store fails: what clients are told, and whether they may try again.
+
+Refusals have the words, the code and the details of kube-apiserver.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +12,41 @@ import pytest
 from mooring.api.kinds import DEPLOYMENT, EVENT, NODE, POD
 from mooring.apiserver.errors import (
     FIELD_ERRORS_LISTED_MAX,
+    STORE_RETRY_S,
+    ahead,
+    already_exists,
+    conflict,
     forbidden,
     internal,
     invalid_kind,
     invalid_object,
+    list_gone,
     method_not_allowed,
     method_not_supported,
     no_such_thing,
+    not_found,
     other_namespace,
+    other_revision_in_deletion,
+    other_uid_in_deletion,
     plain_error,
     revision_required,
+    store_error_status,
     uid_mismatch_on_create,
+    watch_gone,
 )
 from mooring.apiserver.validation.fields import invalid, required
 from mooring.client.errors import Cause, StatusError
+from mooring.store.interface import (
+    OutcomeUnknown,
+    RevisionAhead,
+    RevisionGone,
+    StoreBusy,
+    StoreClosed,
+    StoreError,
+    StoreUnreachable,
+    ValueTooLarge,
+    WriteRefused,
+)
 
 ONE = required("spec.containers")
 TWO = invalid("spec.replicas", -1, "must be positive")
@@ -160,3 +186,94 @@ def test_of_very_many_errors_the_first_are_listed() -> None:
     assert len(refusal.causes) == FIELD_ERRORS_LISTED_MAX + 1
     assert refusal.causes[-1].message == "Invalid value: 5 more errors are not listed"
     assert f"spec.a[{FIELD_ERRORS_LISTED_MAX}]" not in refusal.message
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "reason", "message", "may_retry", "after_s"),
+    [
+        pytest.param(
+            ValueTooLarge("2 MB"),
+            413,
+            "RequestEntityTooLarge",
+            "Request entity too large: 2 MB",
+            False,
+            None,
+            id="it will never fit",
+        ),
+        pytest.param(StoreBusy("busy"), 429, "TooManyRequests", "busy", True, STORE_RETRY_S, id="later"),
+        pytest.param(StoreClosed("shut"), 503, "ServiceUnavailable", "shut", True, STORE_RETRY_S, id="it was shut"),
+        pytest.param(StoreUnreachable("away"), 503, "ServiceUnavailable", "away", True, STORE_RETRY_S, id="it is away"),
+        pytest.param(OutcomeUnknown("lost"), 504, "Timeout", "Timeout: lost", True, None, id="it may have been done"),
+        pytest.param(WriteRefused("full"), 507, "InsufficientStorage", "full", True, None, id="no room"),
+        pytest.param(
+            StoreError("oops"), 500, "InternalError", "Internal error occurred: oops", True, None, id="anything else"
+        ),
+    ],
+)
+def test_each_trouble_has_its_words(
+    error: StoreError, code: int, reason: str, message: str, may_retry: bool, after_s: float | None
+) -> None:
+    told = store_error_status(error)
+    assert (told.code, told.reason, told.message) == (code, reason, message)
+    assert (told.can_help_to_retry, told.retry_after_s) == (may_retry, after_s)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "reason", "message"),
+    [
+        pytest.param(not_found(POD, "a"), 404, "NotFound", 'pods "a" not found', id="not found"),
+        pytest.param(not_found(DEPLOYMENT, "a"), 404, "NotFound", 'deployments.apps "a" not found', id="of a group"),
+        pytest.param(already_exists(POD, "a"), 409, "AlreadyExists", 'pods "a" already exists', id="already exists"),
+        pytest.param(
+            conflict(POD, "a"),
+            409,
+            "Conflict",
+            'Operation cannot be fulfilled on pods "a": the object has been modified; '
+            "please apply your changes to the latest version and try again",
+            id="modified",
+        ),
+        pytest.param(
+            other_uid_in_deletion(DEPLOYMENT, "a", "u0", "u1"),
+            409,
+            "Conflict",
+            'Operation cannot be fulfilled on Deployment.apps "a": the UID in the precondition (u0) does not match the '
+            "UID in record (u1). The object might have been deleted and then recreated",
+            id="another object is to be deleted",
+        ),
+        pytest.param(
+            other_revision_in_deletion(POD, "a", "4", 5),
+            409,
+            "Conflict",
+            'Operation cannot be fulfilled on Pod "a": the ResourceVersion in the precondition (4) does not match the '
+            "ResourceVersion in record (5). The object might have been modified",
+            id="another state is to be deleted",
+        ),
+        pytest.param(
+            list_gone(RevisionGone(3, 9), is_continued=False),
+            410,
+            "Expired",
+            "too old resource version: 3",
+            id="a list",
+        ),
+        pytest.param(watch_gone(RevisionGone(3, 9)), 410, "Expired", "too old resource version: 3 (9)", id="a watch"),
+        pytest.param(
+            ahead(RevisionAhead(9, 3)),
+            504,
+            "Timeout",
+            "Timeout: Too large resource version: 9, current: 3",
+            id="the future",
+        ),
+    ],
+)
+def test_the_words_of_kubernetes(error: StatusError, code: int, reason: str, message: str) -> None:
+    assert (error.code, error.reason, str(error)) == (code, reason, message)
+
+
+def test_the_details_call_the_object_as_the_message_does() -> None:
+    assert conflict(POD, "a", subresource="binding").details == {"name": "a", "kind": "pods/binding"}
+    in_deletion = other_uid_in_deletion(DEPLOYMENT, "a", "u0", "u1")
+    assert in_deletion.details == {"name": "a", "kind": "Deployment", "group": "apps"}
+
+
+def test_the_details_name_the_object() -> None:
+    assert not_found(DEPLOYMENT, "a").details == {"name": "a", "kind": "deployments", "group": "apps"}
