@@ -250,7 +250,7 @@ class _Assembly:
 
     def _with_device_claims(self, pod: Pod, owner: Pod) -> Pod:
         """Does what the resource claim controller would do. Raises `StatusError`."""
-        from mooring.controllers.resourceclaim.plan import template_claim
+        from mooring.controllers.resourceclaim import template_claim
 
         assert self._server is not None, f"pod {owner.key} is new"
         statuses = list(pod.status.resource_claim_statuses)

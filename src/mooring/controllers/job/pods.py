@@ -25,8 +25,7 @@ from mooring.client.cache.informer import Lister
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.client.workqueue import DONE, Failed, Outcome, WorkQueue, run_workers
-from mooring.controllers.conditions import finished_condition
-from mooring.controllers.documents import document_of
+from mooring.controllers.documents import document_of, finished_condition
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.job.failures import failure_annotations
 from mooring.controllers.job.plan import CreatePods, has_finalizer
