@@ -24,8 +24,7 @@ from bench.live_cluster import STATE_OF, ComingPod, LiveCluster
 from mooring.api.decode import decode_as
 from mooring.api.kinds import EVENT, NODE, POD, kind_of_view
 from mooring.api.quantity import NANO, quantity_nano
-from mooring.api.views.base import RawQuantity
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, RawQuantity
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.client.interface import Client

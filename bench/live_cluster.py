@@ -29,8 +29,7 @@ from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
-from mooring.apiserver.storage.kind_forms import inward, stored_kind
-from mooring.apiserver.storage.stored_form import stored_form
+from mooring.apiserver.storage.stored_form import inward, stored_form, stored_kind
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

@@ -13,8 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mooring.api.storage import BIND_COMPLETED
-from mooring.api.views.base import RawQuantity
-from mooring.api.views.meta import Condition, ObjectMeta, OwnerReference
+from mooring.api.views.meta import (
+    Condition,
+    LabelSelector,
+    NodeSelector,
+    ObjectMeta,
+    OwnerReference,
+    PreferredSchedulingTerm,
+    RawQuantity,
+)
 from mooring.api.views.node import ContainerImage, Node, NodeSpec, NodeStatus
 from mooring.api.views.pod import (
     Affinity,
@@ -32,27 +39,24 @@ from mooring.api.views.pod import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
-from mooring.api.views.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
 from mooring.api.views.storage import (
     CSINode,
     CSINodeDriver,
     CSINodeSpec,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimStatus,
-    PersistentVolumeSpec,
-    PersistentVolumeStatus,
-    StorageClass,
-    VolumeNodeAffinity,
-    VolumeNodeResources,
-)
-from mooring.api.views.volumes import (
     CSIPersistentVolumeSource,
     GCEPersistentDiskVolumeSource,
     HostPathVolumeSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
     PersistentVolumeClaimVolumeSource,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+    StorageClass,
     Volume,
+    VolumeNodeAffinity,
+    VolumeNodeResources,
     VolumeResourceRequirements,
 )
 from mooring.api.views.workloads import (

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from mooring.api.views.base import RawQuantity
 from mooring.api.views.devices import (
     AllocationResult,
     CapacityRequestPolicy,
@@ -45,9 +44,8 @@ from mooring.api.views.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.api.views.meta import ObjectMeta, OwnerReference
+from mooring.api.views.meta import NodeSelector, ObjectMeta, OwnerReference, RawQuantity
 from mooring.api.views.pod import Pod, PodResourceClaim, PodResourceClaimStatus
-from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.devices.results import only_on
 from tests.builders import pod
 

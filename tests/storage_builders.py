@@ -11,44 +11,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mooring.api.storage import BIND_COMPLETED, SELECTED_NODE
-from mooring.api.views.base import RawQuantity
-from mooring.api.views.meta import ObjectMeta, ObjectReference, OwnerReference
-from mooring.api.views.pod import Pod
-from mooring.api.views.selectors import (
+from mooring.api.views.meta import (
     LabelSelector,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    ObjectMeta,
+    ObjectReference,
+    OwnerReference,
+    RawQuantity,
     TopologySelectorLabelRequirement,
     TopologySelectorTerm,
 )
+from mooring.api.views.pod import Pod
 from mooring.api.views.storage import (
+    AWSElasticBlockStoreVolumeSource,
     CSIDriver,
     CSIDriverSpec,
     CSINode,
     CSINodeDriver,
     CSINodeSpec,
+    CSIPersistentVolumeSource,
     CSIStorageCapacity,
+    EphemeralVolumeSource,
+    GCEPersistentDiskVolumeSource,
+    HostPathVolumeSource,
     PersistentVolume,
     PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
     PersistentVolumeClaimStatus,
     PersistentVolumeSpec,
     PersistentVolumeStatus,
     StorageClass,
+    Volume,
     VolumeAttachment,
     VolumeAttachmentSource,
     VolumeAttachmentSpec,
     VolumeNodeAffinity,
     VolumeNodeResources,
-)
-from mooring.api.views.volumes import (
-    AWSElasticBlockStoreVolumeSource,
-    CSIPersistentVolumeSource,
-    EphemeralVolumeSource,
-    GCEPersistentDiskVolumeSource,
-    HostPathVolumeSource,
-    PersistentVolumeClaimSpec,
-    Volume,
     VolumeResourceRequirements,
 )
 from mooring.kit.clock import format_rfc3339

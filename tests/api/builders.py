@@ -9,8 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.api.views.base import RawQuantity
-from mooring.api.views.meta import Condition, ObjectMeta
+from mooring.api.views.meta import (
+    Condition,
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
+    PreferredSchedulingTerm,
+    RawQuantity,
+)
 from mooring.api.views.node import Node, NodeSpec, NodeStatus, Taint
 from mooring.api.views.pod import (
     Affinity,
@@ -22,14 +31,6 @@ from mooring.api.views.pod import (
     PodStatus,
     ResourceRequirements,
     Toleration,
-)
-from mooring.api.views.selectors import (
-    LabelSelector,
-    LabelSelectorRequirement,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PreferredSchedulingTerm,
 )
 
 

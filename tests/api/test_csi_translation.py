@@ -25,18 +25,19 @@ from mooring.api.csi_translation import (
     translate_inline,
     translate_volume,
 )
-from mooring.api.views.meta import ObjectMeta
-from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.views.storage import PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
-from mooring.api.views.volumes import (
+from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
+from mooring.api.views.storage import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
     AzureFileVolumeSource,
     CinderVolumeSource,
     GCEPersistentDiskVolumeSource,
+    PersistentVolume,
+    PersistentVolumeSpec,
     PortworxVolumeSource,
     RBDVolumeSource,
     Volume,
+    VolumeNodeAffinity,
     VsphereVirtualDiskVolumeSource,
 )
 from tests.storage_builders import from_nodes, volume

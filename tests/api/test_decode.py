@@ -23,10 +23,9 @@ from mooring.api.decode import (
 )
 from mooring.api.errors import DecodeError, UnknownKindError
 from mooring.api.memory import Memory
-from mooring.api.views.meta import ApiObject, ObjectWithRaw
+from mooring.api.views.meta import ApiObject, LabelSelector, ObjectWithRaw
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.api.views.selectors import LabelSelector
 from mooring.api.views.workloads import PodDisruptionBudget
 
 POD: dict[str, object] = {

@@ -22,8 +22,7 @@ from mooring.api.kinds import (
     kind_named,
     kind_of_view,
 )
-from mooring.api.ownership import controller_of
-from mooring.api.views.meta import ApiObject, ObjectMeta, OwnerReference
+from mooring.api.views.meta import ApiObject, ObjectMeta, OwnerReference, controller_of
 from mooring.api.views.pod import Pod
 
 

@@ -23,8 +23,8 @@ from mooring.api.tolerations import (
     tolerates,
     tolerations_of_preferences,
 )
+from mooring.api.views.meta import NodeSelector, PreferredSchedulingTerm
 from mooring.api.views.pod import Affinity, Pod, PodSpec, Toleration
-from mooring.api.views.selectors import NodeSelector, PreferredSchedulingTerm
 from tests.api.builders import node, node_selector, pod, preferred, taint, term, toleration
 
 LABELS = {"zone": "a", "cores": "8"}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod_amounts import FOR_LIMIT_RANGES, FOR_NODES, FOR_QUOTAS, amounts, pod_limits, pod_requests
+from mooring.api.resources import FOR_LIMIT_RANGES, FOR_NODES, FOR_QUOTAS, amounts, pod_limits, pod_requests
 from mooring.api.views.pod import Pod
-from tests.api.quota.builders import container, pod, texts
+from tests.api.quota_builders import container, pod, texts
 
 SIDECAR: dict[str, Any] = {"restartPolicy": "Always"}
 

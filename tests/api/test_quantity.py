@@ -25,7 +25,7 @@ from mooring.api.quantity import (
     quantity_value,
     value_of_nano,
 )
-from mooring.api.views.base import RawQuantity
+from mooring.api.views.meta import RawQuantity
 
 DECIMAL, BINARY, EXPONENT = Format.DECIMAL_SI, Format.BINARY_SI, Format.DECIMAL_EXPONENT
 

@@ -9,24 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.errors import QuantityError
-from mooring.api.resource_names import (
-    is_counted_resource,
-    is_device_backed_resource,
-    is_extended_resource,
-    is_huge_page_resource,
-    is_pod_level_resource,
-    is_scalar_resource,
-)
 from mooring.api.resources import (
     CPU_MILLI_DEFAULT,
     MEMORY_DEFAULT,
     balanced_score_requests,
     fit_filter_requests,
     fit_score_requests,
+    is_counted_resource,
+    is_device_backed_resource,
+    is_extended_resource,
+    is_huge_page_resource,
+    is_pod_level_resource,
+    is_scalar_resource,
     node_accounting_requests,
     node_allocatable,
 )
-from mooring.api.views.base import RawQuantity
+from mooring.api.views.meta import RawQuantity
 from mooring.api.views.pod import Container, ContainerStatus, Pod
 from tests.api.builders import container, node, pod, resized, sidecar
 

@@ -21,8 +21,7 @@ from mooring.api.storage import (
     volume_mode_of,
     with_selected_node,
 )
-from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.api.views.volumes import Volume
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, Volume
 from tests.builders import claim_volume, pod
 from tests.storage_builders import bound, ephemeral, volume, waiting
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.errors import ObjectError
-from mooring.api.yaml import NESTING_MAX, YamlError, load_document, load_documents
-from mooring.api.yamlscalars import as_key, resolve_scalar
+from mooring.api.yaml import NESTING_MAX, YamlError, as_key, load_document, load_documents, resolve_scalar
 
 
 def data_of(text: str) -> object:

@@ -40,8 +40,7 @@ REGULAR_EXPRESSIONS = {
     "kinds/resource_slice.py": "the format of a decoded version",
     "kinds/secret.py": "the value of one decoded field",
     "kinds/volume_sources.py": "the format of decoded iSCSI names",
-    "wire/json_syntax.py": "the JSON scanner, which reports the position of a syntax error",
-    "wire/json_text.py": "escape sequences inside one JSON string",
+    "wire/json_text.py": "the JSON scanner, which reports the position of a syntax error; escape sequences of a string",
 }
 PIECES_OF_JSON = {
     "http/watches.py": "writes the frame of a watch event",

@@ -1,11 +1,19 @@
-"""A token for a service account, asked for from inside."""
+"""A token for a service account, asked for from inside.
+
+Calls: what the caller is warned of.
+
+Finding resources by their kind.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from mooring.api.kinds import POD, SERVICE_ACCOUNT
+from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
+from mooring.apiserver.access.users import User
+from mooring.apiserver.call import WARNINGS_MAX, Call
 from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.resources import ResourceTable, built_in_resources
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import JsonObject
@@ -41,3 +49,32 @@ def test_no_token_for_a_missing_service_account() -> None:
             await client.request_token("default", "nobody", request(""))
 
     with_api_server(scenario)
+
+
+def new_call(*warnings: str) -> Call:
+    return Call("create", POD, User("tester"), 0.0, "", warnings=list(warnings))
+
+
+def test_each_text_is_said_once() -> None:
+    call = new_call("deprecated")
+    for text in ("deprecated", "a", "b", "a"):
+        call.warn(text)
+    assert call.warnings == ["deprecated", "a", "b"]
+
+
+def test_warnings_are_bounded() -> None:
+    call = new_call()
+    for number in range(WARNINGS_MAX + 10):
+        call.warn(f"unknown field {number}")
+    assert len(call.warnings) == WARNINGS_MAX
+
+
+def test_a_kind_is_found_by_its_row_or_by_a_namesake_of_it() -> None:
+    table = ResourceTable(built_in_resources())
+    assert table.of_kind(POD).kind is POD
+    assert table.of_kind(Kind("v1", "Pod", "pods")).kind is POD
+
+
+def test_a_kind_that_is_not_served_is_not_found() -> None:
+    with pytest.raises(NotFoundError):
+        ResourceTable().of_kind(Kind("example.com/v1", "Widget", "widgets"))

@@ -17,8 +17,7 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.wire.canonical import canonical
-from mooring.apiserver.wire.empty_lists import forget_empty_lists
+from mooring.apiserver.wire.canonical import canonical, forget_empty_lists
 from tests.apiserver.field_errors import messages
 
 UID = "11111111-2222-3333-4444-555555555555"

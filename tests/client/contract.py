@@ -6,10 +6,8 @@ adds are none of their business. They need the namespaces `default` and `kube-sy
 
 from __future__ import annotations
 
-from tests.client.contract_changing import ChangingContract
-from tests.client.contract_deleting import DeletingContract
-from tests.client.contract_reading import ReadingContract
-from tests.client.contract_watching import WatchingContract
+from tests.client.contract_changing import ChangingContract, DeletingContract
+from tests.client.contract_reading import ReadingContract, WatchingContract
 
 
 class ClientContract(ReadingContract, ChangingContract, DeletingContract, WatchingContract):

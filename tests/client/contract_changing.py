@@ -1,4 +1,7 @@
-"""The contract of clients: updating and patching."""
+"""The contract of clients: updating and patching.
+
+The contract of clients: deleting objects and binding pods.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP, POD, REPLICA_SET
 from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, StatusError
-from mooring.client.interface import Client, PatchForm
+from mooring.client.interface import Client, Deletion, PatchForm
 from tests.client.contract_play import NS, Play, PlayedContract
 from tests.client.objects import Body, at, config_map, pod, read, replica_set, text_at
 
@@ -180,5 +183,181 @@ class ChangingContract(PlayedContract):
             with pytest.raises(error) as refusal:
                 await client.patch(CONFIG_MAP, NS, "settings", patch, form=PatchForm.MERGE)
             assert str(refusal.value) == words
+
+        play(scenario)
+
+
+class DeletingContract(PlayedContract):
+    def test_what_is_deleted_is_gone(self, play: Play) -> None:
+        async def scenario(client: Client) -> None:
+            await client.create(CONFIG_MAP, NS, config_map())
+            await client.delete(CONFIG_MAP, NS, "settings")
+            with pytest.raises(NotFoundError):
+                await client.get(CONFIG_MAP, NS, "settings")
+
+        play(scenario)
+
+    @pytest.mark.parametrize(
+        ("deletion", "words"),
+        [
+            pytest.param(
+                Deletion(uid="another"),
+                'Operation cannot be fulfilled on ConfigMap "settings": the UID in the precondition (another)',
+                id="another object of that name",
+            ),
+            pytest.param(
+                Deletion(revision="1"),
+                'Operation cannot be fulfilled on ConfigMap "settings": the ResourceVersion in the precondition (1)',
+                id="another state of it",
+            ),
+        ],
+    )
+    def test_a_deletion_of_something_else_is_a_conflict(self, play: Play, deletion: Deletion, words: str) -> None:
+        async def scenario(client: Client) -> None:
+            raw = await client.create(CONFIG_MAP, NS, config_map())
+            with pytest.raises(ConflictError) as refusal:
+                await client.delete(CONFIG_MAP, NS, "settings", deletion)
+            assert str(refusal.value).startswith(words)
+            uid, revision = text_at(raw, "metadata.uid"), text_at(raw, "metadata.resourceVersion")
+            await client.delete(CONFIG_MAP, NS, "settings", Deletion(uid=uid, revision=revision))
+
+        play(scenario)
+
+    def test_an_object_with_finalizers_goes_with_the_last_of_them(self, play: Play) -> None:
+        async def scenario(client: Client) -> None:
+            await client.create(CONFIG_MAP, NS, config_map(finalizers=["example.com/a", "example.com/b"]))
+            await client.delete(CONFIG_MAP, NS, "settings")
+            ending = await client.get(CONFIG_MAP, NS, "settings")
+            assert at(ending, "metadata.deletionTimestamp")
+            patch: Body = {"metadata": {"finalizers": ["example.com/b"]}}
+            await client.patch(CONFIG_MAP, NS, "settings", patch, form=PatchForm.MERGE)
+            await client.delete(CONFIG_MAP, NS, "settings")
+            body = read(await client.get(CONFIG_MAP, NS, "settings"))
+            assert at(body, "metadata.finalizers") == ["example.com/b"]
+            await client.update(CONFIG_MAP, NS, "settings", config_map())
+            with pytest.raises(NotFoundError):
+                await client.get(CONFIG_MAP, NS, "settings")
+
+        play(scenario)
+
+    def test_a_pod_on_a_node_is_given_time_to_end(self, play: Play) -> None:
+        async def scenario(client: Client) -> None:
+            await client.create(POD, NS, pod("web", on="n1", grace_s=30))
+            await client.delete(POD, NS, "web")
+            ending = await client.get(POD, NS, "web")
+            assert at(ending, "metadata.deletionGracePeriodSeconds") == 30
+            assert at(ending, "metadata.generation") == 2
+            await client.delete(POD, NS, "web", Deletion(grace_s=60))
+            assert await client.get(POD, NS, "web") == ending
+            await client.delete(POD, NS, "web", Deletion(grace_s=5))
+            shortened = await client.get(POD, NS, "web")
+            assert at(shortened, "metadata.deletionGracePeriodSeconds") == 5
+            assert text_at(shortened, "metadata.deletionTimestamp") < text_at(ending, "metadata.deletionTimestamp")
+            await client.delete(POD, NS, "web", Deletion(grace_s=0))
+            with pytest.raises(NotFoundError):
+                await client.get(POD, NS, "web")
+
+        play(scenario)
+
+    @pytest.mark.parametrize(
+        ("body", "deletion"),
+        [
+            pytest.param(pod("web"), Deletion(), id="it has no node"),
+            pytest.param(pod("web", on="n1"), Deletion(grace_s=0), id="somebody wants it gone at once"),
+            pytest.param(pod("web", on="n1", grace_s=0), Deletion(), id="it needs no time"),
+        ],
+    )
+    def test_a_pod_goes_at_once_if(self, play: Play, body: Body, deletion: Deletion) -> None:
+        async def scenario(client: Client) -> None:
+            await client.create(POD, NS, body)
+            await client.delete(POD, NS, "web", deletion)
+            with pytest.raises(NotFoundError):
+                await client.get(POD, NS, "web")
+
+        play(scenario)
+
+    def test_a_finished_pod_goes_at_once(self, play: Play) -> None:
+        async def scenario(client: Client) -> None:
+            await client.create(POD, NS, pod("web", on="n1"))
+            patch: Body = {"status": {"phase": "Succeeded"}}
+            await client.patch(POD, NS, "web", patch, form=PatchForm.MERGE, subresource="status")
+            await client.delete(POD, NS, "web")
+            with pytest.raises(NotFoundError):
+                await client.get(POD, NS, "web")
+
+        play(scenario)
+
+    def test_binding_gives_a_pod_its_node_and_says_that_it_is_scheduled(self, play: Play) -> None:
+        async def scenario(client: Client) -> None:
+            raw = await client.create(POD, NS, pod("web"))
+            condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+            patch: Body = {"status": {"nominatedNodeName": "n2", "conditions": [condition]}}
+            await client.patch(POD, NS, "web", patch, form=PatchForm.MERGE, subresource="status")
+            await client.bind(NS, "web", text_at(raw, "metadata.uid"), "n1")
+            after = await client.get(POD, NS, "web")
+            assert at(after, "spec.nodeName") == "n1"
+            assert at(after, "status.nominatedNodeName") is None
+            conditions = at(after, "status.conditions")
+            assert isinstance(conditions, list)
+            scheduled = [each for each in conditions if each["type"] == "PodScheduled"]
+            assert [(each["status"], each.get("reason")) for each in scheduled] == [("True", None)]
+            assert scheduled[0]["lastTransitionTime"]
+            assert at(after, "metadata.generation") == 1
+
+        play(scenario)
+
+    @pytest.mark.parametrize(
+        ("body", "uid", "words"),
+        [
+            pytest.param(
+                pod("web", on="n2"),
+                "",
+                'Operation cannot be fulfilled on pods/binding "web": pod web is already assigned to node "n2"',
+                id="it has a node",
+            ),
+            pytest.param(
+                pod("web", gates=["example.com/wait"]),
+                "",
+                'Operation cannot be fulfilled on pods/binding "web": pod web has non-empty .spec.schedulingGates',
+                id="it is gated",
+            ),
+            pytest.param(
+                pod("web"),
+                "another",
+                'Operation cannot be fulfilled on pods "web": StorageError: invalid object, Code: 4, '
+                "Key: /registry/pods/default/web, ResourceVersion: 0, AdditionalErrorMsg: "
+                "Precondition failed: UID in precondition: another, UID in object meta: ",
+                id="it is another pod of that name",
+            ),
+        ],
+    )
+    def test_a_pod_cannot_be_bound_if(self, play: Play, body: Body, uid: str, words: str) -> None:
+        async def scenario(client: Client) -> None:
+            before = await client.create(POD, NS, body)
+            with pytest.raises(ConflictError) as refusal:
+                await client.bind(NS, "web", uid, "n1")
+            assert str(refusal.value).startswith(words)
+            assert await client.get(POD, NS, "web") == before
+
+        play(scenario)
+
+    def test_a_pod_that_is_being_deleted_cannot_be_bound(self, play: Play) -> None:
+        async def scenario(client: Client) -> None:
+            await client.create(POD, NS, pod("web", finalizers=["example.com/wait"]))
+            await client.delete(POD, NS, "web")
+            with pytest.raises(ConflictError) as refusal:
+                await client.bind(NS, "web", "", "n1")
+            wanted = "pod web is being deleted, cannot be assigned to a host"
+            assert str(refusal.value) == f'Operation cannot be fulfilled on pods/binding "web": {wanted}'
+
+        play(scenario)
+
+    def test_of_two_who_bind_one_succeeds(self, play: Play) -> None:
+        async def scenario(client: Client) -> None:
+            raw = await client.create(POD, NS, pod("web"))
+            await client.bind(NS, "web", text_at(raw, "metadata.uid"), "n1")
+            with pytest.raises(ConflictError):
+                await client.bind(NS, "web", text_at(raw, "metadata.uid"), "n2")
+            assert at(await client.get(POD, NS, "web"), "spec.nodeName") == "n1"
 
         play(scenario)

@@ -23,7 +23,7 @@ import msgspec
 
 from bench.machine import free_port
 from mooring.api.kinds import LEASE, NODE, POD
-from mooring.client.election.record import ElectionRecord, record_in
+from mooring.client.election import ElectionRecord, record_in
 from mooring.client.errors import ClientError
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.interface import PatchForm

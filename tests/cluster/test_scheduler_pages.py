@@ -10,9 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mooring.api.kinds import NODE, POD
-from mooring.client.election.elector import ElectionSettings, LeaderElector
-from mooring.client.interface import Client
-from mooring.client.unavailable import UnavailableClient
+from mooring.client.election import ElectionSettings, LeaderElector
+from mooring.client.interface import Client, UnavailableClient
 from mooring.cluster.scheduler_pages import PageSources, scheduler_pages
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

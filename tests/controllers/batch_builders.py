@@ -14,13 +14,12 @@ import msgspec
 
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
-from mooring.api.views.base import View
 from mooring.api.views.batch import CronJob, Job
-from mooring.api.views.daemon_sets import DaemonSet
+from mooring.api.views.meta import View
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
-from mooring.api.views.workloads import StatefulSet
+from mooring.api.views.workloads import DaemonSet, StatefulSet
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.entropy import Entropy
 from tests.client.faulty import Outcome, Storm

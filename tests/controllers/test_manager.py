@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mooring.api.kinds import POD, REPLICA_SET
-from mooring.api.views.definitions import (
+from mooring.api.views.administration import (
     CustomResourceDefinition,
     CustomResourceDefinitionSpec,
     CustomResourceDefinitionStatus,

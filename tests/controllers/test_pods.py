@@ -17,7 +17,7 @@ from mooring.api.views.pod import Pod, PodStatus
 from mooring.api.views.workloads import Service
 from mooring.client.cache.informer import Informer
 from mooring.client.interface import Change
-from mooring.controllers.conditions import disruption_condition
+from mooring.controllers.documents import disruption_condition
 from mooring.controllers.pod_indexes import PodCountIndex, PodGroupIndex, SelectorIndex, is_healthy_pod, labels_key
 from mooring.controllers.pod_ranking import deletion_cost, pods_to_delete
 from mooring.controllers.pods import (

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONTROLLER_REVISION
-from mooring.api.views.daemon_sets import ControllerRevision
+from mooring.api.views.workloads import ControllerRevision
 from mooring.controllers.revisions import (
     create_revision,
     data_of,

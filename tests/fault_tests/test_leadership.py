@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from unittest.mock import patch
 
 from mooring.api.kinds import LEASE, NODE, POD
-from mooring.client.election.elector import ElectionSettings, LeaderElector, LeadershipLostError
-from mooring.client.election.record import record_in
+from mooring.client.election import ElectionSettings, LeaderElector, LeadershipLostError, record_in
 from mooring.client.errors import NotLeadingError
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock

@@ -6,6 +6,8 @@ async def story(play: Play) -> None:
     assert await play.line("web") == "Running ready main=running"
 
 played(story)
+
+Pods with all fields, from the bodies of `harness`.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.kubelets import Kubelets
+from mooring.kubelet.references import NodeFacts
 from mooring.kubelet.settings import KubeletSettings
-from mooring.kubelet.views import KubeletPod
+from mooring.kubelet.views import FullContainer, FullPod, KubeletPod
 from tests.api_servers import open_loopback_client
 
 Body = dict[str, Any]
@@ -170,3 +173,20 @@ def played(
             running.cancel()
 
     run(main(), clock)
+
+
+PLACE = NodeFacts("10.0.0.7", "172.16.0.1", {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi"})
+
+
+def whole(body: Body, *, uid: str = "uid-1") -> FullPod:
+    """A pod as the kubelet with processes reads it."""
+    return convert_as(FullPod, {**body, "metadata": {**body["metadata"], "uid": uid}})
+
+
+def pod_with(changes: dict[str, Any] | None = None, **of_container: Any) -> FullPod:
+    """A pod with one container that has those fields."""
+    return whole(pod(containers=[container(**of_container)], **(changes or {})))
+
+
+def container_with(**fields: Any) -> FullContainer:
+    return pod_with(**fields).spec.containers[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.views.pod import NO_RESOURCES, ResourceRequirements
-from mooring.kubelet.container_record import ContainerRecord, container_records
+from mooring.kubelet.pod_actions import ContainerRecord, container_records
 from mooring.kubelet.pod_status import (
     OWN_TYPES,
     PodFacts,

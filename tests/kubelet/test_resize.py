@@ -9,8 +9,8 @@ import pytest
 
 from mooring.api.decode import convert_as
 from mooring.api.views.node import Node
-from mooring.kubelet.container_record import ContainerRecord, container_records
 from mooring.kubelet.node_state import NodeState
+from mooring.kubelet.pod_actions import ContainerRecord, container_records
 from mooring.kubelet.resize import PodResize
 from mooring.kubelet.runtime import Running, Runtime
 from mooring.kubelet.views import KubeletContainer, KubeletPod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from mooring.kit.loop_monitor import LoopMonitor
+from mooring.kit.loop import LoopMonitor
 from mooring.serving.loop_metrics import LoopMetrics
 
 

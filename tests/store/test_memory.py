@@ -1,14 +1,23 @@
-"""The memory store implements the interface, forgets what is old, and lets nobody wait for a slow watch."""
+"""The memory store implements the interface, forgets what is old, and lets nobody wait for a slow watch.
+
+A folder keeps its keys in order, whether a few or many came and went since somebody looked.
+
+A watch of the memory store has one reader, and says how far he has seen.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.store.interface import EMPTY_REVISION, RevisionGone, Store
-from mooring.store.memory import MemoryStore
+from mooring.kit.tasks import TaskGroup
+from mooring.store.interface import EMPTY_REVISION, Record, RevisionGone, Store
+from mooring.store.memory import Folder, MemoryStore
 from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, Play, Scenario, StoreContract, fill, names, told
 
 
@@ -153,3 +162,80 @@ def test_it_counts_records_changes_and_replaced_bytes() -> None:
         assert (store.statistics()["changes"], store.statistics()["replaced_bytes"]) == (0, 0)
 
     play(scenario, MemoryStore())
+
+
+NAMES = st.text("abc", min_size=1, max_size=3)
+
+
+def put(folder: Folder, key: str) -> None:
+    folder.put(Record(key, b"", 2), is_new=key not in folder.records)
+
+
+@pytest.mark.parametrize("count", [pytest.param(3, id="a few at a time"), pytest.param(100, id="many at a time")])
+def test_keys_are_in_order_after_any_number_of_changes(count: int) -> None:
+    folder = Folder("/f/")
+    for number in reversed(range(count)):
+        put(folder, f"/f/{number:03}")
+    assert list(folder.keys_from("")) == [f"/f/{number:03}" for number in range(count)]
+    for number in range(0, count, 2):
+        folder.remove(f"/f/{number:03}")
+    assert list(folder.keys_from("")) == [f"/f/{number:03}" for number in range(1, count, 2)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["put", "remove", "look"]), NAMES), max_size=60), NAMES)
+def test_a_folder_is_a_sorted_dictionary(steps: list[tuple[str, str]], start: str) -> None:
+    folder, expected = Folder(""), dict[str, None]()
+    for step, key in steps:
+        if step == "put":
+            put(folder, key)
+            expected[key] = None
+        elif step == "remove" and key in expected:
+            folder.remove(key)
+            del expected[key]
+        elif step == "look":
+            assert list(folder.keys_from("")) == sorted(expected)
+    assert [record.key for record in folder.in_order()] == sorted(expected)
+    assert list(folder.keys_from(start)) == [key for key in sorted(expected) if key >= start]
+    assert folder.count_from(start) == sum(key >= start for key in expected)
+
+
+def test_a_second_reader_is_a_mistake() -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        async with store.watch(PODS, since=await store.revision()) as watch, TaskGroup("readers") as group:
+            group.start(watch.next_batch(), name="first")
+            group.start(watch.next_batch(), name="second")
+
+    with pytest.raises(BaseExceptionGroup) as failures:
+        run(scenario())
+    assert "has one reader, not two" in str(failures.value.exceptions[0])
+
+
+def test_changes_elsewhere_count_as_seen_but_not_what_waits_in_the_buffer() -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        start = await store.revision()
+        async with store.watch(PODS, since=start) as watch:
+            assert watch.seen_revision() == start
+            elsewhere = await store.put(NODE, b"n")
+            assert watch.seen_revision() == elsewhere
+            mine = await store.put(WEB, b"w")
+            assert watch.seen_revision() < mine
+            await watch.next_batch()
+            assert watch.seen_revision() == mine
+
+    run(scenario())
+
+
+def test_a_reader_who_is_cancelled_loses_nothing() -> None:
+    async def scenario(clock: VirtualClock) -> None:
+        store = MemoryStore()
+        async with store.watch(PODS, since=await store.revision()) as watch:
+            async with TaskGroup("reading") as group:
+                group.start_background(watch.next_batch(), name="reader")
+                await clock.wait(1)
+            await store.put(WEB, b"one")
+            assert len(await watch.next_batch()) == 1
+
+    clock = VirtualClock()
+    run(scenario(clock), clock)

@@ -23,9 +23,8 @@ from urllib.parse import unquote, urlsplit
 from msgspec.structs import replace
 
 from mooring.api.errors import ObjectError
-from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.views.storage import PersistentVolume, PersistentVolumeSpec
-from mooring.api.views.volumes import Volume
+from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeSpec, Volume
 
 AWS_EBS = "kubernetes.io/aws-ebs"
 AZURE_DISK = "kubernetes.io/azure-disk"

@@ -10,6 +10,9 @@ that names the object, the field, the expected type and the value found.
     every field; a rejected object is decoded again without its nulls.
  4. `decode_items` decodes the items of a List in one pass, without copying each.
  5. Unknown fields are skipped: a newer API server may send them.
+
+`Whole` serves components that pass objects on: a view has lost the fields that it does not declare, and an object
+that is sent to an extender must have all of them.
 """
 
 from __future__ import annotations
@@ -22,8 +25,7 @@ import msgspec
 
 from mooring.api.errors import DecodeError, UnknownKindError
 from mooring.api.kinds import all_kinds
-from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject, ObjectWithRaw
+from mooring.api.views.meta import NO_METADATA, ApiObject, ObjectMeta, ObjectWithRaw, View
 
 KINDS: tuple[type[ApiObject], ...] = tuple(kind.view for kind in all_kinds() if kind.view is not None)
 """The kinds that have a view."""
@@ -304,3 +306,31 @@ def _name_of(plain: Mapping[str, object]) -> str:
     if not isinstance(metadata, Mapping):
         return ""
     return "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+
+
+class Whole(ApiObject):
+    """An object of any kind, with its metadata and, for a pod, its node; the rest is not decoded."""
+
+    node_name: str = ""
+    raw: bytes = b""
+
+
+class _Spec(View):
+    node_name: str = ""
+
+
+class _MetadataAndNode(View):
+    metadata: ObjectMeta = NO_METADATA
+    spec: _Spec = _Spec()
+
+
+class _WholeDecoder:
+    def __init__(self) -> None:
+        self._head = msgspec.json.Decoder(_MetadataAndNode)
+
+    def decode(self, raw: JsonBytes) -> Whole:
+        head = self._head.decode(raw)
+        return Whole(metadata=head.metadata, node_name=head.spec.node_name, raw=bytes(raw))
+
+
+register_decoder(Whole, _WholeDecoder())

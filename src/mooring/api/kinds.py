@@ -18,17 +18,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from mooring.api.errors import UnknownKindError
-from mooring.api.views.accounts import ClusterRole, ServiceAccount
+from mooring.api.views.administration import ClusterRole, CustomResourceDefinition, ResourceQuota, ServiceAccount
 from mooring.api.views.batch import CronJob, Job
-from mooring.api.views.daemon_sets import ControllerRevision, DaemonSet
-from mooring.api.views.definitions import CustomResourceDefinition
 from mooring.api.views.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from mooring.api.views.endpoints import Endpoints, EndpointSlice
-from mooring.api.views.leases import Lease
 from mooring.api.views.meta import ApiObject
-from mooring.api.views.node import Node
+from mooring.api.views.node import Lease, Node
 from mooring.api.views.pod import Pod
-from mooring.api.views.quotas import ResourceQuota
 from mooring.api.views.storage import (
     CSIDriver,
     CSINode,
@@ -39,6 +35,8 @@ from mooring.api.views.storage import (
     VolumeAttachment,
 )
 from mooring.api.views.workloads import (
+    ControllerRevision,
+    DaemonSet,
     Deployment,
     Namespace,
     PodDisruptionBudget,

@@ -1,4 +1,4 @@
-"""Compile label selectors.
+"""Label selectors: compile them, parse their text form, and check the syntax of labels.
 
 Input: `LabelSelector` views, maps (of services and node selectors), requirements. Output: a `LabelMatcher` with
 `matches(labels)`, which is compared and hashed by its meaning.
@@ -10,6 +10,20 @@ Input: `LabelSelector` views, maps (of services and node selectors), requirement
     evaluate it once for each distinct value of a key.
  4. Compiled selectors are cached, because all pods of a template have the same.
  5. Compiling an invalid selector raises a `LabelSelectorError` with all errors of the first invalid requirement.
+
+The syntax of keys (`example.com/tier`) and values (`front-end`) is checked with the texts of Kubernetes. Lengths are
+counted in bytes, not in characters.
+
+The text form is `tier=web,stage in (test,beta),!legacy,generation>3`. Input: the text of a `--selector` flag or a
+`labelSelector` parameter. Output: a `LabelMatcher`, or a `LabelSelectorError` with what was found and what was
+expected.
+
+    selector     = [ requirement { "," requirement } ]
+    requirement  = "!" key | key | key ("=" | "==" | "!=" | ">" | "<") value | key ("in" | "notin") "(" values ")"
+    values       = value { "," value }          where a value may be empty
+
+ 1. An empty text selects everything.
+ 2. `in` and `notin` are operators only where an operator is expected. Elsewhere they are keys or values.
 """
 
 from __future__ import annotations
@@ -17,14 +31,13 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from mooring.api.errors import LabelSelectorError
-from mooring.api.field_errors import aggregated, invalid_value, quoted
-from mooring.api.label_syntax import label_key_errors, label_value_errors
+from mooring.api.field_errors import NO_PATH, aggregated, invalid_value, quoted
 from mooring.api.memory import Memory
-from mooring.api.views.selectors import LabelSelector, LabelSelectorRequirement
+from mooring.api.views.meta import LabelSelector, LabelSelectorRequirement
 
 
 class Operator(enum.StrEnum):
@@ -275,3 +288,195 @@ def _count_errors(path: str, operator: Operator, values: Sequence[str]) -> list[
 def _is_less(left: str, right: str) -> bool:
     left_number, right_number = parse_int64(left), parse_int64(right)
     return left_number is not None and right_number is not None and left_number < right_number
+
+
+# --- syntax ---------------------------------------------------------------------------------------------------
+
+
+NAME_BYTES_MAX = 63
+VALUE_BYTES_MAX = 63
+PREFIX_BYTES_MAX = 253
+
+_NAME_FORM = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE_FORM = f"({_NAME_FORM})?"
+_DNS_LABEL_FORM = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_PREFIX_FORM = rf"{_DNS_LABEL_FORM}(\.{_DNS_LABEL_FORM})*"
+
+_is_name = re.compile(_NAME_FORM, re.ASCII).fullmatch
+_is_value = re.compile(_VALUE_FORM, re.ASCII).fullmatch
+_is_prefix = re.compile(_PREFIX_FORM, re.ASCII).fullmatch
+
+_NAME_RULE = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME_FORM}')"
+)
+_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character "
+    f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_VALUE_FORM}')"
+)
+_PREFIX_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character "
+    f"(e.g. 'example.com', regex used for validation is '{_PREFIX_FORM}')"
+)
+_TOO_MANY_PARTS = (
+    f"a valid label key {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+)
+
+
+def label_key_errors(key: str) -> list[str]:
+    """What is wrong with a label's key: a name, with a DNS subdomain and a slash before it or without."""
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        return [_TOO_MANY_PARTS]
+    errors = _prefix_errors(prefix) if slash else []
+    if not name:
+        errors.append("name part must be non-empty")
+    elif _byte_count(name) > NAME_BYTES_MAX:
+        errors.append(f"name part must be no more than {NAME_BYTES_MAX} bytes")
+    if not _is_name(name):
+        errors.append(f"name part {_NAME_RULE}")
+    return errors
+
+
+def label_value_errors(value: str) -> list[str]:
+    """What is wrong with a label's value."""
+    errors = []
+    if _byte_count(value) > VALUE_BYTES_MAX:
+        errors.append(f"must be no more than {VALUE_BYTES_MAX} bytes")
+    if not _is_value(value):
+        errors.append(_VALUE_RULE)
+    return errors
+
+
+def _prefix_errors(prefix: str) -> list[str]:
+    if not prefix:
+        return ["prefix part must be non-empty"]
+    errors = []
+    if _byte_count(prefix) > PREFIX_BYTES_MAX:
+        errors.append(f"prefix part must be no more than {PREFIX_BYTES_MAX} bytes")
+    if not _is_prefix(prefix):
+        errors.append(f"prefix part {_PREFIX_RULE}")
+    return errors
+
+
+def _byte_count(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+# --- selectors in text form -----------------------------------------------------------------------------------
+
+
+_TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+)")
+_SYMBOLS = frozenset({"==", "!=", "=", "!", "(", ")", ",", "<", ">"})
+_END = ""
+
+_EXACT_OPERATORS = {
+    "=": Operator.IN,
+    "==": Operator.IN,
+    "!=": Operator.NOT_IN,
+    ">": Operator.GREATER_THAN,
+    "<": Operator.LESS_THAN,
+}
+_SET_OPERATORS = {"in": Operator.IN, "notin": Operator.NOT_IN}
+
+
+def parse_selector(text: str) -> LabelMatcher:
+    """The matcher that a text stands for. Raises `LabelSelectorError`."""
+    tokens = _Tokens([match[1] for match in _TOKEN.finditer(text)])
+    requirements: list[Requirement] = []
+    while tokens.ahead != _END:
+        if tokens.ahead in _SYMBOLS - {"!"}:
+            raise _unexpected(tokens.ahead, "!, identifier, or 'end of string'")
+        try:
+            requirements.append(_requirement(tokens))
+        except LabelSelectorError as error:
+            raise LabelSelectorError(f"unable to parse requirement: {error}") from None
+        _pass_comma(tokens)
+    return LabelMatcher(requirements)
+
+
+@dataclass
+class _Tokens:
+    items: list[str]
+    position: int = field(default=0)
+
+    @property
+    def ahead(self) -> str:
+        return self.items[self.position] if self.position < len(self.items) else _END
+
+    def take(self) -> str:
+        token = self.ahead
+        self.position += 1
+        return token
+
+
+def _pass_comma(tokens: _Tokens) -> None:
+    separator = tokens.take()
+    if separator not in (_END, ","):
+        raise _unexpected(separator, "',' or 'end of string'")
+    if separator == "," and (tokens.ahead == _END or tokens.ahead in _SYMBOLS - {"!"}):
+        raise _unexpected(tokens.ahead, "identifier after ','")
+
+
+def _requirement(tokens: _Tokens) -> Requirement:
+    is_negated = tokens.ahead == "!"
+    if is_negated:
+        tokens.take()
+    key = _key(tokens)
+    if is_negated:
+        return checked_requirement(key, Operator.DOES_NOT_EXIST, ())
+    if tokens.ahead in (_END, ","):
+        return checked_requirement(key, Operator.EXISTS, ())
+    word = tokens.take()
+    if word in _SET_OPERATORS:
+        return checked_requirement(key, _SET_OPERATORS[word], _values(tokens))
+    if word in _EXACT_OPERATORS:
+        return checked_requirement(key, _EXACT_OPERATORS[word], (_exact_value(tokens),))
+    raise _unexpected(word, "in, notin, =, ==, !=, gt, lt")
+
+
+def _key(tokens: _Tokens) -> str:
+    key = tokens.take()
+    if key == _END or key in _SYMBOLS:
+        raise _unexpected(key, "identifier")
+    errors = label_key_errors(key)
+    if errors:
+        raise LabelSelectorError(invalid_value(NO_PATH, key, "; ".join(errors)))
+    return key
+
+
+def _exact_value(tokens: _Tokens) -> str:
+    if tokens.ahead in (_END, ","):
+        return ""
+    value = tokens.take()
+    if value in _SYMBOLS:
+        raise _unexpected(value, "identifier")
+    return value
+
+
+def _values(tokens: _Tokens) -> list[str]:
+    """What stands in the parentheses. `()` is one empty value, and so is each gap between commas."""
+    opening = tokens.take()
+    if opening != "(":
+        raise LabelSelectorError(f"found '{opening}' expected: '('")
+    if tokens.ahead not in (",", ")") and (tokens.ahead == _END or tokens.ahead in _SYMBOLS):
+        raise _unexpected(tokens.ahead, "',', ')' or identifier")
+    values = [""]
+    while True:
+        token = tokens.take()
+        if token == ")":
+            return values
+        if token == ",":
+            values.append("")
+        elif token == _END or token in _SYMBOLS:
+            raise _unexpected(token, "',' or ')'" if values[-1] else "',', or identifier")
+        elif values[-1]:
+            raise _unexpected(token, "',' or ')'")
+        else:
+            values[-1] = token
+
+
+def _unexpected(found: str, expected: str) -> LabelSelectorError:
+    return LabelSelectorError(f"found '{found}', expected: {expected}")

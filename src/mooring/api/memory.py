@@ -1,4 +1,4 @@
-"""A cache with a limit on its number of entries.
+"""Caches with a limit: on the number of their entries, or on their total size.
 
 1. A full cache is emptied. That is cheaper than tracking the order of use, and happens only to callers whose keys do
    not repeat.
@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -27,3 +27,28 @@ class Memory(dict[Key, Value]):
             self.clear()
         self[key] = value
         return value
+
+
+Entry = TypeVar("Entry")
+
+
+class SizedCache(Generic[Entry]):
+    """Entries by text. A full cache starts empty again, which is cheaper than to keep the order of use."""
+
+    __slots__ = ("entries", "size", "size_max")
+
+    def __init__(self, size_max: int) -> None:
+        self.size_max = size_max
+        self.size = 0
+        self.entries: dict[str, Entry] = {}
+
+    def get(self, text: str) -> Entry | None:
+        return self.entries.get(text)
+
+    def add(self, text: str, entry: Entry, size: int) -> Entry:
+        if self.size + size > self.size_max:
+            self.entries.clear()
+            self.size = 0
+        self.entries[text] = entry
+        self.size += size
+        return entry

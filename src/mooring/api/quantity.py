@@ -22,7 +22,7 @@ from functools import total_ordering
 
 from mooring.api.errors import QuantityError
 from mooring.api.memory import Memory
-from mooring.api.views.base import RawQuantity
+from mooring.api.views.meta import RawQuantity
 
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)

@@ -1,9 +1,7 @@
-"""The requests of pods and the resources of nodes, as integers.
+"""Resources: their names, requests of pods and resources of nodes as integers, amounts of pods as quantities.
 
-Output: amounts by resource name, cpu in thousandths, everything else in whole units.
-
-kube-scheduler v1.36 computes the requests of a pod in four places, in four different ways. With the default feature
-gates:
+As integers, cpu is counted in thousandths, everything else in whole units. kube-scheduler v1.36 computes the requests
+of a pod in four places, in four different ways. With the default feature gates:
 
     place                        status of running containers   pod-level requests   default without a request
     node_accounting_requests     counted                        counted              only in the non-zero amounts
@@ -18,19 +16,94 @@ gates:
     resize is infeasible, without the requested ones.
  4. Results are cached by the resource fields of the pod, and shared: no caller changes one.
  5. A quantity that cannot be parsed raises `QuantityError`: views hold quantities as they were written.
+
+Names of resources: besides cpu, memory and ephemeral storage, the scheduler counts *scalar* resources: extended
+resources (`vendor.example/gpu`), huge pages, attachable volumes, and names with a prefix of Kubernetes. Any other name
+is not counted.
+
+As quantities, `pod_requests` and `pod_limits` are the totals of a pod over its containers:
+
+1. Containers are added. Init containers run one after the other, so the largest counts, together with the sidecars
+   that run already; sidecars also run together with the containers.
+2. Pod-level resources override the sum.
+3. LimitRanger, quotas and the fit check of a resize count differently; `Counting` has the differences. These amounts
+   are printed, so quantities keep their format.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeAlias
 
+from mooring.api.labels import label_key_errors
 from mooring.api.memory import Memory
-from mooring.api.quantity import NANO, NANO_IN_MILLI, milli_of_nano, quantity_nano, value_of_nano
-from mooring.api.resource_names import CPU, MEMORY, PODS, is_counted_resource, is_pod_level_resource
-from mooring.api.views.base import ResourceList
+from mooring.api.quantity import (
+    NANO,
+    NANO_IN_MILLI,
+    Quantity,
+    milli_of_nano,
+    parse_quantity,
+    quantity_nano,
+    value_of_nano,
+)
+from mooring.api.views.meta import ResourceList
 from mooring.api.views.node import Node
-from mooring.api.views.pod import Container, ContainerStatus, Pod
+from mooring.api.views.pod import Container, ContainerStatus, Pod, ResourceRequirements
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+
+HUGE_PAGES_PREFIX = "hugepages-"
+ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
+NATIVE_PREFIX = "kubernetes.io/"
+QUOTA_PREFIX = "requests."
+DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+NAMES_REMEMBERED_MAX = 4096
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED_MAX)
+def is_scalar_resource(name: str) -> bool:
+    """Is it counted, beyond cpu, memory and ephemeral storage?"""
+    return (
+        is_extended_resource(name)
+        or is_huge_page_resource(name)
+        or NATIVE_PREFIX in name
+        or name.startswith(ATTACHABLE_VOLUMES_PREFIX)
+    )
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED_MAX)
+def is_counted_resource(name: str) -> bool:
+    """Does the scheduler count it at all?"""
+    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
+
+
+def is_extended_resource(name: str) -> bool:
+    """Does it belong to a vendor? The name must also do as the name of a quota."""
+    is_native = "/" not in name or NATIVE_PREFIX in name
+    if is_native or name.startswith(QUOTA_PREFIX):
+        return False
+    return not label_key_errors(QUOTA_PREFIX + name)
+
+
+def is_device_backed_resource(name: str) -> bool:
+    """May devices stand behind it: a vendor's name, or that of a device class?"""
+    return name.startswith(DEVICE_CLASS_PREFIX) or is_extended_resource(name)
+
+
+def is_huge_page_resource(name: str) -> bool:
+    return name.startswith(HUGE_PAGES_PREFIX)
+
+
+def is_pod_level_resource(name: str) -> bool:
+    """Whether pod-level resources may contain it."""
+    return name in (CPU, MEMORY) or is_huge_page_resource(name)
+
 
 CPU_MILLI_DEFAULT = 100
 MEMORY_DEFAULT = 200 * 1024 * 1024
@@ -307,3 +380,115 @@ def _counted(requests_nano: Nanos) -> dict[str, int]:
         for name, nano in requests_nano.items()
         if is_counted_resource(name)
     }
+
+
+# --- amounts as quantities ------------------------------------------------------------------------------------
+
+
+Amounts: TypeAlias = dict[str, Quantity]
+_Which: TypeAlias = Callable[[ResourceRequirements], ResourceList]
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How the amounts of a pod are counted."""
+
+    sees_status: bool
+    """Whether the allocated resources of a container count if they exceed its requests."""
+    adds_overhead: bool
+    is_pod_level: Callable[[str], bool]
+    """Whether pod-level resources override a resource."""
+
+
+FOR_LIMIT_RANGES = Counting(sees_status=False, adds_overhead=False, is_pod_level=lambda name: name in (CPU, MEMORY))
+FOR_QUOTAS = Counting(sees_status=True, adds_overhead=True, is_pod_level=is_pod_level_resource)
+FOR_NODES = Counting(sees_status=False, adds_overhead=True, is_pod_level=is_pod_level_resource)
+
+
+def amounts(resources: ResourceList | None) -> Amounts:
+    """A list of resources as quantities."""
+    return {name: parse_quantity(raw) for name, raw in (resources or {}).items()}
+
+
+def pod_requests(pod: Pod, counting: Counting) -> Amounts:
+    total = _without_overhead(pod, _requests, counting)
+    if counting.adds_overhead:
+        _add_amounts(total, amounts(pod.spec.overhead))
+    return total
+
+
+def pod_limits(pod: Pod, counting: Counting) -> Amounts:
+    total = _without_overhead(pod, _limits, counting)
+    if counting.adds_overhead:
+        for name, amount in amounts(pod.spec.overhead).items():
+            if total.get(name):
+                total[name] += amount
+    return total
+
+
+def _requests(resources: ResourceRequirements) -> ResourceList:
+    return resources.requests
+
+
+def _limits(resources: ResourceRequirements) -> ResourceList:
+    return resources.limits
+
+
+def _without_overhead(pod: Pod, which: _Which, counting: Counting) -> Amounts:
+    total = _sum_of_containers(pod, which, counting)
+    if pod.spec.resources is not None:
+        pod_amounts = amounts(which(pod.spec.resources))
+        total.update({name: amount for name, amount in pod_amounts.items() if counting.is_pod_level(name)})
+    return total
+
+
+def _sum_of_containers(pod: Pod, which: _Which, counting: Counting) -> Amounts:
+    statuses = _statuses(pod) if counting.sees_status else {}
+    total: Amounts = {}
+    for container in pod.spec.containers:
+        _add_amounts(total, _of_container(pod, container, which, statuses))
+    sidecars: Amounts = {}
+    largest: Amounts = {}
+    for container in pod.spec.init_containers:
+        if is_sidecar(container):
+            mine = _of_container(pod, container, which, statuses)
+            _add_amounts(total, mine)
+            _add_amounts(sidecars, mine)
+            _raise_amounts(largest, sidecars)
+        else:
+            mine = _of_container(pod, container, which, {})
+            _add_amounts(mine, sidecars)
+            _raise_amounts(largest, mine)
+    _raise_amounts(total, largest)
+    return total
+
+
+def _of_container(pod: Pod, container: Container, which: _Which, statuses: Mapping[str, ContainerStatus]) -> Amounts:
+    wanted = amounts(which(container.resources))
+    status = statuses.get(container.name)
+    if status is None or status.resources is None:
+        return wanted
+    actual = amounts(which(status.resources))
+    if which is _requests:
+        _raise_amounts(actual, amounts(status.allocated_resources))
+    if is_resize_infeasible(pod):
+        return actual
+    _raise_amounts(wanted, actual)
+    return wanted
+
+
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    return {each.name: each for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
+
+
+def _add_amounts(total: Amounts, more: Amounts) -> None:
+    for name, amount in more.items():
+        have = total.get(name)
+        total[name] = amount if have is None else have + amount
+
+
+def _raise_amounts(least: Amounts, other: Amounts) -> None:
+    for name, amount in other.items():
+        have = least.get(name)
+        if have is None or amount > have:
+            least[name] = amount

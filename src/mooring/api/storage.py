@@ -14,11 +14,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mooring.api.ownership import controller_of
-from mooring.api.views.base import RawQuantity
-from mooring.api.views.meta import ObjectMeta, ObjectReference
-from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.api.views.volumes import PersistentVolumeClaimSpec, Volume
+from mooring.api.views.meta import ObjectMeta, ObjectReference, RawQuantity, controller_of
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, Volume
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"

@@ -9,7 +9,7 @@ In the order in which a request passes them:
     apply        managed fields and server-side apply        storage      reads and watches of the store
     validation   field errors and shared rules               tables       cells of `kubectl get`
     discovery    groups, versions and resources              openapi      OpenAPI v2 and v3
-    kubelet_logs logs of containers, read from kubelets
+    errors       errors with the texts of kube-apiserver
 
 1. Objects are whole JSON documents (`mooring.api.document`). Fields that the server does not know are not lost.
 2. A strategy decides and never awaits. The registry acts. Admission may look objects up.

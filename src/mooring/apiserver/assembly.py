@@ -27,24 +27,22 @@ from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.default_roles import node_rules
 from mooring.apiserver.access.device_guard import DeviceGuard
 from mooring.apiserver.access.escalation import RoleGuard
-from mooring.apiserver.access.node_graph import GRAPH_KINDS, NodeGraph
-from mooring.apiserver.access.node_rules import NodeAuthorizer
+from mooring.apiserver.access.node_authorizer import GRAPH_KINDS, NodeAuthorizer, NodeGraph
 from mooring.apiserver.access.rbac import RoleAuthorizer, read_role_or_binding
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.apiserver.access.users import User
-from mooring.apiserver.admission.chain import Chain
+from mooring.apiserver.admission.interface import Chain
 from mooring.apiserver.admission.table import admission_plugins
-from mooring.apiserver.apply.shape import Shape
-from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.apply.shape import Shape, struct_shape
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.establishing import CustomKinds, Establisher
 from mooring.apiserver.event_expiry import EventExpiry
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
-from mooring.apiserver.kubelet_logs import KubeletLogs
 from mooring.apiserver.registry.object_storage import ObjectStorage, StoreLookup, document_of
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
+from mooring.apiserver.registry.pod_log import KubeletLogs
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.server import ApiServer

@@ -12,7 +12,7 @@ from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.default_roles import default_objects, reconciled
 from mooring.apiserver.apply.managers import UPDATE, manager_id
-from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.apply.shape import struct_shape
 from mooring.apiserver.apply.update import stamp
 from mooring.apiserver.registry.object_storage import ObjectStorage
 from mooring.apiserver.registry.own_status import OWN_MANAGER

@@ -16,11 +16,12 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
+from mooring.apiserver.errors import store_error_status
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
-from mooring.apiserver.registry import patches, put
+from mooring.apiserver.registry import patches
 from mooring.apiserver.registry.binding import bind
-from mooring.apiserver.registry.errors import store_error_status
+from mooring.apiserver.registry.update import put
 from mooring.apiserver.server import ApiServer, issue_token
 from mooring.apiserver.storage.stored_form import stored_form, with_revision
 from mooring.client.interface import (
@@ -108,7 +109,7 @@ class LoopbackClient:
             data = _encode(body)
             call.size_bytes = len(data)
             read = self._api_server.body_reader(resource, call, data, JSON)
-            changed = await put.put(self._api_server.parts, resource, call, read)
+            changed = await put(self._api_server.parts, resource, call, read)
             return changed.answer or _answer(kind, changed.document)
 
     async def patch(

@@ -17,25 +17,25 @@ from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Authorizer
 from mooring.apiserver.access.console_sessions import ConsoleSessions
-from mooring.apiserver.access.node_graph import NodeGraph
+from mooring.apiserver.access.node_authorizer import NodeGraph
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
 from mooring.apiserver.access.token_requests import IssuedToken, requested_token
 from mooring.apiserver.admission.interface import Attempt, Lookup
 from mooring.apiserver.apply.managers import UPDATE, manager_id
-from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.apply.shape import struct_shape
 from mooring.apiserver.apply.update import stamp
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import Discovery
+from mooring.apiserver.errors import not_found
 from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.patches import ReadDocument
 from mooring.apiserver.registry.pod_log import Logs, RemoteLogs
-from mooring.apiserver.registry.put import ReadBody
 from mooring.apiserver.registry.reading import Reader
 from mooring.apiserver.registry.spec_cache import SpecCache, split_body
+from mooring.apiserver.registry.update import ReadBody
 from mooring.apiserver.resources import Reading, Resource, ResourceTable
-from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.storage.storage import Storage
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical

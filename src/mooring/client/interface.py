@@ -12,6 +12,11 @@ Unix socket. The contract suite in `tests/client` holds for both.
 3. A watch delivers every change of its selection after its start, in order, once. If it cannot, it raises
    `ExpiredError`, and the reader lists again.
 4. A change that moves an object into the selection is ADDED, one that moves it out is DELETED.
+
+Token requests of service accounts are an interface of their own (`TokenRequests`): only kubelets make them.
+
+`UnavailableClient` serves scheduling engines that only decide. Decisions need no requests; a plugin that writes makes
+one, which fails with the reason.
 """
 
 from __future__ import annotations
@@ -20,10 +25,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias, TypeVar
+from typing import NoReturn, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 from mooring.api.kinds import Kind
-from mooring.api.views.base import View
+from mooring.api.views.meta import View
+from mooring.client.errors import BadRequestError, NoAnswerError
 
 JsonObject: TypeAlias = Mapping[str, object]
 AnyView = TypeVar("AnyView", bound=View)
@@ -153,3 +159,59 @@ class Client(Protocol):
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
         """Bind a pod to a node. `ConflictError` if the pod is bound, or has another uid."""
         ...
+
+
+@runtime_checkable
+class TokenRequests(Protocol):
+    """A client that supports token requests."""
+
+    async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes: ...
+
+
+async def request_token(client: Client, namespace: str, name: str, request: JsonObject) -> bytes:
+    """Request a token for a service account. Raises `ClientError`."""
+    if not isinstance(client, TokenRequests):
+        raise BadRequestError(f"tokens for {namespace}/{name} are given by API servers, not by {type(client).__name__}")
+    return await client.request_token(namespace, name, request)
+
+
+class UnavailableClient:
+    """Implements `Client` by rejecting every request."""
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
+        _reject(f"get {kind.plural} {namespace}/{name}")
+
+    async def list(
+        self,
+        kind: Kind,
+        selection: Selection = EVERYTHING,
+        *,
+        limit: int = 0,
+        continue_token: str = "",
+        revision: str = "",
+    ) -> Listing:
+        _reject(f"list {kind.plural}")
+
+    def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
+        _reject(f"watch {kind.plural}")
+
+    async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
+        _reject(f"create {kind.plural} in {namespace}")
+
+    async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
+        _reject(f"update {kind.plural} {namespace}/{name}")
+
+    async def patch(
+        self, kind: Kind, namespace: str, name: str, patch: object, *, form: PatchForm, subresource: str = ""
+    ) -> bytes:
+        _reject(f"patch {kind.plural} {namespace}/{name}")
+
+    async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
+        _reject(f"delete {kind.plural} {namespace}/{name}")
+
+    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+        _reject(f"bind {namespace}/{name} to {node_name}")
+
+
+def _reject(what: str) -> NoReturn:
+    raise NoAnswerError(f"cannot {what}: there is no API server here")

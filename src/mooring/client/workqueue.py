@@ -1,4 +1,4 @@
-"""The work queue of a controller: keys of objects to sync.
+"""The work queue of a controller: keys of objects to sync, and the workers that sync them.
 
 Inputs: keys, from event handlers, after a delay, or after a failure. Output: one key after the other, to any number of
 workers.
@@ -15,14 +15,23 @@ workers.
 4. After a failure a key waits 5 ms, doubling with each failure in a row to 1000 s. All failures together are limited to
    10 per second after the first 100. The longer wait counts. All as in client-go.
 5. A queue that is shut down accepts no more keys and hands out those that are ready. Then `get` returns None.
+
+Workers take a key, reconcile it, and act on the outcome. Input: a work queue, and a function that reconciles one key.
+Output: tasks in a group, which end when the queue is shut down and empty.
+
+1. There are three outcomes: `DONE`; `Later`, reconcile again after a delay; `Failed`, retry with a backoff.
+2. An exception is logged with its key and retried as a failure. It never ends a worker.
+3. Every key is returned to the queue, or it would never be reconciled again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Hashable
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeAlias, TypeVar, assert_never
 from weakref import WeakSet
 
 from mooring.client.ratelimit import TokenBucket
@@ -31,6 +40,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.heap import KeyedHeap
 from mooring.kit.histogram import HistogramValue, exponential_buckets
+from mooring.kit.tasks import TaskGroup
 
 BACKOFF = Backoff(initial_s=0.005, max_s=1000.0)
 RETRIES_PER_S = 10.0
@@ -259,3 +269,66 @@ class WorkQueue(Generic[Key]):
 
 def _due(due_s: float) -> float:
     return due_s
+
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Reconciled until the next change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Reconciled, but due again after a delay."""
+
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Failed for an expected reason; retry."""
+
+    reason: str
+    log_level: int = logging.INFO
+    """DEBUG for failures that are normal under load, such as conflicts."""
+
+
+DONE: Final = Done()
+
+Outcome: TypeAlias = Done | Later | Failed
+
+
+def run_workers(
+    queue: WorkQueue[Key], reconcile: Callable[[Key], Awaitable[Outcome]], *, workers: int, group: TaskGroup
+) -> None:
+    """Start workers in the group."""
+    assert workers > 0, f"queue {queue.name!r} with {workers} workers would never be emptied"
+    for number in range(workers):
+        group.start(_work(queue, reconcile), name=f"{queue.name} worker {number}")
+
+
+async def _work(queue: WorkQueue[Key], reconcile: Callable[[Key], Awaitable[Outcome]]) -> None:
+    while (key := await queue.get()) is not None:
+        try:
+            _conclude(queue, key, await reconcile(key))
+        except Exception:
+            logger.exception("%s: %s could not be reconciled; trying again", queue.name, key)
+            queue.add_rate_limited(key)
+        finally:
+            queue.done(key)
+
+
+def _conclude(queue: WorkQueue[Key], key: Key, outcome: Outcome) -> None:
+    match outcome:
+        case Done():
+            queue.forget(key)
+        case Later(after_s):
+            queue.forget(key)
+            queue.add_after(key, after_s)
+        case Failed(reason, log_level):
+            logger.log(log_level, "%s: %s is tried again: %s", queue.name, key, reason)
+            queue.add_rate_limited(key)
+        case never:
+            assert_never(never)

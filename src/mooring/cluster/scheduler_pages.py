@@ -29,7 +29,7 @@ from prometheus_client.core import Metric
 
 from mooring import __version__
 from mooring.api.views.workloads import Namespace
-from mooring.client.election.elector import LeaderElector
+from mooring.client.election import LeaderElector
 from mooring.cluster.component_metrics import add_kubernetes_gauges
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo

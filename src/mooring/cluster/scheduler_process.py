@@ -31,9 +31,8 @@ from prometheus_client.registry import Collector
 
 from mooring.api.kinds import LEASE
 from mooring.api.views.meta import ObjectReference
-from mooring.client.election.elector import ElectionSettings, LeaderElector
-from mooring.client.events.formats import CoreFormat
-from mooring.client.events.writer import EventWriter
+from mooring.client.election import ElectionSettings, LeaderElector
+from mooring.client.events.writer import CoreFormat, EventWriter
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.client.http.requests import Asked

@@ -28,7 +28,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from mooring.client.election.elector import ElectionSettings, LeaderElector
+from mooring.client.election import ElectionSettings, LeaderElector
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client

@@ -24,9 +24,8 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import kind_of_view
-from mooring.api.ownership import controller_of
-from mooring.api.views.meta import ApiObject
-from mooring.client.cache.lister import AnyObject
+from mooring.api.views.meta import ApiObject, controller_of
+from mooring.client.cache.informer import AnyObject
 from mooring.client.errors import ClientError, InvalidError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.controllers.documents import owner_reference

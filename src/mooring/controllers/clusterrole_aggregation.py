@@ -14,7 +14,7 @@ from typing import ClassVar, TypeAlias
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import CLUSTER_ROLE
 from mooring.api.labels import compile_selector
-from mooring.api.views.accounts import ClusterRole
+from mooring.api.views.administration import ClusterRole
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import PatchForm
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome

@@ -17,12 +17,10 @@ from typing import ClassVar
 
 from mooring.api.views.pod import Pod
 from mooring.client.cache.informer import SharedInformers
-from mooring.client.events.formats import CoreFormat
 from mooring.client.events.recorder import EventRecorder
-from mooring.client.events.writer import EventWriter
+from mooring.client.events.writer import CoreFormat, EventWriter
 from mooring.client.interface import Client
-from mooring.client.workers import DONE, Done, Failed, Later, Outcome, run_workers
-from mooring.client.workqueue import WorkQueue
+from mooring.client.workqueue import DONE, Done, Failed, Later, Outcome, WorkQueue, run_workers
 from mooring.controllers.pod_indexes import PodCountIndex, PodGroupIndex
 from mooring.controllers.settings import ControllerSettings
 from mooring.kit.clock import Clock

@@ -1,16 +1,23 @@
-"""Whole objects as dictionaries, to be changed and written back.
+"""Whole objects as dictionaries, to be changed and written back, and the conditions in their status.
 
 A view drops the fields that it does not know, so every write starts from a document. It carries the resourceVersion
 of the view: a write that would overwrite another one fails with a conflict.
+
+The time of a DisruptionTarget condition that is true already stays: it is when the disruption began.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import kind_of_view
-from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw
+from mooring.api.views.batch import Job, JobCondition
+from mooring.api.views.meta import ApiObject, Condition, ObjectMeta, ObjectWithRaw
+from mooring.api.views.pod import Pod
 from mooring.client.errors import StatusError
 from mooring.client.interface import Client
 
@@ -50,3 +57,65 @@ def is_being_deleted(metadata: ObjectMeta) -> bool:
 def is_namespace_terminating(error: Exception) -> bool:
     """Whether a creation was rejected because its namespace is terminating. Retries cannot succeed."""
     return isinstance(error, StatusError) and any(cause.reason == NAMESPACE_TERMINATING for cause in error.causes)
+
+
+REPLICA_FAILURE = "ReplicaFailure"
+DISRUPTION_TARGET = "DisruptionTarget"
+
+
+class _Typed(Protocol):
+    @property
+    def type(self) -> str: ...
+
+
+AnyCondition = TypeVar("AnyCondition", bound=_Typed)
+
+
+def find_condition(conditions: Iterable[AnyCondition], type: str) -> AnyCondition | None:
+    """The condition of a type, or None."""
+    for condition in conditions:
+        if condition.type == type:
+            return condition
+    return None
+
+
+def condition_document(condition: Condition) -> Document:
+    """A condition in the form of the API, without empty fields."""
+    fields = {
+        "type": condition.type,
+        "status": condition.status,
+        "lastUpdateTime": condition.last_update_time,
+        "lastTransitionTime": condition.last_transition_time,
+        "reason": condition.reason,
+        "message": condition.message,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def finished_condition(job: Job) -> JobCondition | None:
+    """The condition of a finished Job, Complete or Failed. None if it is not finished."""
+    for condition in job.status.conditions:
+        if condition.type in ("Complete", "Failed") and condition.status == "True":
+            return condition
+    return None
+
+
+def disruption_condition(pod: Pod, reason: str, message: str, now: str) -> Document | None:
+    """The condition DisruptionTarget for a pod. None if the pod has the same one."""
+    since = now
+    for condition in pod.status.conditions:
+        if condition.type == DISRUPTION_TARGET and condition.status == "True":
+            if condition.reason == reason and condition.message == message:
+                return None
+            since = condition.last_transition_time or now
+    condition_document: Document = {
+        "type": DISRUPTION_TARGET,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastProbeTime": None,
+        "lastTransitionTime": since,
+    }
+    if pod.metadata.generation:
+        condition_document["observedGeneration"] = pod.metadata.generation
+    return condition_document

@@ -22,7 +22,7 @@ import msgspec
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import NAMESPACE, POD, Kind
-from mooring.api.views.definitions import CustomResourceDefinition
+from mooring.api.views.administration import CustomResourceDefinition
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Namespace

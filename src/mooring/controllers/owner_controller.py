@@ -17,11 +17,9 @@ from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import kind_of_view
 from mooring.api.labels import LabelMatcher
-from mooring.api.ownership import controller_of
-from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw, OwnerReference
+from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw, OwnerReference, controller_of
 from mooring.api.views.pod import Pod
-from mooring.client.cache.informer import Informer
-from mooring.client.cache.lister import BY_NAMESPACE, namespace_of
+from mooring.client.cache.informer import BY_NAMESPACE, Informer, namespace_of
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.adoption import claim_objects
 from mooring.controllers.context import DONE, Controller, ControllerContext, Later, Outcome

@@ -19,8 +19,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD
-from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, View
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.events.recorder import EventRecorder

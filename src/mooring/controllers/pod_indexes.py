@@ -23,11 +23,9 @@ from typing import Generic, TypeAlias
 from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import NOTHING, LabelMatcher
 from mooring.api.memory import Memory
-from mooring.api.ownership import controller_of
-from mooring.api.views.meta import ObjectMeta, OwnerReference
+from mooring.api.views.meta import ObjectMeta, OwnerReference, controller_of
 from mooring.api.views.pod import Pod
-from mooring.client.cache.informer import Informer
-from mooring.client.cache.lister import BY_NAMESPACE, AnyObject, namespace_of
+from mooring.client.cache.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
 from mooring.controllers.pods import FINISHED_PHASES, is_ready
 
 LabelsKey: TypeAlias = tuple[tuple[str, str], ...]

@@ -24,8 +24,8 @@ from mooring.api.views.pod import Pod
 from mooring.api.well_known import TAINT_OUT_OF_SERVICE
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, PatchForm
-from mooring.controllers.conditions import disruption_condition, find_condition
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
+from mooring.controllers.documents import disruption_condition, find_condition
 from mooring.controllers.pods import BY_NODE, FINISHED_PHASES, add_node_index
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.tasks import TaskGroup, run_bounded

@@ -1,4 +1,4 @@
-"""States of pods, and the indexes by which controllers find them.
+"""States of pods, numbers of replicas, and the indexes by which controllers find pods.
 
 1. An active pod is neither finished nor being deleted. A terminating pod is being deleted and not finished.
 2. A pod is available if it has been ready for `min_ready_s`.
@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from mooring.api.labels import LabelMatcher
-from mooring.api.ownership import controller_of
 from mooring.api.storage import claim_named_by
-from mooring.api.views.meta import ApiObject, Condition
+from mooring.api.views.meta import ApiObject, Condition, IntOrString, controller_of
 from mooring.api.views.pod import Pod
-from mooring.client.cache.informer import Informer
-from mooring.client.cache.lister import AnyObject, Lister
+from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
+from mooring.client.cache.informer import AnyObject, Informer, Lister
 from mooring.kit.clock import parse_rfc3339
 
 FINISHED_PHASES = ("Succeeded", "Failed")
@@ -133,3 +133,24 @@ def claim_keys(pod: Pod) -> Iterable[str]:
     metadata = pod.metadata
     names = (claim_named_by(volume, metadata.name) for volume in pod.spec.volumes)
     return [f"{metadata.namespace}/{name}" for name in names if name]
+
+
+ReplicatedWorkload: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet
+
+
+def replicas_of(workload: ReplicatedWorkload) -> int:
+    """The desired number of replicas; 1 if the spec leaves it open."""
+    return workload.spec.replicas if workload.spec.replicas is not None else 1
+
+
+def scaled_value(value: IntOrString | None, total: int, *, is_rounded_up: bool) -> int:
+    """A number, or a percentage of the total. 0 for other values."""
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    digits = value.removesuffix("%")
+    if digits == value or not digits.isdecimal():
+        return 0
+    hundredths = int(digits) * total
+    return -(-hundredths // 100) if is_rounded_up else hundredths // 100

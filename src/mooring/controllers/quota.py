@@ -15,26 +15,33 @@ from typing import ClassVar
 
 from mooring.api.kinds import RESOURCE_QUOTA
 from mooring.api.quantity import ZERO, Quantity, parse_quantity
-from mooring.api.quota.counting import ONE, Amounts, kind_counted_as, scopes_of
-from mooring.api.quota.device_claims import (
+from mooring.api.quota import (
+    ONE,
+    SERVICE_NAMES,
+    Amounts,
     device_claim_usage,
     extended_names,
+    is_alive,
     is_charged_to,
     is_device_claim_name,
+    is_pod_in_scope,
+    is_pod_name,
+    is_volume_claim_in_scope,
+    is_volume_claim_name,
+    kind_counted_as,
     pod_behind,
+    pod_usage,
+    scopes_of,
+    service_usage,
+    volume_claim_usage,
 )
-from mooring.api.quota.pods import is_alive, is_pod_in_scope, is_pod_name, pod_usage
-from mooring.api.quota.services import SERVICE_NAMES, service_usage
-from mooring.api.quota.volume_claims import is_volume_claim_in_scope, is_volume_claim_name, volume_claim_usage
-from mooring.api.views.base import ResourceList
+from mooring.api.views.administration import ResourceQuota
 from mooring.api.views.devices import DeviceClass, ResourceClaim
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, ResourceList
 from mooring.api.views.pod import Pod
-from mooring.api.views.quotas import ResourceQuota
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Service
-from mooring.client.cache.informer import Informer
-from mooring.client.cache.lister import BY_NAMESPACE, AnyObject, namespace_of
+from mooring.client.cache.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import document_of

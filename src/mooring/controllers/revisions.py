@@ -20,8 +20,8 @@ import msgspec
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import CONTROLLER_REVISION
-from mooring.api.views.daemon_sets import ControllerRevision
 from mooring.api.views.meta import ObjectWithRaw
+from mooring.api.views.workloads import ControllerRevision
 from mooring.client.errors import AlreadyExistsError
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of, owner_reference

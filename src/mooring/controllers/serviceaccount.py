@@ -15,7 +15,7 @@ from typing import ClassVar
 from msgspec import field
 
 from mooring.api.kinds import CONFIG_MAP, SERVICE_ACCOUNT
-from mooring.api.views.accounts import ServiceAccount
+from mooring.api.views.administration import ServiceAccount
 from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.workloads import Namespace
 from mooring.api.well_known import DESCRIPTION_ANNOTATION, ROOT_CA_CONFIG_MAP

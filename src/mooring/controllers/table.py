@@ -28,8 +28,8 @@ from mooring.controllers.node.lifecycle import NodeLifecycleController
 from mooring.controllers.node.taint_eviction import TaintEvictionController
 from mooring.controllers.podgc import PodGarbageController
 from mooring.controllers.quota import ResourceQuotaController
-from mooring.controllers.replicaset.controller import ReplicaSetController, ReplicationControllerController
-from mooring.controllers.resourceclaim.controller import ResourceClaimController
+from mooring.controllers.replicaset import ReplicaSetController, ReplicationControllerController
+from mooring.controllers.resourceclaim import ResourceClaimController
 from mooring.controllers.serviceaccount import RootCaCertificatePublisher, ServiceAccountController
 from mooring.controllers.settings import SettingError
 from mooring.controllers.statefulset.controller import StatefulSetController

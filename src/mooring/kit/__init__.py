@@ -2,8 +2,7 @@
 
    clock                real and virtual time; timestamps
    entropy              seeded randomness
-   loop                 an event loop on virtual time
-   loop_monitor         how long the real event loop was blocked
+   loop                 an event loop on virtual time; how long a real one was blocked
    tasks                named task groups that lose no exception; worker pools
    heap                 a heap with keys
    backoff              delays after failures

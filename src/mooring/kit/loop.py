@@ -1,4 +1,4 @@
-"""An asyncio event loop on virtual time, which jumps to the next timer.
+"""The event loops: one on virtual time, which jumps to the next timer, and a monitor of real ones.
 
  1. Time moves only when nothing is ready, exactly to the earliest timer.
  2. Timers with the same time fire in the order in which they were set: the heap has sequence numbers.
@@ -10,24 +10,39 @@
 
 A selector loop needs a system call per iteration and uses real time, and asyncio's heap leaves the order of equal times
 undefined, which replaying a seed needs.
+
+Measures how long a callback keeps the event loop from running others.
+
+A timer fires every `TICK_S`. If it fires late, something kept the loop busy meanwhile: at least for as long as the
+timer was late, at most for `TICK_S` longer. Neither asyncio nor uvloop reports the length of an iteration, and wrapping
+each callback would cost more than most callbacks.
+
+1. `wall` contains the time in which the operating system ran other processes, or in which another thread held the
+   interpreter lock. `cpu` is the CPU time that the loop's thread used in the same intervals.
+2. Intervals shorter than `SHORT_S` are not counted: timers themselves are late by about a millisecond.
 """
+
+from __future__ import annotations
 
 import asyncio
 import heapq
 import logging
 import math
 import sys
+import threading
+import time
 from asyncio.events import _set_running_loop
+from bisect import bisect_left
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from contextvars import Context
+from math import inf
 from typing import Any, TypeVar, TypeVarTuple
 from weakref import WeakValueDictionary
 
 from mooring.kit.clock import VirtualClock
-from mooring.kit.loop_monitor import thread_monitor
 
 EVENTS_PER_INSTANT_MAX = 10_000_000  # about a minute of real time
 TASKS_NAMED_MAX = 20  # in a report, oldest first
@@ -360,3 +375,92 @@ def _task_line(task: asyncio.Task[Any]) -> str:
         return f"{task.get_name()!r}"
     code = frames[0].f_code
     return f"{task.get_name()!r} in {code.co_qualname} ({code.co_filename}:{frames[0].f_lineno})"
+
+
+# --- the loop monitor -----------------------------------------------------------------------------------------
+
+
+TICK_S = 0.01
+SHORT_S = 0.01
+BOUNDS_S = (0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0, 10.0, inf)
+
+
+class Intervals:
+    """The lengths of intervals: the longest, the total, and a histogram."""
+
+    __slots__ = ("counts", "longest_s", "total_s")
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+        self.total_s = 0.0
+        self.counts = [0] * len(BOUNDS_S)
+
+    def note(self, length_s: float) -> None:
+        if length_s >= SHORT_S:
+            self.longest_s = max(self.longest_s, length_s)
+            self.total_s += length_s
+            self.counts[bisect_left(BOUNDS_S, length_s)] += 1
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """The cumulative counts by upper bound, in Prometheus' format."""
+        seen, found = 0, []
+        for bound, count in zip(BOUNDS_S, self.counts, strict=True):
+            seen += count
+            found.append(("+Inf" if bound == inf else repr(bound), float(seen)))
+        return found
+
+
+class LoopMonitor:
+    """The blocking intervals of one event loop."""
+
+    def __init__(self) -> None:
+        self.wall = Intervals()
+        self.cpu = Intervals()
+        self.ticks = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._due_s = 0.0
+        self._cpu_s = 0.0
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Measure a loop, in its own thread, until `stop`."""
+        assert self._loop is None, "a monitor measures one loop at a time"
+        self._loop = loop
+        loop.call_soon(self._begin)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._loop = self._timer = None
+
+    def _begin(self) -> None:
+        self._set_timer(time.monotonic(), time.thread_time())
+
+    def _tick(self) -> None:
+        now_s, cpu_s = time.monotonic(), time.thread_time()
+        late_s = now_s - self._due_s
+        self.ticks += 1
+        self.wall.note(late_s)
+        self.cpu.note(min(late_s, cpu_s - self._cpu_s))
+        self._set_timer(now_s, cpu_s)
+
+    def _set_timer(self, now_s: float, cpu_s: float) -> None:
+        if self._loop is not None:  # None: stopped before it began
+            self._due_s, self._cpu_s = now_s + TICK_S, cpu_s
+            self._timer = self._loop.call_later(TICK_S, self._tick)
+
+
+class _OfThread(threading.local):
+    """The monitor of each thread."""
+
+    def __init__(self) -> None:
+        self.monitor = LoopMonitor()
+
+
+_of_thread = _OfThread()
+
+
+def thread_monitor() -> LoopMonitor:
+    """The monitor of the loops that `run_real` runs in this thread, one after the other. Clusters in one process have a
+    thread each, so that each is measured for itself."""
+    return _of_thread.monitor

@@ -6,8 +6,7 @@
     node_state         one node: its pods, resources and addresses; admission of pods
     node_status        Node and Lease objects; heartbeats of all nodes
     pod_worker         one pod on its node, from admission to termination
-    pod_actions        which containers to start or to delay
-    container_record   what a worker knows of one container
+    pod_actions        what a worker knows of each container; which containers to start or to delay
     pod_status         phase, conditions and container statuses
     resize             in-place resize of pods
     status_manager     writes pod statuses; deletes terminated pods
@@ -15,9 +14,9 @@
     timers             all timers of the kubelets in one heap
     runtime            the interface of a container runtime
     simulated/         a runtime without processes
-    processes/         a runtime with processes of this machine; probes/, environment/, volumes/ serve it
+    processes/         a runtime with processes of this machine; probes/, volumes/, environment, references serve it
     container_logs     the endpoint /containerLogs
-    views, full_views  pods as hollow nodes, and as the process runtime, decode them
+    views              pods as hollow nodes, and as the process runtime, decode them
 
 The kubelets import the client and nothing above it.
 """

@@ -27,8 +27,7 @@ from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
 from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import AlreadyExistsError, BadRequestError, ClientError
-from mooring.client.events.formats import CoreFormat
-from mooring.client.events.writer import EventWriter
+from mooring.client.events.writer import CoreFormat, EventWriter
 from mooring.client.interface import Change, Client, PatchForm, WatchEvent
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from mooring.api.nodeselector import required_node_affinity
-from mooring.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended_resource
-from mooring.api.resources import node_allocatable
+from mooring.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended_resource, node_allocatable
 from mooring.api.tolerations import is_tolerated
 from mooring.api.views.node import Node
 from mooring.api.well_known import OS_LABEL

@@ -25,7 +25,7 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.errors import QuantityError
-from mooring.api.label_syntax import label_key_errors, label_value_errors
+from mooring.api.labels import label_key_errors, label_value_errors
 from mooring.api.quantity import parse_quantity
 from mooring.api.yaml import YamlDocument, load_document
 from mooring.kubelet.settings import DeviceTemplate, NodeCapacity, NodeTemplate, is_node_name

@@ -24,8 +24,7 @@ from mooring.api.document import Document
 from mooring.api.views.pod import NO_RESOURCES, ResourceRequirements
 from mooring.api.well_known import FAILED, PENDING, RUNNING, SUCCEEDED, TERMINAL_PHASES
 from mooring.kit.clock import format_rfc3339
-from mooring.kubelet.container_record import ContainerRecord
-from mooring.kubelet.pod_actions import should_restart
+from mooring.kubelet.pod_actions import ContainerRecord, should_restart
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
 from mooring.kubelet.views import KubeletContainer, KubeletPod, KubeletPodSpec
 

@@ -23,9 +23,16 @@ from mooring.api.document import Document
 from mooring.api.resources import fit_filter_requests
 from mooring.api.well_known import FAILED, PENDING, TERMINAL_PHASES
 from mooring.kit.clock import Clock, format_rfc3339, parse_rfc3339
-from mooring.kubelet.container_record import ContainerRecord, container_records, containers_of, restore_records
 from mooring.kubelet.node_state import NodeState
-from mooring.kubelet.pod_actions import compute_pod_actions, count_restart, start_error_waiting
+from mooring.kubelet.pod_actions import (
+    ContainerRecord,
+    compute_pod_actions,
+    container_records,
+    containers_of,
+    count_restart,
+    restore_records,
+    start_error_waiting,
+)
 from mooring.kubelet.pod_status import (
     PodFacts,
     phase_of,

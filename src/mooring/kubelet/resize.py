@@ -18,8 +18,8 @@ from msgspec.json import encode
 from mooring.api.document import Document
 from mooring.api.resources import fit_filter_requests
 from mooring.api.views.pod import ResourceRequirements
-from mooring.kubelet.container_record import ContainerRecord, containers_of
 from mooring.kubelet.node_state import NodeState
+from mooring.kubelet.pod_actions import ContainerRecord, containers_of
 from mooring.kubelet.runtime import Role, Runtime
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 

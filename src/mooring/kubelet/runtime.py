@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeAlias
 
-from mooring.api.views.base import RawQuantity
+from mooring.api.views.meta import RawQuantity
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock, parse_rfc3339
 from mooring.kit.entropy import Entropy

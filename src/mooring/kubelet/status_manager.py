@@ -15,7 +15,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD
-from mooring.api.views.base import Int64, Timestamp, View
+from mooring.api.views.meta import Int64, Timestamp, View
 from mooring.client.errors import ClientError, ConflictError, InvalidError, NotFoundError, StatusError
 from mooring.client.interface import Client, Deletion, PatchForm
 from mooring.kubelet.pod_status import revision_number, status_patch

@@ -34,7 +34,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.yaml import load_document
-from mooring.client.unavailable import UnavailableClient
+from mooring.client.interface import UnavailableClient
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.logs import fields

@@ -23,15 +23,14 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from mooring.api.decode import Whole
 from mooring.api.kinds import NODE, POD, Kind, kind_of_view
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.api.whole import Whole
 from mooring.client.cache.reflector import Reflector, Sink, TakesPages
-from mooring.client.events.formats import SeriesFormat
 from mooring.client.events.recorder import EventType
-from mooring.client.events.writer import EventWriter
+from mooring.client.events.writer import EventWriter, SeriesFormat
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy

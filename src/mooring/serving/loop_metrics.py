@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mooring.kit.loop_monitor import Intervals, LoopMonitor, thread_monitor
+from mooring.kit.loop import Intervals, LoopMonitor, thread_monitor
 
 _WALL = "mooring_event_loop_blocked"
 _CPU = "mooring_event_loop_blocked_cpu"

@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from mooring.api.ownership import controller_of
+from mooring.api.views.meta import controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodStatus
 from mooring.api.yaml import YamlError, load_document

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from mooring.api.decode import convert_as
 from mooring.api.errors import ObjectError
 from mooring.api.load import load
-from mooring.api.ownership import controller_of
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodStatus
 from mooring.api.well_known import TERMINAL_PHASES, ZONE

@@ -18,8 +18,7 @@ from mooring.api.patching.errors import (
     go_text,
     wrong_type,
 )
-from mooring.api.patching.json_patch import OPERATIONS_MAX, apply_json_patch
-from mooring.api.patching.merge_patch import apply_merge_patch
+from mooring.api.patching.json_patch import OPERATIONS_MAX, apply_json_patch, apply_merge_patch
 
 POD: JsonDict = {
     "metadata": {"name": "web", "labels": {"app": "web", "a/b": "1", "a~b": "2"}},

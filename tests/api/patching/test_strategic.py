@@ -10,10 +10,18 @@ from hypothesis import strategies as st
 
 from mooring.api.kinds import all_kinds
 from mooring.api.patching.errors import BAD_REQUEST, JsonDict, PatchError
-from mooring.api.patching.merge_keys import MERGE, REPLACE, MergeField, merge_fields
-from mooring.api.patching.merge_patch import apply_merge_patch
-from mooring.api.patching.ordering import check_against_order, identity, in_order, places_of
-from mooring.api.patching.strategic import apply_strategic_patch
+from mooring.api.patching.json_patch import apply_merge_patch
+from mooring.api.patching.strategic import (
+    MERGE,
+    REPLACE,
+    MergeField,
+    apply_strategic_patch,
+    check_against_order,
+    identity,
+    in_order,
+    merge_fields,
+    places_of,
+)
 
 
 def patched(current: JsonDict, patch: object) -> JsonDict:

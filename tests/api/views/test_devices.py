@@ -42,7 +42,7 @@ from mooring.api.views.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from mooring.api.views.selectors import NodeSelector
+from mooring.api.views.meta import NodeSelector
 
 GROUP = {"apiVersion": "resource.k8s.io/v1"}
 

@@ -10,20 +10,23 @@ import msgspec
 import pytest
 
 from mooring.api.decode import convert_as
-from mooring.api.views import base, devices, meta, node, pod, selectors, storage, volumes, workloads
-from mooring.api.views.base import View
-from mooring.api.views.meta import Condition, ObjectMeta, ObjectReference, OwnerReference
-from mooring.api.views.node import Node
-from mooring.api.views.pod import Pod, Toleration
-from mooring.api.views.selectors import (
+from mooring.api.views import devices, meta, node, pod, storage, workloads
+from mooring.api.views.meta import (
+    Condition,
     LabelSelector,
     LabelSelectorRequirement,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    ObjectMeta,
+    ObjectReference,
+    OwnerReference,
     TopologySelectorLabelRequirement,
     TopologySelectorTerm,
+    View,
 )
+from mooring.api.views.node import Node
+from mooring.api.views.pod import Pod, Toleration
 
 
 def test_who_an_object_is() -> None:
@@ -97,7 +100,7 @@ def views_of(module: types.ModuleType) -> list[type[View]]:
     return [each for each in classes if issubclass(each, View)]
 
 
-MODULES = (base, meta, selectors, volumes, pod, node, storage, workloads, devices)
+MODULES = (meta, pod, node, storage, workloads, devices)
 VIEWS = [view for module in MODULES for view in views_of(module)]
 
 

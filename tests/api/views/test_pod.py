@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.decode import convert_as
-from mooring.api.views.meta import Condition, ObjectMeta
+from mooring.api.views.meta import (
+    Condition,
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
+    PreferredSchedulingTerm,
+)
 from mooring.api.views.node import AttachedVolume, ContainerImage, Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from mooring.api.views.pod import (
     Affinity,
@@ -32,13 +40,6 @@ from mooring.api.views.pod import (
     Toleration,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
-)
-from mooring.api.views.selectors import (
-    LabelSelector,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PreferredSchedulingTerm,
 )
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

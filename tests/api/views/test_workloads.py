@@ -7,19 +7,18 @@ import pytest
 
 from mooring.api.decode import convert, convert_as, decode
 from mooring.api.document import Document
-from mooring.api.views.accounts import ClusterRole
-from mooring.api.views.definitions import (
+from mooring.api.views.administration import (
+    ClusterRole,
     CustomResourceDefinition,
     CustomResourceDefinitionSpec,
     CustomResourceDefinitionStatus,
     DefinitionNames,
     DefinitionVersion,
+    ResourceQuota,
 )
 from mooring.api.views.endpoints import EndpointSlice
-from mooring.api.views.leases import Lease, LeaseSpec
-from mooring.api.views.meta import ApiObject, Condition, ObjectMeta, ObjectWithRaw
-from mooring.api.views.quotas import ResourceQuota
-from mooring.api.views.selectors import LabelSelector
+from mooring.api.views.meta import ApiObject, Condition, LabelSelector, ObjectMeta, ObjectWithRaw
+from mooring.api.views.node import Lease, LeaseSpec
 from mooring.api.views.workloads import (
     Namespace,
     NamespaceStatus,

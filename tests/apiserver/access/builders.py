@@ -4,14 +4,20 @@ may("get list", "pods")                         a rule: verbs, resources, and in
 role(may("get", "pods"), "reader", "web")       with a namespace a Role, without one a ClusterRole
 binding("User anna", to="Role reader", namespace="web")
 asks("anna", "list pods in web")                what somebody asks for; `/healthz` is a path
+
+A small cluster that tokens can be for: accounts, pods, nodes and secrets by name.
 """
 
 from __future__ import annotations
 
 from mooring.api.document import Document
+from mooring.apiserver.access.certificates import new_key
 from mooring.apiserver.access.rbac import RoleAuthorizer
 from mooring.apiserver.access.rules import Attributes, path_attributes
+from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.apiserver.access.users import User
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -88,3 +94,25 @@ def asks(who: User | str, what: str) -> Attributes:
         subresource=subresource,
         name=message[2] if len(message) > 2 else "",
     )
+
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+_KEY = new_key()
+
+
+class Cluster:
+    """What is there, and tokens for it."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.objects: dict[tuple[str, str, str], Document] = {}
+        self.account = self.add("serviceaccounts", "web", "robot", "uid-robot")
+        self.tokens = ServiceAccountTokens(TokenSigner(_KEY), self.clock, Entropy(1), self.lookup)
+
+    def add(self, resource: str, namespace: str, name: str, uid: str, spec: Document | None = None) -> Document:
+        document: Document = {"metadata": {"name": name, "namespace": namespace, "uid": uid}, "spec": spec or {}}
+        self.objects[resource, namespace, name] = document
+        return document
+
+    def lookup(self, resource: str, namespace: str, name: str) -> Document | None:
+        return self.objects.get((resource, namespace, name))

@@ -26,7 +26,7 @@ from mooring.apiserver.access.service_account_tokens import SHORT_AUDIENCE, Inva
 from mooring.apiserver.access.users import User
 from mooring.client.errors import UnauthorizedError
 from mooring.kit.clock import VIRTUAL_WALL_S
-from tests.apiserver.access.cluster import ISSUER, Cluster
+from tests.apiserver.access.builders import ISSUER, Cluster
 
 
 @pytest.mark.parametrize(

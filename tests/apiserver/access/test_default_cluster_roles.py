@@ -1,4 +1,7 @@
-"""The table of default cluster roles holds together."""
+"""The table of default cluster roles holds together.
+
+The table of the controllers' roles holds together.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from mooring.apiserver.access.default_cluster_roles import (
     role_object,
     subject,
 )
+from mooring.apiserver.access.default_controller_roles import CONTROLLER_ROLES
 
 
 def test_a_line_is_a_rule() -> None:
@@ -62,3 +66,15 @@ def test_lists_stand_in_the_order_of_the_alphabet(name: str) -> None:
 def test_list_implies_watch() -> None:
     for rules in CLUSTER_ROLES.values():
         assert [rule for rule in rules if "list" in rule["verbs"] and "watch" not in rule["verbs"]] == []
+
+
+@pytest.mark.parametrize("name", sorted(CONTROLLER_ROLES))
+def test_lists_of_controller_roles_stand_in_the_order_of_the_alphabet(name: str) -> None:
+    for rule in CONTROLLER_ROLES[name]:
+        for message in ("verbs", "resources", "resourceNames", "nonResourceURLs"):
+            assert rule.get(message, []) == sorted(rule.get(message, []))
+
+
+def test_there_is_one_for_each_controller() -> None:
+    assert len(CONTROLLER_ROLES) == 38
+    assert {"replicaset-controller", "node-controller", "generic-garbage-collector"} <= set(CONTROLLER_ROLES)

@@ -21,7 +21,7 @@ from mooring.apiserver.access.service_account_tokens import (
 )
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.entropy import Entropy
-from tests.apiserver.access.cluster import ISSUER, Cluster
+from tests.apiserver.access.builders import ISSUER, Cluster
 
 SIGNER = TokenSigner(new_key())
 CLAIMS = {"iss": "us", "sub": "somebody"}

@@ -9,7 +9,7 @@ from mooring.apiserver.access.service_account_tokens import unverified_part
 from mooring.apiserver.access.token_requests import IssuedToken, requested_token
 from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, StatusError
 from mooring.kit.clock import format_rfc3339
-from tests.apiserver.access.cluster import ISSUER, Cluster
+from tests.apiserver.access.builders import ISSUER, Cluster
 
 
 def _answer(cluster: Cluster, spec: Document, metadata: Document | None = None, limit_s: int = 0) -> IssuedToken:

@@ -23,8 +23,8 @@ MODULE = '''"""ImageRegistry: complete image names with a registry, and forbid t
 from __future__ import annotations
 
 from mooring.api.kinds import POD, Kind
-from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.owning import own_items, own_part
+from mooring.apiserver.admission.interface import refused
+from mooring.apiserver.admission.interface import own_items, own_part
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 

@@ -1,13 +1,18 @@
-"""Pods tolerate a silent node for five minutes, unless they say otherwise."""
+"""Pods tolerate a silent node for five minutes, unless they say otherwise.
+
+A new node is not ready.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.kinds import POD
+from mooring.api.kinds import NODE, POD
 from mooring.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
-from tests.apiserver.admission.builders import admitted, attempt, pod
+from mooring.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
+from mooring.apiserver.call import Operation
+from tests.apiserver.admission.builders import admitted, attempt, named, pod
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
@@ -37,3 +42,25 @@ def test_an_update_does_not_change_the_pod_before_it() -> None:
     new = {**old, "metadata": dict(old["metadata"])}
     assert len(admitted(DefaultTolerationSeconds(), attempt(POD, new, old))["spec"]["tolerations"]) == 2
     assert "tolerations" not in old["spec"]
+
+
+NOT_READY_TAINT: Document = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+OTHER: Document = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param({}, [NOT_READY_TAINT], id="one without taints gets one"),
+        pytest.param({"taints": [OTHER]}, [OTHER, NOT_READY_TAINT], id="another effect is another taint"),
+        pytest.param(
+            {"taints": [{**NOT_READY_TAINT, "value": "x"}]}, [{**NOT_READY_TAINT, "value": "x"}], id="not twice"
+        ),
+    ],
+)
+def test_taints(given: Document, expected: list[Document]) -> None:
+    assert admitted(TaintNodesByCondition(), attempt(NODE, named("n", spec=given)))["spec"]["taints"] == expected
+
+
+def test_only_new_nodes_are_tainted() -> None:
+    assert not TaintNodesByCondition().handles(NODE, "", Operation.UPDATE)

@@ -1,4 +1,7 @@
-"""Namespaces ask for a level, and pods are held to it."""
+"""Namespaces ask for a level, and pods are held to it.
+
+Levels and versions.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,23 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CRON_JOB, DEPLOYMENT, NAMESPACE, POD, POD_TEMPLATE, Kind
-from mooring.apiserver.admission.pod_security import PodSecurity, policy_of
-from mooring.apiserver.admission.pod_security_words import containers_named, containers_of, setters
+from mooring.apiserver.admission.pod_security import (
+    BASELINE,
+    PRIVILEGED,
+    RESTRICTED,
+    Level,
+    PodSecurity,
+    policy_of,
+    text_of,
+    violations_of,
+)
+from mooring.apiserver.admission.pod_security_checks import Violation, containers_named, containers_of, setters
 from mooring.apiserver.call import Operation
 from mooring.client.errors import ForbiddenError, InvalidError
 from tests.apiserver.admission.builders import NS, Known, attempt, check, container, pod
 
 LABEL = "pod-security.kubernetes.io/"
-PRIVILEGED = pod(containers=[container(securityContext={"privileged": True})])
+PRIVILEGED_POD = pod(containers=[container(securityContext={"privileged": True})])
 SAYS = 'privileged (container "c" must not set securityContext.privileged=true)'
 
 
@@ -34,7 +46,7 @@ def known(**labels: str) -> Known:
 
 def test_a_pod_below_the_level_is_refused() -> None:
     with pytest.raises(ForbiddenError) as caught:
-        check(PodSecurity(), attempt(POD, PRIVILEGED), known(enforce="baseline"))
+        check(PodSecurity(), attempt(POD, PRIVILEGED_POD), known(enforce="baseline"))
     assert caught.value.message == f'pods "p" is forbidden: violates PodSecurity "baseline:latest": {SAYS}'
 
 
@@ -53,7 +65,7 @@ def test_a_pod_below_the_level_is_refused() -> None:
     ],
 )
 def test_a_pod_is_let_in_with_warnings(labels: dict[str, str], warnings: list[str]) -> None:
-    made = attempt(POD, PRIVILEGED)
+    made = attempt(POD, PRIVILEGED_POD)
     check(PodSecurity(), made, known(**labels))
     assert made.call.warnings == warnings
 
@@ -74,7 +86,7 @@ def test_a_label_that_cannot_be_read_enforces_the_strictest_level() -> None:
     ],
 )
 def test_what_makes_pods_is_warned_of_what_is_enforced_on_them(kind: Kind, wrap: Any) -> None:
-    made = attempt(kind, {"metadata": {"name": "m"}, **wrap({"spec": PRIVILEGED["spec"]})})
+    made = attempt(kind, {"metadata": {"name": "m"}, **wrap({"spec": PRIVILEGED_POD["spec"]})})
     check(PodSecurity(), made, known(enforce="baseline"))
     assert made.call.warnings == [f'would violate PodSecurity "baseline:latest": {SAYS}']
 
@@ -88,10 +100,10 @@ def test_what_makes_pods_is_warned_of_what_is_enforced_on_them(kind: Kind, wrap:
     ],
 )
 def test_an_update_counts_if_it_brings_new_code(change: dict[str, Any], is_looked_at: bool) -> None:
-    new = pod(containers=[{**PRIVILEGED["spec"]["containers"][0], "image": change.get("image", "app:1")}])
+    new = pod(containers=[{**PRIVILEGED_POD["spec"]["containers"][0], "image": change.get("image", "app:1")}])
     if "debug" in change:
         new["spec"]["ephemeralContainers"] = [container(change["debug"])]
-    made = attempt(POD, new, PRIVILEGED)
+    made = attempt(POD, new, PRIVILEGED_POD)
     if not is_looked_at:
         check(PodSecurity(), made, known(enforce="baseline"))
         return
@@ -139,9 +151,9 @@ def owned(name: str, made: Document) -> Document:
 )
 def test_who_changes_the_level_hears_of_the_pods_that_are_there(old: Any, new: Any, warnings: list[str]) -> None:
     pods = [
-        owned("b", PRIVILEGED),
-        owned("a", PRIVILEGED),
-        {**PRIVILEGED, "metadata": {"name": "c"}},
+        owned("b", PRIVILEGED_POD),
+        owned("a", PRIVILEGED_POD),
+        {**PRIVILEGED_POD, "metadata": {"name": "c"}},
         pod("fine"),
         pod("h", hostPID=True),
     ]
@@ -181,3 +193,44 @@ def test_names(names: list[str], text: str) -> None:
 )
 def test_setters(is_pod: bool, names: list[str], text: str) -> None:
     assert setters(is_pod, names) == text
+
+
+HOSTILE = pod(
+    containers=[container(securityContext={"privileged": True})], hostPID=True, volumes=[{"name": "v", "hostPath": {}}]
+)
+
+
+@pytest.mark.parametrize(
+    ("level", "reasons"),
+    [
+        (Level(PRIVILEGED), []),
+        (Level(BASELINE), ["host namespaces", "hostPath volumes", "privileged"]),
+        (
+            Level(RESTRICTED),
+            [
+                "host namespaces",
+                "privileged",
+                "allowPrivilegeEscalation != false",
+                "unrestricted capabilities",
+                "restricted volume types",
+                "runAsNonRoot != true",
+                "seccompProfile",
+            ],
+        ),
+    ],
+    ids=str,
+)
+def test_a_stricter_level_asks_more_and_asks_nothing_twice(level: Level, reasons: list[str]) -> None:
+    found = violations_of(level, HOSTILE["metadata"], HOSTILE["spec"])
+    assert [each.reason for each in found] == reasons
+
+
+@pytest.mark.parametrize(
+    ("level", "text"), [(Level(BASELINE), "baseline:latest"), (Level(RESTRICTED, 24), "restricted:v1.24")]
+)
+def test_a_level_as_text(level: Level, text: str) -> None:
+    assert str(level) == text
+
+
+def test_violations_as_text() -> None:
+    assert text_of([Violation("a", "b"), Violation("c", "")]) == "a (b), c"

@@ -1,4 +1,9 @@
-"""The default storage class, and DefaultStorageClass, which sets it."""
+"""The default storage class, and DefaultStorageClass, which sets it.
+
+What holds data is protected by a finalizer.
+
+Claims grow if their class lets them.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,20 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
-from mooring.apiserver.admission.default_storage_class import DefaultStorageClass
-from mooring.apiserver.admission.storage_classes import class_of_claim, default_class
-from tests.apiserver.admission.builders import NOW, Known, admitted, attempt, named
+from mooring.api.kinds import (
+    CONFIG_MAP,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+    VOLUME_ATTRIBUTES_CLASS,
+    Kind,
+)
+from mooring.apiserver.admission.default_storage_class import DefaultStorageClass, class_of_claim, default_class
+from mooring.apiserver.admission.persistent_volume_claim_resize import PersistentVolumeClaimResize
+from mooring.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
+from mooring.apiserver.call import Operation
+from mooring.client.errors import ForbiddenError
+from tests.apiserver.admission.builders import NOW, Known, admitted, attempt, check, named
 
 ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
@@ -76,3 +91,69 @@ def test_class(given: dict[str, Any], classes: list[Any], expected: str | None) 
     made = attempt(PERSISTENT_VOLUME_CLAIM, named("c", spec=given))
     claim = admitted(DefaultStorageClass(), made, Known({STORAGE_CLASS: classes}))
     assert claim["spec"].get("storageClassName") == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "expected"),
+    [
+        pytest.param(PERSISTENT_VOLUME, [], ["kubernetes.io/pv-protection"], id="a volume"),
+        pytest.param(PERSISTENT_VOLUME_CLAIM, ["a/b"], ["a/b", "kubernetes.io/pvc-protection"], id="a claim"),
+        pytest.param(VOLUME_ATTRIBUTES_CLASS, [], ["kubernetes.io/vac-protection"], id="a class of attributes"),
+        pytest.param(
+            PERSISTENT_VOLUME,
+            ["kubernetes.io/pv-protection", "a/b"],
+            ["kubernetes.io/pv-protection", "a/b"],
+            id="not twice",
+        ),
+    ],
+)
+def test_finalizers(kind: Kind, given: list[str], expected: list[str]) -> None:
+    made = attempt(kind, {"metadata": {"name": "x", "finalizers": given}})
+    assert admitted(StorageObjectInUseProtection(), made)["metadata"]["finalizers"] == expected
+
+
+def test_other_kinds_are_left_alone() -> None:
+    assert not StorageObjectInUseProtection().handles(CONFIG_MAP, "", Operation.CREATE)
+
+
+KNOWN = Known({STORAGE_CLASS: [named("grows", allowVolumeExpansion=True), named("stays")]})
+CLASS_SAYS_NO = (
+    "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
+)
+
+
+def claim(storage: str, name: str = "grows", phase: str = "Bound") -> Document:
+    spec = {"resources": {"requests": {"storage": storage}}, "storageClassName": name}
+    return named("c", spec=spec, status={"phase": phase})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(claim("1Gi"), claim("2Gi"), id="a bound one of a class that allows it"),
+        pytest.param(claim("1Gi", "stays"), claim("1024Mi", "stays"), id="the same in other words"),
+        pytest.param(claim("2Gi", "stays"), claim("1Gi", "stays"), id="a smaller one"),
+    ],
+)
+def test_allowed(old: Document, new: Document) -> None:
+    check(PersistentVolumeClaimResize(), attempt(PERSISTENT_VOLUME_CLAIM, new, old), KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        pytest.param(
+            claim("1Gi", phase="Pending"),
+            claim("2Gi"),
+            "Only bound persistent volume claims can be expanded",
+            id="unbound",
+        ),
+        pytest.param(claim("1Gi", "stays"), claim("2Gi", "stays"), CLASS_SAYS_NO, id="the class does not allow it"),
+        pytest.param(claim("1Gi", "gone"), claim("2Gi", "gone"), CLASS_SAYS_NO, id="there is no such class"),
+        pytest.param(claim("1Gi", ""), claim("2Gi", ""), CLASS_SAYS_NO, id="there is no class"),
+    ],
+)
+def test_refused(old: Document, new: Document, why: str) -> None:
+    with pytest.raises(ForbiddenError) as caught:
+        check(PersistentVolumeClaimResize(), attempt(PERSISTENT_VOLUME_CLAIM, new, old), KNOWN)
+    assert caught.value.message == f'persistentvolumeclaims "c" is forbidden: {why}'

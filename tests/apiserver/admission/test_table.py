@@ -1,4 +1,7 @@
-"""The plugins run in kube-apiserver's order."""
+"""The plugins run in kube-apiserver's order.
+
+The chain of admission plugins, and the helpers that they share.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,14 @@ from collections.abc import Mapping
 import pytest
 
 from mooring.api.document import Document
+from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, POD, Kind
+from mooring.apiserver.admission.interface import Admission, Attempt, Chain, Lookup, own_items, own_part, refused
 from mooring.apiserver.admission.table import Plugins, UnknownPluginError, admission_plugins
+from mooring.apiserver.call import Operation
+from mooring.client.errors import Cause
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
+from tests.apiserver.admission.builders import Known, attempt, pod, wait
 
 
 class NoLedger:
@@ -61,3 +69,86 @@ def test_a_disabled_plugin_neither_mutates_nor_validates() -> None:
 def test_an_unknown_plugin_cannot_be_disabled() -> None:
     with pytest.raises(UnknownPluginError, match="no admission plugin 'Anchor'; there are DefaultStorageClass, "):
         plugins("Anchor")
+
+
+class Noting(Admission):
+    """Notes what it is asked."""
+
+    def __init__(self, name: str, notes: list[str]) -> None:
+        self.name = name
+        self._notes = notes
+
+    def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
+        self._notes.append(f"{self.name} handles?")
+        return kind is POD
+
+    async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
+        self._notes.append(f"{self.name} admits")
+
+    async def check(self, attempt: Attempt, lookup: Lookup) -> None:
+        self._notes.append(f"{self.name} checks")
+
+
+def test_the_order_and_that_handling_is_asked_once() -> None:
+    notes: list[str] = []
+    chain = Chain([Noting("a", notes), Noting("b", notes)], [Noting("c", notes)], Known())
+    made = attempt(POD, pod())
+    for _ in range(2):
+        wait(chain.admit(made))
+        wait(chain.check(made))
+    assert notes == [*(f"{name} handles?" for name in "abc"), *("a admits", "b admits", "c checks") * 2]
+
+
+def test_a_deletion_meets_all_of_them_at_once() -> None:
+    notes: list[str] = []
+    chain = Chain([Noting("a", notes)], [Noting("b", notes)], Known())
+    wait(chain.check_deletion(attempt(POD, None, pod(), operation=Operation.DELETE)))
+    assert notes[2:] == ["a admits", "b checks"]
+
+
+def test_others_are_not_asked() -> None:
+    notes: list[str] = []
+    wait(Chain([Noting("a", notes)], [], Known()).admit(attempt(CONFIG_MAP, pod())))
+    assert notes == ["a handles?"]
+
+
+# --- What an object is called before it has a name -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name", "called"),
+    [
+        pytest.param({"name": "a"}, "", "a", id="by its name"),
+        pytest.param({"generateName": "a-"}, "", "a-", id="by the prefix of its name"),
+        pytest.param({}, "", "Unknown", id="by nothing"),
+        pytest.param({"name": "a"}, "b", "b", id="by the name in the address"),
+    ],
+)
+def test_called(metadata: Document, name: str, called: str) -> None:
+    refusal = refused(attempt(DEPLOYMENT, {"metadata": metadata}, name=name), "no", [Cause("r", "m", "f")])
+    assert refusal.message == f'deployments.apps "{called}" is forbidden: no'
+    assert refusal.details == {"name": called, "group": "apps", "kind": "deployments"}
+    assert refusal.causes == (Cause("r", "m", "f"),)
+
+
+# --- Parts are copied before they are changed ------------------------------------------------------------------------
+
+
+def test_a_part_is_changed_without_changing_what_shares_it() -> None:
+    shared = {"a": 1}
+    document = {"spec": shared}
+    own_part(document, "spec")["b"] = 2
+    assert (shared, document) == ({"a": 1}, {"spec": {"a": 1, "b": 2}})
+
+
+def test_a_missing_part_becomes_an_empty_one() -> None:
+    document: dict[str, object] = {}
+    own_part(document, "spec")
+    assert document == {"spec": {}}
+
+
+def test_items_are_changed_without_changing_what_shares_them() -> None:
+    shared = [{"name": "a"}]
+    document = {"items": shared}
+    own_items(document, "items")[0]["name"] = "b"
+    assert (shared, document) == ([{"name": "a"}], {"items": [{"name": "b"}]})

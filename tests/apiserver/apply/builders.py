@@ -8,13 +8,10 @@ from mooring.api.document import Document
 from mooring.api.kinds import kind_named
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.users import User
-from mooring.apiserver.apply.custom_shape import custom_shape
-from mooring.apiserver.apply.field_set import FieldSet, paths, set_of
+from mooring.apiserver.apply.field_set import FieldSet, paths, set_of, shown_path
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.patch import apply_as
-from mooring.apiserver.apply.path_elements import shown_path
-from mooring.apiserver.apply.shape import Shape
-from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.apply.shape import Shape, custom_shape, struct_shape
 from mooring.apiserver.apply.update import stamp
 from mooring.apiserver.call import Call
 

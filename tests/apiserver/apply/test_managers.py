@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mooring.apiserver.apply.field_set import ElementError
 from mooring.apiserver.apply.managers import (
     APPLY,
     OLD_UPDATES,
@@ -23,7 +24,6 @@ from mooring.apiserver.apply.managers import (
     stored_managers,
     written,
 )
-from mooring.apiserver.apply.path_elements import ElementError
 from tests.apiserver.apply.builders import MONDAY, TUESDAY, fields, shown
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.apply.path_elements import (
+from mooring.apiserver.apply.field_set import (
     ElementError,
     in_order,
     key_element,

@@ -1,12 +1,22 @@
-"""Grains: what is always owned as a whole, and in which versions entries can be read."""
+"""Grains: what is always owned as a whole, and in which versions entries can be read.
+
+The shapes of built-in kinds: what was there before anybody wrote, and how fine ownership is.
+
+The shapes of kinds that users define.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from mooring.api.document import Document
 from mooring.api.schema.model import ListKind
-from mooring.apiserver.apply.shape import DEDUCED, TEXT, WHOLE, Grain, ListGrain, MapGrain
-from tests.apiserver.apply.builders import CONFIG_MAP
+from mooring.apiserver.apply.patch import misfits, misfits_text
+from mooring.apiserver.apply.shape import DEDUCED, TEXT, WHOLE, Grain, ListGrain, MapGrain, Shape, custom_shape
+from mooring.apiserver.apply.typed import all_fields, claimed_fields
+from tests.apiserver.apply.builders import CONFIG_MAP, DEPLOYMENT, POD, THING, THING_VERSION, shape_of, shown, thing
 
 
 @pytest.mark.parametrize(
@@ -28,3 +38,193 @@ def test_what_is_owned_as_a_whole(grain: Grain, is_leaf: bool) -> None:
 def test_entries_of_versions_that_are_not_served_are_unreadable() -> None:
     assert CONFIG_MAP.grain_at("v1", "v1") is CONFIG_MAP.root
     assert CONFIG_MAP.grain_at("v1", "v2") is None
+
+
+def at(shape: Shape, path: str) -> Grain:
+    """The grain of a field; `[]` steps into a list or a map."""
+    grain = shape.root
+    for step in path.split("."):
+        if step == "[]":
+            inner = grain.list.item if grain.list is not None else grain.map.item if grain.map is not None else None
+        else:
+            inner = grain.map.fields[step] if grain.map is not None else None
+        assert inner is not None, f"{path}: nothing at {step}"
+        grain = inner
+    return grain
+
+
+@pytest.mark.parametrize(
+    ("shape", "empty"),
+    [
+        pytest.param(
+            POD,
+            {"metadata": {}, "spec": {"containers": None}, "status": {}, "apiVersion": "v1", "kind": "Pod"},
+            id="structs and what has no omitempty",
+        ),
+        pytest.param(shape_of("v1", "ConfigMap"), {"metadata": {}, "apiVersion": "v1", "kind": "ConfigMap"}, id="none"),
+        pytest.param(
+            shape_of("v1", "Event"),
+            {
+                "metadata": {},
+                "involvedObject": {},
+                "source": {},
+                "firstTimestamp": None,
+                "lastTimestamp": None,
+                "eventTime": None,
+                "reportingComponent": "",
+                "reportingInstance": "",
+                "apiVersion": "v1",
+                "kind": "Event",
+            },
+            id="omitempty does not leave out times",
+        ),
+    ],
+)
+def test_a_new_object_is_compared_with_the_empty_one(shape: Shape, empty: dict[str, Any]) -> None:
+    assert shape.empty == empty
+
+
+@pytest.mark.parametrize(
+    ("shape", "path", "kind", "keys"),
+    [
+        pytest.param(POD, "spec.containers", ListKind.MAP, ("name",), id="containers by name"),
+        pytest.param(
+            POD, "spec.containers.[].ports", ListKind.MAP, ("containerPort", "protocol"), id="ports by two keys"
+        ),
+        pytest.param(POD, "spec.tolerations", ListKind.ATOMIC, (), id="tolerations as a whole"),
+        pytest.param(POD, "metadata.finalizers", ListKind.SET, (), id="finalizers are a set"),
+        pytest.param(DEPLOYMENT, "spec.template.spec.volumes", ListKind.MAP, ("name",), id="in a template, too"),
+    ],
+)
+def test_lists_are_merged_as_the_schema_says(shape: Shape, path: str, kind: ListKind, keys: tuple[str, ...]) -> None:
+    grain = at(shape, path).list
+    assert grain is not None
+    assert (grain.kind, grain.keys) == (kind, keys)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_atomic"),
+    [
+        ("spec.selector", True),
+        ("metadata.labels", False),
+        ("metadata.ownerReferences.[]", True),
+        ("spec.template.spec.nodeSelector", True),
+        ("spec.template.spec.securityContext", False),
+        ("spec.template.spec.containers.[].env.[].valueFrom.configMapKeyRef", True),
+    ],
+)
+def test_maps_and_structs_are_atomic_where_the_schema_says_so(path: str, is_atomic: bool) -> None:
+    grain = at(DEPLOYMENT, path).map
+    assert grain is not None
+    assert grain.is_atomic is is_atomic
+
+
+@pytest.mark.parametrize(
+    ("path", "defaults"),
+    [
+        pytest.param("spec.containers.[].ports", {"containerPort": 0, "protocol": "TCP"}, id="a default and a zero"),
+        pytest.param("spec.containers.[].env", {"name": ""}, id="Go writes an empty name"),
+        pytest.param("metadata.ownerReferences", {"uid": ""}, id="and an empty uid"),
+    ],
+)
+def test_absent_keys_have_defaults(path: str, defaults: dict[str, object]) -> None:
+    items = at(POD, path).list
+    assert items is not None
+    assert items.item.map is not None
+    assert {key: items.item.map.defaults.get(key) for key in items.keys} == defaults
+
+
+@pytest.mark.parametrize(
+    ("document", "claimed"),
+    [
+        pytest.param(thing(text="x", count=1), [".spec.count", ".spec.text"], id="scalars"),
+        pytest.param(thing(whole=["x", "y"]), [".spec.whole"], id="a list without a type is atomic"),
+        pytest.param(thing(set=["y", "x"]), ['.spec.set[="x"]', '.spec.set[="y"]'], id="a set"),
+        pytest.param(
+            thing(ports=[{"port": 80, "note": "x"}]),
+            [
+                '.spec.ports[port=80,protocol="TCP"]',
+                '.spec.ports[port=80,protocol="TCP"].note',
+                '.spec.ports[port=80,protocol="TCP"].port',
+            ],
+            id="keys have defaults",
+        ),
+        pytest.param(thing(pair={"left": "x"}), [".spec.pair"], id="an atomic map"),
+        pytest.param(thing(words={"a": "x"}), [".spec.words.a"], id="a granular map"),
+        pytest.param(
+            thing(free={"a": {"b": 1}, "l": [1]}),
+            [".spec.free.a", ".spec.free.l", ".spec.free.a.b"],
+            id="unknown fields, as their values are",
+        ),
+        pytest.param(thing(size=1), [".spec.size"], id="a number or a text"),
+    ],
+)
+def test_what_is_claimed(document: Document, claimed: list[str]) -> None:
+    found = shown(claimed_fields(THING.root, document))
+    assert [path for path in found if path.startswith(".spec")] == claimed
+
+
+def test_a_creator_owns_the_spec_itself() -> None:
+    assert ".spec" in shown(all_fields(THING.root, thing(text="x")))
+    assert THING.empty == {"apiVersion": THING_VERSION, "kind": "Thing"}
+
+
+def test_metadata_is_that_of_all_kinds() -> None:
+    assert THING.root.map is not None
+    metadata = THING.root.map.fields["metadata"].map
+    assert metadata is not None
+    finalizers = metadata.fields["finalizers"].list
+    assert finalizers is not None
+    assert finalizers.kind is ListKind.SET
+
+
+def test_without_a_schema_the_values_decide() -> None:
+    shape = custom_shape(THING_VERSION, "Thing", None)
+    document = {"spec": {"a": {"b": 1}, "l": [1, 2]}, "top": 5}
+    assert shown(claimed_fields(shape.root, document)) == [
+        ".spec",
+        ".top",
+        ".spec.a",
+        ".spec.l",
+        ".spec.a.b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "error"),
+    [
+        pytest.param({"properties": {"a": {"type": "string"}}}, ".x: field not declared in schema", id="closed"),
+        pytest.param({}, "", id="an object without properties is open"),
+        pytest.param(
+            {"properties": {"a": {"type": "string"}}, "x-kubernetes-preserve-unknown-fields": True}, "", id="preserving"
+        ),
+        pytest.param({"additionalProperties": True}, "", id="anything more"),
+        pytest.param({"additionalProperties": False}, ".x: field not declared in schema", id="nothing more"),
+        pytest.param(
+            {"additionalProperties": {"type": "string"}},
+            ".x: expected string, got &value.valueUnstructured{Value:1}",
+            id="more of one sort",
+        ),
+    ],
+)
+def test_unknown_fields(schema: Document, error: str) -> None:
+    found = misfits(custom_shape(THING_VERSION, "Thing", {"type": "object", **schema}).root, {"x": 1})
+    assert (misfits_text(found) if found else "") == error
+
+
+def test_an_embedded_object_has_metadata() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"held": {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {}}},
+    }
+    shape = custom_shape(THING_VERSION, "Thing", schema)
+    document = {"held": {"kind": "Pod", "metadata": {"finalizers": ["x"]}}}
+    assert '.held.metadata.finalizers[="x"]' in shown(claimed_fields(shape.root, document))
+
+
+def test_other_versions_are_read_by_their_own_schema() -> None:
+    other = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-map-type": "atomic"}}}
+    shape = custom_shape("g/v1", "Thing", {"type": "object"}, other_versions={"g/v2": other})
+    grain = shape.grain_at("g/v1", "g/v2")
+    assert grain is not None
+    assert shown(claimed_fields(grain, {"spec": {"a": 1}})) == [".spec"]

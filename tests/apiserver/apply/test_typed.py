@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.custom_shape import custom_shape
-from mooring.apiserver.apply.shape import DEDUCED
+from mooring.apiserver.apply.shape import DEDUCED, custom_shape
 from mooring.apiserver.apply.typed import GrainError, all_fields, claimed_fields, compare
 from tests.apiserver.apply.builders import CONFIG_MAP, DEPLOYMENT, POD, THING, config_map, shown, thing
 

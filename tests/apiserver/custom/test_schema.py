@@ -1,4 +1,7 @@
-"""Schemas are read once, and know what is below them."""
+"""Schemas are read once, and know what is below them.
+
+Paths to fields, as selectable fields and rules write them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,16 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.schema import Pair, Schema, any_schema, read_schema, same_json, schemas_in
+from mooring.apiserver.custom.schema import (
+    FieldPathError,
+    Pair,
+    Schema,
+    any_schema,
+    read_field_path,
+    read_schema,
+    same_json,
+    schemas_in,
+)
 from tests.apiserver.custom.definitions import fields, ruled
 
 
@@ -79,3 +91,44 @@ def test_fields_go_by_name_and_items_of_maps_by_key() -> None:
 )
 def test_equality(one: Any, other: Any, is_same: bool) -> None:
     assert same_json(one, other) is is_same
+
+
+TEXT = {"type": "string"}
+SCHEMA = read_schema(
+    fields(spec=fields(a=TEXT, m={"type": "object", "additionalProperties": TEXT}, o=fields(**{"b.c": TEXT})))
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [(".spec.a", "spec.a"), (".spec['a']", "spec.a"), (".spec.m.key", "spec.m[key]"), (".spec.o['b.c']", "spec.o.b.c")],
+    ids=str,
+)
+def test_paths(text: str, path: str) -> None:
+    found = read_field_path(text, SCHEMA)
+    assert (found.path, found.root) == (path, "spec")
+    assert found.schema is not None
+    assert found.schema.type == "string"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (".spec.zz", "does not refer to a valid field"),
+        ("spec.a", "expected [ or . but got: spec"),
+        (".", "unexpected end of JSON path"),
+        (".spec[0]", "expected single quoted string but got 0"),
+        (".spec['a'", "unexpected end of JSON path"),
+        (r".spec['\q']", r"invalid string literal: invalid escape char \q"),
+    ],
+    ids=str,
+)
+def test_paths_that_lead_nowhere(text: str, why: str) -> None:
+    with pytest.raises(FieldPathError) as caught:
+        read_field_path(text, SCHEMA)
+    assert str(caught.value) == why
+
+
+def test_brackets_can_be_forbidden() -> None:
+    with pytest.raises(FieldPathError, match="array notation is not allowed"):
+        read_field_path(".spec['a']", SCHEMA, may_index=False)

@@ -1,4 +1,7 @@
-"""How custom objects behave."""
+"""How custom objects behave.
+
+A version of a custom kind, read from its definition.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.schema import read_schema
 from mooring.apiserver.custom.strategy import CustomStrategy, finalizer_warnings, validate_list_type
-from mooring.apiserver.custom.version import read_version
+from mooring.apiserver.custom.version import ScalePaths, read_version
 from mooring.client.errors import ForbiddenError, InvalidError
 from tests.apiserver.custom.definitions import fields, ruled, version, widget
 
@@ -203,3 +206,19 @@ def test_odd_finalizers_are_only_warned_of() -> None:
     obj["metadata"]["finalizers"] = ["foo"]
     assert messages(obj) == []
     assert len(STRATEGY.warnings_on_create(obj, call())) == 1
+
+
+def test_everything_that_a_definition_says() -> None:
+    scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
+    raw = fields(spec=ruled(fields(n={"type": "integer"}), "self.n > 1"), status=fields())
+    entry = version(raw, subresources={"status": {}, "scale": scale}, selectableFields=[{"jsonPath": ".spec.n"}])
+    found = read_version(entry)
+    assert (found.name, found.has_status, found.scale) == ("v1", True, ScalePaths(".spec.n", ".status.n"))
+    assert found.selectable_paths == (".spec.n",)
+    assert found.rules is not None
+    assert found.status_values is not None
+
+
+def test_a_definition_that_says_little() -> None:
+    found = read_version(version())
+    assert (found.has_status, found.scale, found.rules, found.status_values) == (False, None, None, None)

@@ -1,11 +1,14 @@
-"""What is counted, under which names, and what is not worth a name of its own."""
+"""What is counted, under which names, and what is not worth a name of its own.
+
+One text of the metrics of several components.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.http.address import Address, read_address
-from mooring.apiserver.http.metrics import PresentState, RequestMetrics
+from mooring.apiserver.http.metrics import PresentState, RequestMetrics, merged_metrics
+from mooring.apiserver.http.request import Address, read_address
 
 POD = "/api/v1/namespaces/default/pods/web"
 
@@ -86,3 +89,15 @@ def test_what_is_so_at_the_moment_is_asked_at_the_scrape(monkeypatch: pytest.Mon
 def test_the_event_loop_has_metrics() -> None:
     names = ("mooring_event_loop_blocked_longest_seconds", "mooring_event_loop_blocked_cpu_seconds_bucket")
     assert all(lines(metrics(), name) for name in names)
+
+
+OWN = b"# HELP a_total A.\n# TYPE a_total counter\na_total 1.0\n# HELP b B.\n# TYPE b gauge\nb 2.0\n"
+OTHER = b'# HELP b B.\n# TYPE b gauge\nb 3.0\n# HELP c C.\n# TYPE c gauge\nc{x="# no help"} 4.0\n'
+
+
+def test_a_metric_that_both_have_is_that_of_the_first() -> None:
+    assert merged_metrics(OWN, OTHER) == OWN + b'# HELP c C.\n# TYPE c gauge\nc{x="# no help"} 4.0\n'
+
+
+def test_nothing_to_add() -> None:
+    assert merged_metrics(OWN, b"") == OWN

@@ -1,4 +1,7 @@
-"""The same objects as JSON, as YAML, as a table, or as their metadata only."""
+"""The same objects as JSON, as YAML, as a table, or as their metadata only.
+
+Warnings as headers: escaped, never broken, and not too long together.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DAEMON_SET, Kind
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.http.rendering import Form, Included, Rendering
+from mooring.apiserver.http.reply import warning_headers
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import KindTable
@@ -206,3 +210,25 @@ def test_columns_come_with_the_first_row(is_first: bool) -> None:
 )
 def test_a_bookmark_looks_like_what_is_watched(form: Form, names: tuple[str, str]) -> None:
     assert replace(PLAIN, form=form).bookmark_kind(CONFIG_MAP) == names
+
+
+@pytest.mark.parametrize(
+    ("texts", "headers"),
+    [
+        pytest.param([], [], id="none"),
+        pytest.param(["take care"], ['299 - "take care"'], id="one"),
+        pytest.param(['say "a\\b"'], ['299 - "say \\"a\\\\b\\""'], id="quotes and backslashes are escaped"),
+        pytest.param(["a\nb", "c\x00", "d\x85", "e"], ['299 - "e"'], id="control characters cannot be sent"),
+        pytest.param(["", "é"], ['299 - "é"'], id="other letters can"),
+        pytest.param(["a" * 4_096], ['299 - "' + "a" * 4_096 + '"'], id="as long as allowed"),
+        pytest.param(["a" * 4_000, "b" * 97], ['299 - "' + "a" * 256 + '"', '299 - "' + "b" * 97 + '"'], id="cut"),
+    ],
+)
+def test_headers(texts: list[str], headers: list[str]) -> None:
+    assert warning_headers(texts) == headers
+
+
+def test_what_comes_after_the_limit_is_left_out() -> None:
+    headers = warning_headers([f"{number:03}" + "a" * 500 for number in range(100)])
+    assert len(headers) == 16
+    assert all(len(header) == 256 + len('299 - ""') for header in headers)

@@ -10,7 +10,7 @@ import pytest
 from mooring.api import kinds
 from mooring.api.kinds import Kind
 from mooring.api.schema import tables
-from mooring.api.schema.parse import fill, parse_package
+from mooring.api.schema.tables import fill, parse_package
 from mooring.apiserver import kinds as modules
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
@@ -50,7 +50,7 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.cells import age
+from mooring.apiserver.tables.columns import age
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, integer
 from mooring.apiserver.validation.fields import FieldError, invalid
 

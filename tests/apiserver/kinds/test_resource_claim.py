@@ -1,4 +1,7 @@
-"""Tests of kinds.resource_claim."""
+"""Tests of kinds.resource_claim.
+
+Tests of kinds.resource_claim_template.
+"""
 
 from __future__ import annotations
 
@@ -353,3 +356,22 @@ def test_the_order_of_errors() -> None:
     assert messages(strategy(RESOURCE_CLAIM).validate(made, asked))[0] == "spec: Forbidden: no"
     assert messages(strategy(RESOURCE_CLAIM, "status").validate_update(made, made, asked)) == ["spec: Forbidden: no"]
     assert strategy(RESOURCE_CLAIM, "status").ignored_fields == (("metadata",), ("spec",))
+
+
+TEMPLATE_SPEC = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}}
+
+
+def test_a_template_never_changes() -> None:
+    made = document(RESOURCE_CLAIM_TEMPLATE, spec=TEMPLATE_SPEC)
+    assert created(RESOURCE_CLAIM_TEMPLATE, made) == []
+    assert changed(RESOURCE_CLAIM_TEMPLATE, made)[0] == []
+    first, second = changed(RESOURCE_CLAIM_TEMPLATE, made, spec={**TEMPLATE_SPEC, "metadata": {"name": "x"}})[0]
+    assert first == "spec.metadata.name: Forbidden: cannot be set"
+    assert second.endswith(": field is immutable")
+
+
+def test_the_order_of_errors_of_a_template() -> None:
+    asked = call(RESOURCE_CLAIM_TEMPLATE)
+    asked.prior_errors = [forbidden("spec", "no")]
+    made = document(RESOURCE_CLAIM_TEMPLATE, spec=TEMPLATE_SPEC)
+    assert messages(strategy(RESOURCE_CLAIM_TEMPLATE).validate(made, asked)) == ["spec: Forbidden: no"]

@@ -1,4 +1,7 @@
-"""Tests of kinds.storage_class."""
+"""Tests of kinds.storage_class.
+
+Tests of kinds.volume_attributes_class.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.kinds import STORAGE_CLASS
+from mooring.api.kinds import STORAGE_CLASS, VOLUME_ATTRIBUTES_CLASS
 from mooring.apiserver.kinds.storage_class import validate_storage_class, validate_storage_class_update
+from mooring.apiserver.kinds.volume_attributes_class import (
+    validate_volume_attributes_class,
+    validate_volume_attributes_class_update,
+)
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 from tests.apiserver.field_errors import messages
 
@@ -130,3 +137,40 @@ def test_a_change_must_be_right_and_allowed() -> None:
 def test_a_class_deletes_and_binds_at_once() -> None:
     made = document(STORAGE_CLASS, provisioner="a/b")
     assert (made["reclaimPolicy"], made["volumeBindingMode"]) == ("Delete", "Immediate")
+
+
+GOOD = {"driverName": "csi.example.com", "parameters": {"iops": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("obj", "errors"),
+    [
+        pytest.param(GOOD, [], id="a driver and a parameter"),
+        pytest.param({**GOOD, "driverName": ""}, ["driverName: Required value"], id="no driver"),
+        pytest.param(
+            {"driverName": "a"},
+            ["parameters: Required value: must contain at least one key/value pair"],
+            id="no parameters",
+        ),
+    ],
+)
+def test_what_is_wrong_with_an_attributes_class(obj: dict[str, Any], errors: list[str]) -> None:
+    assert messages(validate_volume_attributes_class(obj)) == errors
+
+
+def test_nothing_changes() -> None:
+    assert validate_volume_attributes_class_update(GOOD, GOOD) == []
+    assert messages(validate_volume_attributes_class_update({"driverName": "x", "parameters": {}}, GOOD)) == [
+        "driverName: Forbidden: updates to driverName are forbidden.",
+        "parameters: Forbidden: updates to parameters are forbidden.",
+    ]
+
+
+def test_a_change_is_forbidden_before_it_is_validated() -> None:
+    made = document(VOLUME_ATTRIBUTES_CLASS, driverName="a", parameters={"b": "c"})
+    assert created(VOLUME_ATTRIBUTES_CLASS, made) == []
+    errors, _ = changed(VOLUME_ATTRIBUTES_CLASS, made, parameters={})
+    assert errors == [
+        "parameters: Forbidden: updates to parameters are forbidden.",
+        "parameters: Required value: must contain at least one key/value pair",
+    ]

@@ -6,8 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.schema.tables import struct_named
-from mooring.apiserver.openapi.schemas import Schemas
-from mooring.apiserver.openapi.special import SECOND, THIRD
+from mooring.apiserver.openapi.schemas import SECOND, THIRD, Schemas
 
 CORE = "io.k8s.api.core.v1"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"

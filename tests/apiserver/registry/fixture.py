@@ -8,10 +8,8 @@ from typing import Any
 from mooring.api.document import Document
 from mooring.api.kinds import POD, Kind
 from mooring.apiserver.access.users import User
-from mooring.apiserver.admission.chain import Chain
-from mooring.apiserver.admission.interface import Admission
-from mooring.apiserver.apply.shape import Shape
-from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.admission.interface import Admission, Chain
+from mooring.apiserver.apply.shape import Shape, struct_shape
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.object_storage import ObjectStorage, StoreLookup
 from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation

@@ -1,4 +1,9 @@
-"""Deleting: gone at once, ending, or ending on; and what is answered."""
+"""Deleting: gone at once, ending, or ending on; and what is answered.
+
+Delete options are read and checked.
+
+Deleting a definition marks it first.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,31 @@ from typing import Any, NamedTuple
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, POD, REPLICATION_CONTROLLER, SERVICE, Kind
-from mooring.apiserver.admission.chain import Chain
-from mooring.apiserver.admission.interface import Attempt
-from mooring.apiserver.registry.delete import Deleted, DeleteOptions, delete
-from mooring.client.errors import ConflictError, NotFoundError, StatusError
+from mooring.api.kinds import (
+    CONFIG_MAP,
+    CORE_EVENT,
+    CUSTOM_RESOURCE_DEFINITION,
+    POD,
+    REPLICATION_CONTROLLER,
+    SERVICE,
+    Kind,
+)
+from mooring.apiserver.access.users import User
+from mooring.apiserver.admission.interface import Attempt, Chain
+from mooring.apiserver.call import Call
+from mooring.apiserver.registry.delete import (
+    CLEANUP_FINALIZER,
+    Deleted,
+    DeleteOptions,
+    checked_delete_options,
+    delete,
+    mark_definition,
+)
+from mooring.apiserver.registry.object_storage import Stored
+from mooring.client.errors import ConflictError, InvalidError, NotFoundError, StatusError
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.loop import run
+from tests.apiserver.custom.definitions import definition
 from tests.apiserver.registry.fixture import NOW, NOW_S, NS, RegistryFixture, call
 
 ORPHAN, FOREGROUND, OWN = "orphan", "foregroundDeletion", "example.com/mine"
@@ -264,3 +287,61 @@ def test_admission_is_asked_before_anything_is_done() -> None:
         await api_server.get(CONFIG_MAP, "o")
 
     run(play())
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({}, (DeleteOptions(), False)),
+        ({"gracePeriodSeconds": 0, "dryRun": ["All"]}, (DeleteOptions(grace_s=0), True)),
+        ({"preconditions": {"uid": "u", "resourceVersion": "1"}}, (DeleteOptions(uid="u", revision="1"), False)),
+        ({"propagationPolicy": "Orphan"}, (DeleteOptions(propagation="Orphan"), False)),
+        ({"orphanDependents": True}, (DeleteOptions(orphans=True), False)),
+    ],
+    ids=["none", "at once, for a try", "which one", "leave what it owns", "the same, the old way"],
+)
+def test_read(document: Document, expected: tuple[DeleteOptions, bool]) -> None:
+    assert checked_delete_options(document) == expected
+
+
+@pytest.mark.parametrize(
+    ("document", "fault"),
+    [
+        (
+            {"orphanDependents": True, "propagationPolicy": "Orphan"},
+            'propagationPolicy: Invalid value: "Orphan": orphanDependents and deletionPropagation cannot be both set',
+        ),
+        (
+            {"propagationPolicy": "x"},
+            'propagationPolicy: Unsupported value: "x": supported values: "Foreground", "Background", "Orphan", "nil"',
+        ),
+        ({"dryRun": ["x"]}, 'dryRun: Unsupported value: ["x"]: supported values: "All"'),
+    ],
+    ids=["said twice", "no policy", "no dry run"],
+)
+def test_refused(document: Document, fault: str) -> None:
+    with pytest.raises(InvalidError) as caught:
+        checked_delete_options(document)
+    assert caught.value.message == f'DeleteOptions.meta.k8s.io "" is invalid: {fault}'
+
+
+def test_the_first_deletion_does_nothing_but_mark_it() -> None:
+    async def play(*, is_dry_run: bool) -> tuple[Document, Any]:
+        api_server = RegistryFixture()
+        object_storage, resource = (
+            api_server.parts.object_storage,
+            api_server.parts.resources.of_kind(CUSTOM_RESOURCE_DEFINITION),
+        )
+        revision = (await object_storage.create(CUSTOM_RESOURCE_DEFINITION, definition())).revision
+        call = Call("delete", CUSTOM_RESOURCE_DEFINITION, User("u"), 0.0, NOW, is_dry_run=is_dry_run)
+        marked = await mark_definition(api_server.parts, resource, call, Stored(definition(), revision, b""))
+        found = await object_storage.find(CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
+        return marked, found
+
+    marked, found = run(play(is_dry_run=False))
+    assert marked["metadata"]["finalizers"] == [CLEANUP_FINALIZER]
+    assert marked["metadata"]["deletionTimestamp"] == NOW
+    assert marked["status"]["conditions"][-1]["reason"] == "InstanceDeletionPending"
+    assert found.document["metadata"]["deletionTimestamp"] == NOW
+    _, untouched = run(play(is_dry_run=True))
+    assert "deletionTimestamp" not in untouched.document["metadata"]

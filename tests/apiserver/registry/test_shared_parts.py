@@ -19,7 +19,7 @@ from mooring.apiserver.kinds.node import NodeStrategy
 from mooring.apiserver.kinds.pod.strategy import PodStrategy
 from mooring.apiserver.kinds.replica_set import ReplicaSetStrategy
 from mooring.apiserver.loopback import LoopbackClient
-from mooring.apiserver.registry import patches, put
+from mooring.apiserver.registry import patches, update
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.wire.decode import read_patch
 from mooring.client.errors import StatusError
@@ -168,7 +168,7 @@ async def outcome(api_server: ApiServer, kind: Kind, name: str, write: Write) ->
             obj["metadata"]["resourceVersion"] = str(record.revision)
             write.what(obj)
             body = api_server.body_reader(resource, call, msgspec.json.encode(obj), "application/json")
-            changed = await put.put(api_server.parts, resource, call, body)
+            changed = await update.put(api_server.parts, resource, call, body)
     except StatusError as error:
         return f"{error.code} {error.message} {error.details}"
     now = await api_server.store.get(kind.key(namespace, name))

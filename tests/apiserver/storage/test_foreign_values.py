@@ -11,7 +11,7 @@ from mooring.api.document import Document
 from mooring.apiserver.storage.foreign_values import read_stored_value
 from mooring.store.interface import ValueUnreadable
 from tests.apiserver.storage import kube_objects as kube
-from tests.apiserver.storage.protobuf_values import PREFIX, envelope, part, protobuf_value
+from tests.apiserver.storage.kube_objects import PREFIX, envelope, part, protobuf_value
 
 POD_KEY = "/registry/pods/default/web"
 CRD_KEY = "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"

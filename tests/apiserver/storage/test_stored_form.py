@@ -1,21 +1,38 @@
-"""A stored object begins with its kind and holds no resourceVersion; what clients get holds it, and nothing is lost."""
+"""A stored object begins with its kind and holds no resourceVersion; what clients get holds it, and nothing is lost.
+
+An event is the same in both forms, and nothing but the names of fields changes between them.
+
+An event says the same in both forms, and each form writes the empty fields that its API always writes.
+"""
 
 from __future__ import annotations
 
 from typing import cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, POD
+from mooring.api.document import Document
+from mooring.api.kinds import CONFIG_MAP, CORE_EVENT, DEPLOYMENT, EVENT, POD
 from mooring.apiserver.storage.stored_form import (
     PlainObject,
     decoded,
     encoded,
+    inward,
+    inward_selection,
+    outward,
+    outward_plain,
     partly_decoded,
+    served_event,
+    served_field,
+    stored_event,
     stored_form,
+    stored_kind,
+    translated,
     with_revision,
 )
+from mooring.client.interface import Selection
 
 TEXTS = st.text(max_size=20) | st.sampled_from(['"metadata":{', '{"metadata":{"a":1}}', "\\", '"', "ü"])
 VALUES = st.recursive(
@@ -59,3 +76,122 @@ def test_a_partly_decoded_object_is_stored_as_it_was(
     assert found["spec"] == spec
     for name in names:
         assert cast(PlainObject, found.get("status", {})).get(name) == (status or {}).get(name)
+
+
+CORE: PlainObject = {
+    "kind": "Event",
+    "apiVersion": "v1",
+    "metadata": {"name": "web.1"},
+    "involvedObject": {"kind": "Pod"},
+    "reason": "Scheduled",
+    "message": "assigned",
+    "source": {"component": "x"},
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "count": 1,
+    "type": "Normal",
+    "eventTime": "2026-01-01T00:00:00.000000Z",
+    "reportingComponent": "default-scheduler",
+    "reportingInstance": "here",
+}
+NEWER: PlainObject = {
+    "kind": "Event",
+    "apiVersion": "events.k8s.io/v1",
+    "metadata": {"name": "web.1"},
+    "regarding": {"kind": "Pod"},
+    "reason": "Scheduled",
+    "note": "assigned",
+    "deprecatedSource": {"component": "x"},
+    "deprecatedFirstTimestamp": None,
+    "deprecatedLastTimestamp": None,
+    "deprecatedCount": 1,
+    "type": "Normal",
+    "eventTime": "2026-01-01T00:00:00.000000Z",
+    "reportingController": "default-scheduler",
+    "reportingInstance": "here",
+}
+
+
+def test_the_forms_differ_in_names_only() -> None:
+    assert inward(EVENT, NEWER) == CORE
+    assert outward_plain(EVENT, CORE) == NEWER
+    assert translated(EVENT, encoded(CORE)) == encoded(NEWER)
+    assert outward(EVENT, encoded(CORE), 7).startswith(
+        b'{"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"resourceVersion":"7","name":"web.1"}'
+    )
+
+
+def test_all_other_kinds_are_stored_as_they_are() -> None:
+    assert (stored_kind(EVENT), stored_kind(CORE_EVENT), stored_kind(POD)) == (CORE_EVENT, CORE_EVENT, POD)
+    assert inward(CORE_EVENT, CORE) is CORE
+    assert outward_plain(POD, CORE) is CORE
+
+
+@pytest.mark.parametrize(
+    ("fields", "stored"),
+    [
+        pytest.param("regarding.name=web", "involvedObject.name=web", id="a path"),
+        pytest.param("reportingController!=x,type=Normal", "reportingComponent!=x,type=Normal", id="one of two"),
+        pytest.param("notes=1", "notes=1", id="a field that only begins so"),
+        pytest.param("", "", id="none"),
+    ],
+)
+def test_a_selection_goes_by_the_stored_names(fields: str, stored: str) -> None:
+    assert inward_selection(EVENT, Selection("a", "b", fields)) == Selection("a", "b", stored)
+    assert inward_selection(CORE_EVENT, Selection("a", "b", fields)).fields == fields
+
+
+STORED: Document = {
+    "kind": "Event",
+    "apiVersion": "v1",
+    "metadata": {"name": "web.1"},
+    "involvedObject": {"kind": "Pod"},
+    "message": "assigned",
+    "source": {},
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "count": 2,
+    "eventTime": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
+    "series": {"lastObservedTime": None},
+}
+SERVED: Document = {
+    "kind": "Event",
+    "apiVersion": "events.k8s.io/v1",
+    "metadata": {"name": "web.1"},
+    "regarding": {"kind": "Pod"},
+    "note": "assigned",
+    "deprecatedSource": {},
+    "deprecatedFirstTimestamp": None,
+    "deprecatedLastTimestamp": None,
+    "deprecatedCount": 2,
+    "eventTime": None,
+    "series": {"count": 0, "lastObservedTime": None},
+}
+
+
+def test_each_form_becomes_the_other() -> None:
+    assert served_event(STORED) == SERVED
+    assert stored_event(SERVED) == STORED
+
+
+def test_who_reported_is_kept_when_somebody_did() -> None:
+    event = {**STORED, "reportingComponent": "default-scheduler", "series": {"count": 3, "lastObservedTime": None}}
+    served = served_event(event)
+    assert served["reportingController"] == "default-scheduler"
+    assert served["series"] == {"count": 3, "lastObservedTime": None}
+    assert stored_event(served) == event
+
+
+@pytest.mark.parametrize(
+    ("served", "stored"),
+    [
+        ("regarding.name", "involvedObject.name"),
+        ("reportingController", "reportingComponent"),
+        ("metadata.name", "metadata.name"),
+        ("reason", "reason"),
+    ],
+)
+def test_paths_have_two_names(served: str, stored: str) -> None:
+    assert served_field(stored) == served

@@ -6,8 +6,7 @@ import pytest
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import POD
-from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject, ObjectWithRaw
+from mooring.api.views.meta import ApiObject, ObjectWithRaw, View
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.apiserver.storage.watch import BookmarkEvent, StoreEvent

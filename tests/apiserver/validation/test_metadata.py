@@ -1,4 +1,7 @@
-"""What is wrong with metadata, and with a change of it."""
+"""What is wrong with metadata, and with a change of it.
+
+Tests of validation.names.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,12 @@ from mooring.apiserver.validation.metadata import (
     validate_field_manager,
     validate_object_meta,
     validate_object_meta_update,
+)
+from mooring.apiserver.validation.names import (
+    validate_descending_path,
+    validate_file_mode,
+    validate_no_backsteps,
+    validate_unreserved_path,
 )
 
 GOOD: dict[str, Any] = {"name": "web", "namespace": "shop", "uid": "1", "resourceVersion": "7"}
@@ -102,3 +111,28 @@ def test_names_by_the_rules_of_kinds() -> None:
     assert name_is_path_segment("system:node", False) == ()
     assert name_is_path_segment("a/b%", False) == ("may not contain '/'", "may not contain '%'")
     assert name_is_path_segment("..", False) == ("may not be '..'",)
+
+
+@pytest.mark.parametrize(
+    ("path", "details"),
+    [
+        pytest.param("a/b", [], id="below"),
+        pytest.param("a..b", [], id="dots inside"),
+        pytest.param("/a", ["must be a relative path"], id="absolute"),
+        pytest.param("a/../b", ["must not contain '..'"], id="climbing"),
+        pytest.param("..a", ["must not start with '..'"], id="reserved"),
+        pytest.param("../a", ["must not contain '..'"], id="climbing at once"),
+    ],
+)
+def test_unreserved_paths(path: str, details: list[str]) -> None:
+    assert [error.detail for error in validate_unreserved_path(path, "p")] == details
+
+
+def test_others_allow_more() -> None:
+    assert validate_no_backsteps("/a/b", "p") == []
+    assert validate_descending_path("..a", "p") == []
+
+
+@pytest.mark.parametrize(("mode", "is_right"), [(None, True), (0, True), (0o777, True), (0o1000, False), (-1, False)])
+def test_modes(mode: int | None, is_right: bool) -> None:
+    assert (validate_file_mode(mode, "p") == []) is is_right

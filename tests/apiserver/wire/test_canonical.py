@@ -1,3 +1,5 @@
+"""Who writes an empty list owns it; the store knows no such list."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -5,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.schema.tables import struct_named
-from mooring.apiserver.wire.canonical import canonical
+from mooring.apiserver.wire.canonical import canonical, forget_empty_lists
 from mooring.apiserver.wire.json_text import NumberText
 from mooring.apiserver.wire.scalars import Irregular, ScalarError
 
@@ -161,3 +163,30 @@ def test_a_text_without_meaning_ends_it_too() -> None:
 def test_a_number_beyond_a_float64_in_untyped_data_ends_it_too(number: float) -> None:
     with pytest.raises(ScalarError, match=r"json: cannot unmarshal number .* into Go value of type float64"):
         made("apps", "ControllerRevision", {"data": {"a": [{"b": number}]}})
+
+
+@pytest.mark.parametrize(
+    ("type_name", "raw", "stored"),
+    [
+        pytest.param("rbac.ClusterRole", {"rules": []}, {"metadata": {}, "rules": None}, id="an empty list is null"),
+        pytest.param(
+            "rbac.ClusterRole",
+            {"rules": [{"verbs": []}]},
+            {"metadata": {}, "rules": [{"verbs": None}]},
+            id="also inside of others",
+        ),
+        pytest.param("core.ConfigMap", {"data": {"a": "b"}}, {"metadata": {}, "data": {"a": "b"}}, id="nothing to do"),
+        pytest.param(
+            "storage.CSINodeSpec",
+            {"drivers": [{"name": "a", "nodeID": "b", "topologyKeys": []}]},
+            {"drivers": [{"name": "a", "nodeID": "b", "topologyKeys": None}]},
+            id="lists that are merged",
+        ),
+    ],
+)
+def test_empty_lists_are_null_once_they_are_stored(type_name: str, raw: Any, stored: Any) -> None:
+    package, _, name = type_name.partition(".")
+    struct = struct_named(package, name)
+    document = canonical(struct, raw, [])
+    forget_empty_lists(struct, document)
+    assert document == stored

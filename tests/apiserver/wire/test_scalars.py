@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from mooring.apiserver.wire import scalars
 from mooring.apiserver.wire.json_text import NumberText
 from mooring.apiserver.wire.scalars import (
+    SCHEMA_VALUES,
     BytesError,
     Irregular,
     ScalarError,
@@ -221,3 +223,31 @@ def test_an_int_or_string_is_either(raw: object, expected: object) -> None:
 @pytest.mark.parametrize(("raw", "expected"), [(1.0, 1), (1.5, 1.5), (2, 2), (1e21, 1e21)])
 def test_a_float_without_a_fraction_is_written_without_one(raw: object, expected: object) -> None:
     assert repr(scalars.float64(raw)) == repr(expected)
+
+
+def schema(raw: Any, dropped: list[str]) -> Any:
+    return {"schema": raw}
+
+
+@pytest.mark.parametrize(
+    ("field", "raw", "expected"),
+    [
+        ("items", {"type": "x"}, {"schema": {"type": "x"}}),
+        ("items", [None, {}], [{"schema": {}}, {"schema": {}}]),
+        ("items", "overlooked", None),
+        ("additionalProperties", False, False),
+        ("additionalItems", {}, {"schema": {}}),
+        ("dependencies", {"a": {}, "b": ["c"], "d": 5}, {"a": {"schema": {}}, "b": ["c"], "d": None}),
+    ],
+)
+def test_a_value_is_a_schema_or_something_else(field: str, raw: Any, expected: Any) -> None:
+    assert SCHEMA_VALUES[field](schema)(raw, []) == expected
+
+
+def test_neither_a_schema_nor_a_boolean() -> None:
+    with pytest.raises(ScalarError, match="boolean or JSON schema expected"):
+        SCHEMA_VALUES["additionalProperties"](schema)("x", [])
+    with pytest.raises(Irregular):
+        SCHEMA_VALUES["dependencies"](schema)([], [])
+    with pytest.raises(Irregular):
+        SCHEMA_VALUES["dependencies"](schema)({"a": [5]}, [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.wire.json_syntax import BodySyntaxError
+from mooring.apiserver.wire.json_text import BodySyntaxError
 from mooring.apiserver.wire.yaml_text import parse_yaml, written_yaml
 
 

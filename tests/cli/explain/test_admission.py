@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.views.meta import ObjectMeta
+from mooring.api.views.meta import LabelSelector, ObjectMeta
 from mooring.api.views.pod import Pod, PodSpec
-from mooring.api.views.selectors import LabelSelector
 from mooring.api.views.workloads import PriorityClass
 from mooring.cli.errors import InputError
 from mooring.cli.explain.admission import DryRunServer

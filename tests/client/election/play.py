@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from mooring.api.kinds import Kind
-from mooring.client.election.elector import ElectionSettings, LeaderElector, LeadershipLostError
+from mooring.client.election import ElectionSettings, LeaderElector, LeadershipLostError
 from mooring.client.errors import NoAnswerError
 from mooring.client.interface import Client, JsonObject
 from mooring.kit.clock import Clock, VirtualClock

@@ -1,16 +1,21 @@
-"""Bringing v1 Events to the API server."""
+"""Bringing v1 Events to the API server.
+
+v1 Events: counted, combined, limited.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT
 from mooring.api.views.meta import ObjectReference
-from mooring.client.events.formats import CoreFormat
-from mooring.client.events.writer import PENDING_MAX, RETRY_S, EventWriter
+from mooring.client.events.recorder import SPAM_BURST, SPAM_REFILL_S
+from mooring.client.events.writer import COMBINED, PENDING_MAX, RETRY_S, SIMILAR_S, CoreFormat, EventRecord, EventWriter
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -131,3 +136,125 @@ def test_too_many_are_dropped() -> None:
         assert len(await stage.written()) == PENDING_MAX
 
     play(story)
+
+
+WEB = ObjectReference(kind="ReplicaSet", namespace="default", name="web", uid="u1", api_version="apps/v1")
+
+
+@dataclass
+class EventWrite:
+    """An event as it would be written now."""
+
+    namespace: str
+    name: str
+    body: dict[str, object]
+    fields: dict[str, object]
+    is_repeated: bool
+
+    def patch(self) -> dict[str, object]:
+        return self.fields
+
+
+class Overheard(EventWriter):
+    """A writer that writes nothing."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.format = CoreFormat()
+        super().__init__(cast(Client, None), clock, Entropy(1), self.format)
+        self.last: EventWrite | None = None
+
+    def enqueue(self, record: EventRecord) -> bool:
+        body, patch = self.format.body(record), self.format.patch(record)
+        self.last = EventWrite(record.namespace, record.name, body, patch, is_repeated=record.count > 1)
+        return True
+
+
+class Voice:
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self._writer = Overheard(self.clock)
+        self._recorder = self._writer.recorder("test-controller")
+
+    def say(self, message: str, about: ObjectReference = WEB, reason: str = "Created") -> EventWrite | None:
+        self._writer.last = None
+        self._recorder.event(about, "Normal", reason, message)
+        return self._writer.last
+
+    def surely(self, message: str, about: ObjectReference = WEB, reason: str = "Created") -> EventWrite:
+        write = self.say(message, about, reason)
+        assert write is not None
+        return write
+
+
+def test_an_event_as_it_is_written() -> None:
+    write = Voice().surely("made")
+    assert write.name.startswith("web.")
+    assert write.body == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": write.name, "namespace": "default"},
+        "involvedObject": {
+            "kind": "ReplicaSet",
+            "namespace": "default",
+            "name": "web",
+            "uid": "u1",
+            "apiVersion": "apps/v1",
+        },
+        "reason": "Created",
+        "message": "made",
+        "source": {"component": "test-controller"},
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "count": 1,
+        "type": "Normal",
+        "eventTime": None,
+        "reportingComponent": "test-controller",
+        "reportingInstance": "",
+    }
+
+
+def test_the_same_sentence_again_is_counted() -> None:
+    voice = Voice()
+    first = voice.surely("made")
+    voice.clock.advance_to(60)
+    again = voice.surely("made")
+    assert (again.name, again.is_repeated) == (first.name, True)
+    assert again.patch() == {"count": 2, "lastTimestamp": "2026-01-01T00:01:00Z", "message": "made"}
+    assert again.body["firstTimestamp"] == "2026-01-01T00:00:00Z"
+
+
+def test_another_sentence_is_another_event() -> None:
+    voice = Voice()
+    assert voice.surely("one").name != voice.surely("two").name
+
+
+def test_the_tenth_sentence_of_a_reason_is_combined_with_those_that_follow() -> None:
+    voice = Voice()
+    written = [voice.surely(f"pod {number}") for number in range(12)]
+    messages = [write.body["message"] for write in written]
+    assert messages[8:] == ["pod 8", f"{COMBINED}pod 9", f"{COMBINED}pod 10", f"{COMBINED}pod 11"]
+    assert [write.body["count"] for write in written[8:]] == [1, 1, 2, 3]
+    assert len({write.name for write in written}) == 10
+
+
+def test_after_a_quiet_time_sentences_stand_alone_again() -> None:
+    voice = Voice()
+    for number in range(11):
+        voice.say(f"pod {number}")
+    voice.clock.advance_to(SIMILAR_S + 1)
+    assert voice.surely("pod 99").body["message"] == "pod 99"
+
+
+def test_an_object_may_have_so_many_events_and_then_one_now_and_then() -> None:
+    voice = Voice()
+    written = [voice.say(f"{number}", reason=f"r{number}") for number in range(SPAM_BURST + 5)]
+    assert [write is None for write in written] == [False] * SPAM_BURST + [True] * 5
+    other = ObjectReference(kind="ReplicaSet", namespace="default", name="db", uid="u2")
+    assert voice.say("x", about=other) is not None
+    voice.clock.advance_to(SPAM_REFILL_S)
+    assert voice.say("later", reason="r") is not None
+    assert voice.say("at once", reason="r") is None
+
+
+def test_events_of_the_cluster_stand_in_the_default_namespace() -> None:
+    assert Voice().surely("x", about=ObjectReference(kind="Node", name="n1")).namespace == "default"

@@ -8,7 +8,6 @@ import pytest
 
 from mooring.api.views.meta import ObjectMeta, ObjectReference
 from mooring.api.views.pod import Pod
-from mooring.client.events.formats import SeriesFormat
 from mooring.client.events.recorder import (
     NOTE_BYTES_MAX,
     EventKey,
@@ -18,7 +17,7 @@ from mooring.client.events.recorder import (
     reference_to,
     shortened,
 )
-from mooring.client.events.writer import EventRecord
+from mooring.client.events.writer import EventRecord, SeriesFormat
 from mooring.kit.clock import VirtualClock
 
 POD = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web", uid="u1", resource_version="7")

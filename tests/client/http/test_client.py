@@ -1,4 +1,9 @@
-"""The HTTP client implements the interface; and what only it does: pages, options, what it refuses to send."""
+"""The HTTP client implements the interface; and what only it does: pages, options, what it refuses to send.
+
+Tokens of service accounts: who can be asked for them.
+
+Every object has one address, and no name leads elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,32 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mooring.api.decode import decode
-from mooring.api.kinds import CONFIG_MAP, NODE, POD
+from mooring.api.kinds import CLUSTER_ROLE, CONFIG_MAP, NAMESPACE, NODE, POD, REPLICA_SET, Kind
 from mooring.api.views.pod import Pod
-from mooring.client.errors import BadRequestError, NoAnswerError, ServerError
-from mooring.client.http.client import PAGE_SIZE, HttpClient, HttpLimits
-from mooring.client.interface import Change, Client, Deletion, PatchForm, Propagation, Selection
+from mooring.client.errors import BadRequestError, ClientError, NoAnswerError, ServerError
+from mooring.client.http.client import (
+    PAGE_SIZE,
+    HttpClient,
+    HttpLimits,
+    binding_path,
+    collection_path,
+    creation_path,
+    object_path,
+    with_query,
+)
+from mooring.client.interface import (
+    EVERYTHING,
+    Change,
+    Client,
+    Deletion,
+    JsonObject,
+    PatchForm,
+    Propagation,
+    Selection,
+    UnavailableClient,
+    request_token,
+)
+from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario, create_all, names
@@ -247,3 +273,81 @@ def test_a_view_over_the_wire_is_the_view_in_the_process() -> None:
         assert (came.revision, came.change, came.raw) == (known.revision, known.change, known.raw)
 
     play_over_http(scenario)
+
+
+REQUEST: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+
+
+class Signing(UnavailableClient):
+    """A client that issues tokens."""
+
+    async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
+        return f"{namespace}/{name} {request['kind']}".encode()
+
+
+def test_a_client_with_tokens_is_asked() -> None:
+    assert run(request_token(Signing(), "default", "robot", REQUEST)) == b"default/robot TokenRequest"
+
+
+def test_a_client_without_tokens_is_an_error() -> None:
+    with pytest.raises(
+        BadRequestError, match="tokens for default/robot are given by API servers, not by UnavailableClient"
+    ):
+        run(request_token(UnavailableClient(), "default", "robot", REQUEST))
+
+
+def test_over_http_the_account_is_asked() -> None:
+    async def scenario(scene: Scene) -> None:
+        with pytest.raises(ClientError):  # the server of these tests serves no tokens
+            await request_token(scene.client, "default", "robot", REQUEST)
+        assert scene.server.asked[-1] == "POST /api/v1/namespaces/default/serviceaccounts/robot/token"
+
+    play_over_http(scenario)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        pytest.param(collection_path(POD, ""), "/api/v1/pods", id="all pods"),
+        pytest.param(collection_path(POD, "a"), "/api/v1/namespaces/a/pods", id="the pods of a namespace"),
+        pytest.param(collection_path(NODE, "a"), "/api/v1/nodes", id="nodes live in no namespace"),
+        pytest.param(collection_path(REPLICA_SET, "a"), "/apis/apps/v1/namespaces/a/replicasets", id="of a group"),
+        pytest.param(object_path(NAMESPACE, "", "a"), "/api/v1/namespaces/a", id="a namespace itself"),
+        pytest.param(object_path(POD, "a", "b", "status"), "/api/v1/namespaces/a/pods/b/status", id="a part"),
+        pytest.param(
+            object_path(CLUSTER_ROLE, "", "system:kube ü?"),
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:kube%20%C3%BC%3F",
+            id="a name with other letters",
+        ),
+        pytest.param(binding_path("a", "b"), "/api/v1/namespaces/a/pods/b/binding", id="a binding"),
+        pytest.param(creation_path(POD, "a"), "/api/v1/namespaces/a/pods", id="where pods are made"),
+        pytest.param(with_query("/p", EVERYTHING, {"limit": 0, "continue": ""}), "/p", id="nothing in the query"),
+        pytest.param(
+            with_query("/p", Selection("", "a=b", "c!=d"), {"limit": 5}),
+            "/p?labelSelector=a%3Db&fieldSelector=c%21%3Dd&limit=5",
+            id="a query",
+        ),
+    ],
+)
+def test_addresses(path: str, expected: str) -> None:
+    assert path == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "namespace", "name", "words"),
+    [
+        pytest.param(POD, "a", "", "resource name may not be empty", id="no name"),
+        pytest.param(POD, "", "b", "an empty namespace may not be set", id="no namespace"),
+        pytest.param(POD, "a", "..", "invalid resource name '..'", id="a step back"),
+        pytest.param(POD, "a", "b/binding", "invalid resource name", id="two steps"),
+        pytest.param(POD, "a%2fb", "c", "invalid namespace", id="an escape"),
+    ],
+)
+def test_names_that_lead_elsewhere(kind: Kind, namespace: str, name: str, words: str) -> None:
+    with pytest.raises(BadRequestError, match=words):
+        object_path(kind, namespace, name)
+
+
+def test_nothing_is_created_nowhere() -> None:
+    with pytest.raises(BadRequestError, match="during creation"):
+        creation_path(POD, "")

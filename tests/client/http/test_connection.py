@@ -1,8 +1,33 @@
-"""A connection is a value without secrets in its looks."""
+"""A connection is a value without secrets in its looks.
+
+Tokens and certificates in files are followed as they change.
+"""
 
 from __future__ import annotations
 
-from mooring.client.http.connection import ANONYMOUS, Certificate, Connection, FixedCredentials, Identity
+from pathlib import Path
+
+import pytest
+
+from mooring.api.kinds import POD
+from mooring.client.errors import ForbiddenError, NotFoundError, UnauthorizedError
+from mooring.client.http.connection import (
+    ANONYMOUS,
+    REREAD_S,
+    Certificate,
+    Connection,
+    CredentialsError,
+    FileCredentials,
+    FixedCredentials,
+    Identity,
+    Pem,
+    basic,
+    bearer,
+)
+from mooring.kit.clock import SystemClock, VirtualClock
+from tests.client.certificates import make_authority
+from tests.client.contract_play import NS
+from tests.client.http.play import Scene, play_over_http
 
 
 def test_secrets_are_in_no_repr() -> None:
@@ -20,3 +45,118 @@ def test_a_fixed_identity_is_never_renewed() -> None:
     credentials = FixedCredentials()
     assert credentials.identity_nowait() is ANONYMOUS
     assert not credentials.reject(ANONYMOUS)
+
+
+def authorization(credentials: FileCredentials) -> str:
+    identity = credentials.identity_nowait()
+    assert identity is not None
+    return identity.authorization
+
+
+def test_a_token_file_is_read_again_after_a_while(tmp_path: Path) -> None:
+    clock, file = VirtualClock(), tmp_path / "token"
+    credentials = FileCredentials(clock, token_file=str(file))
+    file.write_text("one\n")
+    assert authorization(credentials) == "Bearer one"
+    file.write_text("two")
+    clock.advance_to(REREAD_S - 1)
+    assert authorization(credentials) == "Bearer one"
+    clock.advance_to(REREAD_S)
+    assert authorization(credentials) == "Bearer two"
+
+
+def test_an_identity_that_says_the_same_is_the_same(tmp_path: Path) -> None:
+    clock, file = VirtualClock(), tmp_path / "token"
+    file.write_text("one")
+    credentials = FileCredentials(clock, token_file=str(file))
+    first = credentials.identity_nowait()
+    clock.advance_to(REREAD_S)
+    assert credentials.identity_nowait() is first
+
+
+@pytest.mark.parametrize("content", [None, "", " \n"])
+def test_a_file_that_is_gone_leaves_the_last_token_in_force(tmp_path: Path, content: str | None) -> None:
+    clock, file = VirtualClock(), tmp_path / "token"
+    file.write_text("one")
+    credentials = FileCredentials(clock, token_file=str(file))
+    assert authorization(credentials) == "Bearer one"
+    file.unlink() if content is None else file.write_text(content)
+    clock.advance_to(REREAD_S)
+    assert authorization(credentials) == "Bearer one"
+    with pytest.raises(CredentialsError, match=r"credentials cannot be read: .*token"):
+        FileCredentials(clock, token_file=str(file)).identity_nowait()
+
+
+def test_the_file_wins_over_the_token_while_it_can_be_read(tmp_path: Path) -> None:
+    clock, file = VirtualClock(), tmp_path / "token"
+    assert authorization(FileCredentials(clock, token="spare", token_file=str(file))) == "Bearer spare"
+    file.write_text("one")
+    assert authorization(FileCredentials(clock, token="spare", token_file=str(file))) == "Bearer one"
+
+
+def test_a_certificate_is_followed_too(tmp_path: Path) -> None:
+    clock, certificate, key = VirtualClock(), tmp_path / "crt", tmp_path / "key"
+    certificate.write_bytes(b"one")
+    key.write_bytes(b"two")
+    credentials = FileCredentials(
+        clock, authorization="Basic x", certificate=Pem(path=str(certificate)), key=Pem(path=str(key))
+    )
+    first = credentials.identity_nowait()
+    assert first is not None
+    assert first.certificate is not None
+    assert (first.certificate.chain, first.certificate.key, first.authorization) == (b"one", b"two", "Basic x")
+    key.write_bytes(b"three")
+    assert credentials.reject(first)
+    assert credentials.identity_nowait() is not first
+
+
+def test_headers() -> None:
+    assert (bearer(""), bearer("t"), basic("me", "pass")) == ("", "Bearer t", "Basic bWU6cGFzcw==")
+
+
+def test_a_token_that_the_server_does_not_know_any_more_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("old")
+
+    async def scenario(scene: Scene) -> None:
+        scene.server.tokens = {"old"}
+        with pytest.raises(NotFoundError):
+            await scene.client.get(POD, NS, "web")
+        file.write_text("new")
+        scene.server.tokens = {"new"}
+        with pytest.raises(NotFoundError):
+            await scene.client.get(POD, NS, "web")
+        scene.server.tokens = {"newer"}
+        scene.server.asked.clear()
+        with pytest.raises(UnauthorizedError):
+            await scene.client.get(POD, NS, "web")
+        assert len(scene.server.asked) == 1, "what nobody renewed is not worth another try"
+        assert scene.client.statistics()["renewals"] == 1
+
+    authority = make_authority()
+    play_over_http(
+        scenario,
+        security=authority.server_context(tmp_path, authority.issue("server", address="127.0.0.1")),
+        authority=authority.pem,
+        credentials=FileCredentials(SystemClock(), token_file=str(file)),
+    )
+
+
+def test_nobody_shows_a_token_in_plain_text() -> None:
+    class Talkative:
+        def identity_nowait(self) -> Identity | None:
+            raise AssertionError("asked for an identity on an open connection")
+
+        async def wait_identity(self) -> Identity:
+            raise ForbiddenError("no")
+
+        def reject(self, identity: Identity) -> bool:
+            raise AssertionError("told of a rejection")
+
+    async def scenario(scene: Scene) -> None:
+        scene.server.tokens = {"secret"}
+        with pytest.raises(UnauthorizedError):
+            await scene.client.get(POD, NS, "web")
+        assert "Authorization" not in scene.server.headers
+
+    play_over_http(scenario, credentials=Talkative())

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from mooring.api.decode import decode_as
+from mooring.api.decode import Whole, decode_as
 from mooring.api.kinds import POD, REPLICA_SET, Kind
-from mooring.api.views.base import View
+from mooring.api.views.meta import View
 from mooring.api.views.pod import Pod
-from mooring.api.whole import Whole
 from mooring.client.errors import ServerError
 from mooring.client.http.lists import HttpItems, listing_of
 from mooring.client.interface import Listing

@@ -1,10 +1,18 @@
-"""The proxy of the environment is the one that a Go program would take."""
+"""The proxy of the environment is the one that a Go program would take.
+
+A SOCKS5 proxy is asked to connect us onwards; what it says is read to the byte.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import socket
+
 import pytest
 
-from mooring.client.http.proxy import is_usable_proxy, proxy_for
+from mooring.client.http.proxy import connect_by_socks, is_usable_proxy, proxy_for
+from mooring.kit.loop import run_real
+from mooring.kit.tasks import TaskGroup
 
 BOTH = {"HTTPS_PROXY": "http://proxy:3128", "HTTP_PROXY": "http://plain:3128"}
 
@@ -55,3 +63,92 @@ def test_what_is_a_proxy() -> None:
     assert is_usable_proxy("socks5h://proxy:1080")
     assert not is_usable_proxy("ftp://proxy:21")
     assert not is_usable_proxy("http://")
+
+
+JANE = ("jane", "p@ss")
+HELLO = bytes((5, 1, 0))
+HELLO_JANE = bytes((5, 2, 0, 2))
+NAME_AND_PASSWORD = b"\x01\x04jane\x04p@ss"
+TO_NAME = b"\x05\x01\x00\x03\x03api\x19\x2b"
+FROM_IPV4 = bytes((5, 0, 0, 1, 127, 0, 0, 1, 0, 80))
+FROM_IPV6 = bytes((5, 0, 0, 4, *range(16), 0, 80))
+FROM_NAME = b"\x05\x00\x00\x03\x02me\x00\x50"
+
+
+async def talk(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, str] | None) -> bytes | OSError:
+    """Plays the proxy: it hears exactly the first of each pair, and says the second. What is left to read then."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        loop = asyncio.get_running_loop()
+
+        async def proxy() -> None:
+            for heard, said in script:
+                assert await loop.sock_recv(theirs, 1_000) == heard
+                await loop.sock_sendall(theirs, said)
+            theirs.shutdown(socket.SHUT_WR)
+
+        async with TaskGroup("talk") as group:
+            group.start(proxy(), name="proxy")
+            try:
+                await connect_by_socks(ours, host, 6443, user)
+            except OSError as error:
+                return error
+        return await loop.sock_recv(ours, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("script", "host", "user"),
+    [
+        pytest.param([(HELLO, b"\x05\x00"), (TO_NAME, FROM_IPV4)], "api", None, id="open"),
+        pytest.param([(HELLO, b"\x05\x00"), (TO_NAME, FROM_IPV6)], "api", None, id="from an address of version 6"),
+        pytest.param([(HELLO, b"\x05\x00"), (TO_NAME, FROM_NAME)], "api", None, id="from a name"),
+        pytest.param([(HELLO_JANE, b"\x05\x00"), (TO_NAME, FROM_IPV4)], "api", JANE, id="who we are is not asked"),
+        pytest.param(
+            [(HELLO_JANE, b"\x05\x02"), (NAME_AND_PASSWORD, b"\x01\x00"), (TO_NAME, FROM_IPV4)],
+            "api",
+            JANE,
+            id="with a name and a password",
+        ),
+        pytest.param(
+            [(HELLO, b"\x05\x00"), (b"\x05\x01\x00\x01\x0a\x00\x00\x01\x19\x2b", FROM_IPV4)],
+            "10.0.0.1",
+            None,
+            id="to an address",
+        ),
+        pytest.param(
+            [(HELLO, b"\x05\x00"), (b"\x05\x01\x00\x04" + bytes(15) + b"\x01\x19\x2b", FROM_IPV4)],
+            "::1",
+            None,
+            id="to an address of version 6",
+        ),
+    ],
+)
+def test_it_connects(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, str] | None) -> None:
+    heard, said = script[-1]
+    assert run_real(talk([*script[:-1], (heard, said + b"server")], host, user)) == b"server", "none of it was eaten"
+
+
+@pytest.mark.parametrize(
+    ("script", "user", "words"),
+    [
+        pytest.param([(HELLO, b"HT")], None, "does not speak SOCKS5", id="another kind of proxy"),
+        pytest.param([(HELLO, b"\x05\xff")], None, "an authentication method", id="strangers are not welcome"),
+        pytest.param(
+            [(HELLO_JANE, b"\x05\x02"), (NAME_AND_PASSWORD, b"\x01\x01")], JANE, "the password", id="a wrong password"
+        ),
+        pytest.param(
+            [(HELLO, b"\x05\x00"), (TO_NAME, b"\x05\x05\x00\x01")], None, "connection refused", id="nobody is there"
+        ),
+        pytest.param(
+            [(HELLO, b"\x05\x00"), (TO_NAME, b"\x05\x63\x00\x01")], None, "code 99", id="for a reason of its own"
+        ),
+        pytest.param([(HELLO_JANE, b"\x05\x02")], ("jane", 256 * "x"), "too long", id="a password of 256 letters"),
+        pytest.param([(HELLO, b"\x05")], None, "closed the connection", id="it goes away"),
+    ],
+)
+def test_why_not(script: list[tuple[bytes, bytes]], user: tuple[str, str] | None, words: str) -> None:
+    said = run_real(talk(script, "api", user))
+    assert isinstance(said, OSError)
+    assert words in str(said)

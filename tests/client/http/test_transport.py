@@ -1,18 +1,28 @@
-"""One request out, one answer back: headers, connections that are kept, proxies."""
+"""One request out, one answer back: headers, connections that are kept, proxies.
+
+Wires are kept, never too many of them, and each comes back.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client.errors import NotFoundError
 from mooring.client.http.client import HttpClient
-from mooring.client.http.transport import user_agent
+from mooring.client.http.dial import DialError
+from mooring.client.http.transport import IDLE_S, WirePool, user_agent
+from mooring.client.http.wire import Wire
+from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
+from mooring.kit.loop import VirtualLoop, run
+from mooring.kit.tasks import TaskGroup
 from tests.client.contract_play import NS, create_all
 from tests.client.http.play import Scene, play_over_http
 from tests.client.objects import config_map
@@ -72,3 +82,202 @@ def test_a_proxy_is_asked_in_the_servers_place() -> None:
         assert asked == ["GET http://far.away.example:8080/api/v1/namespaces/default/pods/web HTTP/1.1"]
 
     play_over_http(scenario)
+
+
+REQUEST_S_MAX = 8.0
+
+
+def clock_of_loop() -> VirtualClock:
+    return cast(VirtualLoop, asyncio.get_running_loop()).clock
+
+
+class FakeWire:
+    """A wire that is idle until somebody says otherwise."""
+
+    def __init__(self) -> None:
+        self.is_idle = True
+        self.generation = 0
+        self.has_rested = False
+        self.ended_by: OSError | None = None
+
+    def abort(self, failure: OSError | None = None) -> None:
+        self.is_idle = False
+        self.ended_by = self.ended_by or failure or ConnectionAbortedError()
+
+
+class Exchange:
+    """A pool whose wires are fakes."""
+
+    def __init__(self, wires_max: int = 2) -> None:
+        self.dialled: list[FakeWire] = []
+        self.dial_failures = 0
+        self.pool = WirePool(self._dial, wires_max=wires_max, request_s_max=REQUEST_S_MAX)
+
+    async def _dial(self) -> Wire:
+        await clock_of_loop().wait(0.1)
+        if self.dial_failures:
+            self.dial_failures -= 1
+            raise DialError("cannot connect")
+        self.dialled.append(FakeWire())
+        return cast(Wire, self.dialled[-1])
+
+    async def take(self) -> FakeWire:
+        return cast(FakeWire, await self.pool.take())
+
+    def take_nowait(self) -> FakeWire | None:
+        return cast(FakeWire | None, self.pool.take_nowait())
+
+    def give_back(self, wire: FakeWire) -> None:
+        self.pool.give_back(cast(Wire, wire))
+
+
+def play(scenario: Callable[[Exchange, VirtualClock], Awaitable[None]]) -> None:
+    async def playing() -> None:
+        exchange = Exchange()
+        await scenario(exchange, clock_of_loop())
+        exchange.pool.close()
+
+    run(playing())
+
+
+def test_the_wire_that_was_used_last_is_used_first() -> None:
+    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+        assert exchange.take_nowait() is None
+        first, second = await exchange.take(), await exchange.take()
+        exchange.give_back(first)
+        exchange.give_back(second)
+        assert exchange.take_nowait() is second
+        assert await exchange.take() is first
+
+    play(scenario)
+
+
+def test_who_comes_too_late_waits_for_his_turn_in_order() -> None:
+    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+        served: list[str] = []
+
+        async def serve(name: str) -> None:
+            wire = await exchange.take()
+            served.append(name)
+            await clock.wait(1.0)
+            exchange.give_back(wire)
+
+        async with TaskGroup("clients") as group:
+            for name in "abcdef":
+                group.start(serve(name), name=name)
+        assert served == list("abcdef")
+        assert len(exchange.dialled) == 2
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("how", ["a dead wire", "a dial that fails", "a waiter who gives up"])
+def test_nobody_waits_for_ever(how: str) -> None:
+    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+        first, second = await exchange.take(), await exchange.take()
+        taken: list[FakeWire | None] = []
+
+        async def wait_for_one() -> None:
+            try:
+                taken.append(await exchange.take())
+            except DialError:
+                taken.append(None)
+
+        async with TaskGroup("clients") as group:
+            tasks = [group.start(wait_for_one(), name=f"{number}") for number in range(2)]
+            await clock.wait(0)
+            if how == "a waiter who gives up":
+                exchange.give_back(first)
+                tasks[0].cancel()
+                await clock.wait(0.5)
+                assert taken == [first]
+            else:
+                first.is_idle = False
+                exchange.dial_failures = how == "a dial that fails"
+                exchange.give_back(first)
+                await clock.wait(0.5)
+                exchange.give_back(second)
+        if how != "a waiter who gives up":
+            assert len(taken) == 2
+            assert first not in taken
+
+    play(scenario)
+
+
+def test_a_wire_that_comes_back_in_the_middle_of_something_is_closed() -> None:
+    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+        wire = await exchange.take()
+        wire.is_idle = False
+        exchange.give_back(wire)
+        assert wire.ended_by is not None
+        assert exchange.take_nowait() is None
+
+    play(scenario)
+
+
+def test_a_wire_that_is_not_used_is_closed() -> None:
+    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+        used, unused = await exchange.take(), await exchange.take()
+        for wire in (used, unused):
+            exchange.give_back(wire)
+        for _ in range(6):
+            await clock.wait(IDLE_S / 4)
+            assert exchange.take_nowait() is (unused if unused.is_idle else used)
+            exchange.give_back(unused if unused.is_idle else used)
+        assert [wire.is_idle for wire in (used, unused)] == [False, True]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "is_over"), [pytest.param(7.9, False, id="in time"), pytest.param(9.1, True, id="an eighth too late")]
+)
+def test_a_request_ends_in_time(waited_s: float, is_over: bool) -> None:
+    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+        wire = await exchange.take()
+        await clock.wait(waited_s)
+        assert isinstance(wire.ended_by, TimeoutError) is is_over
+
+    play(scenario)
+
+
+def test_the_time_in_line_counts() -> None:
+    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+        first = await exchange.take()
+        await exchange.take()
+        async with TaskGroup("client") as group:
+            waiting = group.start(exchange.take(), name="in line")
+            await clock.wait(5.0)
+            exchange.give_back(first)
+            wire = await waiting
+            await clock.wait(2.9)
+            assert wire.ended_by is None
+            await clock.wait(1.2)
+            assert isinstance(wire.ended_by, TimeoutError)
+
+    play(scenario)
+
+
+def test_who_stands_in_line_for_too_long_is_told_so() -> None:
+    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+        for _ in range(2):
+            await exchange.take()
+        began_s = clock.now_s()
+        with pytest.raises(TimeoutError):
+            await exchange.take()
+        assert REQUEST_S_MAX <= clock.now_s() - began_s <= REQUEST_S_MAX * 9 / 8
+
+    play(scenario)
+
+
+def test_after_a_renewal_no_wire_from_before_is_used() -> None:
+    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+        idle, busy = await exchange.take(), await exchange.take()
+        exchange.give_back(idle)
+        exchange.pool.renew()
+        exchange.give_back(busy)
+        assert idle.ended_by is not None
+        assert busy.ended_by is not None
+        assert await exchange.take() not in (idle, busy)
+
+    play(scenario)

@@ -1,4 +1,7 @@
-"""A wire carries one request at a time, and whoever waits on it is told how it ended."""
+"""A wire carries one request at a time, and whoever waits on it is told how it ended.
+
+Answers are read alike however they are cut, and what is no answer is told.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,14 @@ from typing import cast
 
 import pytest
 
-from mooring.client.http.wire import STREAM_BYTES_MAX, Wire
+from mooring.client.http.wire import (
+    STREAM_BYTES_MAX,
+    AnswerReader,
+    BrokenAnswerError,
+    TooLongAnswerError,
+    Wire,
+    headers_in,
+)
 from mooring.kit.loop import run
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -151,3 +161,144 @@ def test_a_stream_is_not_read_faster_than_its_reader_takes_it() -> None:
         assert not transport.is_paused
 
     play(scenario)
+
+
+OK_HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+def read(answer: bytes, piece_bytes: int, *, has_ended: bool = False) -> AnswerReader:
+    reader = AnswerReader()
+    for start in range(0, len(answer), piece_bytes):
+        reader.feed(answer[start : start + piece_bytes])
+    if has_ended:
+        reader.end()
+    return reader
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 2, 7, 10_000], ids=lambda count: f"in pieces of {count}")
+@pytest.mark.parametrize(
+    ("answer", "code", "body", "keeps_alive"),
+    [
+        pytest.param(OK_HEAD + b"Content-Length: 5\r\n\r\nhello", 200, b"hello", True, id="a length"),
+        pytest.param(OK_HEAD + b"content-length:5\r\n\r\nhello", 200, b"hello", True, id="a length in small letters"),
+        pytest.param(OK_HEAD + b"Content-Length: 0\r\n\r\n", 200, b"", True, id="nothing"),
+        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", 204, b"", True, id="nothing, by its code"),
+        pytest.param(
+            OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n",
+            200,
+            b"hello world",
+            True,
+            id="chunks",
+        ),
+        pytest.param(
+            OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\nA\r\n0123\r\n6789\r\n0\r\nTrailer: x\r\n\r\n",
+            200,
+            b"0123\r\n6789",
+            True,
+            id="chunks with line breaks in them, and a trailer",
+        ),
+        pytest.param(
+            b"HTTP/1.1 409 Conflict\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
+            409,
+            b"{}",
+            False,
+            id="the last",
+        ),
+        pytest.param(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}", 200, b"{}", False, id="of an old server"),
+        pytest.param(
+            b"HTTP/1.1 100 Continue\r\n\r\n" + OK_HEAD + b"Content-Length: 2\r\n\r\n{}",
+            200,
+            b"{}",
+            True,
+            id="after a wait",
+        ),
+    ],
+)
+def test_a_whole_answer(answer: bytes, code: int, body: bytes, keeps_alive: bool, piece_bytes: int) -> None:
+    reader = read(answer, piece_bytes)
+    assert reader.is_complete
+    assert (reader.code, reader.answer().body, reader.keeps_alive) == (code, body, keeps_alive)
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 10_000])
+def test_an_answer_that_ends_with_its_connection(piece_bytes: int) -> None:
+    reader = read(OK_HEAD + b"\r\nhello", piece_bytes, has_ended=True)
+    assert (reader.is_complete, reader.answer().body, reader.keeps_alive) == (True, b"hello", False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(OK_HEAD + b"Content-Length: 2\r\n\r\n{}HTTP", id="behind a length"),
+        pytest.param(
+            OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\nHTTP", id="behind the last chunk"
+        ),
+    ],
+)
+def test_a_connection_with_something_left_over_is_not_used_again(answer: bytes) -> None:
+    reader = read(answer, 10_000)
+    assert (reader.is_complete, reader.answer().body, reader.keeps_alive) == (True, b"{}", False)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        pytest.param(b"", "the server hung up", id="nothing"),
+        pytest.param(OK_HEAD, "the server hung up", id="half a head"),
+        pytest.param(OK_HEAD + b"Content-Length: 5\r\n\r\nhell", "in the middle of an answer", id="half a body"),
+        pytest.param(OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhell", "in the middle", id="half a chunk"),
+        pytest.param(OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n4\r\nhell\r\n", "in the middle", id="no last chunk"),
+        pytest.param(
+            OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\nmany\r\n", "began a chunk with b'many'", id="no size"
+        ),
+        pytest.param(
+            OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n-5\r\n", "began a chunk with b'-5'", id="less than none"
+        ),
+        pytest.param(OK_HEAD + b"Transfer-Encoding: gzip\r\n\r\n", "wanted chunks", id="packed"),
+        pytest.param(OK_HEAD + b"Content-Length: many\r\n\r\n", "announced an answer of b'many' bytes", id="no length"),
+        pytest.param(b"SSH-2.0-OpenSSH_9\r\n", "does not speak HTTP", id="another language"),
+        pytest.param(b"HTTP/2 200\r\n\r\n", "does not speak HTTP/1.1", id="another version"),
+        pytest.param(b"\x15\x03\x01\x00\x02\x02\x16", "does not speak HTTP", id="TLS"),
+    ],
+)
+def test_what_is_no_answer(answer: bytes, words: str) -> None:
+    with pytest.raises(BrokenAnswerError, match=words.replace("(", r"\(")):
+        read(answer, 10_000, has_ended=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        pytest.param(OK_HEAD + b"X: " + b"x" * 200, "a head of more than 100 bytes", id="a head"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1" * 200,
+            "a line of more than",
+            id="a chunk's line",
+        ),
+    ],
+)
+def test_a_limit_is_kept(monkeypatch: pytest.MonkeyPatch, answer: bytes, words: str) -> None:
+    monkeypatch.setattr("mooring.client.http.wire.HEADER_BYTES_MAX", 100)
+    with pytest.raises(BrokenAnswerError, match=words):
+        read(answer, 10)
+
+
+def test_headers_are_found_however_they_are_written() -> None:
+    head = b"HTTP/1.1 429 Too Many\r\nRETRY-AFTER:  3 \r\ncontent-type: text/plain\r\nX-Odd\r\n"
+    assert headers_in(head) == {"Retry-After": "3", "Content-Type": "text/plain"}
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        pytest.param(b"Content-Length: 5\r\n\r\n", b"hello", id="a length"),
+        pytest.param(b"Transfer-Encoding: chunked\r\n\r\n", b"3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n", id="chunks"),
+        pytest.param(b"\r\n", b"hello", id="the end of the connection"),
+    ],
+)
+def test_a_body_has_a_limit(head: bytes, body: bytes) -> None:
+    reader = AnswerReader(5)
+    reader.feed(OK_HEAD + head + body)
+    assert reader.answer().body == b"hello"
+    with pytest.raises(TooLongAnswerError, match="more than 4 bytes"):
+        AnswerReader(4).feed(OK_HEAD + head + body)

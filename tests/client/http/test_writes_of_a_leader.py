@@ -10,8 +10,7 @@ import pytest
 from mooring.api.kinds import CONFIG_MAP, NODE, POD
 from mooring.client.errors import NotLeadingError
 from mooring.client.http.client import HttpClient, HttpLimits
-from mooring.client.interface import Client, JsonObject, PatchForm
-from mooring.client.tokens import request_token
+from mooring.client.interface import Client, JsonObject, PatchForm, request_token
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract_play import NS

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.views.daemon_sets import DaemonSetStatus
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import DaemonSetStatus
 from mooring.controllers.daemonset.nodes import Fit, daemon_pod
 from mooring.controllers.daemonset.plan import (
     FORGOTTEN_AFTER_S,

@@ -392,7 +392,7 @@ def test_conflicts_are_retried_at_debug_level_however_many_there_are(caplog: pyt
         await world.settle(4000.0)
         assert (await world.get(DEPLOYMENT, "web"))["status"]["observedGeneration"] == 1
 
-    with caplog.at_level(logging.DEBUG, "mooring.client.workers"):
+    with caplog.at_level(logging.DEBUG, "mooring.client.workqueue"):
         play(story, controllers=["deployment-controller"], through=through)
     retries = [record for record in caplog.records if "default/web" in record.getMessage()]
     assert len(retries) == 20

@@ -19,7 +19,7 @@ from mooring.controllers.deployment.sizes import (
     rolling_up,
     size_annotations,
 )
-from mooring.controllers.replicas import scaled_value
+from mooring.controllers.pods import scaled_value
 from tests.controllers.builders import deployment_view, replica_set_view
 
 

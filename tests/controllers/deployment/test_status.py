@@ -8,7 +8,6 @@ import pytest
 
 from mooring.api.views.meta import Condition
 from mooring.api.views.workloads import Deployment, DeploymentStatus
-from mooring.controllers.conditions import find_condition
 from mooring.controllers.deployment.status import (
     check_again_in_s,
     counted_status,
@@ -18,6 +17,7 @@ from mooring.controllers.deployment.status import (
     with_condition,
     without_condition,
 )
+from mooring.controllers.documents import find_condition
 from mooring.kit.clock import format_rfc3339
 from tests.controllers.builders import NOW_S, deployment_view, replica_set_view
 

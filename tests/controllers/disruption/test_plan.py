@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from mooring.api.decode import decode_as
-from mooring.api.views.meta import Condition, OwnerReference
-from mooring.api.views.selectors import LabelSelector, LabelSelectorRequirement
+from mooring.api.views.meta import Condition, LabelSelector, LabelSelectorRequirement, OwnerReference
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.controllers.disruption.plan import (
     Disrupted,

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NODE, Kind
-from mooring.api.views.definitions import CustomResourceDefinition
+from mooring.api.views.administration import CustomResourceDefinition
 from mooring.client.cache.informer import Informer
 from mooring.client.errors import ConflictError, NotFoundError
 from mooring.client.interface import Deletion, Propagation

@@ -9,7 +9,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.views.batch import JobCondition
 from mooring.api.views.pod import Pod
-from mooring.controllers.conditions import finished_condition
+from mooring.controllers.documents import finished_condition
 from mooring.controllers.job.plan import new_condition, summarize_pods
 from mooring.controllers.job.status import (
     UNCOUNTED_MAX,

@@ -1,4 +1,7 @@
-"""The members of a StatefulSet."""
+"""The members of a StatefulSet.
+
+Members corrected, and what is recorded when something fails.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
+from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, STATEFUL_SET
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.controllers.statefulset.members import (
@@ -26,10 +30,12 @@ from mooring.controllers.statefulset.members import (
     parent_and_ordinal,
     right_owners,
 )
-from tests.controllers.batch_builders import claim_view, member, stateful_set_view
+from tests.client.faulty import Fault, FaultyClient, Outcome, Script
+from tests.controllers.batch_builders import CLAIM_SPEC, claim_view, member, stateful_set, stateful_set_view
+from tests.controllers.world import Story, World, play
 
 SET = ("StatefulSet", "db", "uid-db")
-POD = ("Pod", "db-1", "uid-db-1")
+POD_BODY = ("Pod", "db-1", "uid-db-1")
 OLD_POD = ("Pod", "db-1", "uid-of-another")
 OTHER = ("Other", "x", "uid-x")
 
@@ -124,15 +130,15 @@ def member_of(when_deleted: str, when_scaled: str, replicas: int) -> Member:
         pytest.param("Delete", "Retain", 2, [SET], id="goes with the set"),
         pytest.param("Delete", "Retain", 1, [SET], id="goes with the set, even if scaled away"),
         pytest.param("Retain", "Delete", 2, [], id="in use"),
-        pytest.param("Retain", "Delete", 1, [POD], id="goes with the pod that is scaled away"),
+        pytest.param("Retain", "Delete", 1, [POD_BODY], id="goes with the pod that is scaled away"),
         pytest.param("Delete", "Delete", 2, [SET], id="in use, goes with the set"),
-        pytest.param("Delete", "Delete", 1, [POD], id="scaled away, goes with the pod"),
+        pytest.param("Delete", "Delete", 1, [POD_BODY], id="scaled away, goes with the pod"),
     ],
 )
 def test_owners(when_deleted: str, when_scaled: str, replicas: int, owners: list[tuple[str, str, str]]) -> None:
     member = member_of(when_deleted, when_scaled, replicas)
     assert is_claim_right(claim_view("data-db-1", *owners), member)
-    for wrong in ([], [SET], [POD], [SET, POD]):
+    for wrong in ([], [SET], [POD_BODY], [SET, POD_BODY]):
         if wrong != owners:
             claim = claim_view("data-db-1", *wrong)
             assert not is_claim_right(claim, member)
@@ -194,3 +200,80 @@ def _documents(claim: PersistentVolumeClaim) -> list[Document]:
         {"apiVersion": each.api_version, "kind": each.kind, "name": each.name, "uid": each.uid}
         for each in claim.metadata.owner_references
     ]
+
+
+CONTROLLERS = ["statefulset-controller"]
+
+
+def run_story(story: Story, *faults: Fault) -> None:
+    play(story, controllers=CONTROLLERS, through=lambda client, clock: FaultyClient(client, clock, Script(*faults)))
+
+
+def test_a_member_gets_its_name_back() -> None:
+    async def story(world: World) -> None:
+        await world.create(stateful_set(replicas=1))
+        await world.run_pods(2)
+        await world.patch(POD, "db-0", {"metadata": {"labels": {"statefulset.kubernetes.io/pod-name": "other"}}})
+        await world.settle(2)
+        labels = (await world.get(POD, "db-0"))["metadata"]["labels"]
+        assert labels["statefulset.kubernetes.io/pod-name"] == "db-0"
+        assert await world.events("SuccessfulUpdate") == [
+            ("db", "SuccessfulUpdate", "Update Pod db-0 in StatefulSet db successful")
+        ]
+
+    run_story(story, Fault("update", Outcome.CONFLICT, kind=POD, times=2))
+
+
+def test_failures_are_told() -> None:
+    async def story(world: World) -> None:
+        await world.create(stateful_set(replicas=1, claims=["data"]))
+        await world.run_pods(3)
+        failed = [message for _, _, message in await world.events("FailedCreate")]
+        assert any(
+            message.startswith("Create Claim data-db-0 for Pod db-0 in StatefulSet db failed error:")
+            for message in failed
+        )
+        assert any(message.startswith("Create Pod db-0 in StatefulSet db failed error:") for message in failed)
+        assert [pod["metadata"]["name"] for pod in await world.pods()] == ["db-0"]
+        await world.patch(STATEFUL_SET, "db", {"spec": {"replicas": 0}})
+        await world.settle(3)
+        (failure,) = await world.events("FailedDelete")
+        assert failure[2].startswith("Delete Pod db-0 in StatefulSet db failed error:")
+        assert await world.pods() == []
+
+    run_story(
+        story,
+        Fault("create", Outcome.BROKEN, kind=PERSISTENT_VOLUME_CLAIM),
+        Fault("create", Outcome.BROKEN, kind=POD),
+        Fault("delete", Outcome.BROKEN, kind=POD),
+    )
+
+
+def test_a_claim_that_somebody_else_controls_is_given_up() -> None:
+    async def story(world: World) -> None:
+        other = {"apiVersion": "v1", "kind": "Other", "name": "x", "uid": "1", "controller": True}
+        metadata = {"name": "data-db-0", "ownerReferences": [other]}
+        await world.create(
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": CLAIM_SPEC}
+        )
+        policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
+        await world.create(stateful_set(replicas=1, claims=["data"], persistentVolumeClaimRetentionPolicy=policy))
+        await world.run_pods(3)
+        claim = await world.get(PERSISTENT_VOLUME_CLAIM, "data-db-0")
+        assert claim["metadata"]["ownerReferences"] == [other]
+        assert await world.events("ConflictingController")
+
+    run_story(story)
+
+
+def test_claims_of_a_waiting_member_are_made_again() -> None:
+    async def story(world: World) -> None:
+        await world.create(stateful_set(replicas=1, claims=["data"]))
+        await world.settle(2)
+        await world.patch(POD, "db-0", {"status": {"phase": "Pending"}}, "status")
+        await world.delete(PERSISTENT_VOLUME_CLAIM, "data-db-0")
+        await world.patch(POD, "db-0", {"metadata": {"annotations": {"look": "again"}}})
+        await world.settle(2)
+        assert (await world.get(PERSISTENT_VOLUME_CLAIM, "data-db-0"))["metadata"]["labels"] == {"app": "db"}
+
+    run_story(story)

@@ -1,4 +1,7 @@
-"""When probes run, and what the listener gets. On virtual time."""
+"""When probes run, and what the listener gets. On virtual time.
+
+Thresholds: what follows from probe results.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,21 @@ import pytest
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.full_views import FullContainer, FullPod, FullProbe
 from mooring.kubelet.probes.handlers import CommandResult, ProbeError, ProbeOutcome, ProbeResult, failure
-from mooring.kubelet.probes.health import ContainerHealth
-from mooring.kubelet.probes.prober import ContainerProbeRunner, Prober, port_number
+from mooring.kubelet.probes.prober import (
+    ContainerHealth,
+    ContainerProbeRunner,
+    ProbeKind,
+    Prober,
+    RunHealth,
+    first_health,
+    kill_grace_s,
+    kill_message,
+    port_number,
+)
 from mooring.kubelet.runtime import Role
-from mooring.kubelet.views import KubeletPod
-from tests.kubelet.full_pods import container_with, pod_with
+from mooring.kubelet.views import FullContainer, FullPod, FullProbe, KubeletPod
+from tests.kubelet.harness import container_with, pod_with
 from tests.ports import silent_port
 from tests.waiting import LIMIT_S
 
@@ -293,3 +304,122 @@ def test_another_run_begins_anew() -> None:
 @pytest.mark.parametrize(("role", "count"), [(Role.INIT, 0), (Role.EPHEMERAL, 0), (Role.SIDECAR, 1)])
 def test_only_containers_and_sidecars_are_asked(role: Role, count: int) -> None:
     assert len(staged(for_s(15), {"livenessProbe": PROBE}, role=role).asked) == count
+
+
+READY, STARTED, NOTHING = ContainerHealth(True, True), ContainerHealth(False, True), ContainerHealth(False, False)
+TCP_PROBE: dict[str, Any] = {"tcpSocket": {"port": 80}}
+WORDS = {"s": ProbeKind.STARTUP, "r": ProbeKind.READINESS, "l": ProbeKind.LIVENESS}
+
+
+@pytest.mark.parametrize(
+    ("probes", "wanted"),
+    [
+        pytest.param({}, READY, id="without probes it is ready at once"),
+        pytest.param({"livenessProbe": TCP_PROBE}, READY, id="who lives is not asked for readiness"),
+        pytest.param({"readinessProbe": TCP_PROBE}, STARTED, id="readiness is asked first"),
+        pytest.param({"startupProbe": TCP_PROBE}, NOTHING, id="it has to come up first"),
+    ],
+)
+def test_a_container_begins(probes: dict[str, Any], wanted: ContainerHealth) -> None:
+    assert first_health(container_with(**probes)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("probes", "answers", "wanted"),
+    [
+        pytest.param({"readinessProbe": TCP_PROBE}, "r+", [READY], id="one success makes it ready"),
+        pytest.param(
+            {"readinessProbe": {**TCP_PROBE, "successThreshold": 2}},
+            "r+ r- r+ r+",
+            [STARTED, STARTED, STARTED, READY],
+            id="two in a row, if it wants two",
+        ),
+        pytest.param(
+            {"readinessProbe": TCP_PROBE},
+            "r+ r- r- r- r+",
+            [READY, READY, READY, STARTED, READY],
+            id="three failures in a row make it unready, and it comes back",
+        ),
+        pytest.param({"readinessProbe": TCP_PROBE}, "r- r- r- r-", [STARTED] * 4, id="unready is never killed"),
+        pytest.param(
+            {"livenessProbe": TCP_PROBE}, "l- l- l+ l- l- l-", [READY] * 5 + ["killed"], id="three in a row kill it"
+        ),
+        pytest.param(
+            {"livenessProbe": {**TCP_PROBE, "failureThreshold": 1}}, "l-", ["killed"], id="one, if it wants one"
+        ),
+        pytest.param({"startupProbe": TCP_PROBE}, "s- s- s+", [NOTHING, NOTHING, READY], id="it comes up"),
+        pytest.param({"startupProbe": TCP_PROBE}, "s- s- s-", [NOTHING, NOTHING, "killed"], id="it never comes up"),
+        pytest.param(
+            {"startupProbe": TCP_PROBE, "readinessProbe": TCP_PROBE},
+            "s+ r+",
+            [STARTED, READY],
+            id="one after the other",
+        ),
+    ],
+)
+def test_answers_count(probes: dict[str, Any], answers: str, wanted: list[ContainerHealth | str]) -> None:
+    health = RunHealth(container_with(**probes))
+    seen: list[ContainerHealth | str] = []
+    for word in answers.split():
+        is_killed = health.count(WORDS[word[0]], is_success=word[1] == "+")
+        seen.append("killed" if is_killed else health.health)
+
+    assert seen == wanted
+
+
+def test_nobody_else_is_asked_before_it_has_come_up() -> None:
+    health = RunHealth(container_with(startupProbe=TCP_PROBE, readinessProbe=TCP_PROBE, livenessProbe=TCP_PROBE))
+
+    assert [kind for kind in ProbeKind if health.wants(kind, 0.0)] == [ProbeKind.STARTUP]
+
+    health.count(ProbeKind.STARTUP, is_success=True)
+
+    assert [kind for kind in ProbeKind if health.wants(kind, 0.0)] == [ProbeKind.READINESS, ProbeKind.LIVENESS]
+
+
+def test_it_is_left_alone_for_the_initial_delay() -> None:
+    health = RunHealth(container_with(livenessProbe={**TCP_PROBE, "initialDelaySeconds": 5}))
+
+    assert [health.wants(ProbeKind.LIVENESS, elapsed_s) for elapsed_s in (0.0, 4.9, 5.0)] == [False, False, True]
+
+
+def test_who_is_to_be_killed_is_not_asked_again() -> None:
+    health = RunHealth(container_with(livenessProbe={**TCP_PROBE, "failureThreshold": 1}, readinessProbe=TCP_PROBE))
+
+    health.count(ProbeKind.LIVENESS, is_success=False)
+
+    assert not health.wants(ProbeKind.LIVENESS, 100.0)
+    assert health.wants(ProbeKind.READINESS, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "own", "is_sidecar", "wanted"),
+    [
+        pytest.param("Always", None, False, "Container main failed liveness probe, will be restarted", id="Always"),
+        pytest.param("Never", None, False, "Container main failed liveness probe", id="Never"),
+        pytest.param("Never", "Always", False, "Container main failed liveness probe, will be restarted", id="own"),
+        pytest.param("Always", "Always", True, "Init container main failed liveness probe", id="sidecar"),
+    ],
+)
+def test_why_it_is_killed(policy: str, own: str | None, is_sidecar: bool, wanted: str) -> None:
+    own_policy = {"restartPolicy": own} if own else {}
+    one = pod_with({"restartPolicy": policy}, **own_policy)
+
+    assert kill_message(one, one.spec.containers[0], ProbeKind.LIVENESS, is_sidecar=is_sidecar) == wanted
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_probe", "wanted"),
+    [
+        pytest.param(20, 5, 5.0, id="the probe's own"),
+        pytest.param(20, None, 20.0, id="the pod's"),
+        pytest.param(None, None, 30.0, id="nobody's"),
+        pytest.param(20, 0, 0.0, id="none at all"),
+    ],
+)
+def test_how_long_it_may_take_to_end(of_pod: int | None, of_probe: int | None, wanted: float) -> None:
+    one = pod_with({"terminationGracePeriodSeconds": of_pod} if of_pod is not None else {})
+    if of_pod is None:
+        one = pod_with({"terminationGracePeriodSeconds": None})
+
+    assert kill_grace_s(one, FullProbe(termination_grace_period_seconds=of_probe)) == wanted

@@ -12,7 +12,6 @@ import pytest
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.full_views import FullContainer, FullPod
 from mooring.kubelet.probes.handlers import CommandError, CommandResult, CommandTimeout
 from mooring.kubelet.probes.prober import Prober
 from mooring.kubelet.processes.container import (
@@ -28,8 +27,8 @@ from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Pr
 from mooring.kubelet.processes.shim.client import ShimConfig
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
 from mooring.kubelet.timers import Timers
-from mooring.kubelet.views import KubeletPod
-from tests.kubelet.full_pods import container_with, pod_with
+from mooring.kubelet.views import FullContainer, FullPod, KubeletPod
+from tests.kubelet.harness import container_with, pod_with
 from tests.kubelet.processes.shim.test_program import is_alive, played, wait_gone, wait_written
 from tests.waiting import LIMIT_S
 

@@ -10,19 +10,18 @@ import pytest
 
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.kubelet.environment.references import ReferenceLookup
-from mooring.kubelet.full_views import FullPod
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.pod_users import FIRST_ID, PodUsers
 from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
 from mooring.kubelet.processes.sandboxes import Sandboxes
-from mooring.kubelet.processes.security_context import HostAbility
+from mooring.kubelet.processes.security_context import FIRST_ID, HostAbility, PodUsers
 from mooring.kubelet.processes.shim.sandbox import ROOT, USER_NAMESPACE
+from mooring.kubelet.references import ReferenceLookup
 from mooring.kubelet.runtime import Waiting
+from mooring.kubelet.views import FullPod
 from mooring.kubelet.volumes.manager import VolumeManager
 from tests.api_servers import open_loopback_client
-from tests.kubelet.full_pods import PLACE, pod_with
+from tests.kubelet.harness import PLACE, pod_with
 
 SCRATCH: dict[str, Any] = {"volumes": [{"name": "s", "emptyDir": {}}]}
 MOUNTED = [{"name": "s", "mountPath": "/scratch"}]

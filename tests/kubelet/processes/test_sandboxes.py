@@ -15,9 +15,8 @@ import pytest
 from mooring.api.kinds import CORE_EVENT, SECRET
 from mooring.kit.loop import run_real
 from mooring.kubelet.processes import sandboxes as sandboxes_module
-from mooring.kubelet.processes.pod_users import PodUsers
 from mooring.kubelet.processes.sandboxes import HOST, SEPARATE, PodUsersError, Sandboxes
-from mooring.kubelet.processes.security_context import HostAbility, Identity
+from mooring.kubelet.processes.security_context import HostAbility, Identity, PodUsers
 from mooring.kubelet.processes.shim.sandbox import NONE, ROOT, USER_NAMESPACE
 from tests.kubelet.processes.process_harness import RealPlay, container_pid, played_for_real, shell_pod
 

@@ -1,22 +1,33 @@
-"""Security contexts: identities, and what cannot be honoured."""
+"""Security contexts: identities, and what cannot be honoured.
+
+Ranges of user ids: no two pods of this machine have the same one.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mooring.kubelet.processes import security_context
 from mooring.kubelet.processes.security_context import (
     CAPABILITIES,
     DEFAULT_CAPABILITIES,
+    FIRST_ID,
     NON_ROOT,
+    RANGE_SIZE,
+    RANGES_MAX,
     HostAbility,
     Identity,
+    NoRangeError,
+    PodUsers,
     SecurityError,
+    id_map,
     identity_of,
 )
 from mooring.kubelet.processes.shim.sandbox import NONE, ROOT, USER_NAMESPACE
-from tests.kubelet.full_pods import pod_with
+from tests.kubelet.harness import pod_with
 
 SEPARATE = HostAbility(0, 0, ROOT, has_pid_namespaces=True, has_separate_users=True)
 AS_ROOT = HostAbility(0, 0, ROOT, has_pid_namespaces=True)
@@ -148,3 +159,29 @@ def test_what_cannot_be_honoured_is_an_error(
 def test_profiles_that_leave_it_to_the_runtime_are_accepted() -> None:
     profile = {"type": "RuntimeDefault"}
     assert identity(SEPARATE, {"seccompProfile": profile}, {"appArmorProfile": profile}).user == 0
+
+
+def test_pods_have_ranges_of_their_own_also_of_different_kubelets(tmp_path: Path) -> None:
+    first, second = PodUsers(tmp_path / "lock"), PodUsers(tmp_path / "lock")
+    ids = [first.first_id("a"), first.first_id("b"), second.first_id("a"), first.first_id("a")]
+    assert ids == [FIRST_ID + number * RANGE_SIZE for number in (0, 1, 2, 0)]
+    first.release("a")
+    first.release("unknown")
+    assert second.first_id("c") == FIRST_ID
+    first.close()
+    assert second.first_id("d") == FIRST_ID + RANGE_SIZE
+    second.close()
+
+
+def test_there_is_a_last_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert FIRST_ID + RANGES_MAX * RANGE_SIZE < 2**31
+    monkeypatch.setattr(security_context, "RANGES_MAX", 1)
+    users = PodUsers(tmp_path / "lock")
+    users.first_id("a")
+    with pytest.raises(NoRangeError, match="all 1 ranges"):
+        users.first_id("b")
+    users.close()
+
+
+def test_the_maps_of_a_range() -> None:
+    assert id_map(5) == {"uid_map": "0 5 65536", "gid_map": "0 5 65536"}

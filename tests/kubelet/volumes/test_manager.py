@@ -20,7 +20,7 @@ from mooring.kit.clock import VirtualClock, format_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.full_views import FullPod, HostPathVolume
+from mooring.kubelet.views import FullPod, HostPathVolume
 from mooring.kubelet.volumes.manager import (
     LOOK_S,
     HostPathError,
@@ -34,7 +34,7 @@ from mooring.kubelet.volumes.manager import (
 from mooring.kubelet.volumes.projected_files import File, VolumeError
 from mooring.store.memory import MemoryStore
 from tests.api_servers import ADMIN, NO_CLIENT, WITHOUT_CONTROLLERS
-from tests.kubelet.full_pods import PLACE, pod_with
+from tests.kubelet.harness import PLACE, pod_with
 
 TOKEN_EXPIRY_S = 1000.0
 TOKEN = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 1000}}]}}

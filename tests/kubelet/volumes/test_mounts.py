@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from mooring.kubelet.environment.references import ContainerConfigError
+from mooring.kubelet.references import ContainerConfigError
 from mooring.kubelet.volumes.mounts import (
     Mount,
     mounts_of,
     unmountable_message,
     volume_variables,
 )
-from tests.kubelet.full_pods import pod_with
+from tests.kubelet.harness import pod_with
 
 VOLUMES = [
     {"name": "data", "emptyDir": {}},

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.kubelet.environment.references import ReferencedObjects
-from mooring.kubelet.full_views import ConfigMap, FullPod, Secret, TokenProjection
+from mooring.kubelet.references import ReferencedObjects
+from mooring.kubelet.views import ConfigMap, FullPod, Secret, TokenProjection
 from mooring.kubelet.volumes.projected_files import (
     VolumeError,
     config_map_names,
@@ -15,7 +15,7 @@ from mooring.kubelet.volumes.projected_files import (
     secret_names,
     token_projections,
 )
-from tests.kubelet.full_pods import PLACE, pod_with
+from tests.kubelet.harness import PLACE, pod_with
 
 FOUND = ReferencedObjects(
     {"settings": ConfigMap(data={"a": "1", "b": "2"}, binary_data={"c": b"\xff"}), "none": None},

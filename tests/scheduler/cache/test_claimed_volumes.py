@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from mooring.api.views.volumes import (
+from mooring.api.views.storage import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
     Volume,
     VsphereVirtualDiskVolumeSource,
 )

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mooring.api.views.meta import Condition
 from mooring.api.views.pod import ContainerPort, Pod, PodAffinityTerm, ResourceRequirements
-from mooring.api.views.volumes import ImageVolumeSource, Volume
+from mooring.api.views.storage import ImageVolumeSource, Volume
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import NO_START_S, Nominations, PodInfo, host_ports, signature_key

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.labels import compile_selector
+from mooring.api.views.meta import LabelSelector
 from mooring.api.views.pod import Pod, PodAffinityTerm
-from mooring.api.views.selectors import LabelSelector
 from mooring.scheduler.cache import selectors
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.selectors import AffinityTerm, ExistingTerm, MatchCounter, PodSelector, PodTerms, TermKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.views.pod import Pod
-from mooring.api.views.volumes import (
+from mooring.api.views.storage import (
     AWSElasticBlockStoreVolumeSource,
     ISCSIVolumeSource,
     RBDVolumeSource,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
-from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.yaml import load_document
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.config.profiles import default_profile

@@ -15,7 +15,7 @@ from mooring.api.views.devices import (
     ResourceClaimSpec,
     ResourceSlice,
 )
-from mooring.api.views.selectors import NodeSelector
+from mooring.api.views.meta import NodeSelector
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cache.objects import ObjectStore
 from mooring.scheduler.devices.allocator import Allocator, Deadline

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.views.pod import Pod
-from mooring.client.unavailable import UnavailableClient
+from mooring.client.interface import UnavailableClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mooring.api.views.pod import Pod
-from mooring.api.views.volumes import ImageVolumeSource, Volume
+from mooring.api.views.storage import ImageVolumeSource, Volume
 from mooring.scheduler.plugins.image_locality import ImageLocality, locality_score, normalized_image_name
 from tests.builders import MIB, node, pod
 from tests.scheduler.harness import decide, engine_of, scored_by

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from mooring.api.views.meta import NodeSelector
 from mooring.api.views.pod import Pod
-from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.framework.plugin import SKIP, Proceed
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.node_affinity import NodeAffinity, named_nodes

@@ -6,11 +6,11 @@ import pytest
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
-from mooring.api.views.storage import PersistentVolumeClaim
-from mooring.api.views.volumes import (
+from mooring.api.views.storage import (
     AWSElasticBlockStoreVolumeSource,
     AzureFileVolumeSource,
     CSIVolumeSource,
+    PersistentVolumeClaim,
     Volume,
 )
 from mooring.scheduler.cache.columns import Transaction

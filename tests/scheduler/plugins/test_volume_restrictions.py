@@ -7,7 +7,7 @@ import pytest
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
-from mooring.api.views.volumes import Volume
+from mooring.api.views.storage import Volume
 from mooring.scheduler.framework.plugin import SKIP, Proceed
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.plugins.volume_restrictions import VolumeRestrictions

@@ -8,11 +8,10 @@ import pytest
 
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
-from mooring.store.etcd.endpoints import Endpoints
 from mooring.store.etcd.mirror import EtcdMirror
 from mooring.store.etcd.settings import parse_address
 from mooring.store.etcd.store import Compaction, EtcdStore
-from mooring.store.etcd.wire import Wire
+from mooring.store.etcd.wire import Endpoints, Wire
 from mooring.store.interface import RevisionGone
 from tests.store.contract import PODS, WEB, fill
 from tests.store.etcd.builders import QUICK, Etcd, play, play_two

@@ -1,10 +1,16 @@
-"""What etcd and gRPC say becomes an error that says what to do."""
+"""What etcd and gRPC say becomes an error that says what to do.
+
+An address says where an etcd is and how to be let in, or what is wrong with it.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from mooring.store.etcd.errors import (
+    EtcdAddressWrong,
     EtcdAhead,
     EtcdAuthenticationRefused,
     EtcdCompacted,
@@ -16,6 +22,7 @@ from mooring.store.etcd.errors import (
     again,
     in_words,
 )
+from mooring.store.etcd.settings import EtcdAddress, EtcdTls, parse_address
 from mooring.store.interface import StoreBusy, StoreError, StoreUnreachable, ValueTooLarge, WriteRefused
 
 
@@ -60,3 +67,63 @@ def test_an_error_told_twice_is_two_errors_with_one_text() -> None:
     other = again(error)
     assert other is not error
     assert (type(other), str(other)) == (type(error), str(error))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("etcd://host:1234", EtcdAddress(("host:1234",)), id="a host and a port"),
+        pytest.param("etcd://host", EtcdAddress(("host:2379",)), id="without a port it is etcd's own"),
+        pytest.param("etcd://host:1/", EtcdAddress(("host:1",)), id="a slash at the end means nothing"),
+        pytest.param("etcd://a:1,b:2,c", EtcdAddress(("a:1", "b:2", "c:2379")), id="several endpoints"),
+        pytest.param("etcd://[::1]:99", EtcdAddress(("[::1]:99",)), id="IPv6"),
+        pytest.param("etcd://[::1]", EtcdAddress(("[::1]:2379",)), id="IPv6 without a port"),
+        pytest.param("http://a:1,http://b:2", EtcdAddress(("a:1", "b:2")), id="as kube-apiserver has them"),
+        pytest.param("https://a:1", EtcdAddress(("a:1",), EtcdTls()), id="https is TLS"),
+        pytest.param("etcds://a:1", EtcdAddress(("a:1",), EtcdTls()), id="etcds is TLS"),
+        pytest.param("etcd://u:p%40s@a:1", EtcdAddress(("a:1",), None, "u", "p@s"), id="a user and a password"),
+        pytest.param(
+            "etcd://a:1?servername=etcd.example",
+            EtcdAddress(("a:1",), EtcdTls(server_name="etcd.example")),
+            id="an option about certificates is TLS, too",
+        ),
+    ],
+)
+def test_an_address_is_read(text: str, expected: EtcdAddress) -> None:
+    assert parse_address(text) == expected
+
+
+def test_certificates_are_read_from_their_files(tmp_path: Path) -> None:
+    for name in ("ca", "cert", "key"):
+        (tmp_path / name).write_text(name)
+    address = parse_address(f"etcd://a:1?cacert={tmp_path}/ca&cert={tmp_path}/cert&key={tmp_path}/key")
+    assert address.tls == EtcdTls(b"ca", b"cert", b"key")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        pytest.param("host:2379", "cannot begin like 'host:2379'", id="without a scheme"),
+        pytest.param("redis://host:2379", "cannot begin like", id="another scheme"),
+        pytest.param("etcd://", "'' is no endpoint", id="nothing"),
+        pytest.param("etcd://a:1,,b:1", "'' is no endpoint", id="nothing between commas"),
+        pytest.param("etcd://a:port", "'a:port' is no endpoint", id="a port that is no number"),
+        pytest.param("etcd://a:70000", "'a:70000' is no endpoint", id="a port that there is not"),
+        pytest.param("etcd://a:1/registry", "is no endpoint", id="a path"),
+        pytest.param("http://a:1,https://b:1", "all begin with http://", id="two schemes"),
+        pytest.param("etcd://user@a:1", "a user and a password, or neither", id="a user without a password"),
+        pytest.param("etcd://a:1?cert=x", "a cert and a key, or neither", id="a certificate without its key"),
+        pytest.param("etcd://a:1?colour=blue", "no option 'colour'", id="an option that there is not"),
+        pytest.param("etcd://a:1?cacert", "cannot be read", id="an option without a value"),
+        pytest.param("etcd://a:1?cacert=/no/such", "/no/such (cacert", id="a file that is not there"),
+    ],
+)
+def test_what_is_no_address_is_refused_in_one_line(text: str, complaint: str) -> None:
+    with pytest.raises(EtcdAddressWrong) as wrong:
+        parse_address(text)
+    assert complaint in str(wrong.value)
+    assert "\n" not in str(wrong.value)
+
+
+def test_a_password_is_not_printed() -> None:
+    assert "secret" not in repr(parse_address("etcd://user:secret@a:1"))

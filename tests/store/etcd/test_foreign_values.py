@@ -16,7 +16,7 @@ from mooring.store.etcd.store import EtcdStore
 from mooring.store.interface import ValueUnreadable
 from tests.apiserver.http.served import Served, served
 from tests.apiserver.storage import kube_objects as kube
-from tests.apiserver.storage.protobuf_values import protobuf_value
+from tests.apiserver.storage.kube_objects import protobuf_value
 from tests.store.etcd.builders import QUICK, Etcd
 from tests.waiting import until
 

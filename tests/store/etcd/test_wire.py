@@ -1,10 +1,15 @@
-"""A wire connects, with TLS and a login where they are asked for; if it cannot, one line says why."""
+"""A wire connects, with TLS and a login where they are asked for; if it cannot, one line says why.
+
+When an endpoint does not answer, another is asked; and a write whose answer was lost is known to be unknown.
+
+A stream tells everything that changes from a revision on, or why it cannot.
+"""
 
 from __future__ import annotations
 
 import importlib
 import ssl
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -17,12 +22,23 @@ from cryptography.x509.oid import NameOID
 
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
+from mooring.kit.tasks import TaskGroup
 from mooring.store.etcd import wire as etcd_wire
-from mooring.store.etcd.errors import EtcdAuthenticationRefused, EtcdNotInstalled, EtcdTlsFailed, EtcdUnreachable
+from mooring.store.etcd.errors import (
+    EtcdAuthenticationRefused,
+    EtcdCompacted,
+    EtcdNotInstalled,
+    EtcdTlsFailed,
+    EtcdUnreachable,
+)
+from mooring.store.etcd.settings import parse_address
 from mooring.store.etcd.store import EtcdStore
-from mooring.store.interface import StoreError
-from tests.store.contract import PODS, WEB, gather
-from tests.store.etcd.builders import HASTY, Etcd, play
+from mooring.store.etcd.wire import EventStream, Wire
+from mooring.store.interface import OutcomeUnknown, StoreChange, StoreError
+from tests.ports import silent_port
+from tests.store.contract import PODS, WEB, gather, told
+from tests.store.etcd.builders import HASTY, QUICK, Etcd, Proxy, once_reachable, play, until_noticed
+from tests.waiting import LIMIT_S
 
 
 async def write_and_read(store: EtcdStore) -> None:
@@ -175,3 +191,147 @@ def test_without_the_library_one_line_says_how_to_get_it(monkeypatch: pytest.Mon
     error = refusal("etcd://127.0.0.1:1")
     assert type(error) is EtcdNotInstalled
     assert str(error) == "a store on etcd needs aetcd: pip install 'mooring[etcd]'"
+
+
+def test_an_endpoint_where_nobody_listens_is_passed_over(etcd: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        await store.put(WEB, b"one")
+        assert await store.get(WEB) is not None
+        assert store.statistics()["endpoint_changes"] == 1
+
+    with silent_port() as port:
+        play(f"etcd://127.0.0.1:{port},{etcd.endpoint}", scenario)
+
+
+def test_when_an_endpoint_goes_away_the_next_takes_over(etcd: Etcd) -> None:
+    async def scenario() -> None:
+        async with Proxy(etcd.endpoint) as first, Proxy(etcd.endpoint) as second:
+            url = f"etcd://{first.endpoint},{second.endpoint}"
+            async with await EtcdStore.open(url, SystemClock(), QUICK) as store:
+                seen: list[StoreChange] = []
+                async with store.watch(PODS, since=await store.revision()) as watch:
+                    for gone, back in [(first, second), (second, first), (first, second)]:
+                        await back.cut()
+                        await back.mend()
+                        await gone.cut()
+                        await until_noticed(store, gone.endpoint)
+                        await store.put(WEB, b"x")
+                        assert await store.get(WEB) is not None
+                        seen += await gather(watch.next_batch, 1)
+                        await gone.mend()
+                assert len(seen) == 3
+                assert store.statistics()["endpoint_changes"] >= 3
+
+    run_real(scenario())
+
+
+@pytest.mark.parametrize("endpoints", [1, 2])
+def test_an_etcd_that_nobody_finds_is_said_to_be_unreachable_in_one_line(endpoints: int) -> None:
+    async def scenario(url: str) -> None:
+        with pytest.raises(EtcdUnreachable, match="cannot be reached") as unreachable:
+            await EtcdStore.open(url, SystemClock(), HASTY)
+        assert "\n" not in str(unreachable.value)
+        assert ("none of 2 endpoints answers" in str(unreachable.value)) is (endpoints == 2)
+
+    with silent_port() as one, silent_port() as other:
+        run_real(scenario("etcd://" + ",".join(f"127.0.0.1:{port}" for port in (one, other)[:endpoints])))
+
+
+def test_a_write_without_an_answer_is_unknown_and_what_became_of_it_is_seen_later(etcd_alone: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        async with store.watch(PODS, since=await store.revision()) as watch:
+            (wire,) = store._endpoints._wires
+            wire._request_s_max = 0.3
+            etcd_alone.pause()
+            with pytest.raises(OutcomeUnknown, match="may have been carried out"):
+                await store.put(WEB, b"one")
+            with pytest.raises(EtcdUnreachable, match="did not answer in time"):
+                await store.get(WEB)
+            wire._request_s_max = LIMIT_S
+            etcd_alone.resume()
+            found = await once_reachable(lambda: store.get(WEB))
+            await store.put(WEB, b"two")
+            # If the first write was not there to be read, it may still have come before the second one.
+            told: list[bytes | None] = []
+            while told[-1:] != [b"two"]:
+                told += [change.value for change in await gather(watch.next_batch, 1)]
+            assert told in ([[b"one", b"two"]] if found is not None else [[b"two"], [b"one", b"two"]])
+            assert store.statistics()["writes_outcome_unknown"] == 1
+
+    play(etcd_alone.url, scenario, HASTY)
+
+
+def test_a_write_that_was_never_sent_is_not_unknown(etcd_alone: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        etcd_alone.kill()
+        await until_noticed(store, etcd_alone.endpoint)
+        with pytest.raises(EtcdUnreachable):
+            await store.put(WEB, b"one")
+        etcd_alone.start()
+        await once_reachable(lambda: store.get(WEB))
+        await store.put(WEB, b"two")
+        assert store.statistics()["writes_outcome_unknown"] == 0
+
+    play(etcd_alone.url, scenario, HASTY)
+
+
+def play_stream(etcd: Etcd, scenario: Callable[[Wire], Awaitable[None]]) -> None:
+    async def started() -> None:
+        wire = Wire(etcd.endpoint, parse_address(etcd.url), 2.0)
+        try:
+            await scenario(wire)
+        finally:
+            await wire.close()
+
+    run_real(started())
+
+
+async def read(stream: EventStream, count: int) -> list[StoreChange]:
+    changes: list[StoreChange] = []
+    while len(changes) < count:
+        changes += await stream.next_changes()
+    return changes
+
+
+@pytest.mark.parametrize("has_previous", [True, False])
+def test_changes_come_with_what_was_there_before_if_that_is_wanted(etcd: Etcd, has_previous: bool) -> None:
+    async def scenario(wire: Wire) -> None:
+        first = await wire.put(WEB, b"one", None)
+        await wire.put(WEB, b"", None)
+        last = await wire.delete(WEB, None)
+        async with wire.stream(first, has_previous=has_previous) as stream:
+            changes = await read(stream, 3)
+        before = [None, b"one", b""] if has_previous else [None, None, None]
+        assert told(changes) == [(WEB, b"one", before[0]), (WEB, b"", before[1]), (WEB, None, before[2])]
+        assert [change.revision for change in changes] == [first, first + 1, last]
+
+    play_stream(etcd, scenario)
+
+
+def test_a_stream_from_a_compacted_revision_says_how_far_it_is_compacted(etcd: Etcd) -> None:
+    async def scenario(wire: Wire) -> None:
+        await wire.put(WEB, b"one", None)
+        last = await wire.put(WEB, b"two", None)
+        await wire.compact(last)
+        async with wire.stream(last - 1) as stream:
+            with pytest.raises(EtcdCompacted) as compacted:
+                await read(stream, 1)
+        assert compacted.value.compacted == last
+
+    play_stream(etcd, scenario)
+
+
+def test_a_stream_that_is_broken_off_tells_its_reader_and_does_not_cancel_it(etcd: Etcd) -> None:
+    async def scenario(wire: Wire) -> None:
+        async with wire.stream(await wire.revision() + 1) as stream:
+            await stream.next_changes()
+
+            async def wait() -> None:
+                with pytest.raises(EtcdUnreachable, match="broken off"):
+                    await stream.next_changes()
+
+            async with TaskGroup("reading") as group:
+                group.start(wait(), name="reader")
+                stream.cancel()
+
+    play_stream(etcd, scenario)

@@ -9,7 +9,7 @@ from pathlib import Path
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.loop import run, run_real
 from mooring.store.interface import Store
-from mooring.store.sqlite.limits import SqliteLimits
+from mooring.store.sqlite.errors import SqliteLimits
 from mooring.store.sqlite.store import SqliteStore
 
 DATABASE = "store.db"

@@ -1,4 +1,7 @@
-"""The file takes whole batches or nothing, lives through a full disk, and gives back the room it does not need."""
+"""The file takes whole batches or nothing, lives through a full disk, and gives back the room it does not need.
+
+A data directory has one owner, who may die without tidying up, and a number that only proves what it can.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,15 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.tasks import TaskGroup
 from mooring.store.interface import StoreChange, StoreError
 from mooring.store.sqlite import file as sqlite_file
-from mooring.store.sqlite.errors import DirectoryInUse, DiskFailing, DiskFull, FileError
-from mooring.store.sqlite.file import StoreFile
-from mooring.store.sqlite.limits import SqliteLimits
+from mooring.store.sqlite.errors import (
+    DirectoryInUse,
+    DirectoryUnusable,
+    DiskFailing,
+    DiskFull,
+    FileError,
+    SqliteLimits,
+)
+from mooring.store.sqlite.file import DataDirectory, StoreFile
 from mooring.store.sqlite.load import Contents, load
 from mooring.store.sqlite.store import SqliteStore
 from tests.store.contract import DNS, PODS, WEB, fill
@@ -320,3 +329,50 @@ def test_when_disk_space_is_low_the_log_stays_short(tmp_path: Path) -> None:
 
     play(tmp_path, scenario, limits)
     assert len(contents_of(tmp_path)[1]) == 20
+
+
+def test_the_second_owner_is_told_who_the_first_is(tmp_path: Path) -> None:
+    first = DataDirectory(tmp_path / "data")
+    with pytest.raises(DirectoryInUse, match=f"data is in use by process {os.getpid()}: stop that process"):
+        DataDirectory(tmp_path / "data")
+    first.close()
+    DataDirectory(tmp_path / "data").close()
+
+
+def test_a_lock_that_a_dead_process_left_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("4242424242424242424\n")
+    DataDirectory(tmp_path).close()
+    assert (tmp_path / "lock").read_text().split() == [str(os.getpid())]
+
+
+def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path / "data")
+    assert (tmp_path / "data").stat().st_mode & 0o077 == 0
+    assert all(each.stat().st_mode & 0o077 == 0 for each in (tmp_path / "data").iterdir())
+    directory.close()
+
+
+def test_what_is_no_directory_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DirectoryUnusable, match=r"cannot be the data directory: .*choose another one"):
+        DataDirectory(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        pytest.param(b"", 0, id="nothing was noted yet"),
+        pytest.param(b"\0" * 30, 0, id="a power cut left zeros"),
+        pytest.param(b"00000000000000001234", 0, id="a part of it"),
+        pytest.param(b"00000000000000009234 60f5bf34\n", 0, id="a digit is another one"),
+        pytest.param(None, 1234, id="what was noted"),
+    ],
+)
+def test_what_was_acknowledged_is_known_only_if_it_is_whole(text: bytes | None, known: int, tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path)
+    directory.acknowledge(99)
+    directory.acknowledge(1234)
+    if text is not None:
+        (tmp_path / "acknowledged").write_bytes(text)
+    assert directory.acknowledged() == known
+    directory.close()

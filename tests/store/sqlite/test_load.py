@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.store.sqlite.errors import DirectoryUnusable, FileDamaged, FileError
-from mooring.store.sqlite.limits import SqliteLimits
+from mooring.store.sqlite.errors import DirectoryUnusable, FileDamaged, FileError, SqliteLimits
 from mooring.store.sqlite.store import SqliteStore
 from tests.store.contract import DNS, NODE, PODS, WEB
 from tests.store.sqlite.builders import ACKNOWLEDGED, DATABASE, LOG, contents_of, crash_image, play

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import VirtualLoop
 from mooring.store.interface import Record, RevisionGone, StoreChange, WriteConflict
-from mooring.store.sqlite.limits import SqliteLimits
+from mooring.store.sqlite.errors import SqliteLimits
 from mooring.store.sqlite.store import SqliteStore
 from tests.store.sqlite.builders import crash_image
 

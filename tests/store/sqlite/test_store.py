@@ -1,4 +1,9 @@
-"""The store on disk implements the interface, on a thread and on virtual time, and comes back as it was."""
+"""The store on disk implements the interface, on a thread and on virtual time, and comes back as it was.
+
+Where a commit is worked on: on the loop while the disk is quick, on a thread while it is not.
+
+Memory says which rows the file may drop, and forgets what is too many, too much or too old.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from mooring.store.interface import RevisionGone, Store, StoreClosed
-from mooring.store.sqlite.limits import SqliteLimits
+from mooring.kit.clock import VirtualClock
+from mooring.store.interface import Record, RevisionGone, Store, StoreChange, StoreClosed
+from mooring.store.sqlite.commit import CommitPlace
+from mooring.store.sqlite.errors import SqliteLimits
+from mooring.store.sqlite.memory import DurableMemory
 from mooring.store.sqlite.store import SqliteStore
 from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, Play, Scenario, StoreContract, fill, gather, told
 from tests.store.sqlite.builders import contents, crash_image, play, play_real
@@ -156,3 +164,139 @@ def test_a_closed_store_takes_no_writes_and_can_be_closed_again(tmp_path: Path) 
         assert record is not None
 
     play(tmp_path, scenario)
+
+
+LIMITS = SqliteLimits(
+    here_writes_max=100, here_bytes_max=1_000, here_s=0.001, here_s_per_write=0.0001, away_s=1.0, away_s_max=3.0
+)
+SLOW_S = 1.0
+
+
+def a_place() -> tuple[CommitPlace, VirtualClock]:
+    clock = VirtualClock()
+    return CommitPlace(clock, LIMITS), clock
+
+
+def commits_until_away(place: CommitPlace, took_s: float) -> int:
+    """How many such commits the loop suffers."""
+    for count in range(1_000):
+        if not place.is_here(1, 1):
+            return count
+        place.note(1, took_s)
+    return -1
+
+
+@pytest.mark.parametrize(
+    ("writes", "size_bytes", "is_here"),
+    [
+        pytest.param(100, 1_000, True, id="a common one"),
+        pytest.param(101, 1, False, id="many writes"),
+        pytest.param(1, 1_001, False, id="many bytes"),
+    ],
+)
+def test_large_commits_go_to_the_thread(writes: int, size_bytes: int, is_here: bool) -> None:
+    assert a_place()[0].is_here(writes, size_bytes) is is_here
+
+
+@pytest.mark.parametrize(
+    ("took_s", "commits"),
+    [
+        pytest.param(0.0011, -1, id="as long as one may take"),
+        pytest.param(0.0022, 7, id="twice as long"),
+        pytest.param(SLOW_S, 3, id="a second"),
+    ],
+)
+def test_a_slow_disk_is_found_out_in_a_few_commits(took_s: float, commits: int) -> None:
+    assert commits_until_away(a_place()[0], took_s) == commits
+
+
+def test_more_writes_may_take_longer() -> None:
+    place, _ = a_place()
+    for _ in range(1_000):
+        place.note(90, 0.0099)
+    assert place.is_here(1, 1)
+
+
+def test_one_slow_moment_is_forgiven() -> None:
+    place, _ = a_place()
+    for _ in range(100):
+        place.note(1, SLOW_S)
+        for _ in range(30):
+            place.note(1, 0.0002)
+        assert place.is_here(1, 1)
+
+
+def test_the_loop_tries_again_ever_more_seldom_until_the_disk_is_quick() -> None:
+    place, clock = a_place()
+    waits_s = []
+    for _ in range(4):
+        assert commits_until_away(place, SLOW_S) == 3
+        began_s = clock.now_s()
+        while not place.is_here(1, 1):
+            clock.advance_to(clock.now_s() + 0.5)
+        waits_s.append(clock.now_s() - began_s)
+    assert waits_s == [1.0, 2.0, 3.0, 3.0]
+
+    place.note(1, 0.0002)
+    assert commits_until_away(place, SLOW_S) == 3
+    clock.advance_to(clock.now_s() + 1.0)
+    assert place.is_here(1, 1)
+
+
+def told_memory(limits: SqliteLimits | None = None) -> DurableMemory:
+    """Revision 2 puts, 3 replaces and 4 deletes a record, and 5 puts another: a second after the other."""
+    memory = DurableMemory(limits or SqliteLimits())
+    first, second = Record(WEB, b"one", 2), Record(WEB, b"two", 3)
+    memory.load([], 1, [], 0.0)
+    memory.apply([StoreChange(WEB, 2, b"one", None)], 1.0)
+    memory.apply([StoreChange(WEB, 3, b"two", first)], 2.0)
+    memory.apply([StoreChange(WEB, 4, None, second)], 3.0)
+    memory.apply([StoreChange(DNS, 5, b"dns", None)], 4.0)
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("forgotten", "obsolete"),
+    [
+        pytest.param(1, [], id="nothing is forgotten"),
+        pytest.param(2, [], id="what put the first record"),
+        pytest.param(3, [2], id="what replaced it: the first row"),
+        pytest.param(4, [2, 3, 4], id="what deleted it: the second row, and the deletion"),
+        pytest.param(5, [2, 3, 4], id="what put another one, which stays"),
+    ],
+)
+def test_a_row_is_obsolete_when_what_replaced_it_is_forgotten(forgotten: int, obsolete: list[int]) -> None:
+    memory = told_memory()
+    memory.forget_before(forgotten)
+    assert memory.obsolete == obsolete
+    assert memory.oldest_revision() == forgotten
+
+
+@pytest.mark.parametrize(
+    ("now_s", "oldest", "next_s"),
+    [
+        pytest.param(10.9, 1, 11.0, id="nothing is ten seconds old"),
+        pytest.param(11.0, 2, 12.0, id="the first change is"),
+        pytest.param(13.5, 4, 14.0, id="three are"),
+        pytest.param(99.0, 5, None, id="all are"),
+    ],
+)
+def test_what_is_too_old_is_forgotten(now_s: float, oldest: int, next_s: float | None) -> None:
+    memory = told_memory(SqliteLimits(history_s_max=10.0))
+    memory.forget_expired(now_s)
+    assert (memory.oldest_revision(), memory.next_expiry_s()) == (oldest, next_s)
+
+
+def test_changes_that_come_close_together_expire_together() -> None:
+    memory = DurableMemory(SqliteLimits(history_s_max=10.0))
+    memory.load([], 1, [], 0.0)
+    for revision in range(2, 12):
+        memory.apply([StoreChange(f"/a/{revision}", revision, b"", None)], 1.0 + revision / 20)
+    assert memory.next_expiry_s() == pytest.approx(11.55)
+    memory.forget_expired(11.56)
+    assert memory.oldest_revision() == 11
+
+
+def test_a_revision_that_does_not_follow_is_a_bug() -> None:
+    with pytest.raises(AssertionError, match="revision 7 after 5"):
+        told_memory().apply([StoreChange(DNS, 7, b"dns", None)], 5.0)

@@ -15,7 +15,7 @@ from pathlib import Path
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
-from mooring.store.sqlite.limits import SqliteLimits
+from mooring.store.sqlite.errors import SqliteLimits
 from mooring.store.sqlite.store import SqliteStore
 
 WRITERS = 8

@@ -14,7 +14,7 @@ Modules in reading order:
     compiler, runtime           from a tree to one Python function, and the closures it consists of
     costs                       the cost of an evaluation, and its limit
     estimates, call_estimates   the maximum cost of an expression, before it is stored
-    errors, cache               exceptions and error reports; a cache of bounded size
+    errors                      exceptions and error reports
     selector                    device selectors: the interface of this package for the scheduler
 
  1. Error texts equal those of Kubernetes, except syntax errors (docs/parity-cluster.md).

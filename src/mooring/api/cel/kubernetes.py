@@ -48,7 +48,7 @@ from mooring.api.cel.values import (
 )
 from mooring.api.errors import QuantityError
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_key_errors, label_value_errors
+from mooring.api.labels import label_key_errors, label_value_errors
 from mooring.api.quantity import NANO, Format, Quantity, parse_quantity
 
 _QUANTITY_FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

@@ -19,7 +19,7 @@ from typing import Protocol
 
 import re2
 
-from mooring.api.cel.cache import SizedCache
+from mooring.api.memory import SizedCache
 
 PATTERN_BYTES_MAX = 8_192
 UNICODE_CLASSES_MAX = 64

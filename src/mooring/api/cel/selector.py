@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mooring.api.cel.cache import SizedCache
 from mooring.api.cel.checker import check, validate
 from mooring.api.cel.compiler import Program, compile_tree
 from mooring.api.cel.costs import needs_meter
@@ -35,9 +34,10 @@ from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
 from mooring.api.cel.syntax import SyntaxNode
 from mooring.api.cel.types import ANY, BOOL
 from mooring.api.cel.values import DomainMap, Optional, Value, VersionError, parse_version, type_name
+from mooring.api.memory import SizedCache
 from mooring.api.quantity import parse_quantity
-from mooring.api.views.base import RawQuantity
 from mooring.api.views.devices import DeviceAttribute
+from mooring.api.views.meta import RawQuantity
 
 CACHED_CHARACTERS_MAX = 250_000
 """Total length of the expressions in the cache. A compiled expression takes up to 300 bytes for each character."""

@@ -1,10 +1,7 @@
 """Apply patches to objects.
 
-    json_patch    a list of operations (RFC 6902)
-    merge_patch   an object that is merged into another (RFC 7386)
-    strategic     the merge patch of Kubernetes, which merges lists by keys
-    merge_keys    the lists that are merged, by kind
-    ordering      the order of the items of a merged list
+    json_patch   a list of operations (RFC 6902), and an object that is merged into another (RFC 7386)
+    strategic    the merge patch of Kubernetes, which merges lists by keys
 
 Input: dictionaries: an object and a patch. Output: a new dictionary, or a `PatchError` with the text and the code of
 kube-apiserver v1.36.
@@ -14,8 +11,7 @@ kube-apiserver v1.36.
 """
 
 from mooring.api.patching.errors import PatchError
-from mooring.api.patching.json_patch import apply_json_patch
-from mooring.api.patching.merge_patch import apply_merge_patch
+from mooring.api.patching.json_patch import apply_json_patch, apply_merge_patch
 from mooring.api.patching.strategic import apply_strategic_patch
 
 __all__ = ["PatchError", "apply_json_patch", "apply_merge_patch", "apply_strategic_patch"]

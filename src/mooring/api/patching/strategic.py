@@ -1,22 +1,36 @@
 """Strategic merge patch: a merge patch that merges lists by the keys of their items.
 
-Input: an object, a patch, and the kind of the object, which determines the merged lists (`merge_keys`). Output: a new
+Input: an object, a patch, and the kind of the object, which determines the merged lists (`merge_fields`). Output: a new
 object, as kube-apiserver v1.36 would make it, or a `PatchError`.
 
     {"spec": {"containers": [{"name": "web", "image": "web:2"}]}}       changes the image of one container
     {"spec": {"volumes": [{"name": "data", "$patch": "delete"}]}}       removes one volume
 
  1. `null` removes a field. Objects are merged, unless the schema or `$patch: replace` demands otherwise.
- 2. Items of a merged list are matched by their merge key; `ordering` determines their order.
+ 2. Items of a merged list are matched by their merge key; `in_order` determines their order.
  3. Directives (`$patch`, `$retainKeys`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`) and nulls never reach the
     result. Kubernetes drops both when it decodes the result into its types; here there are no types.
  4. Input is never changed; only the objects on the path to a change are copied.
+
+`merge_fields` says which lists of a kind are merged item by item, and by which field: for each field with a patch
+strategy in itself or below, how it is patched. The facts are the `patch` and `mergekey` marks of the schema.
+
+ 1. Any other field is ordinary: objects are merged, lists and everything else are replaced.
+ 2. Fields below a list that is replaced are left out, because a merge never gets there.
+ 3. Kinds without a schema are custom resources, which do not support strategic merge patches.
+
+The order of the items of a merged list follows from the order in the patch and the order before:
+
+ 1. Items that the patch names are in the order of the patch, all others in their order before.
+ 2. An item of the second kind goes before the first item of the patch that was behind it. So a new item precedes items
+    that the patch does not name, as in Kubernetes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, cast
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias, cast
 
 from mooring.api.patching.errors import (
     BAD_REQUEST,
@@ -25,11 +39,12 @@ from mooring.api.patching.errors import (
     PatchError,
     cannot_decode,
     go_text,
+    no_merge_key,
     unknown_directive,
     wrong_type,
 )
-from mooring.api.patching.merge_keys import NO_FIELDS, Fields, MergeField, merge_fields
-from mooring.api.patching.ordering import check_against_order, identity, in_order, places_of, required_identity
+from mooring.api.schema.model import Field, ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.tables import CircularTable, struct_of_kind
 
 DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"
@@ -319,4 +334,193 @@ def _is_value(name: str, value: object) -> bool:
     return value is not None and not (name.startswith("$") and name.partition("/")[0] in _DIRECTIVES)
 
 
+# --- merge keys -----------------------------------------------------------------------------------------------
+
+
+Fields: TypeAlias = "Mapping[str, MergeField]"
+
+MERGE = "merge"
+REPLACE = "replace"
+RETAIN_KEYS_STRATEGY = "retainKeys"
+MERGE_AND_RETAIN_KEYS = "merge,retainKeys"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeField:
+    """How one field is patched. `strategy` is the mark as Kubernetes writes it, empty for an ordinary field."""
+
+    strategy: str
+    merge_key: str
+    below: Fields
+    is_merged_list: bool
+    is_replaced: bool
+
+
+NO_FIELDS: Fields = {}
 _ORDINARY = MergeField(strategy="", merge_key="", below=NO_FIELDS, is_merged_list=False, is_replaced=False)
+
+_known: CircularTable[int, dict[str, MergeField]] = CircularTable()
+"""By the identity of a struct, which lives as long as the process. Filled while it is looked at: types refer to each
+other in circles."""
+
+
+def merge_fields(api_version: str, kind: str) -> Fields | None:
+    """The special fields of a kind; None for a custom resource."""
+    struct = struct_of_kind(api_version, kind)
+    return None if struct is None else _fields_of(struct)
+
+
+def _fields_of(struct: Struct) -> Fields:
+    known = _known.get(id(struct))
+    return known if known is not None else _made(struct)
+
+
+def _made(struct: Struct) -> Fields:
+    with _known.filling() as entries:
+        if id(struct) not in entries:
+            known = entries[id(struct)] = {}
+            for name, field in struct.fields.items():
+                special = _special(field)
+                if special is not None:
+                    known[name] = special
+        return entries[id(struct)]
+
+
+def _special(field: Field) -> MergeField | None:
+    """How a field is patched; None if neither it nor anything below it is special."""
+    strategy = ",".join(field.patch_strategy)
+    is_merged_list = isinstance(field.type, ListOf) and MERGE in field.patch_strategy
+    below = _below(field.type, is_merged_list)
+    if not strategy and below is None:
+        return None
+    return MergeField(
+        strategy=strategy,
+        merge_key=field.merge_key,
+        below=below if below is not None else NO_FIELDS,
+        is_merged_list=is_merged_list,
+        is_replaced=strategy == REPLACE,
+    )
+
+
+def _below(kind: Type, is_merged_list: bool) -> Fields | None:
+    match kind:
+        case Struct():
+            return _fields_of(kind)
+        case ListOf(item):
+            return _fields_of(item) if is_merged_list and isinstance(item, Struct) else None
+        case MapOf() | Scalar():
+            return None
+
+
+# --- order ----------------------------------------------------------------------------------------------------
+
+
+Name: TypeAlias = Hashable
+
+_MAP = "map[string]interface {}"
+
+
+def identity(item: JsonDict, merge_key: str) -> Name:
+    """What tells this item from the others. None for one that has no merge key, which only an invalid object has."""
+    name = item.get(merge_key)
+    if isinstance(name, dict | list):
+        raise PatchError(f"merge key {merge_key} is no plain value in map: {go_text(item)}")
+    return name
+
+
+def required_identity(item: JsonDict, merge_key: str) -> Name:
+    """The identity of an item that must have one."""
+    name = item.get(merge_key)
+    if type(name) is str:
+        return name
+    if merge_key not in item:
+        raise no_merge_key(item, merge_key)
+    return identity(item, merge_key)
+
+
+def places_of(items: list[JsonDict], merge_key: str) -> dict[Name, int]:
+    """Where each item stands; the first of those that share an identity."""
+    places: dict[Name, int] = {}
+    for index, item in enumerate(items):
+        places.setdefault(required_identity(item, merge_key), index)
+    return places
+
+
+def in_order(items: list[object], wanted: list[object], before: list[object], merge_key: str) -> list[object]:
+    """The items, without repeated plain values, as `wanted` (of the patch) and `before` (of the object) order them."""
+    wanted_places = _places(wanted, merge_key)
+    places_before = _places(before, merge_key)
+    of_patch: list[tuple[int, int, object]] = []
+    others: list[tuple[int, object]] = []
+    seen: set[Name] = set()
+    for item in items:
+        name = _name_of(item, merge_key)
+        if not merge_key:
+            if name in seen:
+                continue
+            seen.add(name)
+        place_before = places_before.get(name, -1)
+        if name in wanted_places:
+            of_patch.append((wanted_places[name], place_before, item))
+        else:
+            others.append((place_before, item))
+    # Sorted by place alone, and stably: equal places are repeated items, which keep their order.
+    of_patch.sort(key=lambda entry: entry[0])
+    others.sort(key=lambda entry: entry[0])
+    return _interleaved(others, of_patch)
+
+
+def check_against_order(patch: list[object], order: list[object], merge_key: str) -> None:
+    """A patch may only name items that its `$setElementOrder` names, in that order."""
+    if not order or not patch:
+        return
+    if merge_key:
+        for item in patch:
+            if not isinstance(item, dict):
+                raise wrong_type(_MAP, item)
+        names = [_required_name(item, merge_key) for item in patch if "$patch" not in cast(JsonDict, item)]
+    else:
+        names = [_name_of(item, "") for item in patch]
+    matched = 0
+    for item in order:
+        if matched < len(names) and names[matched] == _required_name(item, merge_key):
+            matched += 1
+    if matched < len(names):
+        raise PatchError(
+            f"The order in patch list:\n{go_text(patch)}\n doesn't match $setElementOrder list:\n{go_text(order)}\n"
+        )
+
+
+def _interleaved(others: list[tuple[int, object]], of_patch: list[tuple[int, int, object]]) -> list[object]:
+    result: list[object] = []
+    next_other = 0
+    for _, place_before, item in of_patch:
+        while next_other < len(others) and 0 <= others[next_other][0] < place_before:
+            result.append(others[next_other][1])
+            next_other += 1
+        result.append(item)
+    result.extend(item for _, item in others[next_other:])
+    return result
+
+
+def _places(items: list[object], merge_key: str) -> dict[Name, int]:
+    places: dict[Name, int] = {}
+    for index, item in enumerate(items):
+        places.setdefault(_required_name(item, merge_key), index)
+    return places
+
+
+def _required_name(item: object, merge_key: str) -> Name:
+    if merge_key and isinstance(item, dict):
+        return required_identity(item, merge_key)
+    return _name_of(item, merge_key)
+
+
+def _name_of(item: object, merge_key: str) -> Name:
+    if not merge_key:
+        if isinstance(item, dict | list):
+            raise PatchError("lists of lists are not supported", UNPROCESSABLE)
+        return item
+    if not isinstance(item, dict):
+        raise wrong_type(_MAP, item)
+    return identity(item, merge_key)

@@ -2,9 +2,7 @@
 
     *.schema     the facts: one line for each field, one file for each package of types
     model        types and fields
-    parse        from lines to the model
-    tables       the type of a kind; packages are parsed when they are first needed
-    circular     tables that are filled on demand, by several threads
+    tables       the type of a kind; packages are parsed when they are first needed; tables filled on demand
 
 A line of a `.schema` file is `number name type options`:
 

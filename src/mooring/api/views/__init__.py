@@ -3,6 +3,6 @@
 Input: JSON bytes or dictionaries, decoded by `mooring.api.decode`. Output: frozen values with the field names of
 Kubernetes in snake case.
 
-`base` defines what a view is; `meta`, `selectors` and `volumes` are parts of other views; then one module for each
-group of kinds: `pod`, `node`, `storage`, `workloads`, `devices` and others.
+`meta` defines what a view is, and parts of other views; then one module for each group of kinds: `pod`, `node`,
+`storage`, `workloads`, `devices` and others.
 """

@@ -6,9 +6,17 @@
 
 from typing import ClassVar
 
-from mooring.api.views.base import Int32, Int64, Timestamp, View
-from mooring.api.views.meta import NO_METADATA, ObjectMeta, ObjectReference, ObjectWithRaw
-from mooring.api.views.selectors import LabelSelector
+from mooring.api.views.meta import (
+    NO_METADATA,
+    Int32,
+    Int64,
+    LabelSelector,
+    ObjectMeta,
+    ObjectReference,
+    ObjectWithRaw,
+    Timestamp,
+    View,
+)
 
 
 class OnExitCodes(View):

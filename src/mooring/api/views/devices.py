@@ -9,9 +9,18 @@ from typing import ClassVar
 
 from msgspec import field
 
-from mooring.api.views.base import Int64, RawQuantity, Timestamp, View
-from mooring.api.views.meta import NO_METADATA, ApiObject, Condition, ObjectMeta, ObjectWithRaw
-from mooring.api.views.selectors import NodeSelector
+from mooring.api.views.meta import (
+    NO_METADATA,
+    ApiObject,
+    Condition,
+    Int64,
+    NodeSelector,
+    ObjectMeta,
+    ObjectWithRaw,
+    RawQuantity,
+    Timestamp,
+    View,
+)
 
 # --- resource slices --------------------------------------------------------------------------------------------
 

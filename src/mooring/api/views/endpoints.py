@@ -5,8 +5,7 @@
 
 from typing import ClassVar
 
-from mooring.api.views.base import Int32, View
-from mooring.api.views.meta import ObjectReference, ObjectWithRaw
+from mooring.api.views.meta import Int32, ObjectReference, ObjectWithRaw, View
 
 
 class EndpointConditions(View):

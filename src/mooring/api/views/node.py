@@ -1,4 +1,4 @@
-"""View of Nodes: allocatable resources, taints, images, conditions and attached volumes.
+"""View of Nodes: allocatable resources, taints, images, conditions and attached volumes; and of Leases.
 
 Most updates of a node are heartbeats, which change no field of this view.
 """
@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from msgspec import field
 
-from mooring.api.views.base import Int64, ResourceList, Timestamp, View
-from mooring.api.views.meta import ApiObject, Condition
+from mooring.api.views.meta import ApiObject, Condition, Int64, ResourceList, Timestamp, View
 
 
 class Taint(View):
@@ -66,3 +65,15 @@ class Node(ApiObject):
 
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+
+class LeaseSpec(View):
+    holder_identity: str | None = None
+    renew_time: Timestamp | None = None
+
+
+class Lease(ApiObject):
+    api_version: ClassVar[str] = "coordination.k8s.io/v1"
+    kind: ClassVar[str] = "Lease"
+
+    spec: LeaseSpec = LeaseSpec()

@@ -10,10 +10,19 @@ from typing import ClassVar
 
 from msgspec import field
 
-from mooring.api.views.base import Int32, Int64, ResourceList, Timestamp, View
-from mooring.api.views.meta import ApiObject, Condition
-from mooring.api.views.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
-from mooring.api.views.volumes import Volume
+from mooring.api.views.meta import (
+    ApiObject,
+    Condition,
+    Int32,
+    Int64,
+    LabelSelector,
+    NodeSelector,
+    PreferredSchedulingTerm,
+    ResourceList,
+    Timestamp,
+    View,
+)
+from mooring.api.views.storage import Volume
 
 
 class NodeAffinity(View):

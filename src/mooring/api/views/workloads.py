@@ -1,7 +1,8 @@
-"""Views of namespaces, services, workloads, budgets and priority classes.
+"""Views of namespaces, services, workloads, controller revisions, budgets and priority classes.
 
 1. The selector of a service or of a replication controller is a map. `None` selects nothing, `{}` everything.
-2. Of a pod template, only the metadata is decoded.
+2. Of a pod template, only the metadata is decoded, except for DaemonSets, whose controller checks nodes with the spec.
+3. The data of a revision is not decoded: it is a patch, and history code reads it from the raw JSON.
 """
 
 from collections.abc import Mapping
@@ -9,9 +10,20 @@ from typing import ClassVar
 
 from msgspec import field
 
-from mooring.api.views.base import Int32, Int64, IntOrString, Timestamp, View
-from mooring.api.views.meta import NO_METADATA, ApiObject, Condition, ObjectMeta, ObjectWithRaw
-from mooring.api.views.selectors import LabelSelector
+from mooring.api.views.meta import (
+    NO_METADATA,
+    ApiObject,
+    Condition,
+    Int32,
+    Int64,
+    IntOrString,
+    LabelSelector,
+    ObjectMeta,
+    ObjectWithRaw,
+    Timestamp,
+    View,
+)
+from mooring.api.views.pod import PodSpec
 
 
 class NamespaceStatus(View):
@@ -229,3 +241,54 @@ class PriorityClass(ApiObject):
     value: Int32 = 0
     global_default: bool = False
     preemption_policy: str | None = None
+
+
+class DaemonPodTemplate(View):
+    metadata: ObjectMeta = NO_METADATA
+    spec: PodSpec = PodSpec()
+
+
+class RollingUpdateDaemonSet(View):
+    max_unavailable: IntOrString | None = None
+    max_surge: IntOrString | None = None
+
+
+class DaemonSetUpdateStrategy(View):
+    type: str = ""
+    rolling_update: RollingUpdateDaemonSet | None = None
+
+
+class DaemonSetSpec(View):
+    selector: LabelSelector | None = None
+    template: DaemonPodTemplate = DaemonPodTemplate()
+    update_strategy: DaemonSetUpdateStrategy = DaemonSetUpdateStrategy()
+    min_ready_seconds: Int32 = 0
+    revision_history_limit: Int32 | None = None
+
+
+class DaemonSetStatus(View):
+    current_number_scheduled: Int32 = 0
+    number_misscheduled: Int32 = 0
+    desired_number_scheduled: Int32 = 0
+    number_ready: Int32 = 0
+    observed_generation: Int64 = 0
+    updated_number_scheduled: Int32 = 0
+    number_available: Int32 = 0
+    number_unavailable: Int32 = 0
+    collision_count: Int32 | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class DaemonSet(ObjectWithRaw):
+    api_version: ClassVar[str] = "apps/v1"
+    kind: ClassVar[str] = "DaemonSet"
+
+    spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
+
+
+class ControllerRevision(ObjectWithRaw):
+    api_version: ClassVar[str] = "apps/v1"
+    kind: ClassVar[str] = "ControllerRevision"
+
+    revision: Int64 = 0

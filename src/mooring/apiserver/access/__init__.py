@@ -6,9 +6,9 @@
     console_sessions                logins and sessions of the web console
     service_account_tokens, token_requests   tokens of service accounts
     authorization                   the authorizers and the 403 response
-    rules, rbac, node_rules         attributes of a request, RBAC rules, role bindings, and the node authorizer
+    rules, rbac, node_authorizer    attributes of a request, RBAC rules, role bindings, and the node authorizer
     escalation, device_guard        admission checks that need an authorizer
-    reviews, review_selectors       SubjectAccessReview and its variants, TokenReview
+    reviews                         SubjectAccessReview and its variants, TokenReview
     default_roles, default_cluster_roles, default_controller_roles   bootstrap policy
 
 Input: headers, certificates and documents. Output: a `User`, a `Decision`, a document; or an error of

@@ -5,7 +5,7 @@ the object to store, or None.
 
 1. All of them have the label and the annotation by which reconciliation recognizes them.
 2. `admin`, `edit` and `view` aggregate cluster roles by label, so that a new kind can add its rules.
-3. `system:node` is bound to no user: `node_rules` authorizes nodes.
+3. `system:node` is bound to no user: `node_authorizer` authorizes nodes.
 4. Reconciliation adds missing rules and subjects and keeps additional ones. An object annotated with
    `autoupdate: "false"` is not changed.
 5. The role of a binding is immutable. A binding to another role is replaced by the default, which has no uid: the

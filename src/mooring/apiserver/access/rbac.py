@@ -27,7 +27,7 @@ from mooring.api.errors import ObjectError
 from mooring.api.field_errors import aggregated, quoted
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.memory import Memory
-from mooring.api.views.selectors import LabelSelector
+from mooring.api.views.meta import LabelSelector
 from mooring.apiserver.access.authorization import NO_OPINION, Decision, HeldRules
 from mooring.apiserver.access.rules import Attributes, Rule, rules_of
 from mooring.apiserver.access.users import User, service_account_username

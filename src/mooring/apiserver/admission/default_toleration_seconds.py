@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, Kind
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
-from mooring.apiserver.admission.owning import own_part
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, own_part
 from mooring.apiserver.call import Operation
 
 TOLERATION_S = 300

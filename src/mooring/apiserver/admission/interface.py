@@ -1,4 +1,4 @@
-"""The interface of admission plugins.
+"""The interface of admission plugins, what they share, and the chain that runs them in order.
 
 Input: an `Attempt`, an operation on an object that is not yet carried out. Output: the object changed in place
 (`admit`), nothing (`check`), or a `StatusError`.
@@ -6,6 +6,8 @@ Input: an `Attempt`, an operation on an object that is not yet carried out. Outp
 1. All `admit` methods run before validation, in the order of the table; all `check` methods after it.
 2. `admit` may change `obj`; `check` changes nothing. Neither changes `old`.
 3. A lookup sees every write that was acknowledged before the request arrived.
+4. A plugin rejects with 403 (`refused`), and copies a part with `own_part` or `own_items` before it changes the part,
+   because it may be shared with the stored object.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from typing import Protocol
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.errors import forbidden
+from mooring.client.errors import Cause, ForbiddenError
 
 
 class Lookup(Protocol):
@@ -70,3 +74,68 @@ class Admission:
 
     async def check(self, attempt: Attempt, lookup: Lookup) -> None:
         """Refuse the object, or not."""
+
+
+_NAMELESS = "Unknown"
+
+
+def refused(attempt: Attempt, why: str, causes: Sequence[Cause] = ()) -> ForbiddenError:
+    """The error of a rejected attempt."""
+    error = forbidden(attempt.call.kind, name_of(attempt), why)
+    error.causes = tuple(causes)
+    return error
+
+
+def name_of(attempt: Attempt) -> str:
+    """What the object of an attempt is called."""
+    if attempt.call.name:
+        return attempt.call.name
+    metadata = (attempt.obj or {}).get("metadata") or {}
+    return metadata.get("name") or metadata.get("generateName") or _NAMELESS
+
+
+def own_part(document: Document, field: str) -> Document:
+    """A map within the document, as a copy that is part of it; an empty one if there was none."""
+    part: Document = dict(document.get(field) or {})
+    document[field] = part
+    return part
+
+
+def own_items(document: Document, field: str) -> list[Document]:
+    """A list of maps within the document, as copies that are part of it."""
+    items: list[Document] = [dict(item) for item in document[field]]
+    document[field] = items
+    return items
+
+
+class Chain:
+    """Asks the plugins."""
+
+    def __init__(self, mutating: Sequence[Admission], validating: Sequence[Admission], lookup: Lookup) -> None:
+        self._mutating = tuple(mutating)
+        self._validating = tuple(validating)
+        self._lookup = lookup
+        self._handlers: dict[tuple[Kind, str, Operation], tuple[tuple[Admission, ...], tuple[Admission, ...]]] = {}
+
+    async def admit(self, attempt: Attempt) -> None:
+        for plugin in self._handling(attempt)[0]:
+            await plugin.admit(attempt, self._lookup)
+
+    async def check(self, attempt: Attempt) -> None:
+        for plugin in self._handling(attempt)[1]:
+            await plugin.check(attempt, self._lookup)
+
+    async def check_deletion(self, attempt: Attempt) -> None:
+        """All plugins at once: there is nothing to be changed about what goes."""
+        await self.admit(attempt)
+        await self.check(attempt)
+
+    def _handling(self, attempt: Attempt) -> tuple[tuple[Admission, ...], tuple[Admission, ...]]:
+        key = (attempt.call.kind, attempt.call.subresource, attempt.operation)
+        found = self._handlers.get(key)
+        if found is None:
+            found = self._handlers[key] = (
+                tuple(plugin for plugin in self._mutating if plugin.handles(*key)),
+                tuple(plugin for plugin in self._validating if plugin.handles(*key)),
+            )
+        return found

@@ -1,18 +1,25 @@
 """LimitRanger: the limit ranges of a namespace, applied to its pods and claims.
 
 Input: new pods and claims, changed claims, resized pods.
-Output: pods with defaults (`limit_range_rules`); 403 for what is out of bounds.
+Output: pods with defaults of the limit ranges; 403 for what is out of bounds.
 
- 1. Objects on their way out are left alone.
- 2. The first limit range that is broken answers, with everything that breaks it.
+ 1. Objects that are being deleted are left alone.
+ 2. The error lists everything that violates the first violated limit range, with the texts of Kubernetes.
+ 3. Amounts are compared in thousandths, and in whole units where thousandths would not fit into 64 bits.
+ 4. Resources are checked in the order of their names. (kube-apiserver's order differs from call to call.)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+
+from mooring.api.decode import convert_as
+from mooring.api.document import Document
 from mooring.api.kinds import LIMIT_RANGE, PERSISTENT_VOLUME_CLAIM, POD, Kind
-from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
-from mooring.apiserver.admission.limit_range_rules import claim_errors, fill_defaults, pod_errors
+from mooring.api.quantity import INT64_MAX, Quantity, parse_quantity
+from mooring.api.resources import FOR_LIMIT_RANGES, Amounts, amounts, pod_limits, pod_requests
+from mooring.api.views.pod import Pod
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, own_items, own_part, refused
 from mooring.apiserver.call import Operation
 
 
@@ -46,3 +53,152 @@ class LimitRanger(Admission):
 
 def _is_going(attempt: Attempt) -> bool:
     return attempt.old is not None and "deletionTimestamp" in attempt.old["metadata"]
+
+
+ANNOTATION = "kubernetes.io/limit-ranger"
+MILLI_VALUE_MAX = INT64_MAX // 1000
+
+
+# --- defaults ---------------------------------------------------------------------------------------------------
+
+
+def fill_defaults(limit_range: Document, pod: Document) -> None:
+    """Give the containers what they did not ask for, and note it in an annotation."""
+    requests, limits = _defaults(limit_range)
+    if not requests and not limits:
+        return
+    notes: list[str] = []
+    spec = own_part(pod, "spec")
+    for field, called in (("containers", "container"), ("initContainers", "init container")):
+        if not spec.get(field):
+            continue
+        for container in own_items(spec, field):
+            resources = own_part(container, "resources")
+            for which, defaults in (("requests", requests), ("limits", limits)):
+                filled = _filled(resources, which, defaults)
+                if filled:
+                    notes.append(f"{', '.join(filled)} {which[:-1]} for {called} {container.get('name', '')}")
+    if notes:
+        own_part(pod["metadata"], "annotations")[ANNOTATION] = f"LimitRanger plugin set: {'; '.join(notes)}"
+
+
+def _defaults(limit_range: Document) -> tuple[dict[str, str], dict[str, str]]:
+    requests: dict[str, str] = {}
+    limits: dict[str, str] = {}
+    for limit in _limits_of(limit_range, "Container"):
+        requests.update(limit.get("defaultRequest") or {})
+        limits.update(limit.get("default") or {})
+    return requests, limits
+
+
+def _filled(resources: Document, which: str, defaults: Mapping[str, str]) -> list[str]:
+    have = resources.get(which) or {}
+    missing = sorted(name for name in defaults if name not in have)
+    if missing:
+        resources[which] = dict(sorted({**defaults, **have}.items()))
+    return missing
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------
+
+
+def pod_errors(limit_range: Document, pod: Document) -> list[str]:
+    """How a pod breaks the bounds, each way once."""
+    errors: list[str] = []
+    spec = pod["spec"]
+    for limit in limit_range["spec"].get("limits") or []:
+        if limit.get("type") == "Container":
+            for container in [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]:
+                resources = container.get("resources") or {}
+                errors += _limit_errors(limit, amounts(resources.get("requests")), amounts(resources.get("limits")))
+        elif limit.get("type") == "Pod":
+            view = convert_as(Pod, pod)
+            errors += _limit_errors(limit, pod_requests(view, FOR_LIMIT_RANGES), pod_limits(view, FOR_LIMIT_RANGES))
+    return list(dict.fromkeys(errors))
+
+
+def claim_errors(limit_range: Document, claim: Document) -> list[str]:
+    """How a claim breaks the bounds. What it says of limits is not looked at."""
+    errors: list[str] = []
+    requests = amounts((claim["spec"].get("resources") or {}).get("requests"))
+    for limit in _limits_of(limit_range, "PersistentVolumeClaim"):
+        errors += _broken(
+            limit, "min", lambda name, bound: _below_minimum("PersistentVolumeClaim", name, bound, requests)
+        )
+        errors += _broken(
+            limit, "max", lambda name, bound: _request_above("PersistentVolumeClaim", name, bound, requests)
+        )
+    return list(dict.fromkeys(errors))
+
+
+def _limit_errors(limit: Document, requests: Amounts, limits: Amounts) -> list[str]:
+    kind = limit["type"]
+    return [
+        *_broken(limit, "min", lambda name, bound: _below_minimum(kind, name, bound, requests, limits)),
+        *_broken(limit, "max", lambda name, bound: _above_maximum(kind, name, bound, requests, limits)),
+        *_broken(limit, "maxLimitRequestRatio", lambda name, bound: _above_ratio(kind, name, bound, requests, limits)),
+    ]
+
+
+def _limits_of(limit_range: Document, kind: str) -> Iterator[Document]:
+    return (limit for limit in limit_range["spec"].get("limits") or [] if limit.get("type") == kind)
+
+
+def _broken(limit: Document, field: str, error_of: Callable[[str, Quantity], str]) -> Iterator[str]:
+    for name, raw in sorted((limit.get(field) or {}).items()):
+        error = error_of(name, parse_quantity(raw))
+        if error:
+            yield error
+
+
+def _below_minimum(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts | None = None) -> str:
+    rule = f"minimum {name} usage per {kind} is {bound}"
+    request, limit = requests.get(name), (limits or {}).get(name)
+    if request is None:
+        return f"{rule}.  No request is specified"
+    asked, limited, least = _comparable(request, limit, bound)
+    if asked < least:
+        return f"{rule}, but request is {request}"
+    return f"{rule}, but limit is {limit}" if limit is not None and limited < least else ""
+
+
+def _above_maximum(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+    rule = f"maximum {name} usage per {kind} is {bound}"
+    request, limit = requests.get(name), limits.get(name)
+    if limit is None:
+        return f"{rule}.  No limit is specified"
+    asked, limited, most = _comparable(request, limit, bound)
+    if limited > most:
+        return f"{rule}, but limit is {limit}"
+    return f"{rule}, but request is {request}" if request is not None and asked > most else ""
+
+
+def _request_above(kind: str, name: str, bound: Quantity, requests: Amounts) -> str:
+    rule = f"maximum {name} usage per {kind} is {bound}"
+    request = requests.get(name)
+    if request is None:
+        return f"{rule}.  No request is specified"
+    asked, _, most = _comparable(request, None, bound)
+    return f"{rule}, but request is {request}" if asked > most else ""
+
+
+def _above_ratio(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+    rule = f"{name} max limit to request ratio per {kind} is {bound}"
+    asked, limited, _ = _comparable(requests.get(name), limits.get(name), bound)
+    if not asked:
+        return f"{rule}, but no request is specified or request is 0"
+    if not limited:
+        return f"{rule}, but no limit is specified or limit is 0"
+    ratio = limited / asked
+    if bound.value() <= MILLI_VALUE_MAX:
+        is_above = ratio * 1000 > float(bound.milli_value())
+    else:
+        is_above = ratio > float(bound.value())
+    return f"{rule}, but provided ratio is {ratio:f}" if is_above else ""
+
+
+def _comparable(request: Quantity | None, limit: Quantity | None, bound: Quantity) -> tuple[int, int, int]:
+    values = [0 if each is None else each.value() for each in (request, limit, bound)]
+    if all(value <= MILLI_VALUE_MAX for value in values):
+        values = [0 if each is None else each.milli_value() for each in (request, limit, bound)]
+    return values[0], values[1], values[2]

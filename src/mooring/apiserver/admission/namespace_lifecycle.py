@@ -8,10 +8,9 @@ Output: 404 for a missing namespace, 403 for a new object in a terminating one, 
 from __future__ import annotations
 
 from mooring.api.kinds import NAMESPACE, Kind
-from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, refused
 from mooring.apiserver.call import Operation
-from mooring.apiserver.storage.errors import not_found
+from mooring.apiserver.errors import not_found
 from mooring.client.errors import Cause
 
 IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})

@@ -12,8 +12,7 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.kinds import NODE, POD, Kind
-from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, refused
 from mooring.apiserver.call import Operation
 from mooring.apiserver.validation.values import means_the_same
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
 from mooring.api.quantity import quantity_nano
-from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
-from mooring.apiserver.admission.storage_classes import class_of_claim
+from mooring.apiserver.admission.default_storage_class import class_of_claim
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, refused
 from mooring.apiserver.call import Operation
 
 

@@ -10,12 +10,10 @@ from mooring.api.decode import convert_as
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.kinds import NODE, POD, Kind
-from mooring.api.pod_amounts import FOR_NODES, amounts, pod_requests
 from mooring.api.quantity import ZERO
-from mooring.api.resource_names import CPU, MEMORY
+from mooring.api.resources import CPU, FOR_NODES, MEMORY, amounts, pod_requests
 from mooring.api.views.pod import Pod
-from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, refused
 from mooring.apiserver.call import Operation
 from mooring.client.errors import Cause
 

@@ -1,37 +1,174 @@
 """PodSecurity: the Pod Security level that the labels of a namespace require.
 
-Input: new pods and new images of pods; what makes pods (warned only); the labels of namespaces.
+Input: new pods and new images of pods; objects with a pod template (warnings only); the labels of namespaces.
 Output: 403 for a pod below the `enforce` level, warnings for one below `warn`; 422 for labels that cannot be read.
 
- 1. `audit` has nowhere to be written to, and is only read.
- 2. A label that cannot be read enforces the strictest level, and warns of nothing.
+ 1. `audit` is read and has no effect: there is no audit log.
+ 2. A label that cannot be read enforces the strictest level, and causes no warnings.
  3. Raising the level of a namespace warns of the pods that violate the new level. They stay.
+ 4. `restricted` is the baseline and more; some of its checks replace milder ones.
+ 5. A version names the Kubernetes release whose checks count. `latest`, and every version after the known ones, mean
+    the checks of the last release that changed something.
+ 6. Checks run in the order of their names, those of the baseline first.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.kinds import NAMESPACE, POD, Kind
-from mooring.apiserver.admission.forbidding import name_of, refused
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
-from mooring.apiserver.admission.pod_security_levels import (
-    LATEST,
-    LEVELS,
-    PRIVILEGED,
-    RESTRICTED,
-    Level,
-    text_of,
-    violations_of,
-)
+from mooring.apiserver.admission import pod_security_checks as checks
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, name_of, refused
+from mooring.apiserver.admission.pod_security_checks import Check, Violation
 from mooring.apiserver.call import Operation
-from mooring.apiserver.registry.errors import internal, invalid_kind
+from mooring.apiserver.errors import internal, invalid_kind
 from mooring.apiserver.validation.fields import FieldError, invalid
+
+PRIVILEGED, BASELINE, RESTRICTED = "privileged", "baseline", "restricted"
+LEVELS = (PRIVILEGED, BASELINE, RESTRICTED)
+LATEST = -1
+"""As a minor version: whatever is the last one."""
+
+_LABEL_TYPES = frozenset({"", "container_t", "container_init_t", "container_kvm_t"})
+_SYSCTLS = frozenset(
+    {
+        "kernel.shm_rmid_forced",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.tcp_syncookies",
+        "net.ipv4.ping_group_range",
+        "net.ipv4.ip_unprivileged_port_start",
+    }
+)
+_SYSCTLS_27 = _SYSCTLS | {"net.ipv4.ip_local_reserved_ports"}
+_SYSCTLS_29 = _SYSCTLS_27 | {
+    "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl",
+    "net.ipv4.tcp_keepalive_probes",
+}
+_SYSCTLS_32 = _SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
+
+
+class _Since(NamedTuple):
+    minor: int
+    check: Check
+
+
+class _Row(NamedTuple):
+    name: str
+    versions: Sequence[_Since]
+    replaces: str = ""
+    """The baseline's check that it takes the place of."""
+
+
+_BASELINE = (
+    _Row("appArmorProfile", [_Since(0, checks.app_armor_profile)]),
+    _Row("capabilities_baseline", [_Since(0, checks.capabilities)]),
+    _Row("hostNamespaces", [_Since(0, checks.host_namespaces)]),
+    _Row("hostPathVolumes", [_Since(0, checks.host_path_volumes)]),
+    _Row("hostPorts", [_Since(0, checks.host_ports)]),
+    _Row("hostProbesAndHostLifecycle", [_Since(34, checks.host_probes)]),
+    _Row("privileged", [_Since(0, checks.privileged)]),
+    _Row("procMount", [_Since(0, checks.proc_mount), _Since(35, checks.proc_mount_unless_user_namespace)]),
+    _Row(
+        "seLinuxOptions",
+        [
+            _Since(0, checks.security_linux_options(_LABEL_TYPES)),
+            _Since(31, checks.security_linux_options(_LABEL_TYPES | {"container_engine_t"})),
+        ],
+    ),
+    _Row(
+        "seccompProfile_baseline",
+        [_Since(0, checks.seccomp_annotations), _Since(19, checks.seccomp_profile)],
+    ),
+    _Row(
+        "sysctls",
+        [
+            _Since(0, checks.sysctls(_SYSCTLS)),
+            _Since(27, checks.sysctls(_SYSCTLS_27)),
+            _Since(29, checks.sysctls(_SYSCTLS_29)),
+            _Since(32, checks.sysctls(_SYSCTLS_32)),
+        ],
+    ),
+    _Row("windowsHostProcess", [_Since(0, checks.windows_host_process)]),
+)
+_RESTRICTED = (
+    _Row(
+        "allowPrivilegeEscalation",
+        [
+            _Since(8, checks.privilege_escalation),
+            _Since(25, checks.unless_windows(checks.privilege_escalation)),
+        ],
+    ),
+    _Row(
+        "capabilities_restricted",
+        [_Since(22, checks.restricted_capabilities), _Since(25, checks.unless_windows(checks.restricted_capabilities))],
+        replaces="capabilities_baseline",
+    ),
+    _Row("procMount_restricted", [_Since(35, checks.proc_mount)], replaces="procMount"),
+    _Row("restrictedVolumes", [_Since(0, checks.restricted_volumes)], replaces="hostPathVolumes"),
+    _Row(
+        "runAsNonRoot",
+        [
+            _Since(0, checks.run_as_non_root),
+            _Since(35, checks.unless_user_namespace(checks.run_as_non_root)),
+        ],
+    ),
+    _Row(
+        "runAsUser",
+        [_Since(23, checks.run_as_user), _Since(35, checks.unless_user_namespace(checks.run_as_user))],
+    ),
+    _Row(
+        "seccompProfile_restricted",
+        [_Since(19, checks.restricted_seccomp), _Since(25, checks.unless_windows(checks.restricted_seccomp))],
+        replaces="seccompProfile_baseline",
+    ),
+)
+_MINOR_MAX = max(since.minor for row in (*_BASELINE, *_RESTRICTED) for since in row.versions)
+
+
+class Level(NamedTuple):
+    """A level in a version."""
+
+    name: str = PRIVILEGED
+    minor: int = LATEST
+
+    def __str__(self) -> str:
+        return f"{self.name}:{'latest' if self.minor == LATEST else f'v1.{self.minor}'}"
+
+
+def violations_of(level: Level, metadata: Document, spec: Document) -> list[Violation]:
+    """What keeps a pod from being allowed on a level."""
+    if level.name == PRIVILEGED:
+        return []
+    minor = _MINOR_MAX if level.minor == LATEST or level.minor > _MINOR_MAX else level.minor
+    found = (check(metadata, spec) for check in _checks(level.name, minor))
+    return [violation for violation in found if violation is not None]
+
+
+def text_of(violations: Sequence[Violation]) -> str:
+    return ", ".join(f"{each.reason} ({each.detail})" if each.detail else each.reason for each in violations)
+
+
+@lru_cache(maxsize=256)
+def _checks(name: str, minor: int) -> tuple[Check, ...]:
+    strict = [] if name == BASELINE else [row for row in _RESTRICTED if _at(row, minor) is not None]
+    replaced = {row.replaces for row in strict}
+    rows = [*(row for row in _BASELINE if row.name not in replaced), *strict]
+    return tuple(check for row in rows if (check := _at(row, minor)) is not None)
+
+
+def _at(row: _Row, minor: int) -> Check | None:
+    """The row's check in a version."""
+    known = [since.check for since in row.versions if since.minor <= minor]
+    return known[-1] if known else None
+
 
 PODS_CHECKED_MAX = 3_000
 

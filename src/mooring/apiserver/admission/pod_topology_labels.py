@@ -9,8 +9,7 @@ Output: the same, with the zone and region of the node as labels, whatever the p
 from __future__ import annotations
 
 from mooring.api.kinds import NODE, POD, Kind
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
-from mooring.apiserver.admission.owning import own_part
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, own_part
 from mooring.apiserver.call import Operation
 
 _LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")

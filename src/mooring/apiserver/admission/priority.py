@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, PRIORITY_CLASS, Kind
-from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
-from mooring.apiserver.admission.owning import own_part
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, own_part, refused
 from mooring.apiserver.call import Operation
 
 SYSTEM_CLASSES = frozenset({"system-node-critical", "system-cluster-critical"})

@@ -10,6 +10,10 @@ Output: 403 if a quota would be exceeded; otherwise the quotas' statuses with th
  3. Requests of one namespace are charged one after the other. A dry run is checked and charges nothing.
  4. Where cpu or memory of pods is limited, every container must specify it, unless the pod specifies it as a whole. An
     update of a pod counts only if it moves the pod into or out of the scope of a quota.
+
+A `Measure` knows for a kind which writes can change the usage, and computes amounts by the names that quotas limit
+(`count/deployments.apps`, `configmaps`, `requests.cpu`). The quota controller shares the rules of usage:
+`mooring.api.quota`. A measure adds what only the API server can look up.
 """
 
 from __future__ import annotations
@@ -22,24 +26,124 @@ from weakref import WeakValueDictionary
 from mooring.api import kinds
 from mooring.api.decode import convert_as
 from mooring.api.document import Document
-from mooring.api.kinds import RESOURCE_QUOTA, Kind
-from mooring.api.pod_amounts import amounts
+from mooring.api.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, RESOURCE_QUOTA, Kind
 from mooring.api.quantity import ZERO
-from mooring.api.quota.counting import Amounts, scopes_of
-from mooring.api.quota.pods import container_usage, has_deadline, is_pod_in_scope, is_pod_name, pod_usage
-from mooring.api.resource_names import CPU, MEMORY, QUOTA_PREFIX, is_pod_level_resource
-from mooring.api.views.pod import Pod
-from mooring.api.views.quotas import ResourceQuotaSpec, ScopeRequirement
-from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, QuotaLedger
-from mooring.apiserver.admission.quota_measures import (
-    DeviceClaimMeasure,
-    Measure,
-    ServiceMeasure,
-    VolumeClaimMeasure,
+from mooring.api.quota import (
+    ONE,
+    SERVICE_NAMES,
+    Amounts,
+    container_usage,
+    device_claim_usage,
+    extended_names,
+    has_deadline,
+    is_charged_to,
+    is_device_claim_name,
+    is_pod_in_scope,
+    is_pod_name,
+    is_volume_claim_in_scope,
+    is_volume_claim_name,
+    names_of,
+    pod_behind,
+    pod_usage,
+    scopes_of,
+    service_usage,
+    volume_claim_usage,
 )
+from mooring.api.resources import CPU, MEMORY, QUOTA_PREFIX, amounts, is_pod_level_resource
+from mooring.api.views.administration import ResourceQuotaSpec, ScopeRequirement
+from mooring.api.views.devices import DeviceClass, ResourceClaim
+from mooring.api.views.pod import Pod
+from mooring.api.views.storage import PersistentVolumeClaim
+from mooring.api.views.workloads import Service
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, QuotaLedger, refused
 from mooring.apiserver.call import Operation
-from mooring.apiserver.storage.errors import conflict
+from mooring.apiserver.errors import conflict
+
+
+class Measure:
+    """Counts the objects of a kind. Others inherit from it and measure more."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self._names = names_of(kind)
+
+    def handles(self, subresource: str, operation: Operation) -> bool:
+        """Whether such writes can change what is used."""
+        return not subresource and operation is Operation.CREATE
+
+    def concerns(self, attempt: Attempt) -> bool:
+        """Whether this one can."""
+        return True
+
+    async def counted(self, names: Iterable[str], lookup: Lookup) -> list[str]:
+        """Those of the names that objects of this kind use."""
+        return [name for name in names if name in self._names]
+
+    def is_in_scope(self, scope: ScopeRequirement, obj: Document) -> bool:
+        return False
+
+    def unspecified(self, names: Iterable[str], obj: Document) -> str:
+        """What the object must say because these names are limited, and does not."""
+        return ""
+
+    async def usage(self, obj: Document, attempt: Attempt, lookup: Lookup) -> Amounts:
+        return dict.fromkeys(self._names, ONE)
+
+
+class ServiceMeasure(Measure):
+    def handles(self, subresource: str, operation: Operation) -> bool:
+        return not subresource and operation in (Operation.CREATE, Operation.UPDATE)
+
+    async def counted(self, names: Iterable[str], lookup: Lookup) -> list[str]:
+        return [name for name in names if name in SERVICE_NAMES]
+
+    async def usage(self, obj: Document, attempt: Attempt, lookup: Lookup) -> Amounts:
+        return service_usage(convert_as(Service, obj))
+
+
+class VolumeClaimMeasure(Measure):
+    def handles(self, subresource: str, operation: Operation) -> bool:
+        if subresource == "status":
+            return operation is Operation.UPDATE
+        return not subresource and operation in (Operation.CREATE, Operation.UPDATE)
+
+    async def counted(self, names: Iterable[str], lookup: Lookup) -> list[str]:
+        return [name for name in names if is_volume_claim_name(name)]
+
+    def is_in_scope(self, scope: ScopeRequirement, obj: Document) -> bool:
+        return is_volume_claim_in_scope(scope, convert_as(PersistentVolumeClaim, obj))
+
+    async def usage(self, obj: Document, attempt: Attempt, lookup: Lookup) -> Amounts:
+        return volume_claim_usage(convert_as(PersistentVolumeClaim, obj))
+
+
+class DeviceClaimMeasure(Measure):
+    def handles(self, subresource: str, operation: Operation) -> bool:
+        return not subresource and operation in (Operation.CREATE, Operation.UPDATE)
+
+    async def counted(self, names: Iterable[str], lookup: Lookup) -> list[str]:
+        extended = await _extended_names(lookup)
+        return [name for name in names if is_device_claim_name(name, extended)]
+
+    async def usage(self, obj: Document, attempt: Attempt, lookup: Lookup) -> Amounts:
+        claim = convert_as(ResourceClaim, obj)
+        return device_claim_usage(claim, await _extended_names(lookup), await _charged_to_pod(claim, attempt, lookup))
+
+
+async def _extended_names(lookup: Lookup) -> dict[str, str]:
+    return extended_names([convert_as(DeviceClass, each) for each in await lookup.list(DEVICE_CLASS)])
+
+
+async def _charged_to_pod(claim: ResourceClaim, attempt: Attempt, lookup: Lookup) -> Amounts:
+    """What the pod for which the scheduler made this claim is charged with already."""
+    namespace, name = attempt.call.namespace, pod_behind(claim)
+    found = await lookup.get(POD, namespace, name) if name else None
+    if found is None:
+        return {}
+    pod = convert_as(Pod, found)
+    claims = [convert_as(ResourceClaim, each) for each in await lookup.list(RESOURCE_CLAIM, namespace)]
+    return pod_usage(pod, attempt.call.now_s) if is_charged_to(pod, claim, claims) else {}
+
 
 _MUST_BE_SAID = frozenset(f"{prefix}{name}" for prefix in ("", QUOTA_PREFIX, "limits.") for name in (CPU, MEMORY))
 

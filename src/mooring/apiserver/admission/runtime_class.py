@@ -15,11 +15,9 @@ from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.kinds import POD, RUNTIME_CLASS, Kind
 from mooring.api.quantity import quantity_nano
-from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
-from mooring.apiserver.admission.owning import own_part
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, own_part, refused
 from mooring.apiserver.call import Operation
-from mooring.apiserver.registry.errors import plain_error
+from mooring.apiserver.errors import plain_error
 
 _OTHER_OVERHEAD = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 _OVERHEAD_WITHOUT_CLASS = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"

@@ -23,11 +23,9 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from mooring.api.pod_references import secret_names
 from mooring.api.well_known import MIRROR_POD_ANNOTATION
-from mooring.apiserver.admission.forbidding import refused
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
-from mooring.apiserver.admission.owning import own_items, own_part
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, own_items, own_part, refused
 from mooring.apiserver.call import Operation
-from mooring.apiserver.registry.errors import plain_error
+from mooring.apiserver.errors import plain_error
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import SUFFIX_ALPHABET, SUFFIX_LENGTH, Entropy
 

@@ -7,8 +7,7 @@ Output: the same, with the taint that the node lifecycle controller takes away.
 from __future__ import annotations
 
 from mooring.api.kinds import NODE, Kind
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
-from mooring.apiserver.admission.owning import own_part
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, own_part
 from mooring.apiserver.call import Operation
 
 _KEY = "node.kubernetes.io/not-ready"

@@ -16,8 +16,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.field_set import LEAF, FieldSet, difference, ordered, set_of, union
-from mooring.apiserver.apply.path_elements import FIELD, SELF, ElementError, parsed_element
+from mooring.apiserver.apply.field_set import (
+    FIELD,
+    LEAF,
+    SELF,
+    ElementError,
+    FieldSet,
+    difference,
+    ordered,
+    parsed_element,
+    set_of,
+    union,
+)
 from mooring.apiserver.validation.fields import go_json
 
 

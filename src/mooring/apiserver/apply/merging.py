@@ -17,9 +17,8 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.schema.model import ListKind
-from mooring.apiserver.apply.field_set import FieldSet, difference, ends_here, intersection, union
+from mooring.apiserver.apply.field_set import FIELD, KEY, SELF, FieldSet, difference, ends_here, intersection, union
 from mooring.apiserver.apply.managers import Entry, Managers
-from mooring.apiserver.apply.path_elements import FIELD, KEY, SELF
 from mooring.apiserver.apply.shape import Grain, ListGrain, MapGrain, Shape
 from mooring.apiserver.apply.typed import GrainError, claimed_fields, element_at, element_of
 

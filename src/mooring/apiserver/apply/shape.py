@@ -1,12 +1,24 @@
-"""Shapes: how finely the fields of a kind are owned.
-
-Input: grains of `struct_shape` (built-in kinds) or `custom_shape` (custom kinds).
+"""Shapes: how finely the fields of a kind are owned, from the schema of built-in and custom kinds.
 
 1. A grain says what a value may be: a scalar, a list, a map. Only a value of unknown type may be several of these; then
    the value decides.
 2. Grains refer to each other in cycles (a JSON schema contains JSON schemas). They are created empty, then filled, and
    immutable afterwards.
 3. An atomic value is owned as a whole, whatever it contains.
+
+Built-in kinds: from a struct of `mooring.api.schema` to its `Shape`.
+
+1. A struct has one grain, or two if a field holds it atomically although the struct is granular, or the other way
+   round. Both share their fields.
+2. The empty object has the fields that Go always writes: structs, and everything without omitempty. It decides what a
+   creator owns: `spec` exists before the creator, `metadata.labels` does not.
+
+Custom kinds: from the OpenAPI schema of a version of a CustomResourceDefinition, or None, to its `Shape`.
+
+1. `x-kubernetes-list-type`, `-list-map-keys`, `-map-type`, `-preserve-unknown-fields` and `-int-or-string` have the
+   meaning of kube-apiserver. A list without a type is atomic.
+2. The creator of a custom object owns `spec` itself, too, because Go writes no empty `spec` for it.
+3. Without a schema the values decide: maps are owned entry by entry, lists as a whole.
 """
 
 from __future__ import annotations
@@ -14,11 +26,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.memory import Memory
-from mooring.api.schema.model import ListKind
+from mooring.api.schema.model import Basic, Field, ListKind, ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.tables import CircularTable, struct_named
 
 PLANS_CACHED_MAX = 1024
 """For each struct."""
@@ -145,3 +159,229 @@ def _is_blank(value: Any) -> bool:
     if isinstance(value, dict):
         return all(map(_is_blank, value.values()))
     return all(map(_is_blank, value)) if isinstance(value, list) else not value
+
+
+# --- built-in kinds -------------------------------------------------------------------------------------------
+
+
+_SCALARS = {
+    Basic.STRING: TEXT,
+    Basic.BYTES: TEXT,
+    Basic.DURATION: TEXT,
+    Basic.BOOL: FLAG,
+    Basic.INT32: NUMBER,
+    Basic.INT64: NUMBER,
+    Basic.INT: NUMBER,
+    Basic.FLOAT64: NUMBER,
+    Basic.TIME: ANY_SCALAR,
+    Basic.MICRO_TIME: ANY_SCALAR,
+    Basic.QUANTITY: ANY_SCALAR,
+    Basic.RAW_EXTENSION: WHOLE,
+    Basic.FIELDS_V1: Grain(map=MapGrain(item=DEDUCED)),
+    # OpenAPI gives these two no type, so that they may be anything.
+    Basic.INT_OR_STRING: Grain(ScalarKind.ANY, ListGrain(ListKind.ATOMIC, WHOLE), MapGrain(item=DEDUCED)),
+    Basic.ANY: Grain(ScalarKind.ANY, ListGrain(ListKind.ATOMIC, WHOLE), MapGrain(item=DEDUCED)),
+}
+
+_ZEROS: dict[Basic, object] = {
+    Basic.STRING: "",
+    Basic.BOOL: False,
+    Basic.INT32: 0,
+    Basic.INT64: 0,
+    Basic.INT: 0,
+    Basic.FLOAT64: 0,
+    Basic.DURATION: "0s",
+    Basic.QUANTITY: "0",
+    Basic.INT_OR_STRING: 0,
+}
+"""What Go writes for an unset value; null for types that are not here."""
+
+_GO_STRUCTS = frozenset(
+    {
+        Basic.TIME,
+        Basic.MICRO_TIME,
+        Basic.DURATION,
+        Basic.QUANTITY,
+        Basic.INT_OR_STRING,
+        Basic.RAW_EXTENSION,
+        Basic.FIELDS_V1,
+        Basic.ANY,
+    }
+)
+"""Single values to us, structs to Go, which omitempty does not leave out."""
+
+_grains: CircularTable[tuple[Struct, bool], Grain] = CircularTable()
+
+
+@cache
+def struct_shape(struct: Struct, api_version: str = "", kind: str = "") -> Shape:
+    """The shape of a kind."""
+    empty = _empty(struct)
+    if api_version:
+        empty |= {"apiVersion": api_version, "kind": kind or struct.name}
+    return Shape(grain_of_struct(struct), empty)
+
+
+def grain_of_struct(struct: Struct, is_atomic: bool | None = None) -> Grain:
+    """The grain of a struct, as it is held by a field that says (or does not say) whether it is atomic."""
+    whole = struct.is_atomic if is_atomic is None else is_atomic
+    found = _grains.get((struct, whole))
+    return found if found is not None else _made_grain(struct, whole)
+
+
+def _made_grain(struct: Struct, whole: bool) -> Grain:
+    with _grains.filling() as grains:
+        if (struct, whole) in grains:
+            return grains[struct, whole]
+        counterpart = grains.get((struct, not whole))
+        fields = counterpart.map.fields if counterpart is not None and counterpart.map is not None else {}
+        defaults = counterpart.map.defaults if counterpart is not None and counterpart.map is not None else {}
+        grain = grains[struct, whole] = Grain(map=MapGrain(whole, fields, None, defaults))
+        if counterpart is None:
+            _fill(struct, fields, defaults)
+        return grain
+
+
+def _fill(struct: Struct, fields: dict[str, Grain], defaults: dict[str, object]) -> None:
+    if struct.is_object:
+        fields |= {"apiVersion": TEXT, "kind": TEXT}
+    for name, known in struct.fields.items():
+        fields[name] = _grain_of_field(known)
+        default = known.default if known.default is not None else _zero_key(known)
+        if default is not None:
+            defaults[name] = default
+
+
+def _zero_key(known: Field) -> object:
+    """What Go writes for an absent key counts as said: such a field has its zero as a default in OpenAPI."""
+    if known.omits_empty or known.omits_zero or known.is_pointer or not isinstance(known.type, Scalar):
+        return None
+    return None if known.type.basic in _GO_STRUCTS else _ZEROS.get(known.type.basic)
+
+
+def _grain_of_field(known: Field) -> Grain:
+    match known.type:
+        case ListOf(item):
+            return Grain(list=ListGrain(known.list_kind or ListKind.ATOMIC, _grain_of_type(item), known.list_keys))
+        case MapOf(value):
+            return Grain(map=MapGrain(bool(known.is_atomic), item=_grain_of_type(value)))
+        case Struct() as struct:
+            return grain_of_struct(struct, known.is_atomic)
+        case scalar:
+            return _SCALARS[scalar.basic]
+
+
+def _grain_of_type(held: Type) -> Grain:
+    match held:
+        case ListOf(item):
+            return Grain(list=ListGrain(ListKind.ATOMIC, _grain_of_type(item)))
+        case MapOf(value):
+            return Grain(map=MapGrain(item=_grain_of_type(value)))
+        case Struct() as struct:
+            return grain_of_struct(struct)
+        case scalar:
+            return _SCALARS[scalar.basic]
+
+
+def _empty(struct: Struct) -> Document:
+    empty: Document = {}
+    for name, known in struct.fields.items():
+        if known.omits_zero or (known.omits_empty and (known.is_pointer or not _is_go_struct(known.type))):
+            continue
+        if known.is_pointer:
+            empty[name] = None
+        elif isinstance(known.type, Struct):
+            empty[name] = _empty(known.type)
+        else:
+            empty[name] = _ZEROS.get(known.type.basic) if isinstance(known.type, Scalar) else None
+    return empty
+
+
+def _is_go_struct(held: Type) -> bool:
+    return isinstance(held, Struct) or (isinstance(held, Scalar) and held.basic in _GO_STRUCTS)
+
+
+# --- custom kinds ---------------------------------------------------------------------------------------------
+
+
+Schema = Mapping[str, Any]
+
+
+def custom_shape(
+    api_version: str,
+    kind: str,
+    schema: Schema | None,
+    *,
+    preserves_unknown: bool = False,
+    other_versions: Mapping[str, Schema | None] | None = None,
+) -> Shape:
+    """The shape of a custom kind in one of its versions. `preserves_unknown` is what the definition's spec says."""
+    schemas = {**(other_versions or {}), api_version: schema}
+    return custom_shapes(kind, schemas, preserves_unknown=preserves_unknown)[api_version]
+
+
+def custom_shapes(
+    kind: str, schemas: Mapping[str, Schema | None], *, preserves_unknown: bool = False
+) -> dict[str, Shape]:
+    """The shapes of a custom kind in all its versions, from their schemas by apiVersion. They share their grains."""
+    roots = {version: _root(schema, preserves_unknown) for version, schema in schemas.items()}
+    return {
+        version: Shape(root, {"apiVersion": version, "kind": kind}, may_change=True, other_versions=roots)
+        for version, root in roots.items()
+    }
+
+
+def _root(schema: Schema | None, preserves_unknown: bool) -> Grain:
+    if schema is None:
+        return DEDUCED
+    root = _grain(schema, preserves_unknown)
+    if root.map is not None:
+        metadata = grain_of_struct(struct_named("meta", "ObjectMeta"))
+        root.map.fields |= {"apiVersion": TEXT, "kind": TEXT, "metadata": metadata}
+    return root
+
+
+def _grain(schema: Schema, preserves_unknown: bool) -> Grain:
+    preserves_unknown = preserves_unknown or schema.get("x-kubernetes-preserve-unknown-fields") is True
+    match schema.get("type"):
+        case "object":
+            return Grain(map=_map_grain(schema, preserves_unknown))
+        case "array":
+            return Grain(list=_list_grain(schema, preserves_unknown))
+        case "integer" | "number":
+            return NUMBER
+        case "boolean":
+            return FLAG
+        case "string":
+            return TEXT if schema.get("format", "") in ("", "byte") else ANY_SCALAR
+        case _:
+            lists, maps = _list_grain(schema, preserves_unknown), _map_grain(schema, preserves_unknown)
+            return Grain(ScalarKind.ANY, lists, maps)
+
+
+def _map_grain(schema: Schema, preserves_unknown: bool) -> MapGrain:
+    properties: Mapping[str, Schema] = schema.get("properties") or {}
+    grain = MapGrain(
+        is_atomic=schema.get("x-kubernetes-map-type") == "atomic",
+        fields={name: _grain(held, preserves_unknown) for name, held in properties.items()},
+        defaults={name: held["default"] for name, held in properties.items() if held.get("default") is not None},
+    )
+    match schema.get("additionalProperties"):
+        case None:
+            grain.item = DEDUCED if preserves_unknown or not properties else None
+        case bool(is_allowed):
+            grain.item = DEDUCED if is_allowed else None
+        case held:
+            grain.item = _grain(held, preserves_unknown)
+    if schema.get("x-kubernetes-embedded-resource"):
+        metadata = grain_of_struct(struct_named("meta", "ObjectMeta"))
+        grain.fields = {"apiVersion": TEXT, "kind": TEXT, "metadata": metadata} | grain.fields
+    return grain
+
+
+def _list_grain(schema: Schema, preserves_unknown: bool) -> ListGrain:
+    held = schema.get("items")
+    item = WHOLE if held is None else _grain(held, preserves_unknown)
+    kind = ListKind(schema.get("x-kubernetes-list-type") or ListKind.ATOMIC.value)
+    keys = tuple(schema.get("x-kubernetes-list-map-keys") or ()) if kind is ListKind.MAP else ()
+    return ListGrain(kind, item, keys)

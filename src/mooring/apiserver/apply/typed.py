@@ -16,8 +16,16 @@ from typing import Any, NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.schema.model import ListKind
-from mooring.apiserver.apply.field_set import LEAF, FieldSet, ordered, without_self
-from mooring.apiserver.apply.path_elements import FIELD, SELF, key_element, value_element
+from mooring.apiserver.apply.field_set import (
+    FIELD,
+    LEAF,
+    SELF,
+    FieldSet,
+    key_element,
+    ordered,
+    value_element,
+    without_self,
+)
 from mooring.apiserver.apply.shape import Grain, ListGrain, MapGrain
 
 Part = FieldSet | None

@@ -28,8 +28,7 @@ from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
 from mooring.api.cel.syntax import Identifier, SyntaxNode, descendants
 from mooring.api.cel.types import BOOL, STRING, CelType, TypeKind
 from mooring.api.document import Document
-from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
-from mooring.apiserver.custom.schema import Schema, noted
+from mooring.apiserver.custom.schema import FieldPathError, Schema, noted, read_field_path
 
 REQUEST_BYTES_MAX = 3 * 1024 * 1024
 SELF, OLD_SELF = "self", "oldSelf"

@@ -13,8 +13,8 @@ from typing import Any
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.custom.version import ScalePaths
+from mooring.apiserver.errors import internal, plain_error
 from mooring.apiserver.kinds.scale import SCALE_KIND, SCALE_VERSION
-from mooring.apiserver.registry.errors import internal, plain_error
 from mooring.apiserver.resources import ScaleRules
 from mooring.apiserver.validation.fields import FieldError, go_json, invalid
 from mooring.client.errors import BadRequestError

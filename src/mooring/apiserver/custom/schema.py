@@ -1,4 +1,4 @@
-"""Structural schemas of custom kinds, and the correlation of old and new values.
+"""Structural schemas of custom kinds, the correlation of old and new values, and paths to fields.
 
 Input: `openAPIV3Schema` of a version. Output: `Schema` nodes; pairs of new and old values.
 
@@ -8,10 +8,14 @@ Input: `openAPIV3Schema` of a version. Output: `Schema` nodes; pairs of new and 
 3. Values are correlated by field name, items of a list only if its type is map, by their keys. Everything else has no
    old value.
 4. Ratcheting: errors of a pair that did not change are ignored.
+
+Selectable fields and rules name fields by paths: `.spec.color`, `.spec['a.b']`. Fields and entries of maps can be
+named, items of lists cannot.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -208,3 +212,82 @@ def same_json(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return isinstance(other, list) and len(one) == len(other) and all(map(same_json, one, other))
     return type(one) is type(other) and bool(one == other)
+
+
+_TOKENS = re.compile(r"'(?:[^'\\]|\\.|\\)*'|[.\[\]]|'[^.\[\]]*|[^.\[\]]+", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPES = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "'": "'",
+    "\\": "\\",
+}
+
+
+class FieldPathError(Exception):
+    """A path that leads nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPath:
+    path: str
+    root: str
+    schema: Schema | None
+
+
+def read_field_path(text: str, schema: Schema | None, *, may_index: bool = True) -> FieldPath:
+    """Where a path leads. Raises `FieldPathError`."""
+    tokens = _TOKENS.findall(text)
+    path, root, position = "", "", 0
+
+    def take() -> str:
+        nonlocal position
+        if position >= len(tokens):
+            raise FieldPathError("unexpected end of JSON path")
+        position += 1
+        return str(tokens[position - 1])
+
+    while position < len(tokens):
+        token = take()
+        if token == "[":
+            if not may_index:
+                raise FieldPathError("array notation is not allowed")
+            quoted = take()
+            if len(quoted) < 2 or quoted[0] != "'" or quoted[-1] != "'":
+                raise FieldPathError(f"expected single quoted string but got {quoted}")
+            name = _unescaped(quoted[1:-1])
+        elif token == ".":
+            name = take()
+        else:
+            raise FieldPathError(f"expected [ or . but got: {token}")
+        path, schema = _step(path, schema, name)
+        root = root or name
+        if token == "[":
+            end = take()
+            if end != "]":
+                raise FieldPathError(f"expected ] but got {end}")
+    return FieldPath(path, root, schema)
+
+
+def _step(path: str, schema: Schema | None, name: str) -> tuple[str, Schema | None]:
+    if schema is not None and schema.properties:
+        if name not in schema.properties:
+            raise FieldPathError("does not refer to a valid field")
+        return (f"{path}.{name}" if path else name), schema.properties[name]
+    if schema is not None and schema.has_additional:
+        return f"{path}[{name}]", schema.additional
+    raise FieldPathError("does not refer to a valid field")
+
+
+def _unescaped(text: str) -> str:
+    def replaced(match: re.Match[str]) -> str:
+        if match[1] not in _ESCAPES:
+            raise FieldPathError(f"invalid string literal: invalid escape char {match[0]}")
+        return _ESCAPES[match[1]]
+
+    return _ESCAPE.sub(replaced, text)

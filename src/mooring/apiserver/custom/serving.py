@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 
 from mooring.api.document import Document
 from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind
-from mooring.apiserver.apply.custom_shape import custom_shapes
+from mooring.apiserver.apply.shape import custom_shapes
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.metadata import EmbeddedResourceError, coerce_embedded
 from mooring.apiserver.custom.naming import is_served, is_true
@@ -30,7 +30,7 @@ from mooring.apiserver.custom.schema import Schema
 from mooring.apiserver.custom.strategy import CustomStrategy
 from mooring.apiserver.custom.version import CustomVersion, read_version
 from mooring.apiserver.discovery import versions_in_order
-from mooring.apiserver.registry.errors import internal
+from mooring.apiserver.errors import internal
 from mooring.apiserver.resources import Reading, Resource
 from mooring.apiserver.tables.custom import custom_columns
 from mooring.apiserver.validation.fields import go_json

@@ -27,7 +27,7 @@ from mooring.apiserver.custom.scaling import validate_actual, validate_wanted
 from mooring.apiserver.custom.schema import Pair, Schema, same_json
 from mooring.apiserver.custom.value_rules import validate_value
 from mooring.apiserver.custom.version import CustomVersion
-from mooring.apiserver.registry.errors import forbidden, invalid_object
+from mooring.apiserver.errors import forbidden, invalid_object
 from mooring.apiserver.strategy import Strategy, keep
 from mooring.apiserver.validation.fields import FieldError, FieldErrorType, duplicate, invalid
 from mooring.apiserver.validation.metadata import validate_object_meta_update

@@ -1,11 +1,10 @@
 """The HTTP interface of the API server.
 
-server         listen, start and stop                      address       path and method of a request
-handler        one request: 401, 403, 429, 404, response    request       headers and body; limits
-objects        verbs on objects and subresources            query         parameters
+server         listen, start and stop                       request       path, method, headers and body; limits
+handler        one request: 401, 403, 429, 404, response    query         parameters
+objects        verbs on objects, reviews and bindings       metrics       counters
 watches        one watch                                    rendering     JSON, YAML, Table, metadata; Accept
 broadcasts     watches with the same query share events     reply         responses, errors, Warning headers
 long_running   watches and followed logs                    plain_paths   health, version, discovery, OpenAPI
-virtual        reviews and bindings                         metrics       counters
 console        files, login and sessions of the console
 """

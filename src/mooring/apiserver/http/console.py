@@ -19,9 +19,9 @@ from dataclasses import replace
 
 from mooring.apiserver.access.console_sessions import SESSION_S_MAX, ConsoleSessions, new_token
 from mooring.apiserver.access.users import User
+from mooring.apiserver.errors import method_not_allowed
 from mooring.apiserver.http.reply import Reply, page_not_found, text_reply
 from mooring.apiserver.http.request import Incoming
-from mooring.apiserver.registry.errors import method_not_allowed
 from mooring.client.errors import ForbiddenError
 from mooring.console import INDEX, assets
 

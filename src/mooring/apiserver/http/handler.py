@@ -22,22 +22,20 @@ from mooring.api.field_errors import quoted
 from mooring.api.kinds import ENDPOINTS
 from mooring.apiserver.access.authorization import require
 from mooring.apiserver.access.impersonation import Impersonation, wanted_user
-from mooring.apiserver.access.review_selectors import FieldSelectorError, parse_field_equalities
+from mooring.apiserver.access.reviews import FieldSelectorError, parse_field_equalities
 from mooring.apiserver.access.rules import Attributes, path_attributes
 from mooring.apiserver.access.users import NODES_GROUP, User, anonymous
 from mooring.apiserver.call import Call
-from mooring.apiserver.http.address import Address, is_custom_address, read_address
+from mooring.apiserver.errors import method_not_allowed, no_such_thing, store_error_status
 from mooring.apiserver.http.console import DATA, ROOT, ConsolePaths, data_reply, unauthorized_reply
 from mooring.apiserver.http.long_running import LongRunningRequests
 from mooring.apiserver.http.metrics import PresentState, RequestMetrics
-from mooring.apiserver.http.objects import Objects, Subresources
+from mooring.apiserver.http.objects import Objects, Subresources, VirtualResources
 from mooring.apiserver.http.plain_paths import PlainPaths
 from mooring.apiserver.http.rendering import negotiated, negotiated_error
 from mooring.apiserver.http.reply import NOT_CACHED, Reply, page_not_found, with_warnings
-from mooring.apiserver.http.request import Incoming, RequestLimits
-from mooring.apiserver.http.virtual import VirtualResources
+from mooring.apiserver.http.request import Address, Incoming, RequestLimits, is_custom_address, read_address
 from mooring.apiserver.http.watches import Streams
-from mooring.apiserver.registry.errors import method_not_allowed, no_such_thing, store_error_status
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.validation.names import path_segment_errors

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mooring.apiserver.http.address import Address
+from mooring.apiserver.http.request import Address
 from mooring.serving.loop_metrics import LoopMetrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -24,13 +24,12 @@ from mooring.api.document import Document
 from mooring.apiserver.access.rules import Attributes
 from mooring.apiserver.access.users import User
 from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
-from mooring.apiserver.http.address import Address
+from mooring.apiserver.errors import method_not_allowed, no_such_thing
 from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics, merged_metrics
 from mooring.apiserver.http.query import Query
 from mooring.apiserver.http.reply import JSON, TEXT, YAML, Reply, error_reply, json_reply, page_not_found, text_reply
-from mooring.apiserver.http.request import Incoming
+from mooring.apiserver.http.request import Address, Incoming
 from mooring.apiserver.openapi.documents import EncodedDocument, OpenApi
-from mooring.apiserver.registry.errors import method_not_allowed, no_such_thing
 from mooring.apiserver.server import ApiServer, Health
 from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
 from mooring.apiserver.wire.yaml_text import written_yaml

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from mooring.api.document import Document
 from mooring.api.durations import parse_duration
 from mooring.apiserver.call import FieldValidation
-from mooring.apiserver.registry.delete_options import META_GROUP, validate_dry_run
-from mooring.apiserver.registry.errors import invalid_object
+from mooring.apiserver.errors import invalid_object
+from mooring.apiserver.registry.delete import META_GROUP, validate_dry_run
 from mooring.apiserver.storage.selection import check_selectors
 from mooring.apiserver.validation.fields import FieldError, forbidden, not_supported, required
 from mooring.apiserver.validation.metadata import validate_field_manager

@@ -16,10 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from mooring.apiserver.errors import method_not_allowed
 from mooring.apiserver.http.handler import RequestHandler
 from mooring.apiserver.http.reply import error_reply
 from mooring.apiserver.http.request import RequestLimits
-from mooring.apiserver.registry.errors import method_not_allowed
 from mooring.serving.http.listener import HttpListener, plain_error_response
 from mooring.serving.http.parser import ParseFailure, ServerLimits
 from mooring.serving.http.response import Response

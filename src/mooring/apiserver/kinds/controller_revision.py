@@ -6,8 +6,7 @@ from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.workloads import validate_nonnegative
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.cells import NONE, age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 

@@ -24,8 +24,22 @@ from mooring.apiserver.kinds.workloads import (
     validate_nonnegative,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
-from mooring.apiserver.tables.cells import NONE, UNSET, age, containers_and_images, selector_text, since, template_spec
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, boolean, column, integer
+from mooring.apiserver.tables.columns import (
+    AGE,
+    NAME,
+    NONE,
+    UNSET,
+    Cell,
+    KindTable,
+    age,
+    boolean,
+    column,
+    containers_and_images,
+    integer,
+    selector_text,
+    since,
+    template_spec,
+)
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.values import means_the_same

@@ -36,8 +36,19 @@ from mooring.apiserver.kinds.workloads import (
     validate_selector_matches,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
-from mooring.apiserver.tables.cells import age, containers_and_images, labels_text, selector_text, template_spec
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, integer
+from mooring.apiserver.tables.columns import (
+    AGE,
+    NAME,
+    Cell,
+    KindTable,
+    age,
+    column,
+    containers_and_images,
+    integer,
+    labels_text,
+    selector_text,
+    template_spec,
+)
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.schema_rules import enum_values
 from mooring.apiserver.validation.selectors import validate_label_selector

@@ -31,8 +31,17 @@ from mooring.apiserver.kinds.workloads import (
     validate_not_decremented,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.cells import age, bare_selector_text, containers_and_images, template_spec
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.tables.columns import (
+    AGE,
+    NAME,
+    Cell,
+    KindTable,
+    age,
+    bare_selector_text,
+    column,
+    containers_and_images,
+    template_spec,
+)
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.schema_rules import sorted_enum_values
 from mooring.apiserver.validation.values import means_the_same

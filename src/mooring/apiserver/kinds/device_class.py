@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.api.resource_names import is_extended_resource
+from mooring.api.resources import is_extended_resource
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.devices import CONFIGS_COUNT_MAX, validate_configuration, validate_each, validate_selectors
 from mooring.apiserver.strategy import Strategy

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.cells import SHOWN_MAX, UNSET, age, cut_short
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.tables.columns import AGE, NAME, SHOWN_MAX, UNSET, Cell, KindTable, age, column, cut_short
 from mooring.apiserver.validation.addresses import (
     IPV4,
     IPV6,

@@ -1,7 +1,8 @@
 """Event (v1 and events.k8s.io/v1).
 
-1. Both kinds have one strategy. Events are validated in the form of the core group (`mooring.api.event_forms`), in
-   which they are stored. Field paths are those of the core group, except that of the reporting controller.
+1. Both kinds have one strategy. Events are validated in the form of the core group
+   (`mooring.apiserver.storage.stored_form`), in which they are stored. Field paths are those of the core group, except
+   that of the reporting controller.
 2. An event with an `eventTime` is validated by the new rules, through both APIs.
 3. An update through the core group may change any field; one through events.k8s.io only the series.
 4. The table converts events of events.k8s.io to the stored form first. A series has the last time and count.
@@ -10,12 +11,11 @@
 from __future__ import annotations
 
 from mooring.api.document import Document
-from mooring.api.event_forms import served_field, stored_form
 from mooring.api.kinds import CORE_EVENT, Kind
 from mooring.apiserver.call import Call
+from mooring.apiserver.storage.stored_form import served_field, stored_event
 from mooring.apiserver.strategy import Dependents, Strategy
-from mooring.apiserver.tables.cells import UNKNOWN, since
-from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column, wide
+from mooring.apiserver.tables.columns import NAME, UNKNOWN, Cell, KindTable, column, since, wide
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.names import dns_subdomain_errors, qualified_name_errors
@@ -159,7 +159,7 @@ def _core_event_cells(event: Document, now_s: float) -> list[Cell]:
 
 
 def _served_event_cells(event: Document, now_s: float) -> list[Cell]:
-    return _core_event_cells(stored_form(event), now_s)
+    return _core_event_cells(stored_event(event), now_s)
 
 
 def _event_source_cell(event: Document) -> str:
@@ -231,7 +231,7 @@ class EventStrategy(Strategy):
 
 
 def _core_form(event: Document) -> Document:
-    return event if "involvedObject" in event else stored_form(event)
+    return event if "involvedObject" in event else stored_event(event)
 
 
 STRATEGY = EventStrategy

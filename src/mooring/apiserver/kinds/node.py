@@ -14,13 +14,12 @@ from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import validate_positive, validate_resource_quantity
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.cells import NONE, UNKNOWN, age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
+from mooring.apiserver.tables.columns import AGE, NAME, NONE, UNKNOWN, Cell, KindTable, age, column, wide
 from mooring.apiserver.validation.addresses import are_of_both_families, parse_range, range_warnings, validate_range
 from mooring.apiserver.validation.fields import (
     FieldError,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from posixpath import normpath
 
 from mooring.api.document import Document
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.api.quantity import quantity_value
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.node import node_selector_term_warnings
@@ -20,8 +20,7 @@ from mooring.apiserver.kinds.pod.resources import validate_positive_quantity
 from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
 from mooring.apiserver.kinds.volume_sources import PERSISTENT_SOURCES, validate_sources
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.cells import UNSET, access_modes_text, age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, wide
+from mooring.apiserver.tables.columns import AGE, NAME, UNSET, Cell, KindTable, access_modes_text, age, column, wide
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
 from mooring.apiserver.validation.names import dns_subdomain_errors

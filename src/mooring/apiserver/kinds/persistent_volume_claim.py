@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.api.quantity import quantity_milli, quantity_nano
-from mooring.api.resource_names import NATIVE_PREFIX
+from mooring.api.resources import NATIVE_PREFIX
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.persistent_volume import (
     ACCESS_MODES_COLUMN,
@@ -35,8 +35,7 @@ from mooring.apiserver.kinds.persistent_volume import (
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import validate_positive_quantity, validate_resource_quantity
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.cells import access_modes_text, age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, access_modes_text, age, column
 from mooring.apiserver.validation.fields import FieldError, Verbatim, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors

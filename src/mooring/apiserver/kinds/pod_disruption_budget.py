@@ -16,8 +16,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_nonnegative_fields,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
-from mooring.apiserver.tables.cells import age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column, integer
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column, integer
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import validate_conditions, validate_label_selector

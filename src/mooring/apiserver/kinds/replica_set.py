@@ -28,8 +28,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_workload_selector,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
-from mooring.apiserver.tables.cells import age, containers_and_images, selector_text, template_spec
-from mooring.apiserver.tables.columns import Cell, KindTable
+from mooring.apiserver.tables.columns import Cell, KindTable, age, containers_and_images, selector_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.values import means_the_same
 

@@ -25,8 +25,7 @@ from mooring.apiserver.kinds.workloads import (
     template_labels,
 )
 from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.cells import age, containers_and_images, labels_text, template_spec
-from mooring.apiserver.tables.columns import Cell, KindTable
+from mooring.apiserver.tables.columns import Cell, KindTable, age, containers_and_images, labels_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, FieldErrorType, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.selectors import plain_selector_matches
 from mooring.apiserver.validation.values import means_the_same

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeAlias
 
 from mooring.api.document import Document
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.devices import (
     CONFIGS_COUNT_MAX,
@@ -35,8 +35,7 @@ from mooring.apiserver.kinds.pod.volumes import validate_template_metadata
 from mooring.apiserver.kinds.volume_attachment import keep_metadata
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.cells import age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.addresses import validate_interface_address
 from mooring.apiserver.validation.fields import (
     FieldError,

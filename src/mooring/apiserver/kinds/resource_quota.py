@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from mooring.api.document import Document
 from mooring.api.quantity import quantity_nano
-from mooring.api.resource_names import HUGE_PAGES_PREFIX
+from mooring.api.resources import HUGE_PAGES_PREFIX
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import (
@@ -16,8 +16,7 @@ from mooring.apiserver.kinds.pod.resources import (
     validate_resource_quantity,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
-from mooring.apiserver.tables.cells import age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.values import internal_value

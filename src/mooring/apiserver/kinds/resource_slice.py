@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.api.quantity import parse_quantity, quantity_nano, quantity_value
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.devices import (
@@ -32,8 +32,7 @@ from mooring.apiserver.kinds.devices import (
 from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.cells import age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import (
     FieldError,
     forbidden,

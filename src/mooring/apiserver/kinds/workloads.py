@@ -11,7 +11,7 @@ from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.field_errors import quoted
 from mooring.api.labels import NOTHING, LabelMatcher, compile_selector
-from mooring.api.views.selectors import LabelSelector, LabelSelectorRequirement
+from mooring.api.views.meta import LabelSelector, LabelSelectorRequirement
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import WithEmptyLabels
 from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields

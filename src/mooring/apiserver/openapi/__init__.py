@@ -1,6 +1,6 @@
 """OpenAPI v2 and v3: schemas of all kinds, and the paths at which they are served.
 
-documents    cached documents            writing      one document: paths, schemas, custom kinds
-operations   paths and operations        schemas      schemas of built-in types
-special      schemas without a struct; the differences of v2 and v3
+documents    cached documents: paths, schemas, custom kinds
+operations   paths and operations
+schemas      schemas of built-in types; schemas without a struct; the differences of v2 and v3
 """

@@ -5,19 +5,49 @@ Input: the table of resources. Output: the v2 document; the v3 index and its doc
 1. A document is created when it is first requested, never at start. When a custom kind is added or removed, the
    documents that contain it are created again.
 2. The hash of a document is part of its path in the index, so that clients can cache it.
+
+A document has paths and schemas in v2 or v3, custom kinds, and paths that are no resources.
+
+1. A document has only schemas that a path refers to.
+2. Parameters of v2 are written once, at the end, because they are referred to some thousand times.
+3. v2 can express less of a custom schema: what it cannot express is left open. kubectl, which reads v2, rejects
+   values of several types, and fields of a value that may have others.
+4. A few kinds belong to all API versions that kube-apiserver knows, served or not: options of deletions, and events
+   of watches.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from mooring.api.document import Document
+from mooring.api.kinds import Kind
+from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.discovery import VIRTUAL_KINDS, Discovery
-from mooring.apiserver.openapi.writing import ROOTS, second_document, third_document, third_plain_document
+from mooring.apiserver.openapi.operations import (
+    DELETE_OPTIONS,
+    IN_PATH,
+    PATCH,
+    STATUS,
+    TEXT,
+    WATCH_EVENT,
+    OpenApiOperation,
+    Path,
+    Shown,
+    base_path,
+    camel,
+    resource_paths,
+    shown_name,
+    tag,
+    type_of,
+    virtual_path,
+)
+from mooring.apiserver.openapi.schemas import META, SECOND, THIRD, Dialect, Schemas, group_version_kind
 from mooring.apiserver.resources import Resource, ResourceTable
 
 _encode = msgspec.json.Encoder().encode
@@ -102,3 +132,350 @@ class OpenApi:
 def _written(document: Document) -> EncodedDocument:
     body = _encode(document)
     return EncodedDocument(body, hashlib.sha512(body).hexdigest().upper())
+
+
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+_LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
+_TEXT: Document = {"type": "string"}
+_JUNCTORS = ("allOf", "anyOf", "oneOf", "not")
+_KEEPS_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+
+
+def schema_name(resource: Resource, kind: str) -> str:
+    """`com.example.v1.Widget` for the kind Widget of example.com/v1."""
+    group = ".".join(reversed(resource.kind.group.split(".")))
+    return f"{group}.{resource.version}.{kind}"
+
+
+def custom_schema(resource: Resource, schema: Document | None, dialect: Dialect) -> Document:
+    """The schema of a custom kind."""
+    keeps_everything = schema is not None and bool(schema.get(_KEEPS_UNKNOWN)) and not dialect.is_third
+    if schema is None or keeps_everything:
+        made: Document = {"type": "object"}
+    else:
+        made = _translated(schema, dialect)
+        own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": dialect.wrapped(_OBJECT_META)}
+        made["properties"] = dict(sorted({**made.get("properties", {}), **own}.items()))
+    made["x-kubernetes-group-version-kind"] = [_group_version_kind(resource, resource.kind.kind)]
+    fields = sorted(name for name in resource.selectable_fields if not name.startswith("metadata."))
+    if fields and dialect.is_third:
+        made["x-kubernetes-selectable-fields"] = [{"fieldPath": name} for name in fields]
+    return made
+
+
+def custom_list_schema(resource: Resource, dialect: Dialect) -> Document:
+    items = {"type": "array", "items": dialect.reference(schema_name(resource, resource.kind.kind))}
+    metadata = dialect.wrapped(_LIST_META)
+    return {
+        "type": "object",
+        "required": ["items"],
+        "properties": {"apiVersion": _TEXT, "items": items, "kind": _TEXT, "metadata": metadata},
+        "x-kubernetes-group-version-kind": [_group_version_kind(resource, resource.list_kind)],
+    }
+
+
+def _group_version_kind(resource: Resource, kind: str) -> Document:
+    return {"group": resource.kind.group, "kind": kind, "version": resource.version}
+
+
+# --- translation ------------------------------------------------------------------------------------------------
+
+
+def _translated(schema: Document, dialect: Dialect) -> Document:
+    made = dict(schema) if dialect.is_third else _without_what_cannot_be_said(schema)
+    if isinstance(made.get("properties"), dict):
+        made["properties"] = {name: _translated(inner, dialect) for name, inner in made["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(made.get(key), dict):
+            made[key] = _translated(made[key], dialect)
+    if dialect.is_third and made.get(_INT_OR_STRING) and "anyOf" not in made and not made.get("allOf"):
+        made["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    if made.get(_EMBEDDED) and (dialect.is_third or not made.get(_KEEPS_UNKNOWN)):
+        _embed(made, dialect)
+    return made
+
+
+def _without_what_cannot_be_said(schema: Document) -> Document:
+    made: dict[str, Any] = {key: value for key, value in schema.items() if key not in (*_JUNCTORS, "default")}
+    if made.pop("nullable", False):
+        _drop(made, ("type", "items", "properties"))
+    if made.get(_KEEPS_UNKNOWN):
+        _drop(made, ("items", "properties"))
+    if (made.get("type") == "array" and "items" not in made) or (
+        made.get("type") == "object" and made.get(_KEEPS_UNKNOWN)
+    ):
+        _drop(made, ("type",))
+    inner = made.get("properties") or {}
+    required = [name for name in made.get("required") or () if not (inner.get(name) or {}).get("nullable")]
+    if "required" in made:
+        made["required"] = required
+        if not required:
+            del made["required"]
+    return made
+
+
+def _drop(made: Document, keys: Iterable[str]) -> None:
+    for key in keys:
+        made.pop(key, None)
+
+
+def _embed(made: Document, dialect: Dialect) -> None:
+    own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": dialect.wrapped(_OBJECT_META)}
+    made["properties"] = dict(sorted({**(made.get("properties") or {}), **own}.items()))
+    required = list(made.get("required") or ())
+    made["required"] = required + [name for name in ("kind", "apiVersion") if name not in required]
+
+
+_VERSIONS = {
+    "": "v1",
+    "admission.k8s.io": "v1 v1beta1",
+    "admissionregistration.k8s.io": "v1 v1alpha1 v1beta1",
+    "apiextensions.k8s.io": "v1 v1beta1",
+    "apiregistration.k8s.io": "v1 v1beta1",
+    "apps": "v1 v1beta1 v1beta2",
+    "authentication.k8s.io": "v1 v1alpha1 v1beta1",
+    "authorization.k8s.io": "v1 v1beta1",
+    "autoscaling": "v1 v2",
+    "batch": "v1 v1beta1",
+    "certificates.k8s.io": "v1 v1alpha1 v1beta1",
+    "coordination.k8s.io": "v1 v1alpha2 v1beta1",
+    "discovery.k8s.io": "v1 v1beta1",
+    "events.k8s.io": "v1 v1beta1",
+    "extensions": "v1beta1",
+    "flowcontrol.apiserver.k8s.io": "v1 v1beta1 v1beta2 v1beta3",
+    "imagepolicy.k8s.io": "v1alpha1",
+    "internal.apiserver.k8s.io": "v1alpha1",
+    "networking.k8s.io": "v1 v1beta1",
+    "node.k8s.io": "v1 v1alpha1 v1beta1",
+    "policy": "v1 v1beta1",
+    "rbac.authorization.k8s.io": "v1 v1alpha1 v1beta1",
+    "resource.k8s.io": "v1 v1alpha3 v1beta1 v1beta2",
+    "scheduling.k8s.io": "v1 v1alpha2 v1beta1",
+    "storage.k8s.io": "v1 v1alpha1 v1beta1",
+    "storagemigration.k8s.io": "v1beta1",
+}
+
+KNOWN_API_VERSIONS = tuple(
+    f"{group}/{version}" if group else version for group, versions in _VERSIONS.items() for version in versions.split()
+)
+
+
+ROOTS = (".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version")
+"""Documents that are about no group."""
+
+_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+
+
+def plain_path(name: str, schemas: Schemas) -> Document:
+    """The path that has the name of a document."""
+    match name.split("/"):
+        case ["version"]:
+            return _path(name, "getCodeVersion", "version", "io.k8s.apimachinery.pkg.version.Info", schemas)
+        case [".well-known", _]:
+            return _path(name, "getServiceAccountIssuerOpenIDConfiguration", "WellKnown", "", schemas)
+        case ["openid", *_]:
+            return _path(name, "getServiceAccountIssuerOpenIDKeyset", "openid", "", schemas)
+        case ["api"]:
+            return _path(name, "getCoreAPIVersions", "core", f"{META}.APIVersions", schemas)
+        case ["apis"]:
+            return _path(name, "getAPIVersions", "apis", f"{META}.APIGroupList", schemas)
+        case ["apis", group]:
+            title = camel(f"{group}/")
+            return _path(name, f"get{title}APIGroup", f"{title[:1].lower()}{title[1:]}", f"{META}.APIGroup", schemas)
+        case [_, *rest]:
+            version = "/".join(rest)
+            return _path(name, f"get{camel(version)}APIResources", tag(version), f"{META}.APIResourceList", schemas)
+    raise AssertionError(f"{name!r} is no path")
+
+
+def _path(name: str, operation: str, drawer: str, answer: str, schemas: Schemas) -> Document:
+    dialect = schemas.dialect
+    schema = dialect.reference(schemas.need_special(answer)) if answer else {"type": "string"}
+    types = _TYPES if answer.startswith(META) else ("application/json",)
+    if name.startswith("openid"):
+        types = ("application/jwk-set+json",)
+    get: Document = {"tags": [drawer], "operationId": operation}
+    if dialect.is_third:
+        reply: Document = {"description": "OK", "content": {each: {"schema": schema} for each in sorted(types)}}
+    else:
+        if answer:
+            get["consumes"] = list(types)
+        get |= {"produces": list(types), "schemes": ["https"]}
+        reply = {"description": "OK", "schema": schema}
+    get["responses"] = {"200": reply, "401": {"description": "Unauthorized"}}
+    return {f"/{name}/": {"get": get}}
+
+
+INFO: Document = {"title": "Kubernetes", "version": "1.36"}
+_CUSTOM_INFO: Document = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
+_SECURITY: Document = {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}}
+
+_JSON, _YAML, _PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
+_PRODUCED = (_JSON, _YAML, _PROTOBUF)
+_STREAMED = (*_PRODUCED, f"{_JSON};stream=watch", f"{_PROTOBUF};stream=watch")
+_CUSTOM_TYPES = (_JSON, _YAML)
+_PATCHES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+)
+
+
+def second_document(resources: Iterable[Resource], virtual: Iterable[Kind]) -> Document:
+    """Everything in one document of the second dialect."""
+    resources, virtual = list(resources), list(virtual)
+    api_versions = dict.fromkeys(each.api_version for each in (*virtual, *(one.kind for one in resources)))
+    writer = _Writer(SECOND, KNOWN_API_VERSIONS)
+    for api_version in api_versions:
+        writer.add(
+            api_version,
+            [resource for resource in resources if resource.kind.api_version == api_version],
+            [kind for kind in virtual if kind.api_version == api_version],
+        )
+    groups = dict.fromkeys(version.partition("/")[0] for version in writer.built_in if "/" in version)
+    for name in (*ROOTS, *(f"apis/{group}" for group in groups)):
+        writer.paths |= plain_path(name, writer.schemas)
+    return {
+        "swagger": "2.0",
+        "info": INFO,
+        "paths": dict(sorted(writer.paths.items())),
+        "definitions": dict(sorted(writer.schemas.found.items())),
+        "parameters": {name: _second_parameter(name) for name in sorted(writer.parameters)},
+        "securityDefinitions": _SECURITY,
+        "security": [{"BearerToken": []}],
+    }
+
+
+def third_document(api_version: str, resources: Sequence[Resource], virtual: Sequence[Kind]) -> Document:
+    """One API version in the third dialect."""
+    is_custom = any(resource.struct is None for resource in resources)
+    writer = _Writer(THIRD, KNOWN_API_VERSIONS if is_custom else (api_version,))
+    writer.add(api_version, resources, virtual)
+    return _third(writer.paths, writer.schemas, _CUSTOM_INFO if is_custom else INFO)
+
+
+def third_plain_document(name: str) -> Document:
+    """A path that is no resource in the third dialect."""
+    schemas = Schemas(THIRD, ())
+    return _third(plain_path(name, schemas), schemas)
+
+
+def _third(paths: Document, schemas: Schemas, info: Document = INFO) -> Document:
+    return {
+        "openapi": "3.0.0",
+        "info": info,
+        "paths": dict(sorted(paths.items())),
+        "components": {"schemas": dict(sorted(schemas.found.items())), "securitySchemes": _SECURITY},
+    }
+
+
+class _Writer:
+    def __init__(self, dialect: Dialect, api_versions: Iterable[str]) -> None:
+        self._dialect = dialect
+        self.schemas = Schemas(dialect, api_versions)
+        self.paths: Document = {}
+        self.parameters: dict[str, None] = {}
+        self.built_in: list[str] = []
+        """The API versions, of those added, that are not custom."""
+
+    def add(self, api_version: str, resources: Sequence[Resource], virtual: Sequence[Kind]) -> None:
+        for resource in resources:
+            if resource.struct is None:
+                self._add_custom(resource)
+            for path in resource_paths(resource):
+                self._add_path(path, api_version, resource)
+        for kind in virtual:
+            self._add_path(virtual_path(kind), api_version, None)
+        if not any(resource.struct is None for resource in resources):
+            self.built_in.append(api_version)
+            self.paths |= plain_path(base_path(api_version).removeprefix("/"), self.schemas)
+
+    def _add_custom(self, resource: Resource) -> None:
+        for meta in ("ObjectMeta", "ListMeta"):
+            self.schemas.need(struct_named("meta", meta))
+        found = self.schemas.found
+        found[schema_name(resource, resource.kind.kind)] = custom_schema(resource, resource.schema, self._dialect)
+        found[schema_name(resource, resource.list_kind)] = custom_list_schema(resource, self._dialect)
+
+    def _add_path(self, path: Path, api_version: str, resource: Resource | None) -> None:
+        item: Document = {each.method: self._operation(each, api_version, resource) for each in path.operations}
+        item["parameters"] = [self._parameter(name) for name in path.parameters]
+        self.paths[path.path] = item
+
+    # -------------------------------------------------------------------------------------------- operations
+
+    def _operation(self, operation: OpenApiOperation, api_version: str, resource: Resource | None) -> Document:
+        is_custom = resource is not None and resource.struct is None
+        answer = self._shown(operation.answer, api_version, resource)
+        body = None if operation.body is None else self._shown(operation.body, api_version, resource)
+        made: Document = {"tags": [tag(api_version)], "operationId": operation.name}
+        parameters = [self._parameter(name) for name in operation.parameters]
+        produced = _produced(operation, is_custom)
+        consumed = _consumed(operation, is_custom)
+        if self._dialect.is_third:
+            if parameters:
+                made["parameters"] = parameters
+            if body is not None:
+                content = {each: {"schema": body} for each in sorted(consumed)}
+                made["requestBody"] = (
+                    {"content": content, "required": True} if operation.is_body_required else {"content": content}
+                )
+            reply: Document = {"description": "OK", "content": {each: {"schema": answer} for each in sorted(produced)}}
+        else:
+            made |= {"consumes": list(consumed), "produces": list(produced), "schemes": ["https"]}
+            if body is not None:
+                whole = {"name": "body", "in": "body", "schema": body}
+                parameters.insert(0, {**whole, "required": True} if operation.is_body_required else whole)
+            if parameters:
+                made["parameters"] = parameters
+            reply = {"description": "OK", "schema": answer}
+        made["responses"] = {**dict.fromkeys(operation.codes, reply), "401": {"description": "Unauthorized"}}
+        made["x-kubernetes-action"] = operation.action
+        made["x-kubernetes-group-version-kind"] = group_version_kind(
+            operation.about.api_version or api_version, operation.about.kind
+        )
+        return made
+
+    def _shown(self, shown: Shown, api_version: str, resource: Resource | None) -> Document:
+        if shown.kind == TEXT:
+            return {"type": "string"}
+        if shown.kind in (PATCH, WATCH_EVENT):
+            return self._dialect.reference(self.schemas.need_special(f"{META}.{shown.kind}"))
+        if shown.kind in (DELETE_OPTIONS, STATUS):
+            return self.schemas.reference(struct_named("meta", shown.kind))
+        if not shown.api_version and resource is not None and resource.struct is None:
+            return self._dialect.reference(schema_name(resource, shown.kind))
+        struct = struct_of_kind(shown.api_version or api_version, shown.kind)
+        assert struct is not None, f"{shown} has no schema"
+        return self.schemas.reference(struct)
+
+    def _parameter(self, name: str) -> Document:
+        if not self._dialect.is_third:
+            self.parameters[name] = None
+            return {"$ref": f"#/parameters/{name}"}
+        made: Document = {"name": shown_name(name), "in": "path" if name in IN_PATH else "query"}
+        if name in IN_PATH:
+            made["required"] = True
+        return {**made, "schema": {"type": type_of(name), "uniqueItems": True}}
+
+
+def _second_parameter(name: str) -> Document:
+    made: Document = {"uniqueItems": True, "type": type_of(name), "name": shown_name(name)}
+    return {**made, "in": "path", "required": True} if name in IN_PATH else {**made, "in": "query"}
+
+
+def _produced(operation: OpenApiOperation, is_custom: bool) -> tuple[str, ...]:
+    if operation.answer.kind == TEXT:
+        return ("text/plain", *_PRODUCED) if operation.action == "get" else ("*/*",)
+    if is_custom:
+        return _CUSTOM_TYPES
+    return _STREAMED if operation.is_streaming else _PRODUCED
+
+
+def _consumed(operation: OpenApiOperation, is_custom: bool) -> tuple[str, ...]:
+    if operation.method == "patch" and operation.action == "patch":
+        return tuple(each for each in _PATCHES if not (is_custom and "strategic" in each))
+    return _CUSTOM_TYPES if is_custom else ("*/*",)

@@ -1,13 +1,13 @@
 """The registry: the verbs of the API, carried out on the store.
 
-    create, put, update, patches   write an object: decode, default, admit, validate, store
+    create, update, patches        write an object: decode, default, admit, validate, store
     spec_cache                     decoded, defaulted and validated specs by their exact bytes
-    delete, delete_options         delete an object, at once or with a grace period
+    delete                         delete an object, at once or with a grace period
     binding, eviction              bind a pod; delete a pod if disruption budgets allow it
     scale, pod_log, own_status     subresources, and statuses that the server writes itself
     reading                        get, list and watch
     object_storage                 documents in the store; reads of admission plugins
-    metadata, errors               metadata that the server sets; errors in Kubernetes' words
+    metadata                       metadata that the server sets
     parts                          the dependencies of all verbs
 
 1. A write is one conditional put. If another write came first, the request is repeated on the new state, unless it

@@ -14,11 +14,10 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, REGISTRY, Kind
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.errors import conflict, not_found, other_uid, plain_error
 from mooring.apiserver.kinds.pod.prepare import FIELDS_READ_BY_BINDING, binding_error, bound_pod, validate_binding
-from mooring.apiserver.registry.errors import plain_error
 from mooring.apiserver.registry.metadata import ensure_namespace
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.storage.errors import conflict, not_found, other_uid
 from mooring.apiserver.validation.fields import aggregated
 from mooring.client.errors import BadRequestError
 from mooring.store.interface import WriteConflict

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mooring.api.document import Document
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.registry.errors import invalid_kind, plain_error
+from mooring.apiserver.errors import already_exists, invalid_kind, plain_error
 from mooring.apiserver.registry.metadata import (
     drop_duplicate_owners,
     ensure_namespace,
@@ -25,11 +25,10 @@ from mooring.apiserver.registry.metadata import (
 from mooring.apiserver.registry.object_storage import WriteResult, check_document_size
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.storage.errors import already_exists
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.metadata import name_is_path_segment, validate_object_meta, validate_object_name
-from mooring.apiserver.wire.empty_lists import forget_empty_lists
+from mooring.apiserver.wire.canonical import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError
 from mooring.store.interface import WriteConflict
 

@@ -16,6 +16,7 @@ Output: the object as it was or is, or a Status; or a `StatusError`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -24,16 +25,18 @@ from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.custom.naming import condition, with_condition
-from mooring.apiserver.registry.object_storage import Stored
-from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.resources import Resource
-from mooring.apiserver.storage.errors import (
+from mooring.apiserver.errors import (
     conflict,
+    invalid_object,
     not_found,
     other_revision_in_deletion,
     other_uid_in_deletion,
 )
+from mooring.apiserver.registry.object_storage import Stored
+from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Dependents
+from mooring.apiserver.validation.fields import FieldError, invalid, not_supported
 from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.store.interface import WriteConflict
@@ -311,3 +314,49 @@ async def mark_definition(parts: Parts, resource: Resource, call: Call, found: S
         written = await parts.object_storage.put(resource.kind, changed, if_revision=found.revision)
         changed["metadata"]["resourceVersion"] = str(written)
     return changed
+
+
+# --- options --------------------------------------------------------------------------------------------------
+
+
+META_GROUP = "meta.k8s.io"
+
+_PROPAGATION_POLICIES = ("Foreground", "Background", "Orphan")
+
+
+def checked_delete_options(document: Document) -> tuple[DeleteOptions, bool]:
+    """Delete options from a document, and whether they are a dry run. Raises `InvalidError`."""
+    check_delete_options(document)
+    return delete_options(document), bool(document.get("dryRun"))
+
+
+def check_delete_options(document: Document) -> None:
+    """Raises `InvalidError` if the options mean nothing."""
+    orphans, propagation = document.get("orphanDependents"), document.get("propagationPolicy")
+    errors: list[FieldError] = []
+    if orphans is not None and propagation is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(invalid("propagationPolicy", propagation, detail))
+    if propagation is not None and propagation not in _PROPAGATION_POLICIES:
+        errors.append(not_supported("propagationPolicy", propagation, (*_PROPAGATION_POLICIES, "nil")))
+    errors += validate_dry_run(document.get("dryRun") or [])
+    if errors:
+        raise invalid_object("DeleteOptions", META_GROUP, "", errors)
+
+
+def delete_options(document: Document) -> DeleteOptions:
+    """The options as they are, unchecked."""
+    conditions = document.get("preconditions") or {}
+    return DeleteOptions(
+        grace_s=document.get("gracePeriodSeconds"),
+        uid=conditions.get("uid"),
+        revision=conditions.get("resourceVersion"),
+        orphans=document.get("orphanDependents"),
+        propagation=document.get("propagationPolicy"),
+    )
+
+
+def validate_dry_run(dry_runs: Sequence[str]) -> list[FieldError]:
+    if all(value == "All" for value in dry_runs):
+        return []
+    return [not_supported("dryRun", list(dry_runs), ("All",))]

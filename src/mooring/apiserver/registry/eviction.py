@@ -27,23 +27,23 @@ from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import POD, POD_DISRUPTION_BUDGET
 from mooring.api.labels import compile_selector
-from mooring.api.views.selectors import LabelSelector
+from mooring.api.views.meta import LabelSelector
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.errors import (
+    conflict,
+    invalid_object,
+    not_found,
+    other_revision_in_deletion,
+    other_uid_in_deletion,
+    plain_error,
+)
 from mooring.apiserver.kinds.pod.prepare import with_condition
-from mooring.apiserver.registry.delete import DeleteOptions, delete
-from mooring.apiserver.registry.delete_options import check_delete_options, delete_options
-from mooring.apiserver.registry.errors import invalid_object, plain_error
+from mooring.apiserver.registry.delete import DeleteOptions, check_delete_options, delete, delete_options
 from mooring.apiserver.registry.metadata import ensure_namespace
 from mooring.apiserver.registry.object_storage import Stored
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.storage.errors import (
-    conflict,
-    not_found,
-    other_revision_in_deletion,
-    other_uid_in_deletion,
-)
 from mooring.apiserver.validation.fields import invalid
 from mooring.client.errors import BadRequestError, Cause, ConflictError, ForbiddenError, TooManyRequestsError
 from mooring.store.interface import WriteConflict

@@ -13,7 +13,7 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.registry.errors import other_namespace
+from mooring.apiserver.errors import other_namespace
 from mooring.client.errors import BadRequestError
 from mooring.kit.entropy import SUFFIX_LENGTH, Entropy
 

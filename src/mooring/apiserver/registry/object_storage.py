@@ -20,8 +20,16 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.storage.kind_forms import inward, is_stored_otherwise, outward_plain, stored_kind
-from mooring.apiserver.storage.stored_form import decoded, partly_decoded, stored_form, with_revision
+from mooring.apiserver.storage.stored_form import (
+    decoded,
+    inward,
+    is_stored_otherwise,
+    outward_plain,
+    partly_decoded,
+    stored_form,
+    stored_kind,
+    with_revision,
+)
 from mooring.apiserver.worker import WORKER_BYTES_MIN, Worker
 from mooring.client.errors import StatusError
 from mooring.store.interface import MUST_NOT_EXIST, Record, Store

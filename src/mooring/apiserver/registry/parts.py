@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from mooring.api.document import Document
-from mooring.apiserver.admission.chain import Chain
-from mooring.apiserver.admission.interface import Lookup
+from mooring.apiserver.admission.interface import Chain, Lookup
 from mooring.apiserver.apply.shape import Shape
 from mooring.apiserver.apply.update import stamp_update
 from mooring.apiserver.call import Call

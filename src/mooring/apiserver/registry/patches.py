@@ -19,13 +19,12 @@ from mooring.api.patching.errors import go_text
 from mooring.api.patching.json_patch import COPIED_BYTES_MAX
 from mooring.apiserver.apply.patch import apply_patch, unreadable
 from mooring.apiserver.call import Call, FieldValidation
-from mooring.apiserver.registry.errors import invalid_object, plain_error, uid_mismatch_on_create
+from mooring.apiserver.errors import invalid_object, not_found, plain_error, uid_mismatch_on_create
 from mooring.apiserver.registry.metadata import ensure_name, ensure_namespace
 from mooring.apiserver.registry.object_storage import check_document_size
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.update import Changed, change
 from mooring.apiserver.resources import Reading, Resource
-from mooring.apiserver.storage.errors import not_found
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import go_json, invalid
 from mooring.apiserver.wire.examine import DecodingError

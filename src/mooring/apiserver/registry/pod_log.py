@@ -5,23 +5,44 @@ Output: the bytes; None for a pod that has no node yet; or a `StatusError`.
 
  1. What is asked for is checked here: options first, then the pod, the container, the node, in this order.
  2. Nodes of this process have their logs at hand (`Logs`); of all others their kubelets are asked (`RemoteLogs`).
+
+Kubelets of other processes are asked as kube-apiserver asks them:
+
+1. A node is addressed by its host name first, then by its addresses, as by default in kube-apiserver
+   (`--kubelet-preferred-address-types`). Parameters are sorted by name, so that error messages are equal.
+2. A client that stops reading ends the connection to the kubelet: a followed log may be silent for days.
+3. A connection that breaks ends the log, as in kube-apiserver: the client has the first bytes already.
+4. Each log has a connection of its own, with the current certificate. Logs are rare, and a kept connection may be
+   dead when it is needed.
+5. The text of a network error is Go's, because people search for it. It does not name the DNS server, which the
+   system's resolver does not report.
+
+The kubelet's certificate is not verified: most kubelets sign their own, and kube-apiserver does not verify them
+either without `--kubelet-certificate-authority`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import logging
+import ssl
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
+from urllib.parse import urlencode
 
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
 from mooring.apiserver.admission.interface import Lookup
 from mooring.apiserver.call import Call
-from mooring.apiserver.registry.errors import invalid_object
-from mooring.apiserver.storage.errors import not_found
+from mooring.apiserver.errors import internal, invalid_object, not_found, plain_error
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid
 from mooring.apiserver.wire.scalars import TimeFormatError, canonical_time
-from mooring.client.errors import BadRequestError
+from mooring.client.errors import BadRequestError, StatusError
+from mooring.client.http.dial import exchange_error_text
+from mooring.client.http.errors import error_of_answer
+from mooring.client.http.exchange import HttpUrl, open_get
+from mooring.client.http.transport import HttpStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +161,137 @@ def _container(pod: Document, wanted: str) -> str:
     if wanted not in everybody:
         raise BadRequestError(f"container {wanted} is not valid for pod {name}")
     return wanted
+
+
+# --- logs of other kubelets -----------------------------------------------------------------------------------
+
+
+PREFERRED_ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
+DEFAULT_PORT = 10_250
+
+
+def log_location(node: Document, pod: Document, container: str, options: LogOptions) -> str:
+    """The address of the log of a container."""
+    metadata = pod["metadata"]
+    path = f"/containerLogs/{metadata['namespace']}/{metadata['name']}/{container}"
+    query = urlencode(_parameters(options))
+    return f"https://{_authority(node)}{path}{'?' if query else ''}{query}"
+
+
+def _authority(node: Document) -> str:
+    try:
+        host, port = kubelet_address(node)
+    except BadRequestError as error:
+        raise plain_error(error.message) from None
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def kubelet_address(node: Document) -> tuple[str, int]:
+    """The host and the port of a node's kubelet. Raises `BadRequestError`."""
+    status = node.get("status") or {}
+    addresses = status.get("addresses") or []
+    found = {type: [each["address"] for each in addresses if each["type"] == type] for type in PREFERRED_ADDRESS_TYPES}
+    preferred = [address for type in PREFERRED_ADDRESS_TYPES for address in found[type]]
+    if not preferred:
+        known = " ".join(f"{{{each['type']} {each['address']}}}" for each in addresses)
+        raise BadRequestError(f"no preferred addresses found; known addresses: [{known}]")
+    endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
+    return preferred[0], endpoint.get("Port") or DEFAULT_PORT
+
+
+def _parameters(options: LogOptions) -> list[tuple[str, str]]:
+    asked = {
+        "follow": "true" if options.follows else "",
+        "limitBytes": _number(options.limit_bytes),
+        "previous": "true" if options.is_previous else "",
+        "sinceSeconds": _number(options.since_s),
+        "sinceTime": options.since_time or "",
+        "tailLines": _number(options.tail_lines),
+        "timestamps": "true" if options.has_timestamps else "",
+    }
+    return [(name, value) for name, value in asked.items() if value]
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def unreachable(location: str, text: str) -> StatusError:
+    return plain_error(f'Get "{location}": {text}')
+
+
+def redirected(location: str) -> StatusError:
+    return plain_error(f'Get "{location}": redirects forbidden')
+
+
+def error_of_response(code: int, body: bytes, pod: str) -> StatusError:
+    """The error for a kubelet's answer that is not a log."""
+    text = body.decode(errors="replace")
+    if code == 500:
+        return internal(text)
+    if code == 400:
+        return BadRequestError(text)
+    error = error_of_answer(code, {}, body, method="", about=f"pods/log {pod}")
+    # A client does not get the kubelet's own text.
+    error.causes = ()
+    error.details, error.has_details = {"name": pod, "kind": "pods/log"}, True
+    return error
+
+
+CONNECT_S_MAX = 30.0
+ERROR_BYTES_MAX = 50_000
+
+_HEADERS = (("Accept", "*/*"), ("Connection", "close"))
+
+logger = logging.getLogger(__name__)
+
+
+class KubeletLogs:
+    """Reads logs from kubelets. A context manager: leaving it ends the connections."""
+
+    def __init__(self, make_tls: Callable[[], ssl.SSLContext]) -> None:
+        self._make_tls = make_tls
+        self._streams: set[HttpStream] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for stream in self._streams:
+            stream.close()
+
+    async def logs(self, node: Document, pod: Document, container: str, options: LogOptions) -> AsyncIterator[bytes]:
+        """The log, piece by piece. Raises `StatusError` before the first piece."""
+        location = log_location(node, pod, container, options)
+        stream = await self._open(location)
+        if 200 <= stream.code <= 206:
+            return self._pieces(stream, location)
+        try:
+            if 300 <= stream.code < 400:
+                raise redirected(location)
+            raise error_of_response(stream.code, await stream.read_first(ERROR_BYTES_MAX), pod["metadata"]["name"])
+        finally:
+            stream.close()
+
+    async def _open(self, location: str) -> HttpStream:
+        try:
+            url = HttpUrl.parse(location)
+        except ValueError as error:
+            raise unreachable(location, str(error)) from error
+        try:
+            return await open_get(url, _HEADERS, self._make_tls(), connect_s_max=CONNECT_S_MAX)
+        except OSError as error:
+            raise unreachable(location, exchange_error_text(error, url.address)) from error
+
+    async def _pieces(self, stream: HttpStream, location: str) -> AsyncIterator[bytes]:
+        self._streams.add(stream)
+        try:
+            while piece := await stream.read_any():
+                yield piece
+        except OSError as error:
+            logger.info("%s broke off: %s", location, error)
+        finally:
+            self._streams.discard(stream)
+            stream.close()

@@ -17,12 +17,11 @@ from dataclasses import replace
 from mooring.api import kinds
 from mooring.api.kinds import Kind
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.storage.pages import INCONSISTENT, read_continue_token
-from mooring.apiserver.storage.pages import continue_token as continue_token_of
 from mooring.apiserver.storage.selection import parse_field_selector
-from mooring.apiserver.storage.storage import Storage
+from mooring.apiserver.storage.storage import INCONSISTENT, Storage, read_continue_token
+from mooring.apiserver.storage.storage import continue_token as continue_token_of
 from mooring.apiserver.validation.fields import go_value
-from mooring.apiserver.wire.json_syntax import json_syntax_error
+from mooring.apiserver.wire.json_text import json_syntax_error
 from mooring.client.errors import BadRequestError, ExpiredError, ServerError
 from mooring.client.interface import Listing, Selection, Watch
 

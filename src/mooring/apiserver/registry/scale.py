@@ -17,16 +17,15 @@ from mooring.api.document import Document
 from mooring.api.schema.tables import struct_named
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.patch import apply_as
-from mooring.apiserver.apply.struct_shape import struct_shape
+from mooring.apiserver.apply.shape import struct_shape
 from mooring.apiserver.apply.update import SCALE_VERSION, parent_entries, scale_entries, stamp
 from mooring.apiserver.call import Call
-from mooring.apiserver.registry.errors import invalid_object
+from mooring.apiserver.errors import invalid_object, other_uid
 from mooring.apiserver.registry.metadata import ensure_name, ensure_namespace
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.patches import Patch, ReadDocument, patched_plain, read_patched
 from mooring.apiserver.registry.update import change
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.storage.errors import other_uid
 from mooring.client.interface import PatchForm
 
 

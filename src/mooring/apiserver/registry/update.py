@@ -1,4 +1,4 @@
-"""Changing: an object replaced by a PUT or a patch, in whole or through a subresource.
+"""Update an object: replaced by a PUT, or changed by a patch, in whole or through a subresource.
 
 Input: a call, and a function from the stored object to the wanted one.
 Output: the object as it is stored now; or a `StatusError`.
@@ -20,24 +20,26 @@ from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.apply.typed import is_same
 from mooring.apiserver.apply.update import settle_times
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.registry.create import create_admitted
-from mooring.apiserver.registry.errors import invalid_kind, plain_error, revision_required
-from mooring.apiserver.registry.metadata import (
-    drop_duplicate_owners,
-    ensure_namespace,
-    keep_system_fields,
+from mooring.apiserver.errors import (
+    conflict,
+    invalid_kind,
+    not_found,
+    other_uid,
+    plain_error,
+    revision_required,
 )
-from mooring.apiserver.registry.object_storage import Stored, WriteResult
+from mooring.apiserver.registry.create import create_admitted
+from mooring.apiserver.registry.metadata import drop_duplicate_owners, ensure_name, ensure_namespace, keep_system_fields
+from mooring.apiserver.registry.object_storage import Stored, WriteResult, check_document_size
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.storage.errors import conflict, not_found, other_uid
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.metadata import (
     name_is_path_segment,
     validate_object_meta,
     validate_object_meta_update,
 )
-from mooring.apiserver.wire.empty_lists import forget_empty_lists
+from mooring.apiserver.wire.canonical import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError
 from mooring.store.interface import WriteConflict
 
@@ -192,3 +194,39 @@ def _is_finished(old: Document, new: Document) -> bool:
     return (
         bool(old.get("deletionTimestamp")) and not old.get("deletionGracePeriodSeconds") and not new.get("finalizers")
     )
+
+
+ReadBody = Callable[[], Document]
+"""The body as a document, a fresh one each time."""
+
+
+async def put(parts: Parts, resource: Resource, call: Call, read_body: ReadBody) -> Changed:
+    """Replace an object, in whole or through a subresource."""
+    strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
+    found = await parts.object_storage.find(resource.kind, call.namespace, call.name)
+    first: Document | None = await parts.run(strategy, call, read_body)
+    assert first is not None
+    uid = first["metadata"].get("uid", "")
+    _check(resource, call, first)
+
+    async def make(old: Document | None) -> Document:
+        nonlocal first
+        new, first = first, None
+        if new is None:
+            new = await parts.run(strategy, call, read_body)
+            _check(resource, call, new)
+        await parts.run(strategy, call, stamp, old, new)
+        return new
+
+    def stamp(old: Document | None, new: Document) -> None:
+        check_document_size(new, call)
+        parts.stamp(resource, strategy, call, old, new)
+
+    return await change(parts, resource, call, make, uid=uid, found=found)
+
+
+def _check(resource: Resource, call: Call, obj: Document) -> None:
+    metadata = obj["metadata"]
+    ensure_namespace(resource.kind, metadata, call.namespace)
+    ensure_name(metadata, call)
+    drop_duplicate_owners(metadata, call, is_after_admission=False)

@@ -2,11 +2,8 @@
 
 In reading order:
 
-    stored_form   the stored bytes of an object, and the bytes that clients get, with the resourceVersion
-    kind_forms    kinds that are stored in the form of another kind: both event APIs, custom versions
-    selection     label and field selectors on stored objects
-    pages         continue tokens of listings in pages
-    watch         watch events of a selection, and bookmarks
-    storage       get, list and watch
-    errors        the errors of storage, in the words of kube-apiserver
+    stored_form   the stored bytes of an object, and the bytes that clients get, with the resourceVersion; kinds that
+    are stored in the form of another kind: both event APIs, custom versions selection     label and field selectors on
+    stored objects watch         watch events of a selection, and bookmarks storage       get, list and watch; continue
+    tokens of listings in pages
 """

@@ -21,8 +21,7 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, REGISTRY, Kind, all_kinds
 from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.storage.kind_forms import stored_kind
-from mooring.apiserver.storage.stored_form import encoded, stored_form
+from mooring.apiserver.storage.stored_form import encoded, stored_form, stored_kind
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.protobuf import MAGIC, ProtobufError, message, open_envelope
 from mooring.apiserver.wire.scalars import Irregular, ScalarError

@@ -20,8 +20,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from mooring.api.errors import LabelSelectorError
-from mooring.api.labels import LabelMatcher
-from mooring.api.selector_text import parse_selector
+from mooring.api.labels import LabelMatcher, parse_selector
 from mooring.apiserver.storage.stored_form import PlainObject, decoded
 from mooring.client.errors import BadRequestError
 from mooring.client.interface import Selection

@@ -2,17 +2,21 @@
 
 1. A call never suspends where the store does not: on the memory store each call is one step.
 2. Objects are returned as bytes, with their resourceVersion, in the form of the requested kind.
+3. A listing in pages goes on at the same revision. Its continue token is that of kube-apiserver: the revision, and the
+   next key relative to its folder, so that no token reads outside of the folder.
 """
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 
+import msgspec
+
 from mooring.api.kinds import Kind
-from mooring.apiserver.storage.errors import ahead, list_gone, not_found
-from mooring.apiserver.storage.kind_forms import inward_selection, outward
-from mooring.apiserver.storage.pages import INCONSISTENT, continue_token, read_continue_token
+from mooring.apiserver.errors import ahead, list_gone, not_found
 from mooring.apiserver.storage.selection import ObjectMatcher, matcher_of_selection
+from mooring.apiserver.storage.stored_form import inward_selection, outward
 from mooring.apiserver.storage.watch import StorageWatch
 from mooring.apiserver.worker import Worker
 from mooring.client.errors import BadRequestError
@@ -155,3 +159,42 @@ def _revision_number(text: str) -> int:
     if text and not (text.isascii() and text.isdecimal()):
         raise BadRequestError(f'invalid resource version: strconv.ParseUint: parsing "{text}": invalid syntax')
     return int(text or 0)
+
+
+_VERSION = "meta.k8s.io/v1"
+INCONSISTENT = -1
+"""As the revision of a token: go on as of now, whatever has changed since the list began."""
+
+
+class _Token(msgspec.Struct, frozen=True):
+    v: str
+    rv: int
+    start: str
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Token).decode
+
+
+def continue_token(folder: str, next_key: str, revision: int) -> str:
+    token = _Token(_VERSION, revision, next_key.removeprefix(folder))
+    return urlsafe_b64encode(_encode(token)).rstrip(b"=").decode()
+
+
+def read_continue_token(folder: str, text: str) -> tuple[str, int]:
+    """The key to go on with and the revision to list at. Raises `BadRequestError`."""
+    try:
+        token = _decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except (ValueError, msgspec.DecodeError):
+        raise BadRequestError("continue key is not valid") from None
+    if token.v != _VERSION:
+        raise BadRequestError(f"continue key is not valid: server does not recognize this encoded version {token.v}")
+    if token.rv <= 0 and token.rv != INCONSISTENT:
+        raise BadRequestError(
+            f"continue key is not valid: incorrect encoded start resourceVersion (version {_VERSION})"
+        )
+    if not token.start:
+        raise BadRequestError(f"continue key is not valid: encoded start key empty (version {_VERSION})")
+    if ".." in token.start.split("/") or "//" in token.start:
+        raise BadRequestError(f"continue key is not valid: {token.start}")
+    return folder + token.start, token.rv

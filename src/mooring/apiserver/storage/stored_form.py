@@ -6,6 +6,13 @@
    metadata is never empty.
 3. A partly decoded object has `msgspec.Raw` where a field was not asked for. The encoder writes the bytes of a
    `msgspec.Raw` unchanged, so a partly decoded object is stored like a decoded one.
+
+Events have two forms. As in kube-apiserver they are stored as core/v1, whichever API they were written through, and
+also served as events.k8s.io/v1: `kubectl get events` shows what the scheduler reported through the newer API.
+
+1. The forms differ in the names of seven fields, and in which empty fields are written. A document in canonical form
+   stays in canonical form.
+2. Only the top level of the event and its series are copied.
 """
 
 from __future__ import annotations
@@ -15,7 +22,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from mooring.api.kinds import Kind
+from mooring.api.document import Document
+from mooring.api.kinds import CORE_EVENT, EVENT, Kind
+from mooring.client.interface import Selection
 
 PlainObject: TypeAlias = dict[str, object]
 
@@ -62,3 +71,98 @@ def partly_decoded(value: bytes, fields: Mapping[str, Collection[str]]) -> Plain
 def with_revision(value: bytes, revision: int) -> bytes:
     """What clients get."""
     return value.replace(_METADATA, b'"metadata":{"resourceVersion":"%d",' % revision, 1)
+
+
+CORE_NAMES = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+"""From the names of events.k8s.io to those of core."""
+
+SERVED_NAMES = {core: served for served, core in CORE_NAMES.items()}
+
+_REPORTERS = ("reportingComponent", "reportingInstance")
+
+
+def stored_event(event: Mapping[str, Any]) -> Document:
+    """An event of events.k8s.io as core has it."""
+    core: Document = {CORE_NAMES.get(field, field): value for field, value in event.items()}
+    core["kind"], core["apiVersion"] = CORE_EVENT.kind, CORE_EVENT.api_version
+    for field in _REPORTERS:
+        core.setdefault(field, "")
+    series = core.get("series")
+    if series is not None and not series.get("count"):
+        core["series"] = {field: value for field, value in series.items() if field != "count"}
+    return core
+
+
+def served_event(event: Document) -> Document:
+    """A stored event as events.k8s.io has it."""
+    served: Document = {
+        SERVED_NAMES.get(field, field): value
+        for field, value in event.items()
+        if value != "" or field not in _REPORTERS
+    }
+    served["kind"], served["apiVersion"] = EVENT.kind, EVENT.api_version
+    series = served.get("series")
+    if series is not None and "count" not in series:
+        served["series"] = {"count": 0, **series}
+    return served
+
+
+def served_field(path: str) -> str:
+    """The path of a field of core, as events.k8s.io has it: `involvedObject.name` is `regarding.name`."""
+    first, dot, rest = path.partition(".")
+    return f"{SERVED_NAMES.get(first, first)}{dot}{rest}"
+
+
+def stored_kind(kind: Kind) -> Kind:
+    """The kind in whose form objects of a kind are stored."""
+    return CORE_EVENT if kind is EVENT else kind.stored_as or kind
+
+
+def inward(kind: Kind, plain: Mapping[str, object]) -> Mapping[str, object]:
+    """An object as it is stored."""
+    return stored_event(plain) if kind is EVENT else plain
+
+
+def outward_plain(kind: Kind, plain: PlainObject) -> PlainObject:
+    """A stored object as the kind has it."""
+    if kind.served is not None:
+        return kind.served(plain)
+    return served_event(plain) if kind is EVENT else plain
+
+
+def is_stored_otherwise(kind: Kind) -> bool:
+    """Whether stored objects must be changed before they are handed out."""
+    return kind is EVENT or kind.served is not None
+
+
+def outward(kind: Kind, value: bytes, revision: int) -> bytes:
+    """A stored object as clients of the kind get it."""
+    return with_revision(translated(kind, value) if is_stored_otherwise(kind) else value, revision)
+
+
+def translated(kind: Kind, value: bytes) -> bytes:
+    """As `outward`, without changing the resourceVersion."""
+    return encoded(outward_plain(kind, decoded(value)))
+
+
+def inward_selection(kind: Kind, selection: Selection) -> Selection:
+    """A selection by the fields that are stored."""
+    if kind is not EVENT or not selection.fields:
+        return selection
+    fields = ",".join(_stored_field(term) for term in selection.fields.split(","))
+    return Selection(selection.namespace, selection.labels, fields)
+
+
+def _stored_field(term: str) -> str:
+    for newer, core in CORE_NAMES.items():
+        if term.startswith((f"{newer}.", f"{newer}=", f"{newer}!")):
+            return core + term.removeprefix(newer)
+    return term

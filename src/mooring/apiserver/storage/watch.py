@@ -18,12 +18,10 @@ from msgspec.structs import force_setattr
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import Kind
-from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject, ObjectWithRaw
-from mooring.apiserver.storage.errors import ahead, watch_gone
-from mooring.apiserver.storage.kind_forms import is_stored_otherwise, translated
+from mooring.api.views.meta import ApiObject, ObjectWithRaw, View
+from mooring.apiserver.errors import ahead, watch_gone
 from mooring.apiserver.storage.selection import ObjectMatcher
-from mooring.apiserver.storage.stored_form import with_revision
+from mooring.apiserver.storage.stored_form import is_stored_otherwise, translated, with_revision
 from mooring.client.interface import AnyView, Change, WatchEvent
 from mooring.store.interface import RevisionAhead, RevisionGone, StoreChange, StoreWatch
 

@@ -24,8 +24,7 @@ from typing import Any
 import msgspec
 
 from mooring.api.document import Document
-from mooring.apiserver.tables.cells import since
-from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column
+from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column, since
 from mooring.kit.clock import TimestampError
 
 Step = Callable[[list[Any]], list[Any]]

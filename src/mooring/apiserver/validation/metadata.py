@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from mooring.api.document import Document
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.apiserver.validation.fields import FieldError, forbidden, go_json, invalid, required, too_long
 from mooring.apiserver.validation.names import (
     dns_1035_label_errors,

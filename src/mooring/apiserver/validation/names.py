@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from mooring.api.label_syntax import label_key_errors
+from mooring.api.labels import label_key_errors
 from mooring.apiserver.validation.fields import FieldError, invalid
 
 DNS_LABEL_LENGTH_MAX = 63

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from mooring.api.document import Document
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.apiserver.validation.fields import (
     FieldError,
     duplicate,

@@ -13,7 +13,7 @@ from mooring.api.document import Document
 from mooring.api.quantity import quantity_nano
 from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
 from mooring.api.schema.tables import struct_named
-from mooring.apiserver.wire.json_syntax import json_syntax_error
+from mooring.apiserver.wire.json_text import json_syntax_error
 
 
 def means_the_same(one: object, other: object, package: str, struct_name: str) -> bool:

@@ -8,7 +8,7 @@ All packages behind this one rely on the form:
 1. Only fields of the type. A field with omitempty is never present and empty.
 2. A field without omitempty is always present: "" for a string, 0 for a number, `null` for an absent list or map, a
    struct with its own such fields. An empty list that a client wrote stays until the object is stored
-   (`empty_lists`).
+   (`forget_empty_lists`).
 3. Null means absent. Absent and empty differ for pointers only.
 4. Quantities, times and bytes are canonical strings.
 5. Fields are in the order of their type, which shows where a message quotes a value.
@@ -19,22 +19,38 @@ canonical object, as most parts of a patched object are, is taken over unread.
 Each struct becomes a table of rules once. Which of them an object needs follows from the names of its fields: the rules
 of up to `PLANS_MAX` sequences of names are cached for each struct. No path is kept: when a type is wrong, the walk
 stops, and `examine` finds the message.
+
+Empty lists of an object that is about to be stored.
+
+Input: a canonical document and its type. Output: the same, with `null` for empty lists that are always written.
+
+Go distinguishes an empty list from an absent one while a request is handled: a client that sends `rules: []` becomes
+the manager of the rules. In the store there is no difference: the stored value is null.
+
+1. Lists with omitempty do not get here: `canonical` drops them.
+2. Only branches that can contain such a list are walked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from mooring.api.document import Document
 from mooring.api.memory import Memory
-from mooring.api.schema.circular import CircularTable
 from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.tables import CircularTable
 from mooring.apiserver.wire import scalars
-from mooring.apiserver.wire.json_schema_values import SCHEMA_VALUES
-from mooring.apiserver.wire.json_syntax import BodySyntaxError
-from mooring.apiserver.wire.json_text import check_untyped_numbers
-from mooring.apiserver.wire.scalars import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Irregular, ScalarError
+from mooring.apiserver.wire.json_text import BodySyntaxError, check_untyped_numbers
+from mooring.apiserver.wire.scalars import (
+    INT32_MAX,
+    INT32_MIN,
+    INT64_MAX,
+    INT64_MIN,
+    SCHEMA_VALUES,
+    Irregular,
+    ScalarError,
+)
 
 PLANS_MAX = 64
 
@@ -350,3 +366,79 @@ _SCALARS: dict[Basic, tuple[type | None, Change | None]] = {
     Basic.FIELDS_V1: (None, _untyped),
     Basic.ANY: (None, _untyped),
 }
+
+
+# --- empty lists ----------------------------------------------------------------------------------------------
+
+
+Forget = Callable[[Any], None]
+
+_known: CircularTable[int, tuple[Forget | None]] = CircularTable()
+
+
+def forget_empty_lists(struct: Struct, obj: Document) -> None:
+    """Make every empty list null."""
+    forget = _of_struct(struct)
+    if forget is not None:
+        forget(obj)
+
+
+def _of_struct(struct: Struct) -> Forget | None:
+    """The walk through a type; None if there is nothing to look for."""
+    found = _known.get(id(struct))
+    return found[0] if found is not None else _made_empty(struct)
+
+
+def _made_empty(struct: Struct) -> Forget | None:
+    with _known.filling() as entries:
+        if id(struct) not in entries:
+            # Types that refer to each other in circles (the schemas of custom kinds) have no such lists.
+            entries[id(struct)] = (None,)
+            entries[id(struct)] = (_walk(struct),)
+        return entries[id(struct)][0]
+
+
+def _walk(struct: Struct) -> Forget | None:
+    lists = [field.name for field in struct.fields.values() if isinstance(field.type, ListOf) and not field.omits_empty]
+    branches = [
+        (field.name, forget) for field in struct.fields.values() if (forget := _of_type(field.type)) is not None
+    ]
+    if not lists and not branches:
+        return None
+
+    def forget_below(document: Document) -> None:
+        for name in lists:
+            if document.get(name) == []:
+                document[name] = None
+        for name, forget in branches:
+            value = document.get(name)
+            if value:
+                forget(value)
+
+    return forget_below
+
+
+def _of_type(kind: Type) -> Forget | None:
+    match kind:
+        case Struct():
+            return _of_struct(kind)
+        case ListOf(item):
+            return _of_items(item)
+        case MapOf(item):
+            below = _of_items(item)
+            return None if below is None else lambda entries: below(entries.values())
+        case Scalar():
+            return None
+
+
+def _of_items(item: Type) -> Forget | None:
+    below = _of_type(item)
+    if below is None:
+        return None
+
+    def forget_in_each(values: Iterable[Any]) -> None:
+        for value in values:
+            if value:
+                below(value)
+
+    return forget_in_each

@@ -22,8 +22,8 @@ from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.decode import BodyKind, cannot_be_handled, summary, wrong_version
 from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields
 from mooring.apiserver.wire.identity import IdentityError, TypeMeta, identity_of
-from mooring.apiserver.wire.json_syntax import BodySyntaxError
 from mooring.apiserver.wire.json_text import (
+    BodySyntaxError,
     Pairs,
     check_nesting,
     check_numbers,

@@ -43,8 +43,8 @@ from mooring.apiserver.wire.identity import (
     not_registered,
     with_defaults,
 )
-from mooring.apiserver.wire.json_syntax import BodySyntaxError
 from mooring.apiserver.wire.json_text import (
+    BodySyntaxError,
     NumberText,
     check_nesting,
     check_numbers,

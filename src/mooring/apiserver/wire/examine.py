@@ -22,8 +22,8 @@ from mooring.api.field_errors import quoted
 from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire import scalars
-from mooring.apiserver.wire.json_schema_values import NOT_A_SCHEMA, SCHEMA_VALUES
 from mooring.apiserver.wire.json_text import NumberText, Pairs
+from mooring.apiserver.wire.scalars import NOT_A_SCHEMA, SCHEMA_VALUES
 
 _RESOURCE_LIST = "v1.ResourceList"
 _UID = "types.UID"

@@ -8,12 +8,20 @@ type is wrong.
 3. A Time is written in seconds, a MicroTime in microseconds, both in UTC. A Time may have a fraction of any length,
    which is dropped; a MicroTime needs exactly six digits.
 4. The zero time of Go (year 1) is written as null.
+
+Go has decoders of its own for the fields of JSONSchemaProps that are a schema or something else (`items`,
+`additionalProperties`, `additionalItems`, `dependencies`):
+
+1. Unknown fields in such a schema are dropped without an error, because Go's inner decoder is not strict.
+2. `items` and `dependencies` ignore values of other types; `additional…` reject them.
 """
 
 from __future__ import annotations
 
 import binascii
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from mooring.api.errors import QuantityError
 from mooring.api.memory import Memory
@@ -362,3 +370,56 @@ def _after_line_ends(data: bytes, position: int) -> int:
     while position < len(data) and data[position] in b"\r\n":
         position += 1
     return position
+
+
+NOT_A_SCHEMA = "boolean or JSON schema expected"
+
+_Schema = Callable[[Any, list[str]], Any]
+
+
+def _items(schema: _Schema) -> _Schema:
+    def change(raw: Any, dropped: list[str]) -> Any:
+        if isinstance(raw, dict):
+            return schema(raw, [])
+        if isinstance(raw, list) and raw:
+            return [schema({} if item is None else item, []) for item in raw]
+        return None
+
+    return change
+
+
+def _schema_or_bool(schema: _Schema) -> _Schema:
+    def change(raw: Any, dropped: list[str]) -> Any:
+        if isinstance(raw, bool):
+            return raw
+        if isinstance(raw, dict):
+            return schema(raw, [])
+        raise ScalarError(NOT_A_SCHEMA)
+
+    return change
+
+
+def _dependencies(schema: _Schema) -> _Schema:
+    def change(raw: Any, dropped: list[str]) -> Any:
+        if not isinstance(raw, dict):
+            raise Irregular
+        return {key: schema(value, []) if isinstance(value, dict) else _names(value) for key, value in raw.items()}
+
+    return change
+
+
+def _names(raw: Any) -> Any:
+    if not isinstance(raw, list) or not raw:
+        return None
+    if not all(isinstance(name, str) for name in raw):
+        raise Irregular
+    return raw
+
+
+SCHEMA_VALUES: Mapping[str, Callable[[_Schema], _Schema]] = {
+    "items": _items,
+    "additionalProperties": _schema_or_bool,
+    "additionalItems": _schema_or_bool,
+    "dependencies": _dependencies,
+}
+"""By field of JSONSchemaProps."""

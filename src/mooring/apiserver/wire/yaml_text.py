@@ -19,10 +19,9 @@ import yaml
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.yaml import MERGE_KEY, NESTING_MAX, YamlDocument, YamlError, load_documents
-from mooring.api.yamlscalars import as_key, resolve_scalar
+from mooring.api.yaml import MERGE_KEY, NESTING_MAX, YamlDocument, YamlError, as_key, load_documents, resolve_scalar
 from mooring.apiserver.wire.examine import YAML_ERRORS
-from mooring.apiserver.wire.json_syntax import BodySyntaxError
+from mooring.apiserver.wire.json_text import BodySyntaxError
 
 _ALREADY_SET = "already set in map"
 

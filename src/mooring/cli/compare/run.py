@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.api.errors import ObjectError
-from mooring.api.ownership import controller_of
+from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod, PodStatus
 from mooring.cli.asked_cluster import Note, assemble, build_engine, read_sources
 from mooring.cli.errors import input_error

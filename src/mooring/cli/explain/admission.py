@@ -29,8 +29,7 @@ from mooring.api.schema.tables import struct_of_kind
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.pod import Pod, PodSpec
 from mooring.apiserver.access.users import MASTERS_GROUP, User
-from mooring.apiserver.admission.chain import Chain
-from mooring.apiserver.admission.interface import Attempt
+from mooring.apiserver.admission.interface import Attempt, Chain
 from mooring.apiserver.admission.table import admission_plugins
 from mooring.apiserver.bootstrap import system_priority_classes
 from mooring.apiserver.call import Call, FieldValidation, Operation

@@ -31,13 +31,12 @@ from mooring.api.document import Document
 from mooring.api.kinds import PRIORITY_CLASS, RUNTIME_CLASS, kind_of_view
 from mooring.api.storage import claim_named_by
 from mooring.api.views.batch import CronJob, Job
-from mooring.api.views.daemon_sets import DaemonSet
 from mooring.api.views.devices import ResourceClaim, ResourceClaimTemplate
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodResourceClaimStatus
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.api.views.workloads import Deployment, Namespace, PriorityClass
+from mooring.api.views.workloads import DaemonSet, Deployment, Namespace, PriorityClass
 from mooring.api.well_known import TERMINAL_PHASES
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.kinds import WORKLOADS
@@ -251,7 +250,7 @@ class _Assembly:
 
     def _with_device_claims(self, pod: Pod, owner: Pod) -> Pod:
         """Does what the resource claim controller would do. Raises `StatusError`."""
-        from mooring.controllers.resourceclaim.plan import template_claim
+        from mooring.controllers.resourceclaim import template_claim
 
         assert self._server is not None, f"pod {owner.key} is new"
         statuses = list(pod.status.resource_claim_statuses)

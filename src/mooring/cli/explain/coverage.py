@@ -32,12 +32,10 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mooring.api.ownership import controller_of
-from mooring.api.resource_names import is_extended_resource
-from mooring.api.resources import RequestRules, pod_requests_nano
+from mooring.api.resources import RequestRules, is_extended_resource, pod_requests_nano
 from mooring.api.storage import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER, claim_named_by, class_of_claim
 from mooring.api.views.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
 from mooring.api.views.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass

@@ -33,8 +33,7 @@ from mooring.client.http.lists import HttpItems
 from mooring.client.http.tls import TlsError
 from mooring.client.interface import Listing
 from mooring.client.kubeconfig.entries import KubeconfigError
-from mooring.client.kubeconfig.incluster import is_in_cluster
-from mooring.client.kubeconfig.load import default_files, load_connection, searched_files
+from mooring.client.kubeconfig.load import default_files, is_in_cluster, load_connection, searched_files
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real

@@ -32,33 +32,29 @@ from mooring.api.cron_schedule import ScheduleError, parse_schedule
 from mooring.api.decode import convert_as, decode_as
 from mooring.api.document import Document
 from mooring.api.errors import DecodeError, LabelSelectorError
-from mooring.api.ownership import controller_of
 from mooring.api.views.batch import CronJob, Job
-from mooring.api.views.daemon_sets import DaemonSet
-from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw
+from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodSpec
 from mooring.api.views.storage import PersistentVolumeClaim
-from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
+from mooring.api.views.workloads import DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.explain.admission import DryRunServer, NewPod
 from mooring.cli.manifests.checks import problems_of
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject
 from mooring.client.errors import StatusError
-from mooring.controllers.conditions import finished_condition
 from mooring.controllers.cronjob.plan import job_document, schedule_text
 from mooring.controllers.daemonset.nodes import FitCache, daemon_pod, pin_to_node, target_node
 from mooring.controllers.deployment.history import generations, new_set_document, next_revision
 from mooring.controllers.deployment.sizes import RECREATE, is_scaling, new_set_size, plan_scaling, rolling_up
-from mooring.controllers.documents import document_of
+from mooring.controllers.documents import document_of, finished_condition
 from mooring.controllers.job.failures import NO_FAILURES
 from mooring.controllers.job.plan import CreatePods, plan_pods, summarize_pods
 from mooring.controllers.job.pods import GENERATED_NAME_LENGTH_MAX, indexed_pod, is_managed_externally, job_pod
 from mooring.controllers.pod_control import pod_of_template
-from mooring.controllers.pods import is_active, is_ready
-from mooring.controllers.replicas import replicas_of
-from mooring.controllers.replicaset.plan import selector_of
+from mooring.controllers.pods import is_active, is_ready, replicas_of
+from mooring.controllers.replicaset import selector_of
 from mooring.controllers.statefulset.members import claim_document, claim_names, member_document, start_of
 from mooring.kit.entropy import Entropy
 

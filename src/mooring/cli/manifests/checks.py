@@ -10,12 +10,15 @@ from collections.abc import Iterator
 
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import quantity_nano
-from mooring.api.views.base import RawQuantity, ResourceList
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, RawQuantity, ResourceList
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Container, ContainerStatus, Pod, ResourceRequirements
-from mooring.api.views.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
-from mooring.api.views.volumes import VolumeResourceRequirements
+from mooring.api.views.storage import (
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    VolumeResourceRequirements,
+)
 from mooring.kit.clock import TimestampError, parse_rfc3339
 
 FieldProblem = tuple[str, str]

@@ -23,8 +23,7 @@ import msgspec
 from mooring.api.decode import convert_as, decode_as, view_of
 from mooring.api.document import Document
 from mooring.api.errors import DecodeError, UnknownKindError
-from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject, ObjectWithRaw
+from mooring.api.views.meta import ApiObject, ObjectWithRaw, View
 from mooring.api.yaml import YamlError, load_documents
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.checks import problems_of

@@ -21,7 +21,7 @@ from mooring.api.decode import decode_as
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import NODE, POD, POD_DISRUPTION_BUDGET
 from mooring.api.labels import compile_selector
-from mooring.api.ownership import controller_of
+from mooring.api.views.meta import controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget

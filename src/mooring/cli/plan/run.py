@@ -19,7 +19,7 @@ import msgspec
 
 from mooring.api.decode import decode_as
 from mooring.api.errors import LabelSelectorError, ObjectError
-from mooring.api.selector_text import parse_selector
+from mooring.api.labels import parse_selector
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet

@@ -20,12 +20,11 @@ from mooring.cli.errors import input_error
 from mooring.cli.flags import FlagValue, shown
 from mooring.cli.scheduler.configuration import configuration_of, write_configuration
 from mooring.cli.scheduler.flags import all_flags
-from mooring.client.election.elector import ElectionSettings, ElectionSettingsError, LeadershipLostError
+from mooring.client.election import ElectionSettings, ElectionSettingsError, LeadershipLostError
 from mooring.client.http.connection import Connection
 from mooring.client.http.tls import TlsError
 from mooring.client.kubeconfig.entries import KubeconfigError
-from mooring.client.kubeconfig.incluster import in_cluster_connection, is_in_cluster
-from mooring.client.kubeconfig.load import component_connection
+from mooring.client.kubeconfig.load import component_connection, in_cluster_connection, is_in_cluster
 from mooring.cluster.scheduler_process import SchedulerProcess, SchedulerSettings
 from mooring.cluster.secure_port import SecurePort
 from mooring.kit.clock import Clock, SystemClock

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from mooring.cli.errors import InputError, Problem, input_error
-from mooring.client.election.elector import LeadershipLostError
+from mooring.client.election import LeadershipLostError
 from mooring.client.errors import ClientError
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client

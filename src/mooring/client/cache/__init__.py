@@ -3,6 +3,5 @@
 In reading order:
 
     reflector   list and watch one kind into a sink
-    informer    a sink with a cache, indexes and event handlers; the informers of a process
-    lister      read access to an informer's cache
+    informer    a sink with a cache, indexes and event handlers; its lister; the informers of a process
 """

@@ -1,4 +1,4 @@
-"""Informers: a cache of all objects of a kind, and handlers for its changes.
+"""Informers: a cache of all objects of a kind, handlers for its changes, and listers to read it.
 
 Inputs: the calls of a reflector: all objects, then one change after the other. Outputs: calls of handlers (added,
 updated, deleted); a lister with indexes.
@@ -16,24 +16,99 @@ updated, deleted); a lister with indexes.
 5. An exception of a handler is logged with the handler's name. The other handlers run.
 6. `SharedInformers` has one informer for each kind, selection and view: one list, one watch, one cache. `start` starts
    those that were requested since the last call, so that no handler misses the beginning.
+
+A lister reads the cache: objects by name, namespace, labels or index. Only the informer changes them.
+
+1. A result is the present state. It may change whenever the reader awaits something.
+2. Objects come in the order in which the informer first saw them.
+3. An index is read by its name. An unknown index is a bug.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, cast
+from typing import Generic, TypeAlias, TypeVar, cast
 
 from mooring.api.kinds import Kind, kind_of_view
+from mooring.api.labels import LabelMatcher
 from mooring.api.views.meta import ApiObject
-from mooring.client.cache.lister import AnyObject, IndexFunction, Lister
 from mooring.client.cache.reflector import PAGE_SIZE, Reflector
 from mooring.client.interface import EVERYTHING, Change, Client, Selection
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
+
+AnyObject = TypeVar("AnyObject", bound=ApiObject)
+
+IndexFunction: TypeAlias = Callable[[AnyObject], Iterable[str]]
+"""The values of an object in an index."""
+
+BY_NAMESPACE = "namespace"
+BY_OWNER = "owner uid"
+
+
+def namespace_of(view: ApiObject) -> Iterable[str]:
+    """Index function: the namespace."""
+    return (view.metadata.namespace,)
+
+
+def owner_uids_of(view: ApiObject) -> Iterable[str]:
+    """Index function: the uids of the owners."""
+    return [owner.uid for owner in view.metadata.owner_references]
+
+
+class Lister(Generic[AnyObject]):
+    """A read-only view of the objects of one informer."""
+
+    __slots__ = ("_indexes", "_views")
+
+    def __init__(
+        self, views: Mapping[str, AnyObject], indexes: Mapping[str, Mapping[str, Mapping[str, AnyObject]]]
+    ) -> None:
+        self._views = views
+        self._indexes = indexes
+
+    def get(self, namespace: str, name: str) -> AnyObject | None:
+        """One object. The namespace is empty for a cluster-scoped kind."""
+        return self._views.get(f"{namespace}/{name}" if namespace else name)
+
+    def by_key(self, key: str) -> AnyObject | None:
+        """One object by `namespace/name`, or by its name if the kind is cluster-scoped."""
+        return self._views.get(key)
+
+    def list(self, namespace: str = "", labels: LabelMatcher | None = None) -> Sequence[AnyObject]:
+        """All objects, filtered by namespace and labels if they are given."""
+        found: Iterable[AnyObject] = self._views.values() if not namespace else self._in_namespace(namespace)
+        if labels is None:
+            return [*found]
+        return [view for view in found if labels.matches(view.metadata.labels)]
+
+    def by_index(self, index: str, value: str) -> Sequence[AnyObject]:
+        """The objects with a value in an index."""
+        assert index in self._indexes, f"no index {index!r} was registered; there are {sorted(self._indexes)}"
+        return [*self._indexes[index].get(value, {}).values()]
+
+    def keys(self) -> Sequence[str]:
+        return [*self._views]
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._views
+
+    def __iter__(self) -> Iterator[AnyObject]:
+        return iter([*self._views.values()])
+
+    def _in_namespace(self, namespace: str) -> Iterable[AnyObject]:
+        index = self._indexes.get(BY_NAMESPACE)
+        if index is not None:
+            return index.get(namespace, {}).values()
+        return (view for view in self._views.values() if view.metadata.namespace == namespace)
+
 
 logger = logging.getLogger(__name__)
 

@@ -30,8 +30,7 @@ from weakref import WeakValueDictionary
 from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
 from mooring.api.kinds import Kind
-from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, View
 from mooring.client.errors import ClientError, ExpiredError, NoAnswerError, StatusError, TooManyRequestsError
 from mooring.client.interface import EVERYTHING, Change, Client, Listing, Selection, Watch, WatchEvent
 from mooring.kit.backoff import Backoff

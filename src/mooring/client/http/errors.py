@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from mooring.api.views.base import View
+from mooring.api.views.meta import View
 from mooring.client.errors import (
     AlreadyExistsError,
     BadRequestError,

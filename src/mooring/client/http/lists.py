@@ -22,7 +22,7 @@ import msgspec
 
 from mooring.api.decode import decode_items
 from mooring.api.kinds import Kind
-from mooring.api.views.base import View
+from mooring.api.views.meta import View
 from mooring.client.errors import ServerError
 from mooring.client.interface import Listing
 

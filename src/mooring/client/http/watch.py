@@ -23,8 +23,7 @@ from typing import Protocol, Self, cast
 import msgspec
 
 from mooring.api.decode import decode_as
-from mooring.api.views.base import View
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, View
 from mooring.client.errors import ClientError, NoAnswerError, ServerError
 from mooring.client.http.errors import error_of_event
 from mooring.client.interface import AnyView, Change, WatchEvent

@@ -19,7 +19,7 @@ import msgspec
 
 from mooring.api.decode import convert_as
 from mooring.api.errors import DecodeError, ObjectError
-from mooring.api.views.base import View
+from mooring.api.views.meta import View
 from mooring.api.yaml import load_documents
 
 

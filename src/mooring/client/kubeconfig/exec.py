@@ -22,7 +22,7 @@ import msgspec
 
 from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
-from mooring.api.views.base import View
+from mooring.api.views.meta import View
 from mooring.client.http.connection import Certificate, CredentialsError, Identity, bearer
 from mooring.client.kubeconfig.entries import ExecEntry
 from mooring.kit.clock import Clock, TimestampError, parse_rfc3339

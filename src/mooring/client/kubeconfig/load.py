@@ -1,4 +1,4 @@
-"""The connection of a kubeconfig context.
+"""The connection of a kubeconfig context, or of the service account of a pod.
 
 Inputs: $KUBECONFIG, ~/.kube/config or a path; optionally the name of a context and the address of a server. Output: a
 `Connection`; or a `KubeconfigError` of one line that names the file, the entry and the field.
@@ -9,10 +9,15 @@ Inputs: $KUBECONFIG, ~/.kube/config or a path; optionally the name of a context 
 3. As in kubectl, a plug-in is used only without a token, password or certificate, and credentials are not sent over
    plain HTTP.
 4. A contradictory configuration is an error.
+
+The connection of a pod: inputs are the environment of the pod, and the directory in which the kubelet mounts the
+service account. Output: a `Connection` to the API server of the cluster. The kubelet renews the token in its file;
+`FileCredentials` reads it again.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -43,7 +48,6 @@ from mooring.client.kubeconfig.entries import (
     read_kubeconfig,
 )
 from mooring.client.kubeconfig.exec import API_VERSIONS, EXTENSION, ExecCredentials
-from mooring.client.kubeconfig.incluster import in_cluster_connection, is_in_cluster
 from mooring.kit.clock import Clock
 
 _EXEC_MODES = ("Never", "IfAvailable", "Always")
@@ -333,3 +337,43 @@ def _impersonation(entry: UserEntry) -> list[tuple[str, str]]:
         name = f"Impersonate-Extra-{quote(key.lower(), safe=_HEADER_KEY_LETTERS)}"
         headers += [(name, value) for value in values]
     return headers
+
+
+SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+logger = logging.getLogger(__name__)
+
+
+def is_in_cluster(environment: Mapping[str, str]) -> bool:
+    """Whether the process runs in a pod, by its environment."""
+    return bool(environment.get("KUBERNETES_SERVICE_HOST") and environment.get("KUBERNETES_SERVICE_PORT"))
+
+
+def in_cluster_connection(
+    clock: Clock, environment: Mapping[str, str], *, folder: str = SERVICE_ACCOUNT_FOLDER
+) -> Connection:
+    """Raises `KubeconfigError`."""
+    if not is_in_cluster(environment):
+        raise KubeconfigError(
+            "unable to load in-cluster configuration, "
+            "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined; or name a kubeconfig"
+        )
+    host, port = environment["KUBERNETES_SERVICE_HOST"], environment["KUBERNETES_SERVICE_PORT"]
+    token_file = Path(folder) / "token"
+    if not token_file.is_file():
+        raise KubeconfigError(f"{token_file}: there is no such file; is a service account mounted into this pod?")
+    return Connection(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        authority=_content(Path(folder) / "ca.crt"),
+        credentials=FileCredentials(clock, token_file=str(token_file)),
+        namespace=_content(Path(folder) / "namespace").decode().strip() or "default",
+    )
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        # As client-go: the certificate of the server may be known to the system.
+        logger.error("%s cannot be read: %s", file, error.strerror)
+        return b""

@@ -18,12 +18,10 @@ from mooring.api.cron_schedule import Schedule, ScheduleError, parse_schedule, z
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import CRON_JOB, JOB
-from mooring.api.ownership import controller_of
 from mooring.api.views.batch import CronJob, Job
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, controller_of
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Deletion, Propagation
-from mooring.controllers.conditions import finished_condition
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.cronjob.plan import (
     ImpossibleScheduleError,
@@ -37,7 +35,7 @@ from mooring.controllers.cronjob.plan import (
     next_sync_in_s,
     schedule_text,
 )
-from mooring.controllers.documents import document_of, is_namespace_terminating
+from mooring.controllers.documents import document_of, finished_condition, is_namespace_terminating
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 
 BY_CRON_JOB = "cron job"

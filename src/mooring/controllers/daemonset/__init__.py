@@ -1,1 +1,1 @@
-"""The DaemonSet controller. Read `controller`, then `plan`, `nodes` (which nodes fit) and `history`."""
+"""The DaemonSet controller. Read `controller`, then `plan` and `nodes` (which nodes fit)."""

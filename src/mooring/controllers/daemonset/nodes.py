@@ -18,9 +18,9 @@ from typing import NamedTuple
 from mooring.api.document import Document
 from mooring.api.nodeselector import NAME_FIELD, RequiredNodeAffinity, required_node_affinity
 from mooring.api.tolerations import NO_EXECUTE, find_untolerated_taint, is_tolerated
-from mooring.api.views.daemon_sets import DaemonSet
 from mooring.api.views.node import Node, Taint
 from mooring.api.views.pod import Pod, Toleration
+from mooring.api.views.workloads import DaemonSet
 from mooring.api.well_known import (
     CONTROLLER_REVISION_HASH_LABEL,
     TAINT_DISK_PRESSURE,

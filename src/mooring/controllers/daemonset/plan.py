@@ -18,13 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mooring.api.document import Document
-from mooring.api.views.daemon_sets import DaemonSet, DaemonSetStatus
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import DaemonSet, DaemonSetStatus
 from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL, TEMPLATE_GENERATION_LABEL
 from mooring.client.events.recorder import EventType
 from mooring.controllers.daemonset.nodes import Fit, template_generation
-from mooring.controllers.pods import is_available, is_ready
-from mooring.controllers.replicas import scaled_value
+from mooring.controllers.pods import is_available, is_ready, scaled_value
 from mooring.kit.backoff import Backoff
 
 FAILED_BACKOFF = Backoff(initial_s=1.0, max_s=900.0)

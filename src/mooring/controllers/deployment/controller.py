@@ -27,14 +27,12 @@ from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import DEPLOYMENT, REPLICA_SET
 from mooring.api.labels import LabelMatcher, compile_selector
-from mooring.api.ownership import controller_of
-from mooring.api.views.meta import Condition
+from mooring.api.views.meta import Condition, controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
 from mooring.api.well_known import DEPLOYMENT_REVISION
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from mooring.controllers.adoption import AdoptionError, claim_objects
-from mooring.controllers.conditions import find_condition
 from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.deployment.history import (
     by_revision,
@@ -71,11 +69,10 @@ from mooring.controllers.deployment.status import (
     status_document,
     with_condition,
 )
-from mooring.controllers.documents import document_of, is_namespace_terminating
+from mooring.controllers.documents import document_of, find_condition, is_namespace_terminating
 from mooring.controllers.expectations import WriteExpectations
 from mooring.controllers.owner_controller import OwnerController
-from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, matching_orphans
-from mooring.controllers.replicas import replicas_of
+from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, matching_orphans, replicas_of
 
 FAILURES_MAX = 15
 RESYNC_S = 1.0

@@ -23,8 +23,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.memory import Memory
-from mooring.api.views.base import View
-from mooring.api.views.meta import ObjectWithRaw
+from mooring.api.views.meta import ObjectWithRaw, View
 from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.api.well_known import (
     DEPLOYMENT_DESIRED_REPLICAS,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.api.well_known import DEPLOYMENT_DESIRED_REPLICAS, DEPLOYMENT_MAX_REPLICAS
-from mooring.controllers.replicas import replicas_of, scaled_value
+from mooring.controllers.pods import replicas_of, scaled_value
 
 ROLLING_UPDATE = "RollingUpdate"
 RECREATE = "Recreate"

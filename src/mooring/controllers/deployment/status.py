@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from mooring.api.document import Document
 from mooring.api.views.meta import Condition
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
-from mooring.controllers.conditions import REPLICA_FAILURE, condition_document, find_condition
 from mooring.controllers.deployment.sizes import max_unavailable, sum_of_sizes
-from mooring.controllers.replicas import replicas_of
+from mooring.controllers.documents import REPLICA_FAILURE, condition_document, find_condition
+from mooring.controllers.pods import replicas_of
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 
 PROGRESSING = "Progressing"

@@ -21,9 +21,8 @@ import msgspec
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import POD, POD_DISRUPTION_BUDGET, Kind
 from mooring.api.labels import compile_selector
-from mooring.api.ownership import controller_of
-from mooring.api.views.definitions import CustomResourceDefinition
-from mooring.api.views.meta import OwnerReference
+from mooring.api.views.administration import CustomResourceDefinition
+from mooring.api.views.meta import OwnerReference, controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import (
     Deployment,
@@ -35,8 +34,7 @@ from mooring.api.views.workloads import (
 )
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.interface import PatchForm
-from mooring.client.workers import run_workers
-from mooring.controllers.conditions import DISRUPTION_TARGET
+from mooring.client.workqueue import run_workers
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome, split_key
 from mooring.controllers.disruption.plan import (
     Scale,
@@ -50,9 +48,9 @@ from mooring.controllers.disruption.plan import (
     stale_target_in_s,
     status_document,
 )
-from mooring.controllers.documents import document_of
+from mooring.controllers.documents import DISRUPTION_TARGET, document_of
 from mooring.controllers.pod_indexes import PodGroup, SelectorIndex
-from mooring.controllers.replicas import replicas_of
+from mooring.controllers.pods import replicas_of
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.tasks import TaskGroup

@@ -15,13 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.api.views.meta import Condition
+from mooring.api.views.meta import Condition, LabelSelector
 from mooring.api.views.pod import Pod
-from mooring.api.views.selectors import LabelSelector
 from mooring.api.views.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
-from mooring.controllers.conditions import DISRUPTION_TARGET
+from mooring.controllers.documents import DISRUPTION_TARGET
 from mooring.controllers.pod_indexes import PodGroup
-from mooring.controllers.replicas import scaled_value
+from mooring.controllers.pods import scaled_value
 from mooring.kit.clock import parse_rfc3339
 
 DELETION_S_MAX = 120.0

@@ -21,16 +21,15 @@ from mooring.api.document import Document
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import JOB
 from mooring.api.labels import LabelMatcher, compile_selector
-from mooring.api.ownership import controller_of
 from mooring.api.views.batch import Job, JobCondition
+from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import JOB_TRACKING_FINALIZER
 from mooring.client.errors import ClientError
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.adoption import AdoptionError
-from mooring.controllers.conditions import finished_condition
 from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
-from mooring.controllers.documents import document_of
+from mooring.controllers.documents import document_of, finished_condition
 from mooring.controllers.expectations import RESYNC_S, WriteExpectations
 from mooring.controllers.job.failures import NO_FAILURES, FailureRecord, next_record
 from mooring.controllers.job.plan import (

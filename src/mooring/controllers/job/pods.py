@@ -17,17 +17,15 @@ from typing import TypeAlias
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD
-from mooring.api.ownership import controller_of
 from mooring.api.views.batch import Job
+from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import JOB_COMPLETION_INDEX, JOB_CONTROLLER_NAME, JOB_TRACKING_FINALIZER
-from mooring.client.cache.lister import Lister
+from mooring.client.cache.informer import Lister
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
-from mooring.client.workers import DONE, Failed, Outcome, run_workers
-from mooring.client.workqueue import WorkQueue
-from mooring.controllers.conditions import finished_condition
-from mooring.controllers.documents import document_of
+from mooring.client.workqueue import DONE, Failed, Outcome, WorkQueue, run_workers
+from mooring.controllers.documents import document_of, finished_condition
 from mooring.controllers.expectations import Expectations
 from mooring.controllers.job.failures import failure_annotations
 from mooring.controllers.job.plan import CreatePods, has_finalizer

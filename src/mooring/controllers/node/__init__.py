@@ -1,4 +1,4 @@
 """The controllers of nodes.
 
-Read `lifecycle` with `health`, `taints` and `zones`, then `taint_eviction`.
+Read `lifecycle` with `health` and `zones`, then `taint_eviction`.
 """

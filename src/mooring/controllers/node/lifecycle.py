@@ -21,29 +21,26 @@ from typing import ClassVar
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE
-from mooring.api.views.leases import Lease
 from mooring.api.views.meta import ObjectReference
-from mooring.api.views.node import Node
+from mooring.api.views.node import Lease, Node
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import NODE_LEASE_NAMESPACE
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
-from mooring.controllers.conditions import find_condition
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
+from mooring.controllers.documents import find_condition
 from mooring.controllers.node.health import (
+    NOT_READY,
+    REACHABLE,
     READY,
     TRUE,
+    UNREACHABLE,
     GracePeriods,
     HealthUpdate,
     NodeHealth,
-    evaluate_health,
-    is_renewed,
-)
-from mooring.controllers.node.taints import (
-    NOT_READY,
-    REACHABLE,
-    UNREACHABLE,
     NodeWriter,
+    evaluate_health,
     has_taint,
+    is_renewed,
     labels_to_set,
     mark_pods_not_ready,
     no_execute_change,

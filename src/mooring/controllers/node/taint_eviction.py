@@ -26,8 +26,8 @@ from mooring.api.views.node import Node, Taint
 from mooring.api.views.pod import Pod, Toleration
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, PatchForm
-from mooring.controllers.conditions import disruption_condition
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome, split_key
+from mooring.controllers.documents import disruption_condition
 from mooring.controllers.pods import BY_NODE, add_node_index
 from mooring.kit.clock import format_rfc3339
 

@@ -1,1 +1,1 @@
-"""The StatefulSet controller. Read `controller`, then `plan`, `members`, `pods` and `history`."""
+"""The StatefulSet controller. Read `controller`, then `plan`, `members` and `pods`."""

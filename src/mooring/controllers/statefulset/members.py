@@ -29,8 +29,7 @@ from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import StatefulSet
 from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL, POD_INDEX_LABEL, STATEFUL_SET_POD_NAME_LABEL
 from mooring.controllers.pod_control import pod_of_template
-from mooring.controllers.pods import is_available
-from mooring.controllers.replicas import replicas_of
+from mooring.controllers.pods import is_available, replicas_of
 
 _INT32_MAX = 2**31 - 1
 FindClaim: TypeAlias = Callable[[str], PersistentVolumeClaim | None]

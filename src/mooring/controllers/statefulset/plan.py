@@ -20,8 +20,7 @@ from typing import TypeAlias
 from mooring.api.document import Document
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import StatefulSet, StatefulSetStatus
-from mooring.controllers.pods import is_available, is_finished, is_ready
-from mooring.controllers.replicas import replicas_of
+from mooring.controllers.pods import is_available, is_finished, is_ready, replicas_of
 from mooring.controllers.statefulset.members import (
     FindClaim,
     Member,

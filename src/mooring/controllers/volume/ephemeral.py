@@ -15,8 +15,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM
 from mooring.api.storage import claim_named_by, is_controlled_by_pod, is_ephemeral, not_controlled_text
 from mooring.api.views.pod import Pod
-from mooring.api.views.storage import PersistentVolumeClaim
-from mooring.api.views.volumes import Volume
+from mooring.api.views.storage import PersistentVolumeClaim, Volume
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import is_being_deleted, owner_reference, read_document

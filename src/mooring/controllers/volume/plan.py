@@ -35,7 +35,7 @@ from mooring.api.storage import (
     storage_requested,
     volume_mode_of,
 )
-from mooring.api.views.base import RawQuantity
+from mooring.api.views.meta import RawQuantity
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.well_known import PROVISIONED_BY
 from mooring.client.events.recorder import EventType

@@ -34,7 +34,7 @@ from mooring.api.well_known import (
     STORAGE_PROVISIONER,
     STORAGE_PROVISIONER_BETA,
 )
-from mooring.client.cache.lister import Lister
+from mooring.client.cache.informer import Lister
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of

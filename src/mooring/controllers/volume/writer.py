@@ -25,7 +25,7 @@ from mooring.api.errors import QuantityError
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from mooring.api.quantity import parse_quantity, quantity_nano
 from mooring.api.storage import BIND_COMPLETED, BOUND_BY_CONTROLLER, is_bound_to
-from mooring.api.views.base import RawQuantity
+from mooring.api.views.meta import RawQuantity
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.api.well_known import (
     EXTERNAL_PROVISIONER_FINALIZER,
@@ -36,8 +36,7 @@ from mooring.api.well_known import (
     STORAGE_PROVISIONER,
     STORAGE_PROVISIONER_BETA,
 )
-from mooring.client.cache.informer import Informer
-from mooring.client.cache.lister import AnyObject
+from mooring.client.cache.informer import AnyObject, Informer
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of

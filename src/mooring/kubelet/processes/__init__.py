@@ -3,9 +3,8 @@
     runtime           implements `kubelet.runtime.Runtime`
     container         one container over all its runs, with hooks and its termination message
     preparation       identity, environment, volumes, directories and limits of a run
-    security_context  the user, groups and capabilities of a container; what cannot be honoured
+    security_context  the user, groups and capabilities of a container; ranges of user ids of pods
     sandboxes         what this machine allows, and the sandbox of each container
-    pod_users         ranges of user ids of pods
     directories       pods on disk
     log_files         reads logs
     stale_processes   kills processes of an earlier kubelet

@@ -26,7 +26,6 @@ from pathlib import Path
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
-from mooring.kubelet.full_views import FullContainer, FullPod, HTTPGetAction, LifecycleHandler
 from mooring.kubelet.probes.handlers import (
     CommandError,
     CommandResult,
@@ -35,14 +34,13 @@ from mooring.kubelet.probes.handlers import (
     ProbeOutcome,
     probe_http,
 )
-from mooring.kubelet.probes.health import ContainerHealth, first_health
-from mooring.kubelet.probes.prober import Prober, port_number
+from mooring.kubelet.probes.prober import ContainerHealth, Prober, first_health, port_number
 from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
 from mooring.kubelet.processes.shim.client import ShimProcess, ShimReport
 from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Role, Running, Waiting
 from mooring.kubelet.timers import Timers
-from mooring.kubelet.views import KubeletPod
+from mooring.kubelet.views import FullContainer, FullPod, HTTPGetAction, KubeletPod, LifecycleHandler
 
 MESSAGE_BYTES_MAX = 4096
 LOG_BYTES_MAX = 2048

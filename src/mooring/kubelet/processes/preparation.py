@@ -17,19 +17,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.client.errors import ClientError
-from mooring.kubelet.environment.references import ContainerConfigError, NodeFacts, ReferenceLookup
-from mooring.kubelet.environment.variables import argv_of, environment_of
-from mooring.kubelet.full_views import FullContainer, FullPod
+from mooring.kubelet.environment import argv_of, environment_of
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.pod_users import NoRangeError
 from mooring.kubelet.processes.sandboxes import WORK_PATH, Sandboxes
-from mooring.kubelet.processes.security_context import Identity, SecurityError, identity_of
+from mooring.kubelet.processes.security_context import Identity, NoRangeError, SecurityError, identity_of
 from mooring.kubelet.processes.shim.client import ShimConfig, shim_config
 from mooring.kubelet.processes.shim.sandbox import NONE
 from mooring.kubelet.processes.stale_processes import OWNER_VARIABLE
+from mooring.kubelet.references import ContainerConfigError, NodeFacts, ReferenceLookup
 from mooring.kubelet.runtime import Waiting
-from mooring.kubelet.views import KubeletContainer
+from mooring.kubelet.views import FullContainer, FullPod, KubeletContainer
 from mooring.kubelet.volumes.manager import VolumeManager
 from mooring.kubelet.volumes.mounts import Mount, unmountable_message, volume_variables
 from mooring.kubelet.volumes.projected_files import VolumeError

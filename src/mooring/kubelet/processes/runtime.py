@@ -21,11 +21,8 @@ from pathlib import Path
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup, run_bounded
-from mooring.kubelet.environment.references import NodeFacts, ReferenceLookup
-from mooring.kubelet.full_views import FullContainer, FullPod
 from mooring.kubelet.probes.handlers import CommandError, CommandResult
-from mooring.kubelet.probes.health import ContainerHealth
-from mooring.kubelet.probes.prober import ContainerProbeRunner, Prober
+from mooring.kubelet.probes.prober import ContainerHealth, ContainerProbeRunner, Prober
 from mooring.kubelet.processes.cgroups import Cgroups, find_cgroups
 from mooring.kubelet.processes.container import ContainerContext, ProcessContainer
 from mooring.kubelet.processes.directories import PodDirectories, abandoned_directories
@@ -33,9 +30,10 @@ from mooring.kubelet.processes.log_files import LogFileReader
 from mooring.kubelet.processes.preparation import Preparation
 from mooring.kubelet.processes.sandboxes import Sandboxes
 from mooring.kubelet.processes.stale_processes import kill_stale_processes
+from mooring.kubelet.references import NodeFacts, ReferenceLookup
 from mooring.kubelet.runtime import ContainerState, Exited, LogRequest, Role, Running, RuntimeContext
 from mooring.kubelet.settings import HostFacts
-from mooring.kubelet.views import KubeletContainer, KubeletPod
+from mooring.kubelet.views import FullContainer, FullPod, KubeletContainer, KubeletPod
 from mooring.kubelet.volumes.manager import VolumeManager
 
 END_S_MAX = 3.0

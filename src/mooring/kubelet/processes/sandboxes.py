@@ -14,8 +14,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mooring.kubelet.processes.pod_users import PodUsers, id_map
-from mooring.kubelet.processes.security_context import ROOT_ID, HostAbility, Identity
+from mooring.kubelet.processes.security_context import ROOT_ID, HostAbility, Identity, PodUsers, id_map
 from mooring.kubelet.processes.shim.client import Sandbox, ShimConfig, ShimMount, ShimProcess
 from mooring.kubelet.processes.shim.sandbox import NONE, ROOT, USER_NAMESPACE
 from mooring.kubelet.volumes.mounts import Mount

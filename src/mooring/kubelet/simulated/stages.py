@@ -26,7 +26,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 
 from mooring.api.durations import parse_duration
-from mooring.api.ownership import controller_of
+from mooring.api.views.meta import controller_of
 from mooring.kit.entropy import Entropy
 from mooring.kubelet.runtime import Role
 from mooring.kubelet.views import KubeletContainer, KubeletPod

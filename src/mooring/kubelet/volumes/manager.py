@@ -22,19 +22,18 @@ from pathlib import Path
 
 import msgspec
 
-from mooring.api.views.base import View
+from mooring.api.views.meta import View
 from mooring.client.errors import ClientError
-from mooring.client.interface import Client
-from mooring.client.tokens import request_token
+from mooring.client.interface import Client, request_token
 from mooring.kit.clock import Clock, TimestampError, parse_rfc3339
-from mooring.kubelet.environment.references import (
+from mooring.kubelet.references import (
     ContainerConfigError,
     NodeFacts,
     ReferencedObjects,
     ReferenceLookup,
     claim_name,
 )
-from mooring.kubelet.full_views import FullContainer, FullPod, FullVolume, HostPathVolume, TokenProjection
+from mooring.kubelet.views import FullContainer, FullPod, FullVolume, HostPathVolume, TokenProjection
 from mooring.kubelet.volumes.mounts import Mount, mounts_of, reachability_error
 from mooring.kubelet.volumes.projected_files import (
     File,

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mooring.kubelet.environment.references import ContainerConfigError
-from mooring.kubelet.environment.variables import expanded_by
-from mooring.kubelet.full_views import FullContainer, FullMount, FullPod, FullVolume
+from mooring.kubelet.environment import expanded_by
+from mooring.kubelet.references import ContainerConfigError
+from mooring.kubelet.views import FullContainer, FullMount, FullPod, FullVolume
 
 VARIABLE_PREFIX = "MOORING_VOLUME_"
 

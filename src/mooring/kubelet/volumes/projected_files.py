@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mooring.kubelet.environment.downward_api import field_value, resource_value
-from mooring.kubelet.environment.references import ContainerConfigError, NodeFacts, ReferencedObjects
-from mooring.kubelet.full_views import (
+from mooring.kubelet.environment import field_value, resource_value
+from mooring.kubelet.references import ContainerConfigError, NodeFacts, ReferencedObjects
+from mooring.kubelet.views import (
     DownwardVolume,
     FullPod,
     FullVolume,

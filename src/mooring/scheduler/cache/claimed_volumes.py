@@ -32,8 +32,7 @@ from mooring.api.storage import (
     is_ephemeral,
     not_controlled_text,
 )
-from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from mooring.api.views.volumes import Volume
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
 from mooring.scheduler.cache.attachments import AttachableVolume, AttachmentColumns, NodeRows, attachable
 from mooring.scheduler.cache.objects import ObjectStores
 from mooring.scheduler.cache.pods import PodInfo

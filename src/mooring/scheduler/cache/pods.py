@@ -21,11 +21,10 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from mooring.api.ownership import controller_of
 from mooring.api.resources import node_accounting_requests
-from mooring.api.views.meta import OwnerReference
+from mooring.api.views.meta import OwnerReference, controller_of
 from mooring.api.views.pod import ContainerStatus, Pod, PodSpec
-from mooring.api.views.volumes import Volume
+from mooring.api.views.storage import Volume
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.resources import ANY_ADDRESS, HostPort, ResourceColumns

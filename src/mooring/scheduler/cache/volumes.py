@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mooring.api.views.volumes import Volume
+from mooring.api.views.storage import Volume
 from mooring.scheduler.cache.attachments import AttachmentColumns, CsiNodeColumns, NodeRows
 from mooring.scheduler.cache.claimed_volumes import ClaimedVolumes
 from mooring.scheduler.cache.pods import PodInfo

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from mooring.api.durations import format_duration
-from mooring.api.label_syntax import label_key_errors
+from mooring.api.labels import label_key_errors
 from mooring.api.nodeselector import compile_lenient
+from mooring.api.views.meta import NodeSelector
 from mooring.api.views.pod import TopologySpreadConstraint
-from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.config.types import (
     API_VERSION,
     LEAST_ALLOCATED,

@@ -24,7 +24,7 @@ import numpy as np
 
 from mooring.api.errors import NodeSelectorError
 from mooring.api.views.devices import DeviceClass, ResourceClaim
-from mooring.api.views.selectors import NodeSelector
+from mooring.api.views.meta import NodeSelector
 from mooring.scheduler.cache.arrays import Bools, ChangeLog, Int64s, grown
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.devices.claims import AllocatedState, ClaimTracker, counters_left

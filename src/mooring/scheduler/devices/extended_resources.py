@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from mooring.api.quantity import NANO, quantity_nano
-from mooring.api.resource_names import DEVICE_CLASS_PREFIX, is_device_backed_resource
-from mooring.api.resources import fit_filter_requests, is_sidecar
+from mooring.api.resources import DEVICE_CLASS_PREFIX, fit_filter_requests, is_device_backed_resource, is_sidecar
 from mooring.api.views.devices import (
     DeviceClaim,
     DeviceClass,

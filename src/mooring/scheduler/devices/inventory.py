@@ -18,7 +18,7 @@ import numpy as np
 from mooring.api.errors import NodeSelectorError
 from mooring.api.nodeselector import compile_strict
 from mooring.api.views.devices import ResourceSlice
-from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.scheduler.cache.arrays import Bools
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.devices.pools import DeviceKinds, PooledSlice, PoolId, PoolView, view_of

@@ -29,8 +29,8 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from mooring.api.quantity import NANO, Format, Quantity, parse_quantity, quantity_nano
-from mooring.api.views.base import RawQuantity
 from mooring.api.views.devices import CapacityRequestPolicy, Device, DeviceAttribute, DeviceCapacity, ResourceSlice
+from mooring.api.views.meta import RawQuantity
 
 Amounts = Mapping[str, int]
 """Capacity name -> billionths."""

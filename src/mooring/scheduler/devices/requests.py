@@ -18,7 +18,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
-from mooring.api.views.base import RawQuantity
 from mooring.api.views.devices import (
     DeviceAttribute,
     DeviceClass,
@@ -29,6 +28,7 @@ from mooring.api.views.devices import (
     ExactDeviceRequest,
     ResourceClaimSpec,
 )
+from mooring.api.views.meta import RawQuantity
 from mooring.scheduler.cache.objects import ObjectStore
 from mooring.scheduler.devices.pools import DeviceKind
 

@@ -22,7 +22,7 @@ from mooring.api.views.devices import (
     DeviceRequestAllocationResult,
     ResourceClaimSpec,
 )
-from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.scheduler.devices.allocator import DeviceResult
 from mooring.scheduler.devices.requests import DeviceAllocationError, RequestAlternative, RequestedClaim
 

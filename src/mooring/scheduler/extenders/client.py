@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from mooring.api.whole import Whole
+from mooring.api.decode import Whole
 from mooring.client.interface import Change
 from mooring.kit.logs import fields
 from mooring.kit.tasks import run_bounded

@@ -29,8 +29,7 @@ from typing import Any, NamedTuple, TypeAlias
 from mooring.api.kinds import Kind
 from mooring.api.quantity import milli_of_nano, quantity_nano
 from mooring.api.resources import Nanos, RequestRules, pod_requests_nano
-from mooring.api.views.base import ResourceList
-from mooring.api.views.meta import Condition
+from mooring.api.views.meta import Condition, ResourceList
 from mooring.api.views.node import Node
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature
 

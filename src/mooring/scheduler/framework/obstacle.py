@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, TopologySelectorTerm
+from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, TopologySelectorTerm
 from mooring.api.well_known import HOSTNAME, REGION, ZONE
 from mooring.scheduler.cache.arrays import Float64s, Int64s
 from mooring.scheduler.cache.labels import LabelColumn

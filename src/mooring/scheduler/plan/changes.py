@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from mooring.api.quantity import parse_quantity, quantity_nano
+from mooring.api.views.meta import NodeSelectorRequirement
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Affinity, Container, Pod, PodAffinity, PodAntiAffinity, PodSpec, Toleration
-from mooring.api.views.selectors import NodeSelectorRequirement
 from mooring.scheduler.framework.obstacle import Details, Obstacle, ObstacleKind
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"

@@ -15,8 +15,8 @@ from enum import Enum
 
 from msgspec.structs import replace
 
+from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.views.pod import Affinity, NodeAffinity, Pod, PodStatus
-from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 

@@ -26,9 +26,9 @@ from mooring.api.nodeselector import (
     preferred_node_affinity,
     required_node_affinity,
 )
+from mooring.api.views.meta import NodeSelector
 from mooring.api.views.node import Node
 from mooring.api.views.pod import PodSpec
-from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PerSignature, PodInfo, PodSignature

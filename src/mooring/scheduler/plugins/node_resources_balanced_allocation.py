@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mooring.api.resource_names import is_scalar_resource
-from mooring.api.resources import balanced_score_requests
+from mooring.api.resources import balanced_score_requests, is_scalar_resource
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo

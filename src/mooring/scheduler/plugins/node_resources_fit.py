@@ -18,24 +18,22 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.api.quantity import NANO, NANO_IN_MILLI, Format, Quantity
-from mooring.api.resource_names import (
+from mooring.api.resources import (
     CPU,
     DEVICE_CLASS_PREFIX,
     EPHEMERAL_STORAGE,
     MEMORY,
-    is_extended_resource,
-    is_huge_page_resource,
-    is_scalar_resource,
-)
-from mooring.api.resource_names import (
-    PODS as PODS_NAME,
-)
-from mooring.api.resources import (
     RequestRules,
     fit_filter_requests,
     fit_score_requests,
+    is_extended_resource,
+    is_huge_page_resource,
+    is_scalar_resource,
     node_allocatable,
     pod_requests_nano,
+)
+from mooring.api.resources import (
+    PODS as PODS_NAME,
 )
 from mooring.api.views.devices import DeviceClass
 from mooring.api.views.node import Node

@@ -26,9 +26,9 @@ from mooring.api.storage import (
 from mooring.api.views.storage import (
     CSINode,
     PersistentVolumeClaim,
+    Volume,
     VolumeAttachment,
 )
-from mooring.api.views.volumes import Volume
 from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, length_of
 from mooring.scheduler.cache.attachments import AttachableVolume
 from mooring.scheduler.cache.claimed_volumes import (

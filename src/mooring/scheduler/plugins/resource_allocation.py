@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mooring.api.resource_names import is_device_backed_resource
+from mooring.api.resources import is_device_backed_resource
 from mooring.api.views.devices import ResourceSlice
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, Rows
 from mooring.scheduler.cache.columns import Columns

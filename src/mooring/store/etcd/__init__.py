@@ -4,8 +4,7 @@ In reading order:
 
     store       the store, its watches, compaction
     mirror      the contents of etcd in memory, kept up to date by one watch
-    endpoints   the choice of an endpoint, retries
-    wire        calls and event streams of one endpoint
+    wire        calls and event streams of one endpoint; the choice of an endpoint, retries
     settings    the address and the limits
     errors      errors
 """

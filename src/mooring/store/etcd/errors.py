@@ -15,7 +15,7 @@
        └── EtcdFull                 the database is at its quota
 
 1. etcd reports compacted, full and too large only in its text. Only these texts are parsed.
-2. Whether a write was carried out is never derived from a text: `endpoints` knows whether it was sent.
+2. Whether a write was carried out is never derived from a text: `Endpoints` knows whether it was sent.
 """
 
 from __future__ import annotations

@@ -29,10 +29,9 @@ from collections.abc import Sequence
 
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
-from mooring.store.etcd.endpoints import Endpoints
 from mooring.store.etcd.errors import EtcdCompacted, EtcdReplaced, EtcdUnreachable, again
 from mooring.store.etcd.settings import EtcdLimits
-from mooring.store.etcd.wire import EventStream, Wire
+from mooring.store.etcd.wire import Endpoints, EventStream, Wire
 from mooring.store.interface import (
     Record,
     RevisionAhead,

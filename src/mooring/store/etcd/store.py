@@ -38,11 +38,10 @@ from typing import Self, TypeVar
 
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
-from mooring.store.etcd.endpoints import Endpoints
 from mooring.store.etcd.errors import EtcdCompacted, EtcdUnreachable
 from mooring.store.etcd.mirror import EtcdMirror, Follower, Freshness
 from mooring.store.etcd.settings import EtcdAddress, EtcdLimits, parse_address
-from mooring.store.etcd.wire import ValueReader, Wire, as_it_is, decimal, encoded_key
+from mooring.store.etcd.wire import Endpoints, ValueReader, Wire, as_it_is, decimal, encoded_key
 from mooring.store.interface import (
     Page,
     Record,

@@ -7,6 +7,5 @@ In reading order:
     file     the data directory and the file
     load     reading and checking the file at the start
     memory   the durable contents in memory
-    limits   the limits
-    errors   errors
+    errors   errors and limits
 """

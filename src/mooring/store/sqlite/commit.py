@@ -53,9 +53,8 @@ from mooring.store.interface import (
     ValueTooLarge,
     WriteConflict,
 )
-from mooring.store.sqlite.errors import DiskFull, FileDamaged, FileError
+from mooring.store.sqlite.errors import DiskFull, FileDamaged, FileError, SqliteLimits
 from mooring.store.sqlite.file import StoreFile
-from mooring.store.sqlite.limits import SqliteLimits
 from mooring.store.sqlite.memory import DurableMemory
 
 STRAIN_MAX = 4.0

@@ -46,10 +46,10 @@ from mooring.store.sqlite.errors import (
     DiskFailing,
     DiskFull,
     FileError,
+    SqliteLimits,
     damaged,
     in_words,
 )
-from mooring.store.sqlite.limits import SqliteLimits
 from mooring.store.sqlite.load import APPLICATION_ID, FORMAT_VERSION, Contents, FileState, checksum_of, load
 
 DATABASE_NAME = "store.db"

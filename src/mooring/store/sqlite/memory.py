@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from mooring.store.interface import Record, StoreChange
 from mooring.store.memory import MemoryStore
-from mooring.store.sqlite.limits import SqliteLimits
+from mooring.store.sqlite.errors import SqliteLimits
 
 _PERIOD_S = 1.0  # changes within this time are forgotten together
 

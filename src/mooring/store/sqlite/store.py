@@ -22,8 +22,8 @@ from mooring.kit.clock import Clock
 from mooring.store.interface import Page, Record, RevisionAhead
 from mooring.store.memory import MemoryWatch
 from mooring.store.sqlite.commit import GroupCommit
+from mooring.store.sqlite.errors import SqliteLimits
 from mooring.store.sqlite.file import StoreFile, open_file
-from mooring.store.sqlite.limits import SqliteLimits
 from mooring.store.sqlite.memory import DurableMemory
 
 _DEFAULT_LIMITS = SqliteLimits()

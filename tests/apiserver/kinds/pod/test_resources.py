@@ -1,10 +1,16 @@
-"""Tests of kinds.pod.resources."""
+"""Tests of kinds.pod.resources.
+
+Tests of kinds.pod.options.
+"""
 
 from __future__ import annotations
+
+from dataclasses import fields
 
 import pytest
 
 from mooring.api.document import Document
+from mooring.apiserver.kinds.pod.options import STRICT, STRICT_POD, PodOptions, every_container
 from mooring.apiserver.kinds.pod.resources import quality_of_service
 from tests.apiserver.pod_builders import errors_of, pod
 
@@ -273,3 +279,18 @@ BOTH = {"cpu": "1", "memory": "1Gi"}
 )
 def test_quality(spec: Document, resources: Document, quality: str) -> None:
     assert quality_of_service(pod(spec, {"resources": resources})["spec"]) == quality
+
+
+def test_a_new_object_is_tolerated_nothing() -> None:
+    tolerances = [field.name for field in fields(PodOptions) if field.name.startswith("tolerates_")]
+    assert not any(getattr(STRICT, name) or getattr(STRICT_POD, name) for name in tolerances)
+    assert (STRICT.is_pod, STRICT_POD.is_pod) == (False, True)
+
+
+def test_init_containers_come_first_and_ephemeral_ones_last() -> None:
+    spec = {"containers": [{"name": "c"}], "ephemeralContainers": [{"name": "e"}], "initContainers": [{"name": "i"}]}
+    assert [(container["name"], path) for container, path in every_container(spec, "s")] == [
+        ("i", "s.initContainers[0]"),
+        ("c", "s.containers[0]"),
+        ("e", "s.ephemeralContainers[0]"),
+    ]

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from mooring.kit.loop import run_real
-from mooring.kubelet.processes.pod_users import PodUsers, id_map
 from mooring.kubelet.processes.sandboxes import HOST, Sandboxes
+from mooring.kubelet.processes.security_context import PodUsers, id_map
 from mooring.kubelet.processes.shim.client import Sandbox, ShimConfig, ShimMount, ShimProcess, ShimReport
 from mooring.kubelet.processes.shim.sandbox import NONE, ROOT, USER_NAMESPACE
 from tests.kubelet.processes.shim.test_program import is_alive, played, text_of, wait_gone

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.quantity import quantity_value
+from mooring.api.views.meta import NodeSelector
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Container, ContainerRestartRule, Pod
-from mooring.api.views.selectors import NodeSelector
 from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
 from mooring.scheduler.plugins.node_resources_fit import amount_text, quantity_text
 from tests.api.builders import term

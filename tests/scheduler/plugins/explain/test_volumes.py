@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.views.meta import ApiObject
+from mooring.api.views.meta import ApiObject, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.views.pod import Pod
-from mooring.api.views.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.framework.obstacle import ObstacleKind, selected_nodes_text
 from tests.api.builders import selector

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mooring.api.storage import BIND_COMPLETED, bound_to
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.client.unavailable import UnavailableClient
+from mooring.client.interface import UnavailableClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.scheduler.cache.columns import Columns

@@ -13,8 +13,8 @@ from mooring.api.labels import compile_selector
 from mooring.api.nodeselector import compile_lenient
 from mooring.api.quantity import quantity_nano
 from mooring.api.storage import bound_to, class_of_claim, class_of_volume, is_bound_to
+from mooring.api.views.meta import NodeSelector
 from mooring.api.views.node import Node
-from mooring.api.views.selectors import NodeSelector
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.plugins.volume_binding.matching import VolumeMatcher

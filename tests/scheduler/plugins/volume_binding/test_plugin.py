@@ -8,7 +8,7 @@ from mooring.api.csi_translation import AWS_EBS
 from mooring.api.storage import SELECTED_NODE, STORAGE_CLASS_BETA
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
-from mooring.api.views.volumes import Volume
+from mooring.api.views.storage import Volume
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.plugin import SKIP, Proceed

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mooring.api.labels import NOTHING, compile_selector
 from mooring.api.nodeselector import compile_lenient
 from mooring.api.quantity import quantity_value
-from mooring.api.views.meta import ApiObject
-from mooring.api.views.selectors import (
+from mooring.api.views.meta import (
+    ApiObject,
     LabelSelector,
     NodeSelector,
     NodeSelectorRequirement,

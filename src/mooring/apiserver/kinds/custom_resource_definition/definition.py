@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.formats import known_format
 from mooring.apiserver.custom.naming import is_true
-from mooring.apiserver.custom.schema import Schema, any_schema, read_schema, schemas_in
+from mooring.apiserver.custom.schema import FieldPathError, Schema, any_schema, read_field_path, read_schema, schemas_in
 from mooring.apiserver.kinds.custom_resource_definition.conversion import (
     has_known_review,
     validate_bundle,

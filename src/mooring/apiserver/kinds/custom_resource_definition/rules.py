@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from mooring.api.cel.call_estimates import MOST
 from mooring.api.document import Document
-from mooring.apiserver.custom.field_paths import FieldPathError, read_field_path
 from mooring.apiserver.custom.rule_compiling import (
     CompiledRule,
     Declared,
@@ -23,7 +22,7 @@ from mooring.apiserver.custom.rule_compiling import (
     declared_type,
     escaped,
 )
-from mooring.apiserver.custom.schema import Schema, read_schema
+from mooring.apiserver.custom.schema import FieldPathError, Schema, read_field_path, read_schema
 from mooring.apiserver.validation.fields import FieldError, forbidden, internal, invalid, not_supported, required
 from mooring.apiserver.validation.schema_rules import sorted_enum_values
 

@@ -36,8 +36,19 @@ from mooring.apiserver.kinds.workloads import (
     template_labels,
 )
 from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy
-from mooring.apiserver.tables.cells import age, between, containers_and_images, selector_text, since, template_spec
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, column
+from mooring.apiserver.tables.columns import (
+    AGE,
+    NAME,
+    Cell,
+    KindTable,
+    age,
+    between,
+    column,
+    containers_and_images,
+    selector_text,
+    since,
+    template_spec,
+)
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.values import means_the_same
 

@@ -1,5 +1,5 @@
 """Pod (v1), and the parts of a pod spec that other kinds share.
 
 Reading order: `options`, `resources`, `defaults`, `security`, `scheduling`, `environment`, `containers`, `volumes`,
-`spec`, `update`, `resize`, `status`, `warnings`, `table`, `prepare`, `strategy`.
+`spec`, `update`, `status`, `warnings`, `prepare`, `strategy`.
 """

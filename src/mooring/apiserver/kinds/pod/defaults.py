@@ -18,7 +18,7 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.quantity import NANO_IN_MILLI, Quantity, parse_quantity, quantity_nano
-from mooring.api.resource_names import HUGE_PAGES_PREFIX, is_pod_level_resource
+from mooring.api.resources import HUGE_PAGES_PREFIX, is_pod_level_resource
 from mooring.apiserver.kinds.pod.options import CONTAINER_LISTS
 from mooring.apiserver.kinds.pod.resources import allows_overcommit, containers_sum
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from mooring.api.document import Document
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import Quantity, parse_quantity, quantity_milli, quantity_nano, quantity_value
-from mooring.api.resource_names import (
+from mooring.api.resources import (
     CPU,
     EPHEMERAL_STORAGE,
     HUGE_PAGES_PREFIX,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.api.document import Document
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.api.quantity import INT64_MAX, INT64_MIN
 from mooring.apiserver.kinds.pod.options import PodOptions
 from mooring.apiserver.kinds.pod.resources import validate_positive

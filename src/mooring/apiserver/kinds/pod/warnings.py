@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.label_syntax import label_value_errors
+from mooring.api.labels import label_value_errors
 from mooring.api.quantity import quantity_milli
 from mooring.apiserver.kinds.node import DEPRECATED_NODE_LABELS
 from mooring.apiserver.kinds.persistent_volume_claim import claim_spec_warnings

@@ -16,6 +16,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 from mooring.api.document import Document
 from mooring.api.kinds import SERVICE
+from mooring.apiserver.errors import internal, invalid_kind, plain_error
 from mooring.apiserver.kinds.service.ranges import (
     DRY_RUN_PORT_FIRST,
     AllocationError,
@@ -34,7 +35,6 @@ from mooring.apiserver.kinds.service.validation import (
     needs_health_check,
     validate_cluster_ips,
 )
-from mooring.apiserver.registry.errors import internal, invalid_kind, plain_error
 from mooring.apiserver.validation.addresses import IPV4, IPV6, family_of, parse_ip
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.client.errors import InvalidError

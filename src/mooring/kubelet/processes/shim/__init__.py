@@ -4,8 +4,7 @@
     program           the shim itself
     log               the log files that the shim writes
     linux             processes: fork, prctl, /proc
-    sandbox           namespaces, user and capabilities of a process
-    mount_namespace   mounts of a process
+    sandbox           namespaces, mounts, user and capabilities of a process
 
 All but `client` import the standard library only: there is one shim for each container.
 """

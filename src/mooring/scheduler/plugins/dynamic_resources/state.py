@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.api.nodeselector import NodeMatcher
-from mooring.api.ownership import controller_of
 from mooring.api.views.devices import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -31,7 +30,7 @@ from mooring.api.views.devices import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from mooring.api.views.meta import Condition
+from mooring.api.views.meta import Condition, controller_of
 from mooring.api.views.pod import ContainerExtendedResourceRequest, Pod, PodResourceClaim
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.arrays import Int64s

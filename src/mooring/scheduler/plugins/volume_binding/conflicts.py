@@ -18,7 +18,7 @@ import numpy as np
 from mooring.api.csi_translation import MIGRATED, TranslationError, plugin_of, translate_volume
 from mooring.api.errors import LabelSelectorError
 from mooring.api.storage import NO_PROVISIONER, SELECTED_NODE, class_of_claim, storage_requested
-from mooring.api.views.selectors import NodeSelector
+from mooring.api.views.meta import NodeSelector
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns

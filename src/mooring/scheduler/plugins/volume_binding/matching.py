@@ -26,7 +26,7 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.quantity import quantity_nano
 from mooring.api.storage import class_of_claim, class_of_volume, is_bound_to, storage_requested, volume_mode_of
-from mooring.api.views.selectors import NodeSelector
+from mooring.api.views.meta import NodeSelector
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns

@@ -38,7 +38,7 @@ from mooring.api.storage import (
     not_found_text,
     with_selected_node,
 )
-from mooring.api.views.base import RawQuantity
+from mooring.api.views.meta import RawQuantity
 from mooring.api.views.storage import (
     CSIDriver,
     CSINode,
@@ -46,8 +46,8 @@ from mooring.api.views.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    Volume,
 )
-from mooring.api.views.volumes import Volume
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.scheduler.cache.arrays import Int64s, Rows, length_of

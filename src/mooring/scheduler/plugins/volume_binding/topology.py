@@ -36,7 +36,7 @@ from mooring.api.labels import NOTHING, LabelMatcher, Operator, Requirement, che
 from mooring.api.nodeselector import compile_lenient
 from mooring.api.quantity import quantity_value
 from mooring.api.storage import NO_PROVISIONER, class_of_claim, storage_requested
-from mooring.api.views.selectors import LabelSelector, NodeSelector, TopologySelectorTerm
+from mooring.api.views.meta import LabelSelector, NodeSelector, TopologySelectorTerm
 from mooring.api.views.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from mooring.scheduler.cache.arrays import Bools, Int64s
 from mooring.scheduler.cache.columns import Columns

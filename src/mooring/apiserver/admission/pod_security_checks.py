@@ -1,0 +1,411 @@
+"""The checks of pod security: the baseline level (no known way to take over the node), and the restricted level.
+
+Input: the metadata and the spec of a pod. Output: a `Violation` for each check that the pod fails.
+
+ 1. All containers count: init containers, containers and ephemeral containers, in this order.
+ 2. The baseline forbids values. The restricted level also rejects fields that are not set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Any, NamedTuple, TypeAlias
+
+from mooring.api.document import Document
+from mooring.api.field_errors import quoted
+
+
+class Violation(NamedTuple):
+    """Why a pod is not allowed on a level."""
+
+    reason: str
+    detail: str
+
+
+Check: TypeAlias = Callable[[Document, Document], Violation | None]
+"""From the metadata and the spec of a pod to what is wrong with it."""
+
+
+def containers_of(spec: Document) -> list[Document]:
+    return [
+        *(spec.get("initContainers") or []),
+        *(spec.get("containers") or []),
+        *(spec.get("ephemeralContainers") or []),
+    ]
+
+
+def security_of(holder: Document) -> Document:
+    """The security context of a container, or of a pod's spec."""
+    return holder.get("securityContext") or {}
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def plural(one: str, several: str, count: int) -> str:
+    return one if count == 1 else several
+
+
+def containers_named(names: Sequence[str]) -> str:
+    return f"{plural('container', 'containers', len(names))} {listed(names)}"
+
+
+def setters(is_pod: bool, names: Sequence[str]) -> str:
+    """Who sets something that he must not: the pod, containers, or both."""
+    return " and ".join([*(["pod"] if is_pod else []), *([containers_named(names)] if names else [])])
+
+
+def is_in_user_namespace(spec: Document) -> bool:
+    """Whether root in the pod is not root on the node: some rules are relaxed then."""
+    return spec.get("hostUsers") is False
+
+
+def is_windows(spec: Document) -> bool:
+    return (spec.get("os") or {}).get("name") == "windows"
+
+
+SOUND_PROFILES = ("Localhost", "RuntimeDefault")
+
+_CAPABILITIES = frozenset(
+    {
+        "AUDIT_WRITE",
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "FOWNER",
+        "FSETID",
+        "KILL",
+        "MKNOD",
+        "NET_BIND_SERVICE",
+        "SETFCAP",
+        "SETGID",
+        "SETPCAP",
+        "SETUID",
+        "SYS_CHROOT",
+    }
+)
+_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
+_SECCOMP_POD_ANNOTATION = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_CONTAINER_ANNOTATION = "container.seccomp.security.alpha.kubernetes.io/"
+
+
+def app_armor_profile(metadata: Document, spec: Document) -> Violation | None:
+    is_bad = _is_bad_profile(spec, "appArmorProfile")
+    bad = [one for one in containers_of(spec) if _is_bad_profile(one, "appArmorProfile")]
+    values = {_profile_type(one, "appArmorProfile") for one in ([spec] if is_bad else []) + bad}
+    annotations = sorted(
+        f"{key}={quoted(value)}"
+        for key, value in (metadata.get("annotations") or {}).items()
+        if key.startswith(_ARMOR_ANNOTATION) and value not in ("", "runtime/default")
+        if not value.startswith("localhost/")
+    )
+    who = [part for part in (setters(is_bad, [one["name"] for one in bad]),) if part]
+    if annotations:
+        who.append(plural("annotation", "annotations", len(annotations)))
+    if not who:
+        return None
+    everything = [*sorted(values), *annotations]
+    return Violation(
+        plural("forbidden AppArmor profile", "forbidden AppArmor profiles", len(everything)),
+        f"{' and '.join(who)} must not set AppArmor profile type to {listed(everything)}",
+    )
+
+
+def capabilities(metadata: Document, spec: Document) -> Violation | None:
+    bad, forbidden = [], set()
+    for one in containers_of(spec):
+        added = [name for name in _capabilities_of(one).get("add") or [] if name not in _CAPABILITIES]
+        if added:
+            bad.append(one["name"])
+            forbidden.update(added)
+    if not bad:
+        return None
+    return Violation(
+        "non-default capabilities",
+        f"{containers_named(bad)} must not include {listed(sorted(forbidden))} in securityContext.capabilities.add",
+    )
+
+
+def host_namespaces(metadata: Document, spec: Document) -> Violation | None:
+    shared = [f"{field}=true" for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field)]
+    return Violation("host namespaces", ", ".join(shared)) if shared else None
+
+
+def host_path_volumes(metadata: Document, spec: Document) -> Violation | None:
+    names = [volume["name"] for volume in spec.get("volumes") or [] if volume.get("hostPath") is not None]
+    return (
+        Violation("hostPath volumes", f"{plural('volume', 'volumes', len(names))} {listed(names)}") if names else None
+    )
+
+
+def host_ports(metadata: Document, spec: Document) -> Violation | None:
+    bad, ports = [], set()
+    for one in containers_of(spec):
+        mine = [str(port["hostPort"]) for port in one.get("ports") or [] if port.get("hostPort")]
+        if mine:
+            bad.append(one["name"])
+            ports.update(mine)
+    if not bad:
+        return None
+    uses = f"{plural('uses', 'use', len(bad))} {plural('hostPort', 'hostPorts', len(ports))}"
+    return Violation("hostPort", f"{containers_named(bad)} {uses} {', '.join(sorted(ports))}")
+
+
+def host_probes(metadata: Document, spec: Document) -> Violation | None:
+    bad, hosts = set(), set()
+    for one in containers_of(spec):
+        lifecycle = one.get("lifecycle") or {}
+        handlers = [one.get(field) for field in ("livenessProbe", "readinessProbe", "startupProbe")]
+        handlers += [lifecycle.get("postStart"), lifecycle.get("preStop")]
+        mine = {host for handler in handlers if handler for host in _hosts_of(handler)}
+        if mine:
+            bad.add(one["name"])
+            hosts |= mine
+    if not bad:
+        return None
+    what = plural("probe or lifecycle host", "probe or lifecycle hosts", len(hosts))
+    who = f"{containers_named(sorted(bad))} {plural('uses', 'use', len(bad))}"
+    return Violation("probe or lifecycle host", f"{who} {what} {listed(sorted(hosts))}")
+
+
+def privileged(metadata: Document, spec: Document) -> Violation | None:
+    bad = [one["name"] for one in containers_of(spec) if security_of(one).get("privileged")]
+    return (
+        Violation("privileged", f"{containers_named(bad)} must not set securityContext.privileged=true")
+        if bad
+        else None
+    )
+
+
+def proc_mount(metadata: Document, spec: Document) -> Violation | None:
+    bad = [one for one in containers_of(spec) if security_of(one).get("procMount") not in (None, "Default")]
+    if not bad:
+        return None
+    kinds = sorted({security_of(one)["procMount"] for one in bad})
+    who = containers_named([one["name"] for one in bad])
+    return Violation("procMount", f"{who} must not set securityContext.procMount to {listed(kinds)}")
+
+
+def proc_mount_unless_user_namespace(metadata: Document, spec: Document) -> Violation | None:
+    return None if is_in_user_namespace(spec) else proc_mount(metadata, spec)
+
+
+def security_linux_options(allowed: Set[str]) -> Check:
+    """SELinux: only some types, and neither user nor role."""
+
+    def check(metadata: Document, spec: Document) -> Violation | None:
+        is_bad = _is_bad_label(spec, allowed)
+        bad = [one for one in containers_of(spec) if _is_bad_label(one, allowed)]
+        if not is_bad and not bad:
+            return None
+        options = [security_of(one)["seLinuxOptions"] for one in ([spec] if is_bad else []) + bad]
+        types = sorted({one.get("type", "") for one in options if one.get("type", "") not in allowed})
+        what = [f"{plural('type', 'types', len(types))} {listed(types)}"] if types else []
+        what += [f"{field} may not be set" for field in ("user", "role") if any(one.get(field) for one in options)]
+        who = setters(is_bad, [one["name"] for one in bad])
+        return Violation("seLinuxOptions", f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(what)}")
+
+    return check
+
+
+def seccomp_annotations(metadata: Document, spec: Document) -> Violation | None:
+    annotations = metadata.get("annotations") or {}
+    keys = [_SECCOMP_POD_ANNOTATION, *(_SECCOMP_CONTAINER_ANNOTATION + one["name"] for one in containers_of(spec))]
+    bad = sorted(
+        {
+            f"{key}={quoted(annotations[key])}"
+            for key in keys
+            if key in annotations and annotations[key] not in ("runtime/default", "docker/default")
+            if not annotations[key].startswith("localhost/")
+        }
+    )
+    if not bad:
+        return None
+    return Violation("seccompProfile", f"forbidden {plural('annotation', 'annotations', len(bad))} {', '.join(bad)}")
+
+
+def seccomp_profile(metadata: Document, spec: Document) -> Violation | None:
+    is_bad = _is_bad_profile(spec, "seccompProfile")
+    bad = [one for one in containers_of(spec) if _is_bad_profile(one, "seccompProfile")]
+    if not is_bad and not bad:
+        return None
+    values = sorted({_profile_type(one, "seccompProfile") for one in ([spec] if is_bad else []) + bad})
+    who = setters(is_bad, [one["name"] for one in bad])
+    return Violation("seccompProfile", f"{who} must not set securityContext.seccompProfile.type to {listed(values)}")
+
+
+def sysctls(allowed: Set[str]) -> Check:
+    """Only kernel parameters that end at the pod's own namespaces."""
+
+    def check(metadata: Document, spec: Document) -> Violation | None:
+        names = [one.get("name", "") for one in security_of(spec).get("sysctls") or []]
+        bad = [name for name in names if name not in allowed]
+        return Violation("forbidden sysctls", ", ".join(bad)) if bad else None
+
+    return check
+
+
+def windows_host_process(metadata: Document, spec: Document) -> Violation | None:
+    is_bad = _is_host_process(spec)
+    bad = [one["name"] for one in containers_of(spec) if _is_host_process(one)]
+    if not is_bad and not bad:
+        return None
+    return Violation(
+        "hostProcess", f"{setters(is_bad, bad)} must not set securityContext.windowsOptions.hostProcess=true"
+    )
+
+
+def is_profile_set(holder: Document, field: str) -> bool:
+    return security_of(holder).get(field) is not None
+
+
+def _is_bad_profile(holder: Document, field: str) -> bool:
+    return is_profile_set(holder, field) and _profile_type(holder, field) not in SOUND_PROFILES
+
+
+def _profile_type(holder: Document, field: str) -> str:
+    return str(security_of(holder)[field].get("type", ""))
+
+
+def _capabilities_of(container: Document) -> Document:
+    return security_of(container).get("capabilities") or {}
+
+
+def _hosts_of(handler: Document) -> list[str]:
+    actions: list[dict[str, Any]] = [handler.get("httpGet") or {}, handler.get("tcpSocket") or {}]
+    return [action["host"] for action in actions if action.get("host")]
+
+
+def _is_bad_label(holder: Document, allowed: Set[str]) -> bool:
+    options = security_of(holder).get("seLinuxOptions")
+    return options is not None and bool(
+        options.get("type", "") not in allowed or options.get("user") or options.get("role")
+    )
+
+
+def _is_host_process(holder: Document) -> bool:
+    return bool((security_of(holder).get("windowsOptions") or {}).get("hostProcess"))
+
+
+_VOLUMES = (
+    "configMap",
+    "csi",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "image",
+    "persistentVolumeClaim",
+    "projected",
+    "secret",
+)
+_OTHER_VOLUMES = (
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "gitRepo",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "rbd",
+    "flexVolume",
+    "cinder",
+    "cephfs",
+    "flocker",
+    "fc",
+    "azureFile",
+    "vsphereVolume",
+    "quobyte",
+    "azureDisk",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "scaleIO",
+    "storageos",
+)
+
+
+def unless_windows(check: Check) -> Check:
+    """The check, for pods that say nothing of Windows, where it would mean nothing."""
+    return lambda metadata, spec: None if is_windows(spec) else check(metadata, spec)
+
+
+def unless_user_namespace(check: Check) -> Check:
+    return lambda metadata, spec: None if is_in_user_namespace(spec) else check(metadata, spec)
+
+
+def privilege_escalation(metadata: Document, spec: Document) -> Violation | None:
+    bad = [one["name"] for one in containers_of(spec) if security_of(one).get("allowPrivilegeEscalation") is not False]
+    if not bad:
+        return None
+    return Violation(
+        "allowPrivilegeEscalation != false",
+        f"{containers_named(bad)} must set securityContext.allowPrivilegeEscalation=false",
+    )
+
+
+def restricted_capabilities(metadata: Document, spec: Document) -> Violation | None:
+    keeping, adding, forbidden = [], [], set()
+    for one in containers_of(spec):
+        mine = security_of(one).get("capabilities") or {}
+        if "ALL" not in (mine.get("drop") or []):
+            keeping.append(one["name"])
+        added = [name for name in mine.get("add") or [] if name != "NET_BIND_SERVICE"]
+        if added:
+            adding.append(one["name"])
+            forbidden.update(added)
+    details = []
+    if keeping:
+        details.append(f'{containers_named(keeping)} must set securityContext.capabilities.drop=["ALL"]')
+    if adding:
+        what = listed(sorted(forbidden))
+        details.append(f"{containers_named(adding)} must not include {what} in securityContext.capabilities.add")
+    return Violation("unrestricted capabilities", "; ".join(details)) if details else None
+
+
+def restricted_volumes(metadata: Document, spec: Document) -> Violation | None:
+    names, kinds = [], set()
+    for volume in spec.get("volumes") or []:
+        if any(volume.get(kind) is not None for kind in _VOLUMES):
+            continue
+        names.append(volume["name"])
+        kinds.add(next((kind for kind in _OTHER_VOLUMES if volume.get(kind) is not None), "unknown"))
+    if not names:
+        return None
+    what = plural("restricted volume type", "restricted volume types", len(kinds))
+    who = f"{plural('volume', 'volumes', len(names))} {listed(names)} {plural('uses', 'use', len(names))}"
+    return Violation("restricted volume types", f"{who} {what} {listed(sorted(kinds))}")
+
+
+def run_as_non_root(metadata: Document, spec: Document) -> Violation | None:
+    of_pod = security_of(spec).get("runAsNonRoot")
+    claiming, silent = [], []
+    for one in containers_of(spec):
+        mine = security_of(one).get("runAsNonRoot")
+        if mine is False:
+            claiming.append(one["name"])
+        elif mine is None and not of_pod:
+            silent.append(one["name"])
+    who = setters(of_pod is False, claiming)
+    if who:
+        return Violation("runAsNonRoot != true", f"{who} must not set securityContext.runAsNonRoot=false")
+    if silent:
+        detail = f"pod or {containers_named(silent)} must set securityContext.runAsNonRoot=true"
+        return Violation("runAsNonRoot != true", detail)
+    return None
+
+
+def run_as_user(metadata: Document, spec: Document) -> Violation | None:
+    is_bad = security_of(spec).get("runAsUser") == 0
+    bad = [one["name"] for one in containers_of(spec) if security_of(one).get("runAsUser") == 0]
+    who = setters(is_bad, bad)
+    return Violation("runAsUser=0", f"{who} must not set runAsUser=0") if who else None
+
+
+def restricted_seccomp(metadata: Document, spec: Document) -> Violation | None:
+    violation = seccomp_profile(metadata, spec)
+    if violation is not None or is_profile_set(spec, "seccompProfile"):
+        return violation
+    silent = [one["name"] for one in containers_of(spec) if not is_profile_set(one, "seccompProfile")]
+    if not silent:
+        return None
+    must = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
+    return Violation("seccompProfile", f"pod or {containers_named(silent)} {must}")

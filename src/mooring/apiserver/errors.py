@@ -1,0 +1,217 @@
+"""Errors of the API server, with the texts of kube-apiserver v1.36, and errors of the store as HTTP errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.api.field_errors import NO_PATH, quoted
+from mooring.api.kinds import CORE_EVENT, EVENT, Kind
+from mooring.apiserver.validation.fields import FieldError, FieldErrorType, Verbatim, aggregated, invalid
+from mooring.client.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    Cause,
+    ConflictError,
+    ExpiredError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    ServerError,
+    StatusError,
+    TooManyRequestsError,
+)
+from mooring.store.interface import (
+    OutcomeUnknown,
+    RevisionAhead,
+    RevisionGone,
+    StoreBusy,
+    StoreClosed,
+    StoreError,
+    StoreUnreachable,
+    ValueTooLarge,
+    WriteRefused,
+)
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+_CONTINUE_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. "
+    "You can start a new list without the continue parameter."
+)
+_AHEAD_RETRY_S = 1.0
+
+
+def not_found(kind: Kind, name: str) -> NotFoundError:
+    return NotFoundError(f"{kind.resource} {quoted(name)} not found", details=_details(kind, name))
+
+
+def already_exists(kind: Kind, name: str) -> AlreadyExistsError:
+    return AlreadyExistsError(f"{kind.resource} {quoted(name)} already exists", details=_details(kind, name))
+
+
+def conflict(kind: Kind, name: str, why: str = MODIFIED, *, subresource: str = "") -> ConflictError:
+    below = f"/{subresource}" if subresource else ""
+    return ConflictError(
+        f'Operation cannot be fulfilled on {kind.resource}{below} "{name}": {why}',
+        details=_details(kind, name, f"{kind.plural}{below}"),
+    )
+
+
+def other_uid(kind: Kind, key: str, name: str, wanted: str, found: object) -> ConflictError:
+    """The object of that name is another one: the one that was meant was deleted, and this one created since."""
+    failed = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    return conflict(
+        kind,
+        name,
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {failed}",
+    )
+
+
+def other_uid_in_deletion(kind: Kind, name: str, wanted: str, found: object) -> ConflictError:
+    return _deletion_conflict(
+        kind,
+        name,
+        f"the UID in the precondition ({wanted}) does not match the UID in record ({found}). "
+        "The object might have been deleted and then recreated",
+    )
+
+
+def other_revision_in_deletion(kind: Kind, name: str, wanted: str, found: int) -> ConflictError:
+    return _deletion_conflict(
+        kind,
+        name,
+        f"the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({found}). "
+        "The object might have been modified",
+    )
+
+
+def _deletion_conflict(kind: Kind, name: str, why: str) -> ConflictError:
+    # Kubernetes names the kind here where it names the resource elsewhere, and events of both groups as core's, which
+    # is how it holds them.
+    kind = CORE_EVENT if kind is EVENT else kind
+    called = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    return ConflictError(
+        f'Operation cannot be fulfilled on {called} "{name}": {why}', details=_details(kind, name, kind.kind)
+    )
+
+
+def other_namespace() -> BadRequestError:
+    return BadRequestError("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def list_gone(error: RevisionGone, *, is_continued: bool) -> ExpiredError:
+    return ExpiredError(_CONTINUE_EXPIRED if is_continued else f"too old resource version: {error.wanted}")
+
+
+def watch_gone(error: RevisionGone) -> ExpiredError:
+    return ExpiredError(f"too old resource version: {error.wanted} ({error.oldest})")
+
+
+def ahead(error: RevisionAhead, *, is_exact: bool = False) -> StatusError:
+    """`is_exact`: of a client who wants that very revision, and is not told to come back for it."""
+    return ServerError(
+        f"Timeout: Too large resource version: {error.wanted}, current: {error.current}",
+        code=504,
+        reason="Timeout",
+        causes=[Cause("ResourceVersionTooLarge", "Too large resource version", "")],
+        retry_after_s=None if is_exact else _AHEAD_RETRY_S,
+    )
+
+
+def _details(kind: Kind, name: str, called: str = "") -> dict[str, str]:
+    details = {"name": name, "kind": called or kind.plural}
+    return {**details, "group": kind.group} if kind.group else details
+
+
+STORE_RETRY_S = 1.0
+
+
+FIELD_ERRORS_LISTED_MAX = 1_000
+"""Field errors in one response; the message says how many more there are. A large object can have 100,000."""
+
+
+def invalid_object(called: str, group: str, name: str, errors: Sequence[FieldError]) -> InvalidError:
+    """422, with all field errors. `called` is the kind, in rare places the resource."""
+    full = f"{called}.{group}" if group else called
+    if len(errors) > FIELD_ERRORS_LISTED_MAX:
+        more = f"{len(errors) - FIELD_ERRORS_LISTED_MAX} more errors are not listed"
+        errors = [*errors[:FIELD_ERRORS_LISTED_MAX], FieldError(FieldErrorType.INVALID, NO_PATH, more)]
+    details = {"name": name, "group": group, "kind": called}
+    return InvalidError(
+        f"{full} {quoted(name)} is invalid: {aggregated(errors)}",
+        causes=[Cause(error.kind.reason, error.body, error.field) for error in errors],
+        details={field: value for field, value in details.items() if value},
+    )
+
+
+def invalid_kind(kind: Kind, name: str, errors: Sequence[FieldError]) -> InvalidError:
+    # Both event APIs share their rules, which speak of core events.
+    group = "" if kind is EVENT else kind.group
+    return invalid_object(kind.kind, group, name, errors)
+
+
+def revision_required(kind: Kind, name: str) -> InvalidError:
+    """A kind that is only replaced by those who know what they replace."""
+    error = invalid("metadata.resourceVersion", Verbatim("0"), "must be specified for an update")
+    return invalid_object(kind.plural, kind.group, name, [error])
+
+
+def forbidden(kind: Kind, name: str, why: str) -> ForbiddenError:
+    named = f'{kind.resource} "{name}"' if name else kind.resource
+    details = {"name": name, "group": kind.group, "kind": kind.plural}
+    return ForbiddenError(
+        f"{named} is forbidden: {why}", details={field: value for field, value in details.items() if value}
+    )
+
+
+def internal(text: str) -> ServerError:
+    return ServerError(f"Internal error occurred: {text}", causes=[Cause("", text, "")])
+
+
+def plain_error(text: str) -> ServerError:
+    """An error that kube-apiserver did not foresee: its text, with nothing around it."""
+    return ServerError(text, reason="")
+
+
+def uid_mismatch_on_create(kind: Kind, name: str, uid: object) -> ConflictError:
+    why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+    return conflict(kind, name, why)
+
+
+def no_such_thing() -> NotFoundError:
+    return NotFoundError("the server could not find the requested resource", details={})
+
+
+def method_not_allowed() -> StatusError:
+    return StatusError(
+        "the server does not allow this method on the requested resource",
+        code=405,
+        reason="MethodNotAllowed",
+        details={},
+    )
+
+
+def method_not_supported(kind: Kind, verb: str) -> StatusError:
+    """The same for kinds that users define, in other words."""
+    return StatusError(
+        f'{verb} is not supported on resources of kind "{kind.resource}"',
+        code=405,
+        reason="MethodNotAllowed",
+        details={"group": kind.group, "kind": kind.plural},
+    )
+
+
+def store_error_status(error: StoreError) -> StatusError:
+    """The status that a client gets for an error of the store."""
+    match error:
+        case ValueTooLarge():
+            return StatusError(f"Request entity too large: {error}", code=413, reason="RequestEntityTooLarge")
+        case StoreBusy():
+            return TooManyRequestsError(str(error), retry_after_s=STORE_RETRY_S)
+        case StoreClosed() | StoreUnreachable():
+            return ServerError(str(error), code=503, reason="ServiceUnavailable", retry_after_s=STORE_RETRY_S)
+        case OutcomeUnknown():
+            return ServerError(f"Timeout: {error}", code=504, reason="Timeout")
+        case WriteRefused():
+            return ServerError(str(error), code=507, reason="InsufficientStorage")
+        case _:
+            return ServerError(f"Internal error occurred: {error}")

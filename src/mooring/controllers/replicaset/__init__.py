@@ -1,1 +1,0 @@
-"""The controllers of ReplicaSets and ReplicationControllers: `plan` decides, `controller` acts."""

@@ -1,1 +1,0 @@
-"""The ResourceClaim controller: `plan` decides, `controller` acts."""
