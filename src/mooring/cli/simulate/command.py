@@ -50,9 +50,18 @@ def _values(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 @click.option("--level", type=click.Choice(["engine"]), default="engine", show_default=True, help="What is simulated.")
 @click.option("--workers", type=click.IntRange(1, 256), help="Worker processes. Default: one for each processor.")
 @click.option(
+    "--on",
+    default="",
+    metavar="ENGINE",
+    help="Instead of worker processes: dask://HOST:PORT, ray://HOST:PORT, dask://local or ray://local.",
+)
+@click.option(
+    "--diff", nargs=2, metavar="POLICY POLICY", help="Show the pods that these two policies placed on different nodes."
+)
+@click.option(
     "-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="The format."
 )
-@click.option("--output", "folder", default="", metavar="DIR", help="Write results, samples (CSV) and plots (SVG).")
+@click.option("--output", "folder", default="", metavar="DIR", help="Write tables, plots and report.html.")
 @click.option("--resume", is_flag=True, help="With --output: use the results that are there.")
 @click.option(
     "--assert", "assertions", multiple=True, metavar="TEXT", help='Exit with 1 unless "p99_wait_s <= 30" holds.'
@@ -67,6 +76,8 @@ def simulate(
     ties: str | None,
     level: str,
     workers: int | None,
+    on: str,
+    diff: tuple[str, str] | None,
     output: str,
     folder: str,
     resume: bool,
@@ -86,6 +97,8 @@ def simulate(
         seeds=seeds,
         ties=ties,
         workers=workers,
+        on=on,
+        diff=diff,
         folder=folder,
         resumes=resume,
         assertions=assertions,

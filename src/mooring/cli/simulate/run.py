@@ -22,7 +22,7 @@ from mooring.simulator.errors import ScenarioError
 from mooring.simulator.scenario import Scenario, read_scenario, seeds_of
 from mooring.simulator.simulation import SimulationResult
 from mooring.simulator.sweep import ResultStore, SweepTask
-from mooring.simulator.sweep import run_sweep as run_sweep
+from mooring.simulator.workers import run_sweep as run_sweep
 
 _ASSERTION = re.compile(r"\s*(?:([\w-]+)\.)?([A-Za-z_][\w-]*)\s*(<=|>=|==|<|>)\s*(-?[0-9]+(?:\.[0-9]+)?)\s*")
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
@@ -44,6 +44,8 @@ class SimulateOptions:
     seeds: str = ""
     ties: str | None = None
     workers: int | None = None
+    on: str = ""
+    diff: tuple[str, str] | None = None
     folder: str = ""
     resumes: bool = False
     assertions: tuple[str, ...] = ()
@@ -92,13 +94,18 @@ def run_simulate(options: SimulateOptions, clock: Clock) -> SimulateOutcome:
         if options.ties is not None:
             scenario = replace(scenario, ties=options.ties)
         tasks = [
-            SweepTask(scenario, policy, seed)
+            SweepTask(scenario, policy, seed, keeps_placements=policy in (options.diff or ()))
             for policy in _policies(options, scenario)
             for seed in _seeds(options, scenario)
         ]
-        unknown = {each.policy for each in assertions if each.policy} - {task.policy for task in tasks}
-        if unknown:
-            raise input_error(f"--assert names the policy {', '.join(sorted(unknown))}, which is not simulated")
+        simulated = {task.policy for task in tasks}
+        for option, named in (
+            ("--assert", {each.policy for each in assertions if each.policy}),
+            ("--diff", set(options.diff or ())),
+        ):
+            unknown = ", ".join(sorted(named - simulated))
+            if unknown:
+                raise input_error(f"{option} names the policy {unknown}, which is not simulated")
         results, is_interrupted = _swept(options, tasks, clock)
     except ScenarioError as error:
         raise input_error(error.text, error.where) from error
@@ -123,7 +130,9 @@ def _swept(options: SimulateOptions, tasks: list[SweepTask], clock: Clock) -> tu
     results: list[SimulationResult] = []
     try:
         with ProgressBar("simulating", 100 * len(tasks), clock) as bar:
-            for result in run_sweep(tasks, workers, store, resumes=options.resumes, progress=bar.advance):
+            for result in run_sweep(
+                tasks, workers, store, on=options.on, resumes=options.resumes, progress=bar.advance
+            ):
                 results.append(result)
     except KeyboardInterrupt:
         return results, True
