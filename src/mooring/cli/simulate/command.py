@@ -7,6 +7,7 @@ sweep was interrupted: what had finished is printed.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -86,8 +87,9 @@ def simulate(
     if resume and not folder:
         raise click.UsageError("--resume needs --output, where the results are")
 
+    from mooring.cli.simulate.report import write_folder
     from mooring.cli.simulate.run import SimulateOptions, run_simulate
-    from mooring.cli.simulate.text import as_json, as_lines, write_folder
+    from mooring.cli.simulate.text import as_json, as_lines, difference_lines, placement_differences
     from mooring.kit.clock import SystemClock
 
     options = SimulateOptions(
@@ -104,14 +106,21 @@ def simulate(
         assertions=assertions,
     )
     outcome = run_simulate(options, SystemClock())
+    found, compared = placement_differences(outcome.results, diff) if diff is not None else ([], 0)
     if output == "json":
         click.echo(as_json(outcome.results), nl=False)
     else:
         for line in as_lines(outcome.results):
             click.echo(line)
+    if diff is not None:
+        click.echo("", err=output == "json")
+        for line in difference_lines(found, compared, diff):
+            click.echo(line, err=output == "json")
     if folder and outcome.results:
-        for name in write_folder(outcome.results, folder):
-            click.echo(f"mooring: note: wrote {name}", err=True)
+        files, notes = write_folder(outcome.results, folder, Path(scenario).name, diff, (found, compared))
+        click.echo(f"mooring: note: wrote {len(files)} files to {folder}: see {Path(folder, 'report.html')}", err=True)
+        for text in notes:
+            click.echo(f"mooring: note: {text}", err=True)
     if outcome.is_interrupted:
         left = f"{outcome.wanted - len(outcome.results)} of {outcome.wanted} simulations are missing"
         hint = "; --resume goes on" if folder else "; with --output DIR, --resume would go on"
