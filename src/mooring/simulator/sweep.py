@@ -55,17 +55,12 @@ class SweepTask:
 
 
 class ResultStore:
-    """Results in a folder, one file for each simulation."""
+    """Results in a folder, one file for each simulation. Raises `ScenarioError` if nothing can be written there."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / RESULTS_FOLDER
-
-    def prepare(self) -> None:
-        """Create the folder. Raises `OSError` if nothing can be written there."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        trial = self._folder / ".writable"
-        trial.write_bytes(b"")
-        trial.unlink()
+        self._write("writable", b"")
+        (self._folder / "writable").unlink()
 
     def load(self, identity: str) -> SimulationResult | None:
         with suppress(OSError, msgspec.DecodeError):
@@ -74,9 +69,15 @@ class ResultStore:
 
     def save(self, identity: str, result: SimulationResult) -> None:
         file = self._file(identity)
-        unfinished = file.with_suffix(".tmp")
-        unfinished.write_bytes(msgspec.json.encode(result))
-        unfinished.replace(file)
+        self._write(f"{identity}.tmp", msgspec.json.encode(result))
+        file.with_suffix(".tmp").replace(file)
+
+    def _write(self, name: str, content: bytes) -> None:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            (self._folder / name).write_bytes(content)
+        except OSError as error:
+            raise ScenarioError(str(self._folder), f"cannot be written: {error.strerror or error}") from error
 
     def _file(self, identity: str) -> Path:
         return self._folder / f"{identity}.json"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -58,9 +59,7 @@ def run_sweep(
     progress: Callable[[int], None],
 ) -> Iterator[SimulationResult]:
     """The results as they finish. `progress` is called with hundredths of simulations. `on` is `dask://…`, `ray://…`
-    or empty for worker processes. Raises `ScenarioError`, and `OSError` if a result cannot be stored."""
-    if store is not None:
-        store.prepare()
+    or empty for worker processes. Raises `ScenarioError`."""
     left: list[tuple[SweepTask, str]] = []
     for task in tasks:
         identity = task.identity()
@@ -152,11 +151,15 @@ class RayEngine:
         self.worker_errors: tuple[type[Exception], ...] = (WorkerCrashedError, RayActorError)
         options = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
-            if address == LOCAL:
-                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reports its use to its authors otherwise
-                ray.init(num_cpus=workers, include_dashboard=False, **options)
-            else:
-                ray.init(address if address == "auto" else f"ray://{address}", **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # Ray warns of what it raises next
+                if address == LOCAL:
+                    os.environ.setdefault(
+                        "RAY_USAGE_STATS_ENABLED", "0"
+                    )  # Ray reports its use to its authors otherwise
+                    ray.init(num_cpus=workers, include_dashboard=False, **options)
+                else:
+                    ray.init(address if address == "auto" else f"ray://{address}", **options)
         except (ConnectionError, TimeoutError, ValueError) as error:
             raise ScenarioError("", f"no Ray cluster answers at {address}: {error}") from error
         self._run = ray.remote(max_retries=WORKER_DEATHS_MAX)(_run)

@@ -126,8 +126,9 @@ def simulate(
         hint = "; --resume goes on" if folder else "; with --output DIR, --resume would go on"
         click.echo(f"mooring: interrupted: {left}{hint}", err=True)
         ctx.exit(EXIT_INTERRUPTED)
-    for text in outcome.violations:
-        click.echo(f"mooring: {text}", err=True)
     sys.stdout.flush()
-    if outcome.violations:
+    violations = outcome.violations()
+    for text in violations:
+        click.echo(f"mooring: {text}", err=True)
+    if violations:
         ctx.exit(EXIT_ASSERTION)

@@ -52,16 +52,6 @@ class SimulateOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulateOutcome:
-    """The results in order of policies and seeds."""
-
-    results: list[SimulationResult]
-    wanted: int
-    is_interrupted: bool
-    violations: list[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Assertion:
     """A condition on a figure."""
 
@@ -84,6 +74,20 @@ class Assertion:
             if not _COMPARISONS[self.comparison](mean, self.limit):
                 found.append(f"assertion failed: {self.text}: {self.figure} of {policy} is {mean:.6g}")
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateOutcome:
+    """The results in order of policies and seeds."""
+
+    results: list[SimulationResult]
+    wanted: int
+    is_interrupted: bool
+    assertions: list[Assertion]
+
+    def violations(self) -> list[str]:
+        """The assertions that do not hold. Raises `InputError` if there is no such figure."""
+        return [text for each in self.assertions for text in each.violations(self.results)]
 
 
 def run_simulate(options: SimulateOptions, clock: Clock) -> SimulateOutcome:
@@ -111,8 +115,7 @@ def run_simulate(options: SimulateOptions, clock: Clock) -> SimulateOutcome:
         raise input_error(error.text, error.where) from error
     order = {(task.policy, task.seed): place for place, task in enumerate(tasks)}
     results.sort(key=lambda result: order[result.policy, result.seed])
-    violations = [] if is_interrupted else [text for each in assertions for text in each.violations(results)]
-    return SimulateOutcome(results, len(tasks), is_interrupted, violations)
+    return SimulateOutcome(results, len(tasks), is_interrupted, assertions)
 
 
 def parsed_assertion(text: str) -> Assertion:
@@ -136,8 +139,6 @@ def _swept(options: SimulateOptions, tasks: list[SweepTask], clock: Clock) -> tu
                 results.append(result)
     except KeyboardInterrupt:
         return results, True
-    except OSError as error:
-        raise input_error(f"--output: {error.strerror or error}", options.folder) from error
     return results, False
 
 
