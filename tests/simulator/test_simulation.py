@@ -165,3 +165,52 @@ def test_errors_name_the_policy_and_the_file(tmp_path: Path) -> None:
         (tmp_path / "own.yaml").write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: Wrong\n")
         run(tmp_path, text + "config: own.yaml\n")
     assert error.value.where.startswith(str(tmp_path / "own.yaml"))
+
+
+def test_skew_is_the_difference_between_zones(tmp_path: Path) -> None:
+    text = (
+        'cluster: {pools: [{name: node, count: 3, cpu: "4", memory: 8Gi, zones: 3}]}\nworkload:\n  pods:\n'
+        '    - {name: web, replicas: 6, cpu: "1", memory: 1Gi}\n    - {name: api, replicas: 1, cpu: "1", memory: 1Gi}\n'
+        "duration: 2h\nsamples: {every: 1h}\n"
+    )
+    result = run(tmp_path, text)
+    # Two pods of web are in each zone, and api is in one: its skew is the largest.
+    assert [sample["zone_skew"] for sample in result.samples] == [1, 1, 1]
+    assert result.figures["zone_skew"] == 1
+    cordoned = text + "events: [{at: 0s, cordon: {nodes: [node-0, node-1]}}]\n"
+    assert run(tmp_path, cordoned).figures["zone_skew"] == 4
+    # Without its node, a zone does not count: three pods of web are in each of the others.
+    removed = text.replace("replicas: 1,", "replicas: 0,") + "events: [{at: 90m, remove: {nodes: [node-0]}}]\n"
+    assert [sample["zone_skew"] for sample in run(tmp_path, removed).samples] == [0, 0, 0]
+    without_zones = run(tmp_path, text.replace(", zones: 3", "")).figures
+    assert "zone_skew" not in without_zones
+
+
+def test_load_counts_pending_pods(tmp_path: Path) -> None:
+    text = POOL + 'workload: {pods: [{name: web, replicas: 10, cpu: "1", memory: 1Gi}]}\nduration: 1h\n'
+    sample = run(tmp_path, text).samples[-1]
+    assert (sample["load_percent"], sample["cpu_allocation_percent"]) == (125, 100)
+
+
+def test_the_map_of_nodes_shows_their_fullest_resource(tmp_path: Path) -> None:
+    text = (
+        POOL + 'workload: {pods: [{name: web, replicas: 1, cpu: "1", memory: 6Gi}]}\n'
+        "events: [{at: 0s, cordon: {nodes: [node-0]}}, {at: 1h, remove: {nodes: [node-0]}}]\n"
+        "duration: 1h\nsamples: {every: 1h}\n"
+    )
+    assert run(tmp_path, text).node_maps == [[0, 75], [-1, 75]]
+    large = run(tmp_path, text.replace("count: 2", "count: 1000"))
+    assert [len(each) for each in large.node_maps] == [112, 112]  # every ninth
+
+
+def test_waiting_times_and_placements(tmp_path: Path) -> None:
+    text = (
+        'cluster: {pools: [{name: node, count: 1, cpu: "1", memory: 8Gi}]}\n'
+        'workload: {pods: [{name: job, replicas: 3, cpu: "1", memory: 1Gi, lifetime: 1h}]}\nduration: 2000h\n'
+    )
+    result = simulate(scenario(tmp_path, text), "default", 1, keeps_placements=True)
+    waits = result.wait_percentiles_s
+    assert (len(waits), waits[0], waits[50]) == (101, 0.0, result.figures["p50_wait_s"])
+    assert waits == sorted(waits)
+    assert result.placements == {f"default/job-{number}": "node-0" for number in range(3)}
+    assert run(tmp_path, text).placements == {}

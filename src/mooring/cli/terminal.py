@@ -1,8 +1,8 @@
 """Output on a terminal: layout of text, colours, progress bars.
 
 1. Lines are not longer than the width, unless a single word is. Colours do not count.
-2. A progress bar appears on standard error if that is a terminal and the work takes longer than `PATIENCE_S`. rich is
-   imported when it appears.
+2. A progress bar with an estimate of the time left appears on standard error if that is a terminal and the work takes
+   longer than `PATIENCE_S`. rich is imported when it appears.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ class ProgressBar:
 
     def _open(self) -> Progress:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         bar = Progress(*columns, console=Console(stderr=True), transient=True)
         bar.add_task(self._what, total=self._total)
         bar.start()

@@ -12,5 +12,6 @@ In reading order:
     fragmentation   the GPU fragmentation of a node for typical pods
     simulation      arrivals, departures and events on virtual time, decided by the engine
     measures        what a simulation reports
-    sweep           many simulations in worker processes, with stored results
+    sweep           many simulations: their identities and stored results
+    workers         runs a sweep in worker processes, or on a Dask or Ray cluster
 """

@@ -7,6 +7,8 @@
 4. Fragmentation is the share of the cluster's cpu that is idle where pods of the workload do not fit: the mean over
    the `TYPES_MAX` most frequent pod types, weighted by their frequency. A plugin with a measure of the same name
    replaces it.
+5. The skew of a workload is the number of its pods in its fullest zone minus that in its emptiest, as in
+   topologySpreadConstraints. `zone_skew` is the largest of all workloads, and is measured if there are two zones.
 """
 
 from __future__ import annotations
@@ -16,19 +18,28 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from mooring.api.well_known import ZONE
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.engine import Engine
 from mooring.simulator.workload import HOUR_S, PodTypes
 
 TYPES_MAX = 20
+NODES_IN_MAP_MAX = 120
+"""Of a larger cluster, the map has nodes at equal distances."""
+NO_NODE = -1
+"""In a map: there is no node in this row."""
 FRAGMENTATION = "fragmentation_percent"
+SKEW = "zone_skew"
 _NOT_MEASURED = (PODS, CPU_NON_ZERO, MEMORY_NON_ZERO)
 
-_OF_SAMPLES = ("time_s", "pending", "running", "demand_percent")
+_OF_SAMPLES = ("time_s", "pending", "running", "demand_percent", "load_percent")
 """Figures that only samples have."""
+_MEANS_OF_SAMPLES = (FRAGMENTATION, SKEW)
+"""Figures of the whole simulation that are means over its samples."""
 
 Figures = dict[str, float]
+NodeMap = np.ndarray[tuple[int], np.dtype[np.int8]]
 
 
 @runtime_checkable
@@ -58,6 +69,10 @@ class SimulationMeter:
         self._price_per_h = 0.0
         self._integrals: Figures = {}
         self._cost = 0.0
+        self._zones: list[str] = []
+        self._pods_in_zones: dict[bytes, dict[str, int]] = {}
+        """By signature: the pods of a workload are those of one signature."""
+        self._maps: list[NodeMap] = []
 
     def nodes_changed(self, price_per_h: float) -> None:
         """Nodes were added or removed: read the sums anew."""
@@ -67,6 +82,8 @@ class SimulationMeter:
         self._used = resources.used[:, rows].sum(axis=1).astype(np.float64)
         self._used_nodes = sum(bool(columns.pods_on[row]) for row in columns.row_of.values())
         self._price_per_h = price_per_h
+        self._zones = sorted({self._zone(row) for row in columns.row_of.values()} - {""})
+        self._count_zones()
 
     def pod_added(self, pod: PodInfo) -> None:
         """The pod was placed on its row."""
@@ -74,12 +91,14 @@ class SimulationMeter:
         self._widen(len(vector))
         self._used[: len(vector)] += vector
         self._used_nodes += len(self._engine.columns.pods_on[pod.row]) == 1
+        self._count_in_zone(pod, pod.row, 1)
 
     def pod_removed(self, pod: PodInfo, row: int) -> None:
         """The pod was removed from a row."""
         vector = pod.signature.request_vector
         self._used[: len(vector)] -= vector
         self._used_nodes -= not self._engine.columns.pods_on[row]
+        self._count_in_zone(pod, row, -1)
 
     def advance_to(self, at_s: float) -> None:
         """Time passes with the cluster as it is."""
@@ -90,10 +109,15 @@ class SimulationMeter:
             self._cost += self._price_per_h * passed_s / HOUR_S
             self._at_s = at_s
 
-    def sample(self, pending: int) -> Figures:
+    def sample(self, pending: int, pending_cpu_milli: int = 0) -> Figures:
         """The measures of this moment."""
         taken: Figures = {"time_s": self._at_s, "pending": pending, "running": len(self._engine.columns.pods)}
         taken |= self._current()
+        if self._capacity.size and self._capacity[CPU]:
+            taken["load_percent"] = 100 * float(self._used[CPU] + pending_cpu_milli) / float(self._capacity[CPU])
+        if len(self._zones) > 1:
+            taken[SKEW] = float(self._zone_skew())
+        self._maps.append(self._node_map())
         for plugin in self._sample_plugins:
             taken |= plugin.sample()
         if FRAGMENTATION not in taken:
@@ -101,21 +125,37 @@ class SimulationMeter:
         self.samples.append(taken)
         return taken
 
+    def node_maps(self) -> list[list[int]]:
+        """For each sample, the used percent of at most `NODES_IN_MAP_MAX` nodes."""
+        height = max((len(each) for each in self._maps), default=0)
+        step = max(-(-height // NODES_IN_MAP_MAX), 1)
+        rows = range(0, height, step)
+        return [[int(each[row]) if row < len(each) else NO_NODE for row in rows] for each in self._maps]
+
+    def wait_percentiles_s(self, pending_waits_s: Sequence[float]) -> list[float]:
+        """The percentiles 0 to 100 of the waiting times."""
+        waits = np.array([*self.waits_s, *pending_waits_s]) if self.waits_s or pending_waits_s else np.zeros(1)
+        return [float(value) for value in np.percentile(waits, range(101))]
+
     def totals(self, pending_waits_s: Sequence[float], pending: int) -> Figures:
         """The measures of the whole simulation."""
-        waits = np.array([*self.waits_s, *pending_waits_s]) if self.waits_s or pending_waits_s else np.zeros(1)
+        waits_s = self.wait_percentiles_s(pending_waits_s)
         last = self.samples[-1] if self.samples else self.sample(pending)
         means = {name: value / self._at_s for name, value in self._integrals.items()} if self._at_s else {}
         plugin_figures = {name: value for name, value in last.items() if name not in _OF_SAMPLES}
-        fragmentation = [sample[FRAGMENTATION] for sample in self.samples]
+        sampled = {
+            name: float(np.mean([sample[name] for sample in self.samples if name in sample]))
+            for name in _MEANS_OF_SAMPLES
+            if name in last
+        }
         return {
             "placed": float(self.placed),
             "pending": float(pending),
-            "p50_wait_s": float(np.percentile(waits, 50)),
-            "p99_wait_s": float(np.percentile(waits, 99)),
+            "p50_wait_s": waits_s[50],
+            "p99_wait_s": waits_s[99],
             **plugin_figures,
             **means,
-            FRAGMENTATION: float(np.mean(fragmentation)),
+            **sampled,
             "evictions": float(self.evictions),
             "preemptions": float(self.preemptions),
             "cost": self._cost,
@@ -143,6 +183,41 @@ class SimulationMeter:
             each.share * float(idle[~engine.feasible_rows(engine.record(each.pod))].sum()) for each in self._types
         )
         return 100 * unusable / weight / capacity
+
+    def _zone(self, row: int) -> str:
+        node = self._engine.columns.nodes[row]
+        return node.metadata.labels.get(ZONE, "") if node is not None else ""
+
+    def _count_zones(self) -> None:
+        """Count again: a node may have come, gone, or changed its zone."""
+        self._pods_in_zones = {}
+        if len(self._zones) > 1:
+            for pod in self._engine.columns.pods.values():
+                self._count_in_zone(pod, pod.row, 1)
+
+    def _count_in_zone(self, pod: PodInfo, row: int, change: int) -> None:
+        if len(self._zones) > 1 and row >= 0:
+            counts = self._pods_in_zones.setdefault(pod.signature.key, dict.fromkeys(self._zones, 0))
+            zone = self._zone(row)
+            if zone in counts:
+                counts[zone] += change
+
+    def _zone_skew(self) -> int:
+        return max((max(counts.values()) - min(counts.values()) for counts in self._pods_in_zones.values()), default=0)
+
+    def _node_map(self) -> NodeMap:
+        """For each row of the columns: the share in percent of the resource that is used most; `NO_NODE` without a
+        node."""
+        columns = self._engine.columns
+        height = columns.height
+        measured = [slot for slot in range(len(columns.resources.names)) if slot not in _NOT_MEASURED]
+        most = np.full(height, NO_NODE, dtype=np.int8)
+        most[columns.alive[:height]] = 0
+        for slot in measured:
+            capacity = columns.resources.allocatable[slot, :height]
+            used = np.minimum(100 * columns.resources.used[slot, :height] // np.maximum(capacity, 1), 100)
+            np.maximum(most, used.astype(np.int8), out=most, where=columns.alive[:height] & (capacity > 0))
+        return most
 
     def _widen(self, length: int) -> None:
         if length > len(self._used):

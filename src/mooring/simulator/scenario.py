@@ -11,7 +11,7 @@ file and line.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -184,7 +184,7 @@ def read_scenario(path: Path, values: Mapping[str, str]) -> Scenario:
         place = found[1] if found is not None else ""
         raise ScenarioError(f"{path}:{document.line_of(place)}", f"{place}: {text}" if place else text) from error
     _validate(scenario, _Reporter(path, document))
-    return _with_paths(scenario, path.parent)
+    return with_files(scenario, lambda name: str(path.parent / name))
 
 
 def seconds(text: str) -> float:
@@ -357,11 +357,11 @@ def _absolute(value: str) -> str:
     return str(Path(value).absolute()) if is_file and not value.replace(".", "").isdecimal() else value
 
 
-def _with_paths(scenario: Scenario, folder: Path) -> Scenario:
-    """The scenario with file names that do not depend on the working directory."""
+def with_files(scenario: Scenario, changed: Callable[[str], str]) -> Scenario:
+    """The scenario with each name of a file changed."""
 
     def resolved(name: str) -> str:
-        return str(folder / name) if name else ""
+        return changed(name) if name else ""
 
     replace = msgspec.structs.replace
     cluster, workload = scenario.cluster, scenario.workload
@@ -371,7 +371,7 @@ def _with_paths(scenario: Scenario, folder: Path) -> Scenario:
     if workload.openb is not None:
         workload = replace(workload, openb=replace(workload.openb, pods=resolved(workload.openb.pods)))
     policies = {
-        name: PolicyPart(resolved(policy.config), [_plugin_source(source, folder) for source in policy.plugins])
+        name: PolicyPart(resolved(policy.config), [_plugin_source(source, changed) for source in policy.plugins])
         for name, policy in scenario.policies.items()
     }
     return replace(
@@ -379,11 +379,11 @@ def _with_paths(scenario: Scenario, folder: Path) -> Scenario:
         cluster=cluster,
         workload=workload,
         config=resolved(scenario.config),
-        plugins=[_plugin_source(source, folder) for source in scenario.plugins],
+        plugins=[_plugin_source(source, changed) for source in scenario.plugins],
         policies=policies or {"default": PolicyPart()},
     )
 
 
-def _plugin_source(source: str, folder: Path) -> str:
+def _plugin_source(source: str, changed: Callable[[str], str]) -> str:
     """A file, or `package.module:Class`."""
-    return str(folder / source) if source.endswith(".py") else source
+    return changed(source) if source.endswith(".py") else source

@@ -32,6 +32,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.resources import CPU
 from mooring.scheduler.catalogue import registry_with
 from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.cycle.decision import PreemptionPlan
@@ -62,6 +63,12 @@ class SimulationResult(msgspec.Struct, frozen=True, rename="camel"):
     seed: int
     figures: Figures
     samples: list[Figures]
+    wait_percentiles_s: list[float] = []
+    """The percentiles 0 to 100 of the waiting times."""
+    node_maps: list[list[int]] = []
+    """For each sample, how much of each node is used (`SimulationMeter.node_maps`)."""
+    placements: dict[str, str] = {}
+    """The first node of each placed pod, if placements are kept."""
 
 
 class _Kind(IntEnum):
@@ -97,14 +104,31 @@ class _PendingGroup:
     is_rejected: bool = False
 
 
-def simulate(scenario: Scenario, policy: str, seed: int, progress: Progress = lambda share: None) -> SimulationResult:
+def simulate(
+    scenario: Scenario,
+    policy: str,
+    seed: int,
+    progress: Progress = lambda share: None,
+    *,
+    keeps_placements: bool = False,
+) -> SimulationResult:
     """Raises `ScenarioError`."""
     found = read_input(scenario, seed)
     clock = VirtualClock()
     engine = build_engine(scenario, policy, seed, found.workload.types, clock)
     run = _Simulation(scenario, seed, found, engine, clock, progress)
+    if keeps_placements:
+        run.placements = {}
     figures = run.run()
-    return SimulationResult(policy, seed, figures, run.meter.samples)
+    return SimulationResult(
+        policy,
+        seed,
+        figures,
+        run.meter.samples,
+        run.meter.wait_percentiles_s(run.pending_waits_s()),
+        run.meter.node_maps(),
+        run.placements or {},
+    )
 
 
 def build_engine(scenario: Scenario, policy: str, seed: int, types: PodTypes, clock: VirtualClock) -> Engine:
@@ -157,6 +181,7 @@ class _Simulation:
         self._demand = 0
         self._demand_unit = max(gpu_milli(found.nodes), 1) / 100
         self._demand_points = sorted(scenario.samples.demand_percent)
+        self._has_demand = bool(self._demand_points)
         self._at_demand: Figures = {}
         last_s = self._arrivals[-1].at_s if self._arrivals else 0.0
         self._duration_s = scenario.duration_s if scenario.duration_s is not None else last_s
@@ -171,6 +196,8 @@ class _Simulation:
         self._created_of_group = {group.name: group.replicas or 0 for group in scenario.workload.pods}
         self._dropped = 0
         """Pods that were rejected and are not tried again."""
+        self.placements: dict[str, str] | None = None
+        """The first node of each pod, by key."""
         self.meter = SimulationMeter(engine, found.workload.types)
         self._start(found)
 
@@ -186,14 +213,16 @@ class _Simulation:
             self._sample_by_demand()
             while heap and heap[0][0] == at_s and heap[0][1] == _Kind.SAMPLE:
                 heappop(heap)
-                self.meter.sample(self._pending_count())
+                self._sample()
         self._clock.advance_to(max(self._duration_s, self._clock.now_s()))
         self.meter.advance_to(self._duration_s)
         self._sample_by_demand(is_end=True)
+        return {**self.meter.totals(self.pending_waits_s(), self._pending_count()), **self._at_demand}
+
+    def pending_waits_s(self) -> list[float]:
+        """How long pods have waited that have not got a node yet."""
         now_s = self._clock.now_s()
-        waits = [now_s - pod.queued_s for group in self._queue.values() for _, pod in group.pods if not pod.was_placed]
-        pending = self._pending_count()
-        return {**self.meter.totals(waits, pending), **self._at_demand}
+        return [now_s - pod.queued_s for group in self._queue.values() for _, pod in group.pods if not pod.was_placed]
 
     # Start
 
@@ -426,6 +455,8 @@ class _Simulation:
             pod.was_placed = True
             self.meter.placed += 1
             self.meter.waits_s.append(self._clock.now_s() - pod.queued_s)
+            if self.placements is not None:
+                self.placements[info.key] = decision.node_name
         self._push_end(pod)
         return None
 
@@ -468,6 +499,17 @@ class _Simulation:
 
     # Samples
 
+    def _sample(self) -> Figures:
+        cpu_milli = sum(
+            len(group.pods) * int(info.signature.request_vector[CPU])
+            for group in self._queue.values()
+            if group.pods and (info := group.pods[0][1].info) is not None
+        )
+        taken = self.meter.sample(self._pending_count(), cpu_milli)
+        if self._has_demand:
+            taken["demand_percent"] = self._demand / self._demand_unit
+        return taken
+
     def _sample_by_demand(self, *, is_end: bool = False) -> None:
         asked_percent = self._demand / self._demand_unit
         openb = self._scenario.workload.openb
@@ -475,10 +517,10 @@ class _Simulation:
             asked_percent = 100 * openb.demand  # the next pod would have asked for more
         while self._demand_points and asked_percent >= self._demand_points[0]:
             point = self._demand_points.pop(0)
-            taken = self.meter.sample(self._pending_count())
+            taken = self._sample()
             taken["demand_percent"] = point
             for name, value in taken.items():
-                if name.endswith("_percent") and name != "demand_percent":
+                if name.endswith("_percent") and name not in ("demand_percent", "load_percent"):
                     self._at_demand[f"{name}_at_{point:g}"] = value
 
 

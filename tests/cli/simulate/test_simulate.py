@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pyarrow.parquet
 import pytest
 
 from mooring.cli.simulate import run as simulate_run
@@ -64,6 +67,7 @@ def test_assertions_decide_the_exit_code() -> None:
     unknown = run(*arguments, "--assert", "p98_wait_s <= 30")
     assert unknown.exit_code == 2
     assert "there is no p98_wait_s; found placed, pending, p50_wait_s" in unknown.stderr
+    assert "cost" in unknown.stdout  # the results are not lost
 
 
 @pytest.mark.parametrize(
@@ -76,6 +80,9 @@ def test_assertions_decide_the_exit_code() -> None:
         ((WEEKEND, "--assert", "other.placed > 1"), "names the policy other, which is not simulated"),
         ((FGD, "--policy", "FGD"), "openb_node_list_gpu_node.csv: cannot be read: No such file or directory"),
         (("none.yaml",), "mooring: none.yaml: cannot be read: No such file or directory"),
+        ((WEEKEND, "--diff", "default", "none"), "--diff names the policy none, which is not simulated"),
+        ((WEEKEND, "--on", "spark://host"), "mooring: --on spark://host: wanted dask://HOST:PORT"),
+        ((WEEKEND, "--output", WEEKEND), f"mooring: {WEEKEND}/runs: cannot be written: Not a directory"),
     ],
 )
 def test_bad_input(arguments: tuple[str, ...], words: str) -> None:
@@ -92,13 +99,69 @@ def test_a_folder_gets_results_samples_and_plots(tmp_path: Path, trace: list[str
     rows = list(csv.DictReader((folder / "results.csv").read_text().splitlines()))
     assert [row["policy"] for row in rows] == ["FGD", "BestFit"]
     samples = list(csv.DictReader((folder / "samples.csv").read_text().splitlines()))
-    assert [row["demand_percent"] for row in samples] == ["50.0", "90.0", "100.0", "130.0"] * 2
-    plot = ElementTree.parse(folder / "gpu_allocation_percent.svg").getroot()
+    assert [row["demand_percent"] for row in samples][1:5] == ["50.0", "90.0", "100.0", "130.0"]  # one is at the start
+    stored = pyarrow.parquet.read_table(folder / "samples.parquet").to_pylist()
+    assert [row["gpu_allocation_percent"] for row in stored] == [
+        float(row["gpu_allocation_percent"]) for row in samples
+    ]
+    plot = ElementTree.parse(folder / "allocation_over_load.svg").getroot()
     assert len(plot.findall("{http://www.w3.org/2000/svg}polyline")) == 2
+    plots = {path.stem for path in folder.glob("*.svg")}
+    assert plots >= {"allocation_over_load", "waiting_times", "nodes_FGD", "nodes_BestFit", "fragmentation_percent"}
+    assert {path.stem for path in folder.glob("*.png")} == plots
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.glob("*.png"))
     assert len(list((folder / "runs").iterdir())) == 2
     resumed = run(*arguments, "--output", str(folder), "--resume", "-o", "json")
     assert resumed.stdout == first.stdout
     assert run(*arguments, "--resume").exit_code == 2
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> tuple[str, ...]:
+    """A command for a cluster of two nodes, where one policy packs."""
+    (tmp_path / "small.yaml").write_text(
+        "cluster:\n  pools:\n"
+        "    - {name: a, count: 1, cpu: '8', memory: 8Gi, labels: {topology.kubernetes.io/zone: west}}\n"
+        "    - {name: b, count: 1, cpu: '4', memory: 8Gi, labels: {topology.kubernetes.io/zone: east}}\n"
+        "workload: {pods: [{name: web, replicas: 12, cpu: '1', memory: 512Mi}]}\n"
+        "duration: 1h\npolicies: {default: {}, same: {}, packing: {config: packing.yaml}}\n"
+    )
+    packing = ROOT / "examples" / "configurations" / "packing.yaml"
+    (tmp_path / "packing.yaml").write_bytes(packing.read_bytes())
+    return ("simulate", str(tmp_path / "small.yaml"), "--workers", "1", "--output", str(tmp_path / "out"))
+
+
+def test_the_report_is_one_file(small: tuple[str, ...], tmp_path: Path) -> None:
+    result = run(*small, "--seeds", "1..2", "--diff", "default", "packing")
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "out" / "report.html").read_text()
+    assert text.count("<svg") == len(list((tmp_path / "out").glob("*.svg")))
+    assert not re.search(r"(src|href)=|@import|url\(|<script", text)
+    for words in ("small.yaml", "zone_<wbr>skew", "nodes over time: packing, seed 1", "prefers-color-scheme"):
+        assert words in text
+    assert "pods elsewhere than default" in text
+    assert f"see {tmp_path / 'out' / 'report.html'}" in result.stderr
+
+
+def test_the_report_needs_no_extra(small: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result = run(*small)
+    assert result.exit_code == 0, result.output
+    assert "no Parquet and PNG files; pip install 'mooring[report]' adds them" in result.stderr
+    assert (tmp_path / "out" / "report.html").exists()
+    assert not list((tmp_path / "out").glob("*.png"))
+
+
+def test_the_difference_between_two_policies(small: tuple[str, ...], tmp_path: Path) -> None:
+    same = run(*small, "--diff", "default", "same")
+    assert "same placed 0 of 12 pods elsewhere than default." in same.stdout
+    other = run(*small, "--diff", "default", "packing", "-o", "json")
+    assert json.loads(other.stdout)  # the difference is on standard error
+    match = re.search(r"packing placed (\d+) of 12 pods elsewhere than default", other.stderr)
+    assert match is not None, other.stderr
+    rows = list(csv.DictReader((tmp_path / "out" / "differences.csv").read_text().splitlines()))
+    assert len(rows) == int(match[1]) > 0
+    assert all({row["default"], row["packing"]} == {"a-0", "b-0"} for row in rows)
 
 
 def test_an_interrupted_sweep_shows_what_has_finished(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,5 +2,7 @@
 
 command     the options
 run         one sweep over policies and seeds, and its assertions
-text        the table, JSON, CSV and SVG
+text        tables for the terminal, JSON and CSV
+plots       SVG plots
+report      the folder of --output: tables, plots and a report in HTML
 """

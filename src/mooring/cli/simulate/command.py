@@ -7,6 +7,7 @@ sweep was interrupted: what had finished is printed.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -50,9 +51,18 @@ def _values(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 @click.option("--level", type=click.Choice(["engine"]), default="engine", show_default=True, help="What is simulated.")
 @click.option("--workers", type=click.IntRange(1, 256), help="Worker processes. Default: one for each processor.")
 @click.option(
+    "--on",
+    default="",
+    metavar="ENGINE",
+    help="Instead of worker processes: dask://HOST:PORT, ray://HOST:PORT, dask://local or ray://local.",
+)
+@click.option(
+    "--diff", nargs=2, metavar="POLICY POLICY", help="Show the pods that these two policies placed on different nodes."
+)
+@click.option(
     "-o", "output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="The format."
 )
-@click.option("--output", "folder", default="", metavar="DIR", help="Write results, samples (CSV) and plots (SVG).")
+@click.option("--output", "folder", default="", metavar="DIR", help="Write tables, plots and report.html.")
 @click.option("--resume", is_flag=True, help="With --output: use the results that are there.")
 @click.option(
     "--assert", "assertions", multiple=True, metavar="TEXT", help='Exit with 1 unless "p99_wait_s <= 30" holds.'
@@ -67,6 +77,8 @@ def simulate(
     ties: str | None,
     level: str,
     workers: int | None,
+    on: str,
+    diff: tuple[str, str] | None,
     output: str,
     folder: str,
     resume: bool,
@@ -75,8 +87,9 @@ def simulate(
     if resume and not folder:
         raise click.UsageError("--resume needs --output, where the results are")
 
+    from mooring.cli.simulate.report import write_folder
     from mooring.cli.simulate.run import SimulateOptions, run_simulate
-    from mooring.cli.simulate.text import as_json, as_lines, write_folder
+    from mooring.cli.simulate.text import as_json, as_lines, difference_lines, placement_differences
     from mooring.kit.clock import SystemClock
 
     options = SimulateOptions(
@@ -86,26 +99,36 @@ def simulate(
         seeds=seeds,
         ties=ties,
         workers=workers,
+        on=on,
+        diff=diff,
         folder=folder,
         resumes=resume,
         assertions=assertions,
     )
     outcome = run_simulate(options, SystemClock())
+    found, compared = placement_differences(outcome.results, diff) if diff is not None else ([], 0)
     if output == "json":
         click.echo(as_json(outcome.results), nl=False)
     else:
         for line in as_lines(outcome.results):
             click.echo(line)
+    if diff is not None:
+        click.echo("", err=output == "json")
+        for line in difference_lines(found, compared, diff):
+            click.echo(line, err=output == "json")
     if folder and outcome.results:
-        for name in write_folder(outcome.results, folder):
-            click.echo(f"mooring: note: wrote {name}", err=True)
+        files, notes = write_folder(outcome.results, folder, Path(scenario).name, diff, (found, compared))
+        click.echo(f"mooring: note: wrote {len(files)} files to {folder}: see {Path(folder, 'report.html')}", err=True)
+        for text in notes:
+            click.echo(f"mooring: note: {text}", err=True)
     if outcome.is_interrupted:
         left = f"{outcome.wanted - len(outcome.results)} of {outcome.wanted} simulations are missing"
         hint = "; --resume goes on" if folder else "; with --output DIR, --resume would go on"
         click.echo(f"mooring: interrupted: {left}{hint}", err=True)
         ctx.exit(EXIT_INTERRUPTED)
-    for text in outcome.violations:
-        click.echo(f"mooring: {text}", err=True)
     sys.stdout.flush()
-    if outcome.violations:
+    violations = outcome.violations()
+    for text in violations:
+        click.echo(f"mooring: {text}", err=True)
+    if violations:
         ctx.exit(EXIT_ASSERTION)

@@ -22,7 +22,7 @@ from mooring.simulator.errors import ScenarioError
 from mooring.simulator.scenario import Scenario, read_scenario, seeds_of
 from mooring.simulator.simulation import SimulationResult
 from mooring.simulator.sweep import ResultStore, SweepTask
-from mooring.simulator.sweep import run_sweep as run_sweep
+from mooring.simulator.workers import run_sweep as run_sweep
 
 _ASSERTION = re.compile(r"\s*(?:([\w-]+)\.)?([A-Za-z_][\w-]*)\s*(<=|>=|==|<|>)\s*(-?[0-9]+(?:\.[0-9]+)?)\s*")
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
@@ -44,19 +44,11 @@ class SimulateOptions:
     seeds: str = ""
     ties: str | None = None
     workers: int | None = None
+    on: str = ""
+    diff: tuple[str, str] | None = None
     folder: str = ""
     resumes: bool = False
     assertions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SimulateOutcome:
-    """The results in order of policies and seeds."""
-
-    results: list[SimulationResult]
-    wanted: int
-    is_interrupted: bool
-    violations: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +76,20 @@ class Assertion:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class SimulateOutcome:
+    """The results in order of policies and seeds."""
+
+    results: list[SimulationResult]
+    wanted: int
+    is_interrupted: bool
+    assertions: list[Assertion]
+
+    def violations(self) -> list[str]:
+        """The assertions that do not hold. Raises `InputError` if there is no such figure."""
+        return [text for each in self.assertions for text in each.violations(self.results)]
+
+
 def run_simulate(options: SimulateOptions, clock: Clock) -> SimulateOutcome:
     """Raises `InputError`."""
     assertions = [parsed_assertion(text) for text in options.assertions]
@@ -92,20 +98,24 @@ def run_simulate(options: SimulateOptions, clock: Clock) -> SimulateOutcome:
         if options.ties is not None:
             scenario = replace(scenario, ties=options.ties)
         tasks = [
-            SweepTask(scenario, policy, seed)
+            SweepTask(scenario, policy, seed, keeps_placements=policy in (options.diff or ()))
             for policy in _policies(options, scenario)
             for seed in _seeds(options, scenario)
         ]
-        unknown = {each.policy for each in assertions if each.policy} - {task.policy for task in tasks}
-        if unknown:
-            raise input_error(f"--assert names the policy {', '.join(sorted(unknown))}, which is not simulated")
+        simulated = {task.policy for task in tasks}
+        for option, named in (
+            ("--assert", {each.policy for each in assertions if each.policy}),
+            ("--diff", set(options.diff or ())),
+        ):
+            unknown = ", ".join(sorted(named - simulated))
+            if unknown:
+                raise input_error(f"{option} names the policy {unknown}, which is not simulated")
         results, is_interrupted = _swept(options, tasks, clock)
     except ScenarioError as error:
         raise input_error(error.text, error.where) from error
     order = {(task.policy, task.seed): place for place, task in enumerate(tasks)}
     results.sort(key=lambda result: order[result.policy, result.seed])
-    violations = [] if is_interrupted else [text for each in assertions for text in each.violations(results)]
-    return SimulateOutcome(results, len(tasks), is_interrupted, violations)
+    return SimulateOutcome(results, len(tasks), is_interrupted, assertions)
 
 
 def parsed_assertion(text: str) -> Assertion:
@@ -123,12 +133,12 @@ def _swept(options: SimulateOptions, tasks: list[SweepTask], clock: Clock) -> tu
     results: list[SimulationResult] = []
     try:
         with ProgressBar("simulating", 100 * len(tasks), clock) as bar:
-            for result in run_sweep(tasks, workers, store, resumes=options.resumes, progress=bar.advance):
+            for result in run_sweep(
+                tasks, workers, store, on=options.on, resumes=options.resumes, progress=bar.advance
+            ):
                 results.append(result)
     except KeyboardInterrupt:
         return results, True
-    except OSError as error:
-        raise input_error(f"--output: {error.strerror or error}", options.folder) from error
     return results, False
 
 

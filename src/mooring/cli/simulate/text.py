@@ -1,4 +1,4 @@
-"""The results of `mooring simulate`: a table, JSON, CSV files and SVG plots."""
+"""The results of `mooring simulate` as tables: for the terminal, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from statistics import fmean, pstdev
-from xml.sax.saxutils import escape
+from typing import NamedTuple
 
-from mooring.cli.errors import input_error
 from mooring.simulator.simulation import SimulationResult
 
 DECIMALS = 4
@@ -19,115 +17,126 @@ COUNTS = ("placed", "pending", "running", "evictions", "preemptions")
 """Figures without decimals."""
 ALWAYS_SHOWN = ("placed", "pending", "p50_wait_s", "p99_wait_s")
 """Other figures are left out of the table where they are 0 for all policies."""
-PLOT_WIDTH, PLOT_HEIGHT, PLOT_MARGIN = 640, 320, 48
-COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f")
-PLOTTED = ("allocation_percent", "fragmentation_percent", "pending", "nodes_used")
+DIFFERENCES_SHOWN = 10
+"""Pods of a difference that are printed."""
+
+Row = dict[str, float | str]
+"""Cells by name of column."""
 
 
 def as_json(results: Sequence[SimulationResult]) -> str:
-    rows = [
-        {
-            "policy": result.policy,
-            "seed": result.seed,
-            **_rounded(result.figures),
-        }
-        for result in results
-    ]
-    return json.dumps(rows, indent=2) + "\n"
+    return json.dumps(result_rows(results), indent=2) + "\n"
 
 
 def as_lines(results: Sequence[SimulationResult]) -> list[str]:
     """One column for each policy: the mean, and the standard deviation over seeds if there are several."""
-    policies = _policies(results)
-    if not policies:
+    if not results:
         return ["no simulation has finished"]
-    seeds = len(dict.fromkeys(result.seed for result in results))
-    rows = [["", *policies]]
-    for name in _figure_names(results):
-        cells = [_cell(_values(results, policy, name)) for policy in policies]
-        if any(cell not in ("0", "") for cell in cells) or name in ALWAYS_SHOWN:
-            rows.append([name, *cells])
+    rows = figure_table(results)
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     lines = [
         "  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip()
         for row in rows
     ]
-    return [*lines, "", f"Means over {seeds} seeds ± standard deviation." if seeds > 1 else "One seed."]
+    return [*lines, "", seeds_line(results)]
 
 
-def write_folder(results: Sequence[SimulationResult], folder: str) -> list[str]:
-    """Writes results.csv, samples.csv and plots. Returns the names of the files."""
-    target = Path(folder)
-    files = {
-        "results.csv": _as_csv(
-            [{"policy": result.policy, "seed": result.seed, **_rounded(result.figures)} for result in results]
-        ),
-        "samples.csv": _as_csv(
-            [
-                {"policy": result.policy, "seed": result.seed, **_rounded(sample)}
-                for result in results
-                for sample in result.samples
-            ]
-        ),
-    }
-    for name in _sample_names(results):
-        files[f"{name}.svg"] = as_svg(results, name)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (target / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise input_error(f"cannot be written: {error.strerror or error}", folder) from error
-    return [str(target / name) for name in files]
+def figure_table(results: Sequence[SimulationResult]) -> list[list[str]]:
+    """Rows of cells: the names of policies, then for each figure its name and values."""
+    policies = policies_of(results)
+    rows = [["", *policies]]
+    for name in _figure_names(results):
+        cells = [_cell(_values(results, policy, name)) for policy in policies]
+        if any(cell not in ("0", "") for cell in cells) or name in ALWAYS_SHOWN:
+            rows.append([name, *cells])
+    return rows
 
 
-def as_svg(results: Sequence[SimulationResult], name: str) -> str:
-    """A figure of the samples over time, or over demand: the mean over seeds, a line for each policy."""
-    by_demand = all("demand_percent" in sample for result in results for sample in result.samples)
-    across = "demand_percent" if by_demand else "time_s"
-    lines = {policy: _line(results, policy, across, name) for policy in _policies(results)}
-    points = [point for line in lines.values() for point in line]
-    left, right = min(x for x, _ in points), max(x for x, _ in points)
-    top = max(max(y for _, y in points), 1e-9)
+def seeds_line(results: Iterable[SimulationResult]) -> str:
+    seeds = len(dict.fromkeys(result.seed for result in results))
+    return f"Means over {seeds} seeds ± standard deviation." if seeds > 1 else "One seed."
 
-    def place(x: float, y: float) -> str:
-        inner_width, inner_height = PLOT_WIDTH - 2 * PLOT_MARGIN, PLOT_HEIGHT - 2 * PLOT_MARGIN
-        share = (x - left) / (right - left) if right > left else 0.0
-        return f"{PLOT_MARGIN + inner_width * share:.1f},{PLOT_HEIGHT - PLOT_MARGIN - inner_height * y / top:.1f}"
 
-    axis = "demand in % of the GPUs" if by_demand else "hours"
-    scale = 1.0 if by_demand else 3600.0
-    base = PLOT_HEIGHT - PLOT_MARGIN
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {PLOT_WIDTH} {PLOT_HEIGHT}" font-family="sans-serif"'
-        ' font-size="12">',
-        f'<rect width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}" fill="white"/>',
-        f'<text x="{PLOT_MARGIN}" y="20">{escape(name)}</text>',
-        f'<path d="M{PLOT_MARGIN} {PLOT_MARGIN}V{base}H{PLOT_WIDTH - PLOT_MARGIN}" stroke="black" fill="none"/>',
-        f'<text x="4" y="{PLOT_MARGIN + 4}">{top:.4g}</text><text x="4" y="{base}">0</text>',
-        f'<text x="{PLOT_MARGIN}" y="{base + 16}">{left / scale:.4g}</text>',
-        f'<text x="{PLOT_WIDTH - PLOT_MARGIN}" y="{base + 16}" text-anchor="end">{right / scale:.4g} {axis}</text>',
+class PlacementDifference(NamedTuple):
+    """A pod that two policies placed on different nodes. An empty name: it was not placed."""
+
+    seed: int
+    pod: str
+    nodes: tuple[str, str]
+
+
+def placement_differences(
+    results: Sequence[SimulationResult], policies: tuple[str, str]
+) -> tuple[list[PlacementDifference], int]:
+    """What differs in the seeds that both policies have finished, and the number of pods that were compared."""
+    found: list[PlacementDifference] = []
+    compared = 0
+    of = {(result.policy, result.seed): result.placements for result in results}
+    for seed in dict.fromkeys(result.seed for result in results):
+        both = of.get((policies[0], seed)), of.get((policies[1], seed))
+        if both[0] is None or both[1] is None:
+            continue
+        pods = dict.fromkeys([*both[0], *both[1]])
+        compared += len(pods)
+        for pod in pods:
+            nodes = both[0].get(pod, ""), both[1].get(pod, "")
+            if nodes[0] != nodes[1]:
+                found.append(PlacementDifference(seed, pod, nodes))
+    return found, compared
+
+
+def difference_lines(found: Sequence[PlacementDifference], compared: int, policies: tuple[str, str]) -> list[str]:
+    """The number of pods, and the first of them."""
+    first, second = policies
+    line = f"{second} placed {len(found):,} of {compared:,} pods elsewhere than {first}"
+    for name, place in ((first, 1), (second, 0)):
+        alone = sum(not each.nodes[place] for each in found)
+        line += f"; {alone:,} of them only {name} placed" if alone else ""
+    lines = [f"{line}."]
+    shown = [["pod", first, second, "seed"]]
+    shown += [[each.pod, *(node or "-" for node in each.nodes), str(each.seed)] for each in found[:DIFFERENCES_SHOWN]]
+    if found:
+        widths = [max(len(row[place]) for row in shown) for place in range(4)]
+        lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in shown]
+    if len(found) > DIFFERENCES_SHOWN:
+        lines.append(f"… {len(found) - DIFFERENCES_SHOWN:,} more; differences.csv of --output has all of them")
+    return lines
+
+
+def result_rows(results: Iterable[SimulationResult]) -> list[Row]:
+    """The figures, a row for each simulation."""
+    return [{"policy": result.policy, "seed": result.seed, **_rounded(result.figures)} for result in results]
+
+
+def sample_rows(results: Iterable[SimulationResult]) -> list[Row]:
+    """The samples of all simulations."""
+    return [
+        {"policy": result.policy, "seed": result.seed, **_rounded(sample)}
+        for result in results
+        for sample in result.samples
     ]
-    for number, (policy, line) in enumerate(lines.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        path = " ".join(place(x, y) for x, y in line)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        x = PLOT_MARGIN + 8 + number * 90
-        parts.append(f'<text x="{x}" y="{PLOT_HEIGHT - 8}" fill="{colour}">{escape(policy)}</text>')
-    return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _policies(results: Iterable[SimulationResult]) -> list[str]:
+def difference_rows(found: Iterable[PlacementDifference], policies: tuple[str, str]) -> list[Row]:
+    first, second = policies
+    return [{"seed": each.seed, "pod": each.pod, first: each.nodes[0], second: each.nodes[1]} for each in found]
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def policies_of(results: Iterable[SimulationResult]) -> list[str]:
     return list(dict.fromkeys(result.policy for result in results))
 
 
 def _figure_names(results: Iterable[SimulationResult]) -> list[str]:
     return list(dict.fromkeys(name for result in results for name in result.figures))
-
-
-def _sample_names(results: Sequence[SimulationResult]) -> list[str]:
-    names = dict.fromkeys(name for result in results for sample in result.samples for name in sample)
-    return [name for name in names if name.endswith(PLOTTED)]
 
 
 def _values(results: Iterable[SimulationResult], policy: str, name: str) -> list[float]:
@@ -137,31 +146,13 @@ def _values(results: Iterable[SimulationResult], policy: str, name: str) -> list
 def _cell(values: Sequence[float]) -> str:
     if not values:
         return ""
-    mean = _number(fmean(values))
-    return f"{mean} ± {_number(pstdev(values))}" if len(values) > 1 and pstdev(values) else mean
+    mean, spread = _number(fmean(values)), _number(pstdev(values))
+    return mean if float(spread) == 0 else f"{mean} ± {spread}"
 
 
 def _number(value: float) -> str:
     return f"{value:.0f}" if value == round(value) or abs(value) >= 10_000 else f"{value:.2f}"
 
 
-def _line(results: Iterable[SimulationResult], policy: str, across: str, name: str) -> list[tuple[float, float]]:
-    found: dict[float, list[float]] = {}
-    for result in results:
-        for sample in result.samples:
-            if result.policy == policy and name in sample:
-                found.setdefault(sample[across], []).append(sample[name])
-    return [(x, fmean(values)) for x, values in sorted(found.items())]
-
-
 def _rounded(figures: dict[str, float]) -> dict[str, float]:
     return {name: int(value) if name in COUNTS else round(value, DECIMALS) for name, value in figures.items()}
-
-
-def _as_csv(rows: Sequence[dict[str, float | str]]) -> str:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

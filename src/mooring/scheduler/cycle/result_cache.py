@@ -47,6 +47,9 @@ ROW_SCORES_MAX = 64
 """Rows of a signature whose scores by plugin are kept: the best nodes are mostly the same for the next pod."""
 SINGLE_ROWS_MAX = 16
 """Up to this many changed rows are computed one by one in plain Python, which is faster than numpy there (ADR 7)."""
+ROWS_PER_SINGLE_ROW = 2_000
+"""In a cluster of more rows than this times `SINGLE_ROWS_MAX`, one more changed row for each of these: computing with
+numpy forgets the best rows, and finding them again reads all rows."""
 
 FilterState: TypeAlias = tuple[FilterUse, Any]
 ScoreState: TypeAlias = tuple[ScoreUse, Any]
@@ -279,7 +282,8 @@ class SignatureResults:
         is_large_enough = len(self.arrays) >= columns.height
         few = None
         if is_large_enough and self._node_position == nodes.position:
-            few = pods.few_since(self._pods_position, SINGLE_ROWS_MAX)
+            most = max(SINGLE_ROWS_MAX, columns.height // ROWS_PER_SINGLE_ROW)
+            few = pods.few_since(self._pods_position, most)
         if few is not None:
             self._update_single_rows(pod, few)
         else:
