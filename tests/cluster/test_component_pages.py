@@ -109,7 +109,9 @@ def test_a_plan_is_an_object_that_is_created_only(tmp_path: Path, processes: str
         assert plan["status"]["nodesToAdd"] == [{"type": "node-0", "count": 1, "price": 2.5}]
 
         limit = [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "20"}}}]
-        pods = [{"metadata": {"name": name}, "spec": {"containers": limit}} for name in ("x", "y", "z")]
+        pods: list[dict[str, Any]] = [
+            {"metadata": {"name": name}, "spec": {"containers": limit}} for name in ("x", "y", "z")
+        ]
         pods[2]["spec"]["priorityClassName"] = "system-node-critical"
         status = up.ask("POST", PLANS, a_plan(pods=pods)).document()["status"]
         assert [each["pod"] for each in status["placements"]] == ["default/z", "default/x"]  # by priority

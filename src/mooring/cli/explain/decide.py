@@ -167,7 +167,7 @@ class Explainer:
 
     def _unschedulable(self, decision: Decision) -> PodExplanation:
         profile = self._engine.cycle_for(decision.pod).profile
-        found = explain(profile, self._engine.columns, decision.pod)
+        found = explain(profile, self._engine.columns, decision.pod, nearest_max=self._node_limit)
         groups = _grouped(decision)
         node_count = self._engine.columns.node_count
         status = decision.status
@@ -182,7 +182,7 @@ class Explainer:
             refusals=groups,
             reasons=reasons,
             everywhere=found.everywhere,
-            nearest=tuple(NodeObstacles(name, found.at(name)) for name in found.nearest[: self._node_limit]),
+            nearest=tuple(NodeObstacles(name, found.at(name)) for name in found.nearest),
             otherwise_count=found.free_count if found.everywhere else 0,
             preemption=self._preemption(decision),
         )

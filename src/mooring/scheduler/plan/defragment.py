@@ -95,7 +95,7 @@ def move_pods_for(what_if: WhatIf, pod: PodInfo, moves_max: int) -> Slices[tuple
         return [], decision.node_name
     profile = engine.cycle_for(pod).profile
     best: tuple[list[Move], str] | None = None
-    for name in explain(profile, engine.columns, pod).nearest[:NODES_TRIED_MAX]:
+    for name in explain(profile, engine.columns, pod, nearest_max=NODES_TRIED_MAX).nearest:
         limit = min(moves_max, len(best[0]) - 1) if best is not None else moves_max
         if limit < 1:
             break
