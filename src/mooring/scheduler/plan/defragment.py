@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.drain import cordon
-from mooring.scheduler.plan.place import EvictionBudgets, Slices
+from mooring.scheduler.plan.place import Slices, eviction_budgets
 from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
 from mooring.scheduler.plan.request import Move, Usage
 from mooring.scheduler.plan.what_if import WhatIf
@@ -68,7 +67,7 @@ def empty_nodes(what_if: WhatIf, moves_max: int) -> Slices[Defragmented]:
 
 def _empty(what_if: WhatIf, cordoned: Sequence[str], names: Sequence[str]) -> Slices[list[Move] | None]:
     """Cordon nodes, and move all pods of some of them; None if a pod cannot move."""
-    budgets = EvictionBudgets(what_if.engine.columns.objects.of(PodDisruptionBudget))
+    budgets = eviction_budgets(what_if)
     for name in cordoned:
         cordon(what_if, name)
     moves: list[Move] = []
@@ -119,7 +118,7 @@ def usage(engine: Engine, pending: int = 0) -> Usage:
 def _move_pods_from(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Slices[list[Move] | None]:
     """Move the fewest pods away from a node until the pod fits there."""
     engine = what_if.engine
-    budgets = EvictionBudgets(engine.columns.objects.of(PodDisruptionBudget))
+    budgets = eviction_budgets(what_if)
     movable = [each for each in _on(engine, name) if fate_of(each) is Fate.MOVES and not budgets.blocking(each)]
     movable.sort(key=lambda each: (-_share(engine, each, name), each.key))
     evicted: list[PodInfo] = []
