@@ -7,7 +7,8 @@ import pytest
 from mooring.api.views.selectors import LabelSelector
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.scheduler.cache.disruption_budgets import BudgetRule, DisruptionBudgets
-from tests.builders import budget, pod, selector
+from tests.api.builders import selector
+from tests.builders import budget, pod
 from tests.scheduler.harness import engine_of
 
 WEB = {"app": "web"}
