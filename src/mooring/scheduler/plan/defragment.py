@@ -169,7 +169,7 @@ def _fits(what_if: WhatIf, pod: PodInfo, name: str) -> Slices[bool]:
 def _place_replacement(what_if: WhatIf, pod: PodInfo, from_node: str) -> Slices[Move | None]:
     """Place the replacement of an evicted pod; None if it gets no node."""
     yield
-    decision = what_if.decide(replacement_of(what_if.engine, pod))
+    decision = what_if.decide(replacement_of(what_if.engine, pod, what_if.claims_of(pod)))
     if decision.node_name is None or what_if.place(decision) is not None:
         return None
     return Move(pod.key, from_node, decision.node_name)

@@ -91,7 +91,7 @@ def drain_node(what_if: WhatIf, name: str, budgets: BudgetCount) -> Slices[Drain
             without_replacement.append(pod)
         what_if.evict(pod)
         if fate is Fate.MOVES:
-            outcome = yield from place_pod(what_if, replacement_of(what_if.engine, pod), name)
+            outcome = yield from place_pod(what_if, replacement_of(what_if.engine, pod, what_if.claims_of(pod)), name)
             if isinstance(outcome, Placement):
                 placed.placements.append(outcome)
                 budgets.give_back(without_replacement.pop())
