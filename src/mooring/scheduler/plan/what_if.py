@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
@@ -93,7 +94,7 @@ class WhatIf:
             return
         self._do(_EvictionStep(pod, pod.node_name))
         for claim in self.claims_of(pod):
-            self._do(_ClaimReleaseStep(claim, _released(claim, pod)))
+            self._do(_ClaimReleaseStep(claim, released_claim(claim, {pod.uid})))
 
     def claims_of(self, pod: PodInfo) -> list[ResourceClaim]:
         """The claims of a placed pod, also after its eviction."""
@@ -208,9 +209,11 @@ class _WithdrawalStep:
         self.placement.apply(engine)
 
 
-def _released(claim: ResourceClaim, pod: PodInfo) -> ResourceClaim:
-    """The claim without the pod, and without its devices if no other pod uses it."""
-    left = tuple(consumer for consumer in claim.status.reserved_for if consumer.uid != pod.uid)
+def released_claim(claim: ResourceClaim, uids: Collection[str]) -> ResourceClaim:
+    """The claim without pods that used it, and without its devices if no other pod does."""
+    left = tuple(consumer for consumer in claim.status.reserved_for if consumer.uid not in uids)
+    if len(left) == len(claim.status.reserved_for):
+        return claim
     status = replace(claim.status, reserved_for=left) if left else ResourceClaimStatus()
     return replace(claim, status=status)
 
