@@ -83,6 +83,55 @@ def test_the_scheduler_plans_without_changing_anything(tmp_path: Path, processes
         assert [node["requested"] for node in shown(up, "/debug/cache")["nodes"]] == [{}, {}]
 
 
+PLANS = "/apis/mooring.dev/v1alpha1/plans"
+
+
+def a_plan(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "mooring.dev/v1alpha1", "kind": "Plan", "metadata": {"name": "ask"}, "spec": spec}
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_plan_is_an_object_that_is_created_only(tmp_path: Path, processes: str) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "2", "--processes", processes) as up:
+        wait_until(lambda: up.ask("POST", "/plan", {}).code == 200, why=up.log)
+        listed = up.ask("GET", "/apis/mooring.dev/v1alpha1").document()["resources"]
+        assert [(each["name"], each["verbs"]) for each in listed] == [("plans", ["create"])]
+        assert "dev.mooring.v1alpha1.Plan" in up.ask("GET", "/openapi/v2").document()["definitions"]
+        assert "apis/mooring.dev/v1alpha1" in up.ask("GET", "/openapi/v3").document()["paths"]
+
+        asked: dict[str, Any] = {"question": "addNodes", "nodeTypes": [{"like": "node-0", "price": 2.5, "count": 1}]}
+        created = up.ask("POST", PLANS, a_plan(**asked))
+        assert created.code == 201
+        plan = created.document()
+        assert (plan["metadata"]["name"], plan["spec"]) == ("ask", asked)
+        result = up.ask("POST", "/plan", asked).document()
+        assert plan["status"] == {name: value for name, value in result.items() if value not in (None, [])}
+        assert plan["status"]["nodesToAdd"] == [{"type": "node-0", "count": 1, "price": 2.5}]
+
+        limit = [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "20"}}}]
+        pods: list[dict[str, Any]] = [
+            {"metadata": {"name": name}, "spec": {"containers": limit}} for name in ("x", "y", "z")
+        ]
+        pods[2]["spec"]["priorityClassName"] = "system-node-critical"
+        status = up.ask("POST", PLANS, a_plan(pods=pods)).document()["status"]
+        assert [each["pod"] for each in status["placements"]] == ["default/z", "default/x"]  # by priority
+        assert [each["reasons"] for each in status["pending"]] == [
+            {"Insufficient cpu": 2}
+        ]  # requests default to limits
+
+        for spec, code in (
+            ({"question": "guess"}, 422),
+            ({"question": "removeNodes", "nodes": ["none"]}, 422),
+            ({"pods": [{"metadata": {"name": "no-containers"}}]}, 422),
+            ({"pods": [{"metadata": {"name": "p"}, "spec": {"containers": limit, "priorityClassName": "none"}}]}, 403),
+        ):
+            assert up.ask("POST", PLANS, a_plan(**spec)).code == code, spec
+        assert up.ask("POST", f"{PLANS}?fieldValidation=Strict", a_plan(unknown=1)).code == 400
+        assert up.ask("GET", PLANS).code == 405
+        assert up.ask("GET", f"{PLANS}/ask").code == 404
+        assert up.ask("POST", PLANS, a_plan(), token=LIMITED_TOKEN).code == 403
+
+
 def test_only_those_see_it_who_may(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
         wait_until(lambda: shown(up, "/debug/queue"))
@@ -116,11 +165,12 @@ def test_names_in_other_namespaces_are_masked(tmp_path: Path, processes: str) ->
         create_pod(up, "large", "99")
         create_pod(up, "classified", "98", "secret")
         allow(up, "asks", [{"nonResourceURLs": ["/debug/*", "/plan"], "verbs": ["get", "post"]}])
+        allow(up, "plans", [{"apiGroups": ["mooring.dev"], "resources": ["plans"], "verbs": ["create"]}])
         allow(up, "reads", [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}], "default")
 
         def names(path: str, token: str, method: str = "GET", body: object = None) -> set[str]:
             answer = up.ask(method, path, body, token=token)
-            return set(re.findall(r'"pod": ?"([^"]+)"', answer.body.decode())) if answer.code == 200 else set()
+            return set(re.findall(r'"pod": ?"([^"]+)"', answer.body.decode())) if answer.code < 300 else set()
 
         both = {"default/large", "secret/classified"}
         wait_until(lambda: names("/debug/decisions", ADMIN_TOKEN) >= both, why=up.log)
@@ -129,6 +179,7 @@ def test_names_in_other_namespaces_are_masked(tmp_path: Path, processes: str) ->
             ("/debug/decisions", "GET", None),
             ("/debug/queue", "GET", None),
             ("/plan", "POST", {"question": "place"}),
+            (PLANS, "POST", a_plan(question="place")),
         ):
             assert names(path, LIMITED_TOKEN, method, body) == {"default/large", "hidden/1"}, path
             assert b"classified" not in up.ask(method, path, body, token=LIMITED_TOKEN).body
@@ -140,4 +191,6 @@ def test_names_in_other_namespaces_are_masked(tmp_path: Path, processes: str) ->
 def test_without_a_scheduler_there_is_nothing_to_show(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--without", "scheduler,controllers,nodes") as up:
         assert up.ask("GET", "/debug/queue").code == 404
+        assert up.ask("POST", PLANS, a_plan()).code == 404
+        assert b"mooring.dev" not in up.ask("GET", "/apis").body + up.ask("GET", "/openapi/v3").body
         assert b"scheduler_" not in up.ask("GET", "/metrics").body

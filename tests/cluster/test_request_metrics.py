@@ -5,14 +5,14 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 
 from mooring.client.http.requests import NO_ANSWER, Asked
-from mooring.cluster.scheduler_process import ClientRequestMetrics
+from mooring.cluster.component_metrics import ClientRequestMetrics
 
 
 def scraped(*parts: Asked) -> list[str]:
     """The lines that say something; of buckets those that are not empty and not full."""
-    registry, metrics = CollectorRegistry(), ClientRequestMetrics("https://api.example.com:6443/behind")
+    registry, metrics = CollectorRegistry(), ClientRequestMetrics()
     for asked in parts:
-        metrics.add(asked)
+        metrics.add("https://api.example.com:6443/behind", asked)
     registry.register(metrics)
     return [line for line in generate_latest(registry).decode().splitlines() if not line.startswith("#")]
 

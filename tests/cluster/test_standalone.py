@@ -66,6 +66,8 @@ def test_a_deployment_runs_on_parts_that_run_alone(tmp_path: Path) -> None:
             assert shown(port, "/metrics", "")[0] == shown(port, "/metrics", LIMITED_TOKEN)[0] == 403
             code, text = shown(port, "/metrics", ADMIN_TOKEN)
             assert (code, f"\n{name}" in text, "leader_election_master_status" in text) == (200, True, True), text
+            assert f'\nrest_client_requests_total{{code="200",host="127.0.0.1:{up.port}",method="GET"}}' in text
+            assert '\nworkqueue_queue_duration_seconds_bucket{le="1e-08",name="events"}' in text, text
         assert "mooring_kubelet_nodes 3.0" in shown(ports[1], "/metrics", ADMIN_TOKEN)[1]
         for process in (controllers, nodes):
             process.send_signal(signal.SIGINT)

@@ -54,7 +54,7 @@ def test_decides_as_kube_scheduler_did(family: str, part: int, parts: int, monke
     found = [
         difference
         for scenario, verdict in recorded(family, part, parts)
-        for difference in differences(verdict, verdicts.verdict(scenario))
+        for difference in differences(verdict, verdicts.verdict(scenario), scenario)
     ]
     assert not found, _listed(found)
     assert not OftenDecidingEngine.disagreements, _listed(OftenDecidingEngine.disagreements)

@@ -9,7 +9,8 @@ Input: the table of resources. Output: APIVersions, APIGroupList, APIGroup, APIR
 4. The first group or version is the one that a client without a preference uses. Built-in groups have the order of
    kube-apiserver; custom groups follow by name. Versions are ordered by maturity and number (v10, v2, v1, v2beta1,
    v1alpha1); other names follow alphabetically.
-5. Reviews and bindings can be created only. They have no registry, but discovery and OpenAPI list them.
+5. Reviews, bindings and plans can be created only. They have no registry, but discovery and OpenAPI list them. Plans
+   are listed while the scheduler of this cluster answers them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -85,6 +86,8 @@ REVIEWS = tuple(
     )
 )
 VIRTUAL_KINDS = (BINDING, *REVIEWS)
+"""The kinds that every API server has and never stores."""
+PLAN = Kind("mooring.dev/v1alpha1", "Plan", "plans", is_namespaced=False)
 
 
 AGGREGATED_KIND, AGGREGATED_VERSION = "APIGroupDiscoveryList", "apidiscovery.k8s.io/v2"
@@ -105,9 +108,10 @@ class Aggregated:
 
 @dataclass(slots=True)
 class _Made:
-    """What has been made from one state of the table."""
+    """What has been made from one state of the table, and the kinds that are not stored."""
 
     generation: int
+    virtual: tuple[Kind, ...]
     groups: dict[str, list[str]]
     """The versions of each group, the preferred one first."""
     lists: dict[str, Document] = field(default_factory=dict)
@@ -117,14 +121,21 @@ class _Made:
 class Discovery:
     """The discovery documents of a server."""
 
-    def __init__(self, resources: ResourceTable) -> None:
+    def __init__(
+        self, resources: ResourceTable, virtual: Callable[[], tuple[Kind, ...]] = lambda: VIRTUAL_KINDS
+    ) -> None:
         self._resources = resources
-        self._made = _Made(-1, {})
+        self._virtual = virtual
+        self._made = _Made(-1, (), {})
 
     def is_built_in_group(self, group: str) -> bool:
         """Whether a group is the server's own, in whatever version; users define kinds in others."""
         built_in = (resource.kind.group for resource in self._resources if resource.struct is not None)
-        return any(kind.group == group for kind in VIRTUAL_KINDS) or group in built_in
+        return any(kind.group == group for kind in self._virtual()) or group in built_in
+
+    def virtual_kinds(self) -> tuple[Kind, ...]:
+        """The kinds that this server has and never stores."""
+        return self._virtual()
 
     def api_versions(self) -> list[str]:
         """All API versions, those of the core group first."""
@@ -166,20 +177,21 @@ class Discovery:
         return found
 
     def _current(self) -> _Made:
-        if self._made.generation != self._resources.generation:
+        virtual = self._virtual()
+        if self._made.generation != self._resources.generation or self._made.virtual != virtual:
             served = [resource.kind for resource in self._resources]
             versions: dict[str, dict[str, None]] = {}
-            for kind in (*VIRTUAL_KINDS, *served):
+            for kind in (*virtual, *served):
                 versions.setdefault(kind.group, {})[kind.api_version.rpartition("/")[2]] = None
             groups = {group: versions_in_order(names) for group, names in versions.items()}
-            self._made = _Made(self._resources.generation, groups)
+            self._made = _Made(self._resources.generation, virtual, groups)
         return self._made
 
     def _of_version(self, api_version: str) -> tuple[list[Resource], list[Kind]]:
         served = [resource for resource in self._resources if resource.kind.api_version == api_version]
         return (
             sorted(served, key=lambda resource: resource.kind.plural),
-            [kind for kind in VIRTUAL_KINDS if kind.api_version == api_version],
+            [kind for kind in self._virtual() if kind.api_version == api_version],
         )
 
     def _resource_list(self, api_version: str) -> Document:

@@ -8,25 +8,28 @@ Input: a store and the configuration. Output: `ApiServer`, which the handlers an
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mooring.api.document import Document
-from mooring.api.kinds import SERVICE_ACCOUNT
+from mooring.api.kinds import SERVICE_ACCOUNT, Kind
 from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Authorizer
 from mooring.apiserver.access.console_sessions import ConsoleSessions
 from mooring.apiserver.access.node_authorizer import NodeGraph
+from mooring.apiserver.access.rules import Attributes
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
 from mooring.apiserver.access.token_requests import IssuedToken, requested_token
+from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import Attempt, Lookup
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.shape import struct_shape
 from mooring.apiserver.apply.update import stamp
 from mooring.apiserver.call import Call, Operation
-from mooring.apiserver.discovery import Discovery
+from mooring.apiserver.discovery import PLAN, VIRTUAL_KINDS, Discovery
 from mooring.apiserver.errors import not_found
 from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.registry.parts import Parts
@@ -53,6 +56,7 @@ from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.serving.pages import PageRequest, PageResponse, masked
 from mooring.serving.server import Page
 from mooring.store.interface import Store
 
@@ -70,6 +74,8 @@ class Health:
         return {**self.live, **self.ready} if path == "readyz" else dict(self.live)
 
 
+PLAN_PAGE = "/plan"
+"""The page of the scheduler that answers plans."""
 _EVICTION_VERSIONS = ("policy/v1beta1",)
 
 
@@ -99,7 +105,7 @@ class ApiServer:
 
     def __post_init__(self) -> None:
         self.console_sessions = ConsoleSessions(self.clock)
-        self.discovery = Discovery(self.resources)
+        self.discovery = Discovery(self.resources, self._virtual_kinds)
         self.openapi = OpenApi(self.resources, self.discovery)
 
     component_pages: dict[str, Page] = field(default_factory=dict)
@@ -108,6 +114,20 @@ class ApiServer:
 
     logs: Logs | None = None
     """Who has the logs of containers on nodes of this process; None if there are none."""
+
+    def _virtual_kinds(self) -> tuple[Kind, ...]:
+        return (*VIRTUAL_KINDS, PLAN) if PLAN_PAGE in self.component_pages else VIRTUAL_KINDS
+
+    async def component_page(self, page: Page, asked: PageRequest, user: User) -> PageResponse:
+        """The response of a component, with the names masked that the user may not read."""
+        answer = page(asked)
+        response = await answer if inspect.isawaitable(answer) else answer
+
+        async def may_read(namespace: str) -> bool:
+            attributes = Attributes(user, "list", namespace, api_version="v1", resource="pods")
+            return self.authorizer.authorize(attributes).is_allowed
+
+        return await masked(asked, response, may_read)
 
     # ------------------------------------------------------------------------------------------------- bodies
 

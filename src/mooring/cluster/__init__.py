@@ -21,5 +21,4 @@ In reading order:
     scheduler_pages      the pages of its secure port
     secure_port          the secure port of a component
     standalone           standalone controllers and nodes
-    standalone_metrics   their metrics
 """

@@ -1,21 +1,24 @@
-"""Metrics that every component of Kubernetes has: its build, its features, its work queues.
+"""Metrics that every component of Kubernetes has: its build, its features, its work queues, its requests.
 
 1. Names, labels and buckets are those of Kubernetes v1.36, so that its dashboards work.
 2. A feature is a gate that kube-scheduler reads (docs/parity.md). There are no gates here: 1 means that the feature is
    there, 0 that it is not. The stage is that of v1.36.
-3. kube-scheduler's `scheduler_batch_*` and `scheduler_get_node_hint_*` are absent: they measure its opportunistic
-   batching, which does not exist here.
+3. kube-scheduler's `scheduler_batch_*` and `scheduler_get_node_hint_*` are absent: they count the node hints of its
+   opportunistic batching. There are no hints here (docs/parity.md).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from mooring.client.http.requests import Asked
 from mooring.client.workqueue import OPEN_QUEUES, WorkQueue
 from mooring.kit.build import KUBERNETES_VERSION, build
 from mooring.kit.histogram import HistogramValue
@@ -124,6 +127,57 @@ _QUEUE_GAUGES = (
     ("unfinished_work_seconds", "How long keys in work have been so, added up.", "unfinished_work_s"),
     ("longest_running_processor_seconds", "How long the oldest key in work has been so.", "longest_running_s"),
 )
+
+
+class ClientRequestMetrics(Collector):
+    """Request metrics of the clients of an API server, under client-go's names. A watch counts as one request."""
+
+    def __init__(self) -> None:
+        self._host = ""
+        self._asked: list[Asked] = []
+
+    def add(self, server: str, asked: Asked) -> None:
+        """Include the requests of another client of the server."""
+        self._host = urlsplit(server).netloc
+        self._asked.append(asked)
+
+    def collect(self) -> Iterator[Metric]:
+        outcomes: Counter[tuple[str, int | str]] = Counter()
+        for asked in self._asked:
+            outcomes.update(asked.outcomes)
+        requests = CounterMetricFamily(
+            "rest_client_requests", "Requests to the API server.", labels=("code", "host", "method")
+        )
+        for (method, code), count in outcomes.items():
+            requests.add_metric((str(code), self._host, method), count)
+        yield requests
+        yield self._histogram(
+            "rest_client_request_duration_seconds",
+            "How long the API server took to answer.",
+            [asked.durations for asked in self._asked],
+        )
+        yield self._histogram(
+            "rest_client_rate_limiter_duration_seconds",
+            "How long requests to the API server waited for their turn.",
+            [asked.turns for asked in self._asked],
+        )
+        yield self._histogram(
+            "rest_client_request_size_bytes",
+            "The bodies of requests to the API server.",
+            [asked.sent for asked in self._asked],
+        )
+        yield self._histogram(
+            "rest_client_response_size_bytes",
+            "The bodies of answers of the API server.",
+            [asked.received for asked in self._asked],
+        )
+
+    def _histogram(self, name: str, text: str, parts: Sequence[Mapping[str, HistogramValue]]) -> Metric:
+        family = HistogramMetricFamily(name, text, labels=("host", "verb"))
+        for verb in dict.fromkeys(verb for part in parts for verb in part):
+            total = summed([part[verb] for part in parts if verb in part])
+            family.add_metric((self._host, verb), total.buckets(), total.total)
+        return family
 
 
 def summed(parts: Sequence[HistogramValue]) -> HistogramValue:

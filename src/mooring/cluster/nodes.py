@@ -14,8 +14,7 @@ from pathlib import Path
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
 from mooring.cluster.secure_port import SecurePort, open_secure_port
-from mooring.cluster.standalone import ComponentHealth
-from mooring.cluster.standalone_metrics import NodeMetrics
+from mooring.cluster.standalone import ComponentHealth, NodeMetrics
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kubelet.container_logs import PATH, container_logs_page

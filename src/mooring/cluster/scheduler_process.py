@@ -19,15 +19,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from mooring.api.kinds import LEASE
 from mooring.api.views.meta import ObjectReference
@@ -35,14 +31,12 @@ from mooring.client.election import ElectionSettings, LeaderElector
 from mooring.client.events.writer import CoreFormat, EventWriter
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
-from mooring.client.http.requests import Asked
 from mooring.client.interface import Client
-from mooring.cluster.component_metrics import WorkQueueMetrics, summed
+from mooring.cluster.component_metrics import ClientRequestMetrics, WorkQueueMetrics
 from mooring.cluster.scheduler_pages import PageSources, scheduler_pages
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
-from mooring.kit.histogram import HistogramValue
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.extenders.extender import extenders_of
@@ -87,7 +81,7 @@ class SchedulerProcess:
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._metrics)
         self._metrics.register(LoopMetrics())
-        self._requests = ClientRequestMetrics(settings.connection.server)
+        self._requests = ClientRequestMetrics()
         self._metrics.register(self._requests)
         self._metrics.register(WorkQueueMetrics())
         self.port = 0
@@ -159,7 +153,7 @@ class SchedulerProcess:
             component=component,
             may_write=may_write,
         )
-        self._requests.add(client.asked)
+        self._requests.add(self._settings.connection.server, client.asked)
         return await stack.enter_async_context(client)
 
     async def _elector(self, stack: AsyncExitStack, group: TaskGroup) -> LeaderElector:
@@ -167,7 +161,7 @@ class SchedulerProcess:
         limits = HttpLimits(request_s_max=asked.renew_deadline_s / 2)
         entropy = self._entropy.fork("leader election")
         client = HttpClient(self._settings.connection, self._clock, entropy, limits=limits, component="leader-election")
-        self._requests.add(client.asked)
+        self._requests.add(self._settings.connection.server, client.asked)
         await stack.enter_async_context(client)
         election = ElectionSettings(
             asked.resource_namespace,
@@ -226,53 +220,3 @@ class SchedulerProcess:
         async with open_secure_port(self._settings.port, scheduler_pages(sources), self._clock, self._entropy) as port:
             self.port = port
             yield
-
-
-class ClientRequestMetrics(Collector):
-    """Request metrics of the clients of one API server, under client-go's names. A watch counts as one request."""
-
-    def __init__(self, server: str) -> None:
-        self._host = urlsplit(server).netloc
-        self._asked: list[Asked] = []
-
-    def add(self, asked: Asked) -> None:
-        """Include the requests of another client."""
-        self._asked.append(asked)
-
-    def collect(self) -> Iterator[Metric]:
-        outcomes: Counter[tuple[str, int | str]] = Counter()
-        for asked in self._asked:
-            outcomes.update(asked.outcomes)
-        requests = CounterMetricFamily(
-            "rest_client_requests", "Requests to the API server.", labels=("code", "host", "method")
-        )
-        for (method, code), count in outcomes.items():
-            requests.add_metric((str(code), self._host, method), count)
-        yield requests
-        yield self._histogram(
-            "rest_client_request_duration_seconds",
-            "How long the API server took to answer.",
-            [asked.durations for asked in self._asked],
-        )
-        yield self._histogram(
-            "rest_client_rate_limiter_duration_seconds",
-            "How long requests to the API server waited for their turn.",
-            [asked.turns for asked in self._asked],
-        )
-        yield self._histogram(
-            "rest_client_request_size_bytes",
-            "The bodies of requests to the API server.",
-            [asked.sent for asked in self._asked],
-        )
-        yield self._histogram(
-            "rest_client_response_size_bytes",
-            "The bodies of answers of the API server.",
-            [asked.received for asked in self._asked],
-        )
-
-    def _histogram(self, name: str, text: str, parts: Sequence[Mapping[str, HistogramValue]]) -> Metric:
-        family = HistogramMetricFamily(name, text, labels=("host", "verb"))
-        for verb in dict.fromkeys(verb for part in parts for verb in part):
-            total = summed([part[verb] for part in parts if verb in part])
-            family.add_metric((self._host, verb), total.buckets(), total.total)
-        return family

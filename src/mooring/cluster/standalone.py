@@ -4,7 +4,7 @@ Input: a connection, a function that works with a client, a clock, entropy. Outp
 holds its Lease.
 
     /healthz /livez /readyz    and each check below them
-    /metrics                   leadership, work queues or nodes, the process
+    /metrics                   leadership, work queues, requests, nodes, the process
 
 1. Of several processes with the same Lease, one works. A process that loses its Lease writes nothing from then on.
 2. The Lease is renewed with a separate client, which no rate limit delays.
@@ -14,7 +14,7 @@ holds its Lease.
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -27,14 +27,18 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from mooring.client.election import ElectionSettings, LeaderElector
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
+from mooring.cluster.component_metrics import ClientRequestMetrics, WorkQueueMetrics
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.kubelet.kubelets import Kubelets
 from mooring.serving.endpoints import Check, health_answer, ping
 from mooring.serving.pages import PageRequest, PageResponse
 from mooring.serving.server import Page
@@ -73,6 +77,9 @@ class ComponentHealth:
         leads = Gauge("leader_election_master_status", "Whether this process leads: 1, or 0.", ("name",), registry=None)
         leads.labels(name).set_function(lambda: float(self.elector is None or self.elector.is_leading))
         self.metrics.register(leads)
+        self.requests = ClientRequestMetrics()
+        self.metrics.register(self.requests)
+        self.metrics.register(WorkQueueMetrics())
 
     def pages(self) -> dict[str, Page]:
         return {
@@ -132,9 +139,11 @@ async def _run_as_leader(
 
     if lease is None:
         async with client(may_write=None) as unfenced:
+            health.requests.add(connection.server, unfenced.asked)
             await work(unfenced)
         return
     async with HttpClient(connection, clock, entropy.fork("election"), component="leader-election") as electing:
+        health.requests.add(connection.server, electing.asked)
         settings = lease.settings(f"{socket.gethostname()}_{entropy.uuid()}")
         elector = LeaderElector(electing, settings, clock=clock, entropy=entropy.fork("leader election"))
         health.elector = elector
@@ -143,4 +152,33 @@ async def _run_as_leader(
             await work(fenced)
 
         async with client(may_write=lambda: elector.is_leading) as fenced:
+            health.requests.add(connection.server, fenced.asked)
             await elector.run(lead)
+
+
+class NodeMetrics(Collector):
+    """The nodes of this process, their pods and their writes.
+
+    The names are our own: one process has thousands of kubelets, and kubelet's metrics are those of one node."""
+
+    def __init__(self, kubelets: Kubelets) -> None:
+        self._kubelets = kubelets
+
+    def collect(self) -> Iterator[Metric]:
+        found = self._kubelets.statistics()
+        for name, text in (
+            ("nodes", "Nodes of this process."),
+            ("nodes_silent", "Nodes that send no heartbeats."),
+            ("pods", "Pods on the nodes of this process."),
+        ):
+            value = found[name]
+            assert isinstance(value, int), f"{name} is {value!r}"
+            yield GaugeMetricFamily(f"mooring_kubelet_{name}", text, value)
+        writes = CounterMetricFamily(
+            "mooring_kubelet_writes", "Writes to the API server, by what is written.", labels=("kind", "result")
+        )
+        for kind, statistics in found.items():
+            if isinstance(statistics, dict):
+                for result in ("sent", "failed"):
+                    writes.add_metric((kind.replace(" ", "_"), result), statistics[result])
+        yield writes

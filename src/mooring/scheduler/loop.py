@@ -27,6 +27,7 @@ from mooring.scheduler.failure import FailureHandler, failed_with_error, rejecte
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import QueuedPod
+from mooring.scheduler.reporting.nearest_misses import NearestMisses
 from mooring.scheduler.reporting.reports import Reports
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class SchedulingLoop:
         self._reports = reports
         self._clock = clock
         self._extender_client = extender_client
+        self._nearest_misses = NearestMisses(engine.columns, clock)
         self._attempt_started_s: float | None = None
         self._has_ended = False
 
@@ -160,7 +162,8 @@ class SchedulingLoop:
         # A failed cycle, or one that waits for extenders, has no steps: those of the last pod would be shown.
         has_steps = self._extender_client is None and decision.error is None
         steps = cycle.last_steps if has_steps else NO_STEPS
-        self._reports.decided(decision, entry.attempts, took_s, entry.requeued_by, steps)
+        nearest = self._nearest_misses.of(cycle.profile, decision) if decision.node_name is None else ()
+        self._reports.decided(decision, entry.attempts, took_s, entry.requeued_by, steps, nearest)
         if took_s > SLOW_CYCLE_S:
             self._log_slow(cycle, decision, took_s)
         if decision.node_name is None:

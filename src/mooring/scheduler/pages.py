@@ -108,12 +108,12 @@ def pod_page(
 
 def _nearest_nodes(engine: Engine, pod: PodInfo, count: int) -> dict[str, object]:
     """What is in the way of a pending pod: everywhere, and on the nodes with the fewest and smallest obstacles."""
-    found = explain(engine.cycle_for(pod).profile, engine.columns, pod)
+    found = explain(engine.cycle_for(pod).profile, engine.columns, pod, nearest_max=count)
     return {
         "nodesWithoutObstacles": found.free_count,
         "obstaclesEverywhere": [each.document() for each in found.everywhere],
         "nearestNodes": [
-            {"node": name, "obstacles": [each.document() for each in found.at(name)]} for name in found.nearest[:count]
+            {"node": name, "obstacles": [each.document() for each in found.at(name)]} for name in found.nearest
         ],
     }
 

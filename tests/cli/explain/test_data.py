@@ -52,8 +52,8 @@ def test_fields_that_do_not_apply_are_left_out(pod: PodExplanation, fields: list
                 "helps": True,
                 "node": "n1",
                 "victims": [
-                    {"pod": "a/c", "priority": 3, "budgetsBroken": []},
-                    {"pod": "a/d", "priority": 2, "startTime": "2026-01-01T00:00:00Z", "budgetsBroken": ["a/x"]},
+                    {"pod": "a/c", "priority": 3, "budgetsViolated": []},
+                    {"pod": "a/d", "priority": 2, "startTime": "2026-01-01T00:00:00Z", "budgetsViolated": ["a/x"]},
                 ],
             },
             id="helps",

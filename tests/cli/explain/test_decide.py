@@ -130,13 +130,13 @@ def test_scores_are_best_first_and_the_chosen_one_leads_its_equals() -> None:
     assert fate.scores.rows[0].total == sum(fate.scores.rows[0].by_plugin.values())
 
 
-def test_refusals_are_grouped_and_counted() -> None:
+def test_rejections_are_grouped_and_counted() -> None:
     (fate,) = explained(
         node("n1", cpu=1), node("n2", cpu=1), node("n3", cpu=1, memory=1), node("n4", taints=["t:NoSchedule"]),
         pod(cpu=2, memory=2),
     )  # fmt: skip
     assert fate.reasons == {"Insufficient cpu": 3, "Insufficient memory": 1, "node(s) had untolerated taint(s)": 1}
-    assert [(group.reasons, group.nodes) for group in fate.refusals] == [
+    assert [(group.reasons, group.nodes) for group in fate.rejections] == [
         (("Insufficient cpu",), ("n1", "n2")),
         (("Insufficient cpu", "Insufficient memory"), ("n3",)),
         (("node(s) had untolerated taint(s)",), ("n4",)),
@@ -164,7 +164,7 @@ def test_budgets_that_victims_break(allowed: int, broken: list[tuple[str, ...]])
     other = budget("other", selector(app="y"), allowed=0)
     (fate,) = explained(node("n1", cpu=4), nomination, other, *victims, pod("urgent", cpu=4, priority=9))
     assert fate.preemption is not None
-    assert [victim.budgets_broken for victim in fate.preemption.victims] == broken
+    assert [victim.budgets_violated for victim in fate.preemption.victims] == broken
     assert [victim.started for victim in fate.preemption.victims] == ["1970-01-01T00:01:40Z", "1970-01-01T00:03:20Z"]
 
 

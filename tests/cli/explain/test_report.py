@@ -60,18 +60,18 @@ def test_obstacles_come_nearest_first() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_at_most_as_many_nodes_as_were_asked_for_and_refusals_in_full(limit: int) -> None:
+def test_at_most_as_many_nodes_as_were_asked_for_and_rejections_in_full(limit: int) -> None:
     scores = placed(limit).scores
     assert scores is not None
     assert len(scores.rows) == limit
     explanation = refused(limit)
     assert len(explanation.nearest) == limit
-    assert explanation.refusals == refused().refusals
+    assert explanation.rejections == refused().rejections
 
 
-def test_refusals_are_complete_and_grouped_by_what_was_said() -> None:
+def test_rejections_are_complete_and_grouped_by_what_was_said() -> None:
     explanation = refused()
-    said = {(group.plugin, group.reasons): group.nodes for group in explanation.refusals}
+    said = {(group.plugin, group.reasons): group.nodes for group in explanation.rejections}
     assert {key: len(nodes) for key, nodes in said.items()} == {
         ("NodeResourcesFit", ("Insufficient cpu",)): 6,
         ("TaintToleration", ("node(s) had untolerated taint(s)",)): 3,

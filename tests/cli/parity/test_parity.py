@@ -18,6 +18,8 @@ from mooring.cli.parity.compare import BALANCED, MESSAGE, NODE, Difference, expl
 from mooring.cli.parity.generate import FEATURES, PENDING, random_cluster
 from mooring.cli.parity.kube_scheduler import BinaryVersion
 from mooring.kit.entropy import Entropy
+from tests.golden.recordings import differences, recorded
+from tools import verdicts
 
 ROOT = Path(__file__).parents[3]
 Binary = Callable[[str], str]
@@ -139,10 +141,41 @@ def test_bad_input(arguments: list[str], text: str) -> None:
     assert text in done.output
 
 
-def test_generated_clusters_are_compared(binary: Binary) -> None:
-    done = call("--kube-scheduler", binary("nothing"), "--random", "1", "--seed", "7", "-o", "json")
+def replayed(folder: Path) -> list[str]:
+    """What differs between the recording of a binary and our decisions."""
+    return [
+        difference
+        for scenario, verdict in recorded("random", folder=folder)
+        for difference in differences(verdict, verdicts.verdict(scenario), scenario)
+    ]
+
+
+def test_generated_clusters_are_compared_and_recorded(binary: Binary, tmp_path: Path) -> None:
+    record = ("--record", str(tmp_path / "random"))
+    done = call("--kube-scheduler", binary("nothing"), "--random", "1", "--seed", "7", "-o", "json", *record)
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["pods"] == PENDING
+    written = list(recorded("random", folder=tmp_path))
+    assert len(written) == PENDING
+    assert {(scenario["seed"], verdict["version"]) for scenario, verdict in written} == {(7, "v1.36.4")}
+    assert replayed(tmp_path) == []
+
+
+@pytest.mark.parametrize(("mistake", "field"), [("score", "scores of n"), ("message", "message: want")])
+def test_a_replay_finds_what_the_binary_decided_otherwise(
+    binary: Binary, dump: str, tmp_path: Path, mistake: str, field: str
+) -> None:
+    done = call("--kube-scheduler", binary(mistake), "-f", dump, "--record", str(tmp_path / "random"))
+    assert done.exit_code == 1, done.output
+    found = replayed(tmp_path)
+    assert found
+    assert all(field in difference for difference in found), found
+
+
+def test_a_recording_that_cannot_be_written(binary: Binary, dump: str, tmp_path: Path) -> None:
+    done = call("--kube-scheduler", binary("nothing"), "-f", dump, "--record", str(tmp_path / "none" / "random"))
+    assert done.exit_code == 2
+    assert "cannot write" in done.output
 
 
 def test_the_same_seed_gives_the_same_cluster() -> None:

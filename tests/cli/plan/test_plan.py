@@ -131,3 +131,67 @@ def test_a_comparison_without_pending_pods_is_an_error(tmp_path: Path) -> None:
     result = run("compare", "--cluster", str(file), *configs)
     assert result.exit_code == 2
     assert "found no pods to place" in result.output
+
+
+def test_a_comparison_places_pods_with_devices_anew(tmp_path: Path) -> None:
+    """The pod cannot stay on its node, which is cordoned, and takes a device of the other one."""
+    file, driver = tmp_path / "devices.yaml", "gpu.example.com"
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name},
+            "spec": {"unschedulable": name == "n1"},
+            "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "9"}},
+        }
+        for name in ("n1", "n2")
+    ]
+    head = {"apiVersion": "resource.k8s.io/v1"}
+    pools = [
+        {
+            **head,
+            "kind": "ResourceSlice",
+            "metadata": {"name": name},
+            "spec": {
+                "driver": driver,
+                "nodeName": name,
+                "devices": [{"name": "gpu-0"}],
+                "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+            },
+        }
+        for name in ("n1", "n2")
+    ]
+    selector = {"cel": {"expression": f'device.driver == "{driver}"'}}
+    device_class = {**head, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"selectors": [selector]}}
+    on_n1 = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    held = {
+        "allocation": {
+            "devices": {"results": [{"request": "r", "driver": driver, "pool": "n1", "device": "gpu-0"}]},
+            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [on_n1]}]},
+        },
+        "reservedFor": [{"resource": "pods", "name": "web", "uid": "u-web"}],
+    }
+    claim = {
+        **head,
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c", "namespace": "default", "uid": "u-c"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}},
+        "status": held,
+    }
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u-rs", "controller": True}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "default", "uid": "u-web", "ownerReferences": [owner]},
+        "spec": {
+            "nodeName": "n1",
+            "containers": [{"name": "c", "image": "i"}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}],
+        },
+    }
+    file.write_text(yaml.dump_all([*nodes, *pools, device_class, claim, pod]))
+    configs = ["--config", "default", "--config", "examples/configurations/packing.yaml"]
+    result = run("compare", "--cluster", str(file), *configs, "--pods", "all", "--seeds", "1", "-o", "json")
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)["summary"]["default"]
+    assert (summary["placed"]["mean"], summary["pending"]["mean"]) == (1, 0), summary

@@ -61,6 +61,8 @@ def test_the_running_scheduler_tells_its_attempts_and_its_queue(tmp_path: Path) 
         assert sorted(each["node"] for each in row["nearestNodes"]) == ["node-0", "node-1"]
         attempt = told("why", "large")["attempts"][0]
         assert int(attempt["revision"]) > 0
+        first = told("why", "large")["attempts"][-1]
+        assert first["nearestNodes"][0]["obstacles"][0]["plugin"] == "NodeResourcesFit"
         assert len(attempt["configuration"]) == 16
         assert attempt["steps"]["postFilterMicroseconds"] >= 0
         placed = next(each["node"] for each in told("why", "small")["attempts"] if each["node"])

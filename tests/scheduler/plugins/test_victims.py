@@ -6,9 +6,8 @@ import pytest
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.pod import Pod
-from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plugins.default_preemption import Budgets, importance_key
+from mooring.scheduler.plugins.default_preemption import importance_key
 from tests.api.builders import selector
 from tests.builders import HOSTNAME, ZONE, budget, node, pod, pods_like, spread
 from tests.scheduler.harness import decide, engine_of
@@ -254,62 +253,3 @@ def test_importance_by_priority_start_and_arrival() -> None:
     )
     ranked = sorted(engine.columns.pods.values(), key=importance_key)
     assert [each.name for each in ranked] == ["important", "old", "as old", "young", "waiting too", "waiting"]
-
-
-WEB = {"app": "web"}
-VICTIMS = (
-    pod("w1", labels=WEB),
-    pod("w2", labels=WEB | {"tier": "x"}),
-    pod("w3", labels=WEB, namespace="shop"),
-    pod("bare"),
-)
-
-
-@pytest.mark.parametrize(
-    ("budgets", "violating"),
-    [
-        pytest.param([], [], id="no budgets"),
-        pytest.param([budget("b", selector(app="web"), allowed=0)], ["w1", "w2"], id="none may go"),
-        pytest.param([budget("b", selector(app="web"), allowed=1)], ["w2"], id="the most important one may"),
-        pytest.param([budget("b", selector(app="web"), allowed=2)], [], id="both may"),
-        pytest.param([budget("b", selector(app="web"), allowed=0, namespace="shop")], ["w3"], id="its own namespace"),
-        pytest.param([budget("b", selector(), allowed=0)], [], id="an empty selector protects nobody"),
-        pytest.param([budget("b", None, allowed=0)], [], id="nor does none"),
-        pytest.param([budget("b", selector("app Sometimes"), allowed=0)], [], id="nor one that nobody can read"),
-        pytest.param(
-            [budget("b", selector("app NotIn db"), allowed=0)], ["w1", "w2"], id="pods without labels are left out"
-        ),
-        pytest.param(
-            [budget("b", selector(app="web"), allowed=0, disrupted=["w1"])], ["w2"], id="one that is going anyway"
-        ),
-        pytest.param(
-            [budget("b", selector(app="web"), allowed=1), budget("c", selector(tier="x"), allowed=0)],
-            ["w2"],
-            id="any budget is enough",
-        ),
-        pytest.param(
-            [budget("b", selector(app="web"), allowed=1), budget("c", selector("tier DoesNotExist"), allowed=0)],
-            ["w1", "w2"],
-            id="a pod that violates one budget still uses up another",
-        ),
-    ],
-)
-def test_who_violates_a_budget(budgets: list[PodDisruptionBudget], violating: list[str]) -> None:
-    engine = engine_of(*budgets)
-    victims = [engine.record(view) for view in VICTIMS]
-    found, others = Budgets(engine.columns.objects.of(PodDisruptionBudget)).split(victims)
-    assert [victim.name for victim in found] == violating
-    assert [victim.name for victim in others] == [v.name for v in victims if v.name not in violating]
-
-
-def test_budgets_are_read_again_when_they_change() -> None:
-    engine = engine_of()
-    budgets = Budgets(engine.columns.objects.of(PodDisruptionBudget))
-    victims = [engine.record(VICTIMS[0])]
-    assert budgets.split(victims) == ([], victims)
-    before = budgets.version
-    engine.put(budget("b", selector(app="web"), allowed=0))
-    assert budgets.split(victims) == (victims, [])
-    assert budgets.version > before
-    engine.remove(budget("b", None, allowed=0))
-    assert budgets.split(victims) == ([], victims)

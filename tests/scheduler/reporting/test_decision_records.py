@@ -22,6 +22,13 @@ from mooring.scheduler.reporting.decision_records import (
     DecisionRecords,
     record_of,
 )
+from mooring.scheduler.reporting.nearest_misses import (
+    NODES_MAX,
+    OBSTACLES_MAX,
+    TEXT_LENGTH_MAX,
+    NearestMiss,
+    RecordedObstacle,
+)
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 
@@ -119,8 +126,18 @@ def large_decision() -> Decision:
     )
 
 
+LARGE_MISSES = tuple(
+    NearestMiss(
+        f"node-{number}",
+        tuple(RecordedObstacle("NodeResourcesFit", f"{each}" * TEXT_LENGTH_MAX) for each in range(OBSTACLES_MAX)),
+    )
+    for number in range(NODES_MAX)
+)
+"""As many, and as long, as `NearestMisses` finds."""
+
+
 def test_every_part_of_a_record_has_a_limit() -> None:
-    record = record_of(large_decision(), 1, 0.0, 0.0)
+    record = record_of(large_decision(), 1, 0.0, 0.0, nearest=LARGE_MISSES)
     assert (len(record.message), len(record.victims)) == (MESSAGE_LENGTH_MAX, VICTIMS_MAX)
     assert [each.nodes for each in record.rejections] == list(range(2 * REJECTIONS_MAX - 1, REJECTIONS_MAX - 1, -1))
     assert record.bytes_estimated < RECORD_BYTES_MAX
@@ -134,7 +151,7 @@ def test_the_estimated_size_is_not_below_the_real_one(kind: str) -> None:
         "rejected": lambda: decided(engine, "web", "99"),
         "large": large_decision,
     }[kind]()
-    record = record_of(decision, 1, 0.0, 0.0)
+    record = record_of(decision, 1, 0.0, 0.0, nearest=LARGE_MISSES if kind == "large" else ())
     assert real_bytes(record) <= record.bytes_estimated <= 3 * real_bytes(record)
 
 
@@ -150,5 +167,9 @@ def _sizes(value: object) -> int:
         return sys.getsizeof(value) + sys.getsizeof(value.nodes)
     if isinstance(value, NodeScores):
         return sys.getsizeof(value) + sys.getsizeof(value.scores) + sum(map(sys.getsizeof, value.scores.values()))
+    if isinstance(value, NearestMiss):
+        return sys.getsizeof(value) + _sizes(value.node) + _sizes(value.obstacles)
+    if isinstance(value, RecordedObstacle):
+        return sys.getsizeof(value) + _sizes(value.text)
     found = sys.getsizeof(value)
     return found + sum(_sizes(each) for each in value) if isinstance(value, tuple) else found

@@ -77,6 +77,7 @@ _PACKAGES = {
     "coordination.k8s.io/v1": "coordination",
     "discovery.k8s.io/v1": "discovery",
     "events.k8s.io/v1": "events",
+    "mooring.dev/v1alpha1": "mooring",
     "node.k8s.io/v1": "node",
     "policy/v1": "policy",
     "rbac.authorization.k8s.io/v1": "rbac",

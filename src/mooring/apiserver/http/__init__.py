@@ -2,9 +2,9 @@
 
 server         listen, start and stop                       request       path, method, headers and body; limits
 handler        one request: 401, 403, 429, 404, response    query         parameters
-objects        verbs on objects, reviews and bindings       metrics       counters
+objects        verbs on objects and subresources            metrics       counters
 watches        one watch                                    rendering     JSON, YAML, Table, metadata; Accept
 broadcasts     watches with the same query share events     reply         responses, errors, Warning headers
 long_running   watches and followed logs                    plain_paths   health, version, discovery, OpenAPI
-console        files, login and sessions of the console
+virtual        reviews, bindings and plans, not stored      console       files, login and sessions of the console
 """

@@ -30,11 +30,12 @@ from mooring.apiserver.errors import method_not_allowed, no_such_thing, store_er
 from mooring.apiserver.http.console import DATA, ROOT, ConsolePaths, data_reply, unauthorized_reply
 from mooring.apiserver.http.long_running import LongRunningRequests
 from mooring.apiserver.http.metrics import PresentState, RequestMetrics
-from mooring.apiserver.http.objects import Objects, Subresources, VirtualResources
+from mooring.apiserver.http.objects import Objects, Subresources
 from mooring.apiserver.http.plain_paths import PlainPaths
 from mooring.apiserver.http.rendering import negotiated, negotiated_error
 from mooring.apiserver.http.reply import NOT_CACHED, Reply, page_not_found, with_warnings
 from mooring.apiserver.http.request import Address, Incoming, RequestLimits, is_custom_address, read_address
+from mooring.apiserver.http.virtual import VirtualResources
 from mooring.apiserver.http.watches import Streams
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer

@@ -1,4 +1,4 @@
-"""Verbs on objects, their subresources, and resources that are not stored: from a request to a reply.
+"""Verbs on objects and their subresources: from a request to a reply.
 
 Input: an authenticated and authorized request. Output: a `Reply`; `watches` serves watches.
 
@@ -6,12 +6,10 @@ Input: an authenticated and authorized request. Output: a `Reply`; `watches` ser
 2. Stored bytes are sent as they are, unless the client asks for a table, for metadata or for YAML.
 3. `exec`, `attach`, `portforward` and `proxy` need a connection to a container or node, which this server does not
    make: they are rejected with a message.
-4. Reviews and bindings are not stored. A review has managedFields, as every created object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import cast
 
@@ -19,23 +17,18 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_named, struct_of_kind
-from mooring.apiserver.access import reviews
-from mooring.apiserver.access.users import NODES_GROUP, User
-from mooring.apiserver.apply.managers import UPDATE, manager_id
-from mooring.apiserver.apply.shape import struct_shape
-from mooring.apiserver.apply.update import SCALE_VERSION, stamp
+from mooring.apiserver.apply.update import SCALE_VERSION
 from mooring.apiserver.call import Call
-from mooring.apiserver.discovery import REVIEWS
-from mooring.apiserver.errors import method_not_allowed, no_such_thing, not_found
+from mooring.apiserver.errors import no_such_thing, not_found
 from mooring.apiserver.http.query import EXACT, Query, check_list_options
 from mooring.apiserver.http.rendering import Rendering
-from mooring.apiserver.http.reply import TEXT, Reply, json_reply, success_status, with_warnings
+from mooring.apiserver.http.reply import TEXT, Reply, success_status
 from mooring.apiserver.http.request import Address, Incoming
 from mooring.apiserver.kinds.scale import SCALE_TABLE
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches, scale
-from mooring.apiserver.registry.binding import BINDING, bind
+from mooring.apiserver.registry.binding import bind
 from mooring.apiserver.registry.delete import checked_delete_options
 from mooring.apiserver.registry.eviction import evict
 from mooring.apiserver.registry.pod_log import kubelet_address, open_log, read_log_options
@@ -47,7 +40,6 @@ from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.decode import decode_options, read_patch
 from mooring.client.errors import BadRequestError, NotFoundError, StatusError
 from mooring.client.interface import Listing, PatchForm, Selection
-from mooring.kit.clock import format_rfc3339
 
 DELETIONS_AT_ONCE = 100
 """Objects of a collection that are deleted before other requests get a turn."""
@@ -287,71 +279,3 @@ def _unreachable(subresource: str) -> StatusError:
             reason="NotImplemented",
         )
     return no_such_thing()
-
-
-Answer = Callable[[Address, Incoming, User], Awaitable[Reply]]
-
-_BY_ADDRESS = {(kind.api_version, kind.plural): kind for kind in REVIEWS}
-
-
-class VirtualResources:
-    """Answers for what is never stored."""
-
-    def __init__(self, api_server: ApiServer) -> None:
-        self._api_server = api_server
-
-    def answering(self, address: Address) -> Answer | None:
-        """Who answers at an address; None if something is stored there."""
-        if address.name:
-            return None
-        if (address.api_version, address.resource) == ("v1", "bindings"):
-            return self._bind
-        return self._review if (address.api_version, address.resource) in _BY_ADDRESS else None
-
-    async def _bind(self, address: Address, incoming: Incoming, user: User) -> Reply:
-        if incoming.method != "POST" or not address.namespace:
-            raise method_not_allowed()
-        call = self._call(BINDING, address, incoming, user)
-        body = await self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
-        await bind(self._api_server.parts, call, body)
-        return with_warnings(json_reply(201, success_status(201)), call.warnings)
-
-    async def _review(self, address: Address, incoming: Incoming, user: User) -> Reply:
-        kind = _BY_ADDRESS[address.api_version, address.resource]
-        if incoming.method != "POST" or kind.is_namespaced != bool(address.namespace):
-            raise method_not_allowed()
-        call = self._call(kind, address, incoming, user)
-        data = await incoming.body()
-        review = await self._api_server.read_other(call, data, incoming.content_type, kind.api_version, kind.kind)
-        await self._api_server.parts.worker.run(len(data), _stamp, kind, review, call)
-        if NODES_GROUP in (review.get("spec") or {}).get("groups", ()) or NODES_GROUP in user.groups:
-            await self._api_server.node_graph.wait_filled()
-        return with_warnings(json_reply(201, self._reviewed(kind, review, address, user)), call.warnings)
-
-    def _reviewed(self, kind: Kind, review: Document, address: Address, user: User) -> Document:
-        authorizer = self._api_server.authorizer
-        match kind.kind:
-            case "TokenReview":
-                return reviews.token_review(review, self._api_server.authenticator)
-            case "SelfSubjectReview":
-                return reviews.self_subject_review(user, self._api_server.clock)
-            case "SubjectAccessReview":
-                return reviews.subject_access_review(review, authorizer)
-            case "SelfSubjectAccessReview":
-                return reviews.self_subject_access_review(review, user, authorizer)
-            case "SelfSubjectRulesReview":
-                return reviews.self_subject_rules_review(review, user, authorizer)
-            case _:
-                return reviews.local_subject_access_review(review, address.namespace, authorizer)
-
-    def _call(self, kind: Kind, address: Address, incoming: Incoming, user: User) -> Call:
-        now_s = self._api_server.clock.wall_s()
-        call = Call("create", kind, user, now_s, format_rfc3339(int(now_s)), address.namespace)
-        return with_write_options(call, incoming, "CreateOptions")
-
-
-def _stamp(kind: Kind, review: Document, call: Call) -> None:
-    struct = struct_of_kind(kind.api_version, kind.kind)
-    assert struct is not None, f"{kind} has no schema"
-    writer = manager_id(call.field_manager, UPDATE, kind.api_version, "")
-    stamp(struct_shape(struct, kind.api_version, kind.kind), None, review, writer, call.now, ())

@@ -14,14 +14,12 @@ Input: an address without a resource. Output: its reply.
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import replace
 
 import msgspec
 
 from mooring import __version__
 from mooring.api.document import Document
-from mooring.apiserver.access.rules import Attributes
 from mooring.apiserver.access.users import User
 from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.errors import method_not_allowed, no_such_thing
@@ -30,10 +28,10 @@ from mooring.apiserver.http.query import Query
 from mooring.apiserver.http.reply import JSON, TEXT, YAML, Reply, error_reply, json_reply, page_not_found, text_reply
 from mooring.apiserver.http.request import Address, Incoming
 from mooring.apiserver.openapi.documents import EncodedDocument, OpenApi
-from mooring.apiserver.server import ApiServer, Health
+from mooring.apiserver.server import PLAN_PAGE, ApiServer, Health
 from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
 from mooring.apiserver.wire.yaml_text import written_yaml
-from mooring.serving.pages import PageRequest, PageResponse, masked
+from mooring.serving.pages import PageRequest, PageResponse
 from mooring.serving.server import Page
 
 VERSION: Document = {
@@ -198,7 +196,7 @@ def health_reply(health: Health, path: str, name: str, query: Query) -> Reply:
 
 
 _HEALTH = ("healthz", "livez", "readyz")
-_POSTED = frozenset({"/plan"})
+_POSTED = frozenset({PLAN_PAGE})
 """The pages of components that take a request body."""
 _CACHED = ("Cache-Control", "public, max-age=3600")
 _KEYS_TYPE = "application/jwk-set+json"
@@ -278,14 +276,7 @@ class PlainPaths:
     async def _page_response(self, page: Page, address: Address, incoming: Incoming, user: User) -> PageResponse:
         body = await incoming.body() if incoming.method == "POST" else b""
         asked = PageRequest(incoming.method, address.path, incoming.query.everything(), body=body)
-        answer = page(asked)
-        response = await answer if inspect.isawaitable(answer) else answer
-
-        async def may_read(namespace: str) -> bool:
-            attributes = Attributes(user, "list", namespace, api_version="v1", resource="pods")
-            return self._api_server.authorizer.authorize(attributes).is_allowed
-
-        return await masked(asked, response, may_read)
+        return await self._api_server.component_page(page, asked, user)
 
     def _paths(self) -> Reply:
         """Where there is something to get."""

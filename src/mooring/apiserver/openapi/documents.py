@@ -28,7 +28,7 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_named, struct_of_kind
-from mooring.apiserver.discovery import VIRTUAL_KINDS, Discovery
+from mooring.apiserver.discovery import Discovery
 from mooring.apiserver.openapi.operations import (
     DELETE_OPTIONS,
     IN_PATH,
@@ -67,16 +67,15 @@ class OpenApi:
     def __init__(self, resources: ResourceTable, discovery: Discovery) -> None:
         self._resources = resources
         self._discovery = discovery
-        self._second: tuple[int, EncodedDocument] | None = None
+        self._second: tuple[int, tuple[Kind, ...], EncodedDocument] | None = None
         self._third: dict[str, tuple[tuple[Resource, ...], EncodedDocument]] = {}
 
     def second(self) -> EncodedDocument:
         """Everything in one document."""
-        generation = self._resources.generation
-        if self._second is None or self._second[0] != generation:
-            written = _written(second_document(self._resources, VIRTUAL_KINDS))
-            self._second = generation, written
-        return self._second[1]
+        generation, virtual = self._resources.generation, self._discovery.virtual_kinds()
+        if self._second is None or self._second[:2] != (generation, virtual):
+            self._second = generation, virtual, _written(second_document(self._resources, virtual))
+        return self._second[2]
 
     def third(self, name: str) -> EncodedDocument | None:
         """The document with this name in the index: `api/v1`, `apis/apps/v1`, `version`."""
@@ -125,7 +124,7 @@ class OpenApi:
     def _made(self, name: str, api_version: str, resources: list[Resource]) -> Document:
         if not api_version:
             return third_plain_document(name)
-        virtual = [kind for kind in VIRTUAL_KINDS if kind.api_version == api_version]
+        virtual = [kind for kind in self._discovery.virtual_kinds() if kind.api_version == api_version]
         return third_document(api_version, resources, virtual)
 
 

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.api.errors import ObjectError
+from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod, PodStatus
 from mooring.cli.asked_cluster import Note, assemble, build_engine, read_sources
@@ -28,6 +29,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.bound import most_pods
 from mooring.scheduler.plan.compare import ConfigurationOutcome, place_all
 from mooring.scheduler.plan.request import Bound
+from mooring.scheduler.plan.what_if import released_claim
 
 DEFAULT = "default"
 STAYING_OWNERS = ("DaemonSet", "Node")
@@ -88,7 +90,7 @@ def run_compare(options: CompareOptions, stdin: BinaryIO, note: Note, clock: Clo
         bound: Bound | None = None
         with ProgressBar("placing", len(pods) * len(engines) * options.seeds, SystemClock()) as progress:
             for name, engine in engines.items():
-                _fill(engine, asked.cluster, staying)
+                _fill(engine, asked.cluster, staying, {pod.metadata.uid for pod in pods})
                 records = [engine.record(pod) for pod in pods]
                 bound = bound or most_pods(engine, [pod for pod in records if engine.is_responsible_for(pod)])
                 outcomes[name] = [
@@ -128,6 +130,7 @@ def _creation(pod: Pod) -> tuple[float, str]:
     return (parse_rfc3339(created) if created is not None else float("inf"), pod.key)
 
 
-def _fill(engine: Engine, cluster: ClusterInput, staying: Sequence[Pod]) -> None:
+def _fill(engine: Engine, cluster: ClusterInput, staying: Sequence[Pod], uids: Set[str]) -> None:
+    """Load the cluster without the pods with these uids, which hold no devices yet."""
     for view in (*cluster.objects, *staying):
-        engine.put(view)
+        engine.put(released_claim(view, uids) if isinstance(view, ResourceClaim) else view)

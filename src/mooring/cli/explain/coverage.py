@@ -153,8 +153,8 @@ class _Missing:
         pod, own_terms = self.without_namespace_terms(pod)
         return pod, (*volumes, *devices, *self._of_namespaces(own_terms), *self._of_priority(pod))
 
-    def _entry(self, kind: str, plugins: tuple[str, ...], consequence: str, *, may_refuse: bool = True) -> NotJudged:
-        return NotJudged(kind, plugins, self._supplied.absence(kind), consequence, may_refuse)
+    def _entry(self, kind: str, plugins: tuple[str, ...], consequence: str, *, may_reject: bool = True) -> NotJudged:
+        return NotJudged(kind, plugins, self._supplied.absence(kind), consequence, may_reject)
 
     # Volumes
 
@@ -223,7 +223,7 @@ class _Missing:
             if is_extended_resource(name) and name not in self._offered:
                 consequence = f"whether devices provide {name} was not judged"
                 plugins = ("NodeResourcesFit", "DynamicResources")
-                yield self._entry("DeviceClass", plugins, consequence, may_refuse=False)
+                yield self._entry("DeviceClass", plugins, consequence, may_reject=False)
 
     def _missing_device_kind(self, pod: Pod) -> str | None:
         namespace = pod.metadata.namespace
@@ -275,7 +275,7 @@ class _Missing:
     def _of_priority(self, pod: Pod) -> Iterator[NotJudged]:
         if pod.key in self._unranked and "PriorityClass" not in self._supplied:
             consequence = f"{pod.spec.priority_class_name} counted as priority 0"
-            yield self._entry("PriorityClass", ("PrioritySort", "DefaultPreemption"), consequence, may_refuse=False)
+            yield self._entry("PriorityClass", ("PrioritySort", "DefaultPreemption"), consequence, may_reject=False)
 
 
 def _by_key(views: Iterable[ApiObject], kind: type[AnyView]) -> Mapping[str, AnyView]:

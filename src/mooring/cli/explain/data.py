@@ -11,7 +11,7 @@ from mooring.cli.explain.report import (
     NotJudged,
     PodExplanation,
     Preemption,
-    RefusalGroup,
+    RejectionGroup,
     Report,
     Scores,
     Victim,
@@ -62,8 +62,8 @@ def _pod(pod: PodExplanation) -> Data:
         data |= _scores(pod.scores)
     if pod.reasons:
         data["reasons"] = [{"reason": reason, "nodes": count} for reason, count in pod.reasons.items()]
-    if pod.refusals:
-        data["refusals"] = [_refusal(group) for group in pod.refusals]
+    if pod.rejections:
+        data["rejections"] = [_rejection(group) for group in pod.rejections]
     if pod.everywhere:
         data["obstaclesEverywhere"] = [_obstacle(obstacle) for obstacle in pod.everywhere]
         data["otherwiseFeasible"] = pod.otherwise_count
@@ -102,7 +102,7 @@ def _scores(scores: Scores) -> Data:
     }
 
 
-def _refusal(group: RefusalGroup) -> Data:
+def _rejection(group: RejectionGroup) -> Data:
     return {
         "plugin": group.plugin,
         "code": group.code,
@@ -138,5 +138,5 @@ def _victim(victim: Victim) -> Data:
     data: Data = {"pod": victim.pod, "priority": victim.priority}
     if victim.started is not None:
         data["startTime"] = victim.started
-    data["budgetsBroken"] = list(victim.budgets_broken)
+    data["budgetsViolated"] = list(victim.budgets_violated)
     return data

@@ -13,8 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import replace
 
-from mooring.api.errors import LabelSelectorError
-from mooring.api.labels import compile_selector
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.cli.explain.cluster_input import ClusterInput
@@ -24,18 +22,18 @@ from mooring.cli.explain.report import (
     Outcome,
     PodExplanation,
     Preemption,
-    RefusalGroup,
+    RejectionGroup,
     ScoreRow,
     Scores,
     Victim,
 )
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
+from mooring.scheduler.cache.disruption_budgets import BudgetRule, DisruptionBudgets
 from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Status
-from mooring.scheduler.plugins.default_preemption import Budgets
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 
 _PREEMPTION = "preemption: "
@@ -60,7 +58,7 @@ class Explainer:
         self._node_limit = node_limit
         for view in (*cluster.objects, *cluster.placed):
             engine.put(view)
-        self._budgets = Budgets(engine.columns.objects.of(PodDisruptionBudget))
+        self._budgets = DisruptionBudgets(engine.columns.objects.of(PodDisruptionBudget))
         self._queue = [(pod, engine.record(pod)) for pod in in_queue_order(cluster.pending)]
         for _, record in self._queue:
             if record.nominated_node and not record.terminating and engine.is_responsible_for(record):
@@ -161,13 +159,13 @@ class Explainer:
             node_count=self._engine.columns.node_count,
             feasible_count=decision.feasible_count,
             scores=_scores(decision, self._node_limit),
-            refusals=_grouped(decision),
+            rejections=_grouped(decision),
             reasons=_counted(_grouped(decision)),
         )
 
     def _unschedulable(self, decision: Decision) -> PodExplanation:
         profile = self._engine.cycle_for(decision.pod).profile
-        found = explain(profile, self._engine.columns, decision.pod)
+        found = explain(profile, self._engine.columns, decision.pod, nearest_max=self._node_limit)
         groups = _grouped(decision)
         node_count = self._engine.columns.node_count
         status = decision.status
@@ -179,10 +177,10 @@ class Explainer:
             scheduler=_scheduler_of(decision.pod),
             node_count=node_count,
             message=decision.message or "",
-            refusals=groups,
+            rejections=groups,
             reasons=reasons,
             everywhere=found.everywhere,
-            nearest=tuple(NodeObstacles(name, found.at(name)) for name in found.nearest[: self._node_limit]),
+            nearest=tuple(NodeObstacles(name, found.at(name)) for name in found.nearest),
             otherwise_count=found.free_count if found.everywhere else 0,
             preemption=self._preemption(decision),
         )
@@ -194,7 +192,7 @@ class Explainer:
         if plan is None:
             _, marker, why_not = (decision.message or "").partition(_PREEMPTION)
             return Preemption(why_not=why_not if marker else "no plugin of the profile preempts")
-        broken = self._broken_budgets(plan.victims)
+        count = self._budgets.count(BudgetRule.PREEMPTION)
         return Preemption(
             node=plan.node_name,
             victims=tuple(
@@ -202,24 +200,11 @@ class Explainer:
                     pod=victim.key,
                     priority=victim.priority,
                     started=format_rfc3339(victim.start_s) if victim.start_s != NO_START_S else None,
-                    budgets_broken=broken.get(victim.uid, ()),
+                    budgets_violated=count.take(victim),
                 )
                 for victim in plan.victims
             ),
         )
-
-    def _broken_budgets(self, victims: tuple[PodInfo, ...]) -> dict[str, tuple[str, ...]]:
-        violating, _ = self._budgets.split(victims)
-        return {victim.uid: tuple(self._budgets_over(victim)) for victim in violating}
-
-    def _budgets_over(self, victim: PodInfo) -> Iterator[str]:
-        for budget in self._engine.columns.objects.of(PodDisruptionBudget).in_namespace(victim.namespace):
-            try:
-                matcher = compile_selector(budget.spec.selector)
-            except LabelSelectorError:
-                continue
-            if not matcher.matches_everything and matcher.matches(victim.signature.labels):
-                yield budget.key
 
 
 def _scheduler_of(record: PodInfo) -> str:
@@ -244,20 +229,20 @@ def _scores(decision: Decision, limit: int | None) -> Scores:
     )
 
 
-def _grouped(decision: Decision) -> tuple[RefusalGroup, ...]:
-    """The refusals, those of most nodes first."""
-    by_refusal: dict[Status, list[str]] = {}
+def _grouped(decision: Decision) -> tuple[RejectionGroup, ...]:
+    """The rejections, those of most nodes first."""
+    by_status: dict[Status, list[str]] = {}
     for node, status in decision.node_to_status.items():
         if status is not None:
-            by_refusal.setdefault(status, []).append(node)
+            by_status.setdefault(status, []).append(node)
     groups = [
-        RefusalGroup(status.plugin, status.code.value, status.reasons, tuple(sorted(nodes)))
-        for status, nodes in by_refusal.items()
+        RejectionGroup(status.plugin, status.code.value, status.reasons, tuple(sorted(nodes)))
+        for status, nodes in by_status.items()
     ]
     return tuple(sorted(groups, key=lambda group: (-len(group.nodes), group.reasons)))
 
 
-def _counted(groups: tuple[RefusalGroup, ...]) -> dict[str, int]:
+def _counted(groups: tuple[RejectionGroup, ...]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for group in groups:
         for reason in group.reasons:

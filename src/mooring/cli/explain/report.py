@@ -3,7 +3,7 @@
 `decide` fills these values in; `text` and `data` print them.
 
  1. Nodes come in the order a reader wants: scores best first, obstacles nearest first, at most `--nodes` of them.
-    Refusals are complete, grouped by plugin and reason.
+    Rejections are complete, grouped by plugin and reason.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class RefusalGroup:
-    """Nodes that refused with the same words of the same plugin."""
+class RejectionGroup:
+    """Nodes that rejected with the same words of the same plugin."""
 
     plugin: str
     code: str
@@ -80,7 +80,7 @@ class Victim:
     pod: str
     priority: int
     started: str | None
-    budgets_broken: tuple[str, ...]
+    budgets_violated: tuple[str, ...]
     """The disruption budgets that its eviction would violate."""
 
 
@@ -115,8 +115,8 @@ class NotJudged:
     """`the input holds no PersistentVolumeClaims`."""
     consequence: str
     """`its volumes were not judged`."""
-    may_refuse: bool = False
-    """Whether nodes that take the pod might refuse it, had the kind been supplied."""
+    may_reject: bool = False
+    """Whether nodes that take the pod might reject it, had the kind been supplied."""
 
     def __str__(self) -> str:
         return f"{self.absence}: {self.consequence}"
@@ -136,7 +136,7 @@ class PodExplanation:
     message: str = ""
     """The text of the FailedScheduling event, or what else there is to say."""
     scores: Scores | None = None
-    refusals: tuple[RefusalGroup, ...] = ()
+    rejections: tuple[RejectionGroup, ...] = ()
     reasons: Mapping[str, int] = field(default_factory=dict)
     """How many nodes gave each reason, most frequent first."""
     everywhere: tuple[Obstacle, ...] = ()

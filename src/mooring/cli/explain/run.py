@@ -116,7 +116,7 @@ def _explained(
 
 def _tell_incomplete(explained: Iterable[PodExplanation], note: Note) -> None:
     """One note for everything that pods were not judged by, with what to do about it."""
-    absences = dict.fromkeys(entry.absence for pod in explained for entry in pod.not_judged if entry.may_refuse)
+    absences = dict.fromkeys(entry.absence for pod in explained for entry in pod.not_judged if entry.may_reject)
     if any(text.startswith("the input") for text in absences):
         note(f"{'; '.join(absences)}; mooring explain --help shows a whole dump, and without -f it asks the cluster")
 

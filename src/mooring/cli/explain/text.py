@@ -128,7 +128,7 @@ def _closing(report: Report, terminal: Terminal) -> Iterator[str]:
 def _pod(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator[str]:
     match pod.outcome:
         case Outcome.PLACED:
-            is_open = any(entry.may_refuse for entry in pod.not_judged)
+            is_open = any(entry.may_reject for entry in pod.not_judged)
             fate, colour = ("may go to", "yellow") if is_open else ("goes to", "green")
             yield from _heading(pod, fate, colour, terminal, pod.node or "")
             yield from _not_judged(pod, terminal)
@@ -209,10 +209,10 @@ def _placed(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator
         yield from _score_notes(scores, report.seed, terminal)
     for line in _granted(pod):
         yield from wrapped(line, terminal.width, indent=2, hanging=4)
-    refusing = pod.node_count - pod.feasible_count
-    if refusing and pod.reasons:
+    rejecting = pod.node_count - pod.feasible_count
+    if rejecting and pod.reasons:
         said = ", ".join(f"{count} {reason}" for reason, count in pod.reasons.items())
-        yield from wrapped(f"{'refuses' if refusing == 1 else 'refuse'}: {said}", terminal.width, indent=2, hanging=4)
+        yield from wrapped(f"{'rejects' if rejecting == 1 else 'reject'}: {said}", terminal.width, indent=2, hanging=4)
 
 
 def _granted(pod: PodExplanation) -> Iterator[str]:
@@ -290,7 +290,7 @@ def heading_of(plugin: str) -> str:
 def _nowhere(pod: PodExplanation, terminal: Terminal) -> Iterator[str]:
     for line in wrapped(pod.message, terminal.width, indent=2):
         yield terminal.paint(line, dim=True)
-    if pod.refusals:
+    if pod.rejections:
         yield "  why:"
         yield from _reasons(pod, terminal)
     for obstacle in pod.everywhere:
@@ -309,7 +309,7 @@ def _reasons(pod: PodExplanation, terminal: Terminal) -> Iterator[str]:
     room = terminal.width - digits - len("     ×   ") - NAMES_WIDTH_MIN
     width = max((len(reason) for reason in pod.reasons if len(reason) <= room), default=0)
     for reason, count in pod.reasons.items():
-        nodes = sorted(node for group in pod.refusals if reason in group.reasons for node in group.nodes)
+        nodes = sorted(node for group in pod.rejections if reason in group.reasons for node in group.nodes)
         start = f"    {str(count).rjust(digits)} × "
         room_beside = terminal.width - len(start) - width - 2
         if len(reason) <= width and len(names := listed_names(nodes, room_beside)) <= room_beside:
@@ -353,7 +353,7 @@ def _preemption(preemption: Preemption, terminal: Terminal) -> Iterator[str]:
         else:
             yield f"    {victim.pod}"
             yield f"    {' ' * width}{tail}"
-        for budget in victim.budgets_broken:
+        for budget in victim.budgets_violated:
             yield terminal.paint(f"      breaks the disruption budget {budget}", colour="red")
 
 

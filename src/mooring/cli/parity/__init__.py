@@ -4,6 +4,7 @@ command          the options
 run              loads a cluster into an API server of its own, and lets both decide
 kube_scheduler   the binary: its configuration, its process, and the scores that it logs
 compare          one pod: what both decided, and where they differ
+record           what the binary decided, for tests/golden to replay
 generate         random clusters that use every plugin
 text             the table, the first difference, JSON
 """

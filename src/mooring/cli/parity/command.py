@@ -14,6 +14,7 @@ plugin on each node, the chosen node, the message, the nominated node and the vi
   mooring parity --kube-scheduler BIN --random 20
   mooring parity --kube-scheduler BIN -f cluster.json
   mooring parity --kube-scheduler BIN --kubeconfig FILE
+  mooring parity --kube-scheduler BIN --random 20 --record tests/golden/random
 
 The cluster comes from a dump, from a live cluster (which is only read), or is generated. It is loaded into an API
 server on 127.0.0.1 without a scheduler, against which the binary runs. Its pending pods are compared.
@@ -36,6 +37,12 @@ NO_BINARY = (
 @click.option("--random", "count", type=click.IntRange(1, 10_000), metavar="N", help="Generate N clusters.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The seed of the first generated cluster.")
 @click.option(
+    "--record",
+    default="",
+    metavar="NAME",
+    help="Write NAME.scenarios.jsonl.xz and NAME.verdicts.jsonl.xz, which tests/golden can replay.",
+)
+@click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="The format."
 )
 def parity(
@@ -45,6 +52,7 @@ def parity(
     context: str,
     count: int | None,
     seed: int,
+    record: str,
     output: str,
 ) -> None:
     if not binary:
@@ -56,7 +64,7 @@ def parity(
     from mooring.cli.parity.text import as_json, as_lines
     from mooring.kit.clock import SystemClock
 
-    options = ParityOptions(binary, files, kubeconfig, context, count or 0, seed)
+    options = ParityOptions(binary, files, kubeconfig, context, count or 0, seed, record)
     result = run_parity(options, sys.stdin.buffer, _note, SystemClock())
     if output == "json":
         click.echo(as_json(result), nl=False)

@@ -5,12 +5,14 @@
 2. A pod that kube-scheduler does not place is deleted, and so are its victims: no pod is tried again while others are
    compared.
 3. Of a live cluster only lists are read. Nothing is written to it.
+4. With `--record`, each pod is also written with the objects that both schedulers saw (`record`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -35,6 +37,7 @@ from mooring.cli.parity.kube_scheduler import (
     KubeSchedulerError,
     version_of,
 )
+from mooring.cli.parity.record import Recorder
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
 from mooring.client.http.client import HttpClient
 from mooring.client.interface import Client, Deletion
@@ -94,6 +97,7 @@ class ParityOptions:
     context: str = ""
     random: int = 0
     seed: int = 1
+    record: str = ""
 
 
 @dataclass(slots=True)
@@ -118,11 +122,12 @@ def run_parity(options: ParityOptions, stdin: BinaryIO, note: Note, clock: Clock
     version = version_of(options.binary)
     result = Parity(version, Tally(version))
     try:
-        for name, documents in _clusters(options, stdin, clock):
-            if name:
-                note(name)
-            run_real(_ParityRun(options, result, clock).compare(documents))
-            result.clusters += 1
+        with Recorder(options.record, version) if options.record else nullcontext() as recorder:
+            for seed, documents in _clusters(options, stdin, clock):
+                if seed is not None:
+                    note(f"cluster of seed {seed}")
+                run_real(_ParityRun(options, result, clock, recorder, seed).compare(documents))
+                result.clusters += 1
     except (KubeSchedulerError, ClusterError) as error:
         raise input_error(str(error)) from error
     except ExceptionGroup as group:
@@ -143,16 +148,16 @@ def _first(group: ExceptionGroup[Exception]) -> Exception:
     return error
 
 
-def _clusters(options: ParityOptions, stdin: BinaryIO, clock: Clock) -> Iterator[tuple[str, list[Document]]]:
-    """The clusters that are asked for, with a name if there are several."""
+def _clusters(options: ParityOptions, stdin: BinaryIO, clock: Clock) -> Iterator[tuple[int | None, list[Document]]]:
+    """The clusters that are asked for, with the seed if they are generated."""
     if options.random:
         for number in range(options.random):
             seed = options.seed + number
-            yield f"cluster of seed {seed}", random_cluster(Entropy(seed, "parity"))
+            yield seed, random_cluster(Entropy(seed, "parity"))
     elif options.files:
-        yield "", [each.document for each in read_objects(find_sources(options.files), stdin)]
+        yield None, [each.document for each in read_objects(find_sources(options.files), stdin)]
     else:
-        yield "", run_real(_read_live(options, clock))
+        yield None, run_real(_read_live(options, clock))
 
 
 async def _read_live(options: ParityOptions, clock: Clock) -> list[Document]:
@@ -169,16 +174,19 @@ async def _read_live(options: ParityOptions, clock: Clock) -> list[Document]:
             except ClientError as error:
                 raise input_error(f"{connection.server}: {error}") from error
             for raw in items:
-                document: Document = msgspec.json.decode(raw)
-                documents.append({**document, "apiVersion": kind.api_version, "kind": kind.kind})
+                documents.append(_document(kind, raw))
     return documents
 
 
 class _ParityRun:
     """One cluster."""
 
-    def __init__(self, options: ParityOptions, result: Parity, clock: Clock) -> None:
+    def __init__(
+        self, options: ParityOptions, result: Parity, clock: Clock, recorder: Recorder | None, seed: int | None
+    ) -> None:
         self._options = options
+        self._recorder = recorder
+        self._seed = seed
         self._result = result
         self._clock = clock
         self._engine = Engine(
@@ -241,7 +249,15 @@ class _ParityRun:
         key = f"{namespace}/{name}"
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": original["spec"]}
         placed = await _placed_pods(client)
-        created = decode_as(Pod, await client.create(kinds.POD, namespace, body))
+        before = await _documents(client) if self._recorder is not None else []
+        written = await client.create(kinds.POD, namespace, body)
+        created = decode_as(Pod, written)
+
+        def compare(observed: Observed, ranks: Mapping[str, tuple[int, str]]) -> None:
+            compare_pod(self._result.tally, key, observed, decision, ranks)
+            if self._recorder is not None:
+                self._recorder.add(self._seed, before, msgspec.json.decode(written), key, observed)
+
         decision = self._engine.decide(self._engine.record(created), in_full=True)
         self._result.pods += 1
         pod = await self._outcome(client, scheduler, namespace, name)
@@ -250,7 +266,7 @@ class _ParityRun:
         elif pod.spec.node_name:
             feasible, scores = await scheduler.scores_of(key)
             observed = Observed(node=pod.spec.node_name, feasible=feasible, scores=scores)
-            compare_pod(self._result.tally, key, observed, decision, {})
+            compare(observed, {})
             self._engine.put(pod)
             if pod.spec.volumes or pod.spec.resource_claims:
                 await self._load(client, WRITTEN_KINDS)
@@ -267,7 +283,7 @@ class _ParityRun:
                 victims=tuple(sorted(victim.key for victim in victims)),
                 victims_rank=tuple(sorted(ranks[victim.key] for victim in victims)),
             )
-            compare_pod(self._result.tally, key, observed, decision, ranks)
+            compare(observed, ranks)
         for gone in (created, *victims):
             await client.delete(kinds.POD, gone.metadata.namespace, gone.metadata.name, Deletion(grace_s=0))
             self._engine.remove(gone)
@@ -292,6 +308,21 @@ class _ParityRun:
             if {pod.key for pod in found} == wanted or self._clock.now_s() > deadline_s:
                 return found
             await self._clock.wait(CHECK_S)
+
+
+async def _documents(client: Client) -> list[Document]:
+    """All objects that scheduling depends on."""
+    found: list[Document] = []
+    for kind in READ_KINDS:
+        for raw in (await client.list(kind)).items:
+            found.append(_document(kind, raw))
+    return found
+
+
+def _document(kind: Kind, raw: bytes) -> Document:
+    """An item of a list, which has no apiVersion and kind."""
+    document: Document = msgspec.json.decode(raw)
+    return {**document, "apiVersion": kind.api_version, "kind": kind.kind}
 
 
 async def _placed_pods(client: Client) -> list[Pod]:

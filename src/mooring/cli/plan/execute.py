@@ -18,9 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mooring.api.decode import decode_as
-from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import NODE, POD, POD_DISRUPTION_BUDGET
-from mooring.api.labels import compile_selector
 from mooring.api.views.meta import controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
@@ -36,6 +34,7 @@ from mooring.client.interface import PatchForm, Selection
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
+from mooring.scheduler.cache.disruption_budgets import compile_budget
 from mooring.scheduler.plan.request import PlanResult
 
 SETTLED_S_MAX = 300.0
@@ -196,14 +195,8 @@ async def _allowed_disruptions(client: HttpClient, pod: Pod) -> dict[str, int]:
     except (ForbiddenError, NotFoundError):
         return {}
     budgets = [decode_as(PodDisruptionBudget, item) for item in listing.items]
-    return {each.key: each.status.disruptions_allowed for each in budgets if _protects(each, pod)}
-
-
-def _protects(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    try:
-        return budget.spec.selector is not None and compile_selector(budget.spec.selector).matches(pod.metadata.labels)
-    except LabelSelectorError:
-        return False  # the disruption controller ignores it as well
+    compiled = [each for each in map(compile_budget, budgets) if each is not None]
+    return {each.key: each.allowed for each in compiled if each.matcher.matches(pod.metadata.labels)}
 
 
 def _is_of(pod: Pod, owner_uid: str) -> bool:

@@ -25,8 +25,7 @@ from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection
 from mooring.cluster.secure_port import SecurePort
 from mooring.cluster.settings import ROUTINE_EVENTS_NODES_MAX, NodeShapes
-from mooring.cluster.standalone import ComponentHealth, LeaseTerms, run_standalone
-from mooring.cluster.standalone_metrics import NodeMetrics, QueueMetrics
+from mooring.cluster.standalone import ComponentHealth, LeaseTerms, NodeMetrics, run_standalone
 from mooring.controllers.manager import ControllerManager
 from mooring.controllers.settings import KUBERNETES_DEFAULTS, ControllerSettings, SettingError
 from mooring.kit.clock import Clock, SystemClock
@@ -127,7 +126,6 @@ def run_controllers(
             client, clock, entropy.fork("controllers"), settings, enabled, root_ca_pem=root_ca_pem
         )
         health.ready["informers"] = lambda: "" if manager.is_working else "informers have not synced"
-        health.metrics.register(QueueMetrics(manager))
         await manager.run()
 
     _run(options, "controllers", work, "kube-controller-manager", health, is_served=options.port != 0)

@@ -97,8 +97,11 @@ def _nearest(row: Mapping[str, Any], width: int) -> Iterator[str]:
     elif row.get("nearestNodes"):
         yield "  nearest nodes now:"
         for node in row["nearestNodes"]:
-            texts = "; ".join(str(each["text"]) for each in node["obstacles"])
-            yield from wrapped(f"{node['node']}: {texts}", width, indent=4, hanging=6)
+            yield from wrapped(_miss(node), width, indent=4, hanging=6)
+
+
+def _miss(node: Mapping[str, Any]) -> str:
+    return f"{node['node']}: {'; '.join(str(each['text']) for each in node['obstacles'])}"
 
 
 def _attempt(decision: Mapping[str, Any], before: Mapping[str, Any] | None, now_s: float, width: int) -> Iterator[str]:
@@ -127,6 +130,8 @@ def _attempt(decision: Mapping[str, Any], before: Mapping[str, Any] | None, now_
             yield from wrapped(f"{each['nodes']} × {reason}{change}  {each['plugin']}", width, indent=5, hanging=7)
     elif decision.get("message"):
         yield from wrapped(str(decision["message"]), width, indent=5)
+    if decision.get("nearestNodes"):
+        yield from wrapped(f"nearest: {_miss(decision['nearestNodes'][0])}", width, indent=5, hanging=7)
     if decision.get("preemption"):
         preemption = decision["preemption"]
         victims = ", ".join(preemption["victims"])

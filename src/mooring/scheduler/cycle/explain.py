@@ -6,13 +6,16 @@ node, so that all obstacles of a node are listed.
 1. Explaining changes nothing. It reads the columns as they are; nominated pods of at least the pod's priority count as
    if they were placed.
 2. A node is nearer if it has fewer obstacles, then if they are smaller in sum, then by name (`Filter.distances`).
-3. Nodes are ranked with arrays. A node is explained (`Filter.explain`) only when `Explanation.at` is called.
+3. Nodes are ranked with arrays, and only the nearest ones by name. A node is explained (`Filter.explain`) only when
+   `Explanation.at` is called.
 4. A user's plugin that fails here becomes an obstacle that names the error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,19 +48,19 @@ class Explanation:
     everywhere: tuple[Obstacle, ...]
     """Obstacles that no node can change, such as a claim that does not exist."""
     nearest: tuple[str, ...]
-    """The nodes with obstacles of their own, nearest first."""
+    """The nodes with obstacles of their own, nearest first: all, or as many as were asked for."""
     free_count: int
     """How many nodes have none."""
+    _columns: Columns
     _rows: Int64s
-    _place_of: dict[str, int]
-    """By node name: its place in the rows, and in the bits of each result."""
     _results: tuple[_Result, ...]
+    """The bits of a result have the order of the rows."""
     _context: ExplainContext
 
     def at(self, node_name: str) -> tuple[Obstacle, ...]:
         """All obstacles of one node; nothing if the node would take the pod."""
-        place = self._place_of[node_name]
-        row = int(self._rows[place])
+        row = self._columns.row_of[node_name]
+        place = int(np.searchsorted(self._rows, row))
         found: list[Obstacle] = []
         for plugin, state, bits in self._results:
             if bits[place]:
@@ -68,8 +71,8 @@ class Explanation:
         return tuple(found)
 
 
-def explain(profile: Profile, columns: Columns, pod: PodInfo) -> Explanation:
-    """Runs every filter of the profile that applies to the pod on every node."""
+def explain(profile: Profile, columns: Columns, pod: PodInfo, *, nearest_max: int | None = None) -> Explanation:
+    """Runs every filter of the profile that applies to the pod on every node. Ranks at most `nearest_max` nodes."""
     states, everywhere = _prepare(profile, pod)
     rows: Int64s = np.flatnonzero(columns.alive[: columns.height]).astype(np.int64)
     nominated = _nominated_pods(columns, pod)
@@ -87,18 +90,32 @@ def explain(profile: Profile, columns: Columns, pod: PodInfo) -> Explanation:
                 results.append(_Result(plugin, states[plugin.name], bits))
     context = ExplainContext(pod, nominated, frozenset(plugin.obstacle_kind for plugin, _, _ in results))
     counts, sizes = _distances(results, rows, context)
-    names = [columns.node_names[row] for row in rows.tolist()]
-    rejected = np.flatnonzero(counts > 0).tolist()
-    ranked = sorted(rejected, key=lambda place: (int(counts[place]), float(sizes[place]), names[place]))
+    rejected = np.flatnonzero(counts > 0)
     return Explanation(
         everywhere=tuple(_distinct(everywhere)),
-        nearest=tuple(names[place] for place in ranked),
-        free_count=len(rows) - len(ranked),
+        nearest=tuple(_nearest(columns, rows[rejected], counts[rejected], sizes[rejected], nearest_max)),
+        free_count=len(rows) - len(rejected),
+        _columns=columns,
         _rows=rows,
-        _place_of={name: place for place, name in enumerate(names)},
         _results=tuple(results),
         _context=context,
     )
+
+
+def _nearest(columns: Columns, rows: Int64s, counts: Int64s, sizes: Float64s, limit: int | None) -> Iterator[str]:
+    """The names of the nearest rows. Rows that are equally near are sorted by name, of the last ones only some."""
+    left = len(rows) if limit is None else limit
+    order = np.lexsort((sizes, counts))
+    counts, sizes = counts[order], sizes[order]
+    ends = np.flatnonzero((counts[1:] != counts[:-1]) | (sizes[1:] != sizes[:-1])) + 1
+    start = 0
+    for end in (*ends[:left].tolist(), len(rows)):
+        names = nsmallest(left, [columns.node_names[row] for row in rows[order[start:end]].tolist()])
+        yield from names
+        left -= len(names)
+        start = end
+        if left <= 0:
+            return
 
 
 def _prepare(profile: Profile, pod: PodInfo) -> tuple[dict[str, Any], list[Obstacle]]:

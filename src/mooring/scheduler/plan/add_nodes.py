@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -207,28 +208,32 @@ class _Search:
         return not any(pod.uid in wanted for pod in unplaced)
 
     def _greedy_mix(self, pods: Sequence[PodInfo], missing: Sequence[PodInfo]) -> Slices[Counts | None]:
-        """Add the node with the lowest price for what it takes, until no pod is missing; then drop needless ones."""
+        """Add the node with the lowest price for what it takes, until no pod is missing; then drop needless ones.
+
+        The fewer pods are left, the less a node takes: a type is tried again only if its last ratio is the lowest."""
         wanted = {pod.uid for pod in missing}
         counts: Counter[str] = Counter()
         mark = self._mark()
         left = yield from self._unplaced(pods)
         left = [pod for pod in left if pod.uid in wanted]
-        while left and sum(counts.values()) < NODES_MAX:
-            best: tuple[float, str] | None = None
-            for name, each in self._types.items():
-                inner = self._mark()
-                self.add({name: 1})
-                still = yield from self._unplaced(left)
-                missing_still = {pod.uid for pod in still}
-                taken = _weight([pod for pod in left if pod.uid not in missing_still], each)
+        ratios = [(0.0, name) for name in sorted(self._types)]
+        while left and ratios and sum(counts.values()) < NODES_MAX:
+            _, name = heappop(ratios)
+            inner = self._mark()
+            self.add({name: 1})
+            still = yield from self._unplaced(left)
+            if len(still) == len(left):
                 self._undo_to(inner)
-                if len(still) < len(left) and (best is None or (each.price / taken, name) < best):
-                    best = (each.price / taken, name)
-            if best is None:
-                break
-            counts[best[1]] += 1
-            self.add({best[1]: 1})
-            left = yield from self._unplaced(left)
+                continue
+            missing_still = {pod.uid for pod in still}
+            each = self._types[name]
+            ratio = each.price / _weight([pod for pod in left if pod.uid not in missing_still], each)
+            heappush(ratios, (ratio, name))
+            if ratios[0] == (ratio, name):
+                counts[name] += 1
+                left = still
+            else:
+                self._undo_to(inner)
         self._undo_to(mark)
         for name in sorted(counts, key=lambda name: -self._types[name].price):
             while counts[name] and (yield from self._suffices(pods, counts - Counter({name: 1}), wanted)):

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.drain import cordon
-from mooring.scheduler.plan.place import EvictionBudgets, Slices
+from mooring.scheduler.plan.place import Slices, eviction_budgets
 from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
 from mooring.scheduler.plan.request import Move, Usage
 from mooring.scheduler.plan.what_if import WhatIf
@@ -68,7 +67,7 @@ def empty_nodes(what_if: WhatIf, moves_max: int) -> Slices[Defragmented]:
 
 def _empty(what_if: WhatIf, cordoned: Sequence[str], names: Sequence[str]) -> Slices[list[Move] | None]:
     """Cordon nodes, and move all pods of some of them; None if a pod cannot move."""
-    budgets = EvictionBudgets(what_if.engine.columns.objects.of(PodDisruptionBudget))
+    budgets = eviction_budgets(what_if)
     for name in cordoned:
         cordon(what_if, name)
     moves: list[Move] = []
@@ -95,7 +94,7 @@ def move_pods_for(what_if: WhatIf, pod: PodInfo, moves_max: int) -> Slices[tuple
         return [], decision.node_name
     profile = engine.cycle_for(pod).profile
     best: tuple[list[Move], str] | None = None
-    for name in explain(profile, engine.columns, pod).nearest[:NODES_TRIED_MAX]:
+    for name in explain(profile, engine.columns, pod, nearest_max=NODES_TRIED_MAX).nearest:
         limit = min(moves_max, len(best[0]) - 1) if best is not None else moves_max
         if limit < 1:
             break
@@ -119,7 +118,7 @@ def usage(engine: Engine, pending: int = 0) -> Usage:
 def _move_pods_from(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Slices[list[Move] | None]:
     """Move the fewest pods away from a node until the pod fits there."""
     engine = what_if.engine
-    budgets = EvictionBudgets(engine.columns.objects.of(PodDisruptionBudget))
+    budgets = eviction_budgets(what_if)
     movable = [each for each in _on(engine, name) if fate_of(each) is Fate.MOVES and not budgets.blocking(each)]
     movable.sort(key=lambda each: (-_share(engine, each, name), each.key))
     evicted: list[PodInfo] = []
@@ -170,7 +169,7 @@ def _fits(what_if: WhatIf, pod: PodInfo, name: str) -> Slices[bool]:
 def _place_replacement(what_if: WhatIf, pod: PodInfo, from_node: str) -> Slices[Move | None]:
     """Place the replacement of an evicted pod; None if it gets no node."""
     yield
-    decision = what_if.decide(replacement_of(what_if.engine, pod))
+    decision = what_if.decide(replacement_of(what_if.engine, pod, what_if.claims_of(pod)))
     if decision.node_name is None or what_if.place(decision) is not None:
         return None
     return Move(pod.key, from_node, decision.node_name)

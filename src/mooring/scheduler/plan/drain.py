@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from mooring.api.views.workloads import PodDisruptionBudget
+from mooring.scheduler.cache.disruption_budgets import BudgetCount
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.plan.place import EvictionBudgets, Placed, Slices, in_queue_order, place_pod
+from mooring.scheduler.plan.place import Placed, Slices, eviction_budgets, in_queue_order, place_pod
 from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
 from mooring.scheduler.plan.request import DrainedNode, Placement
 from mooring.scheduler.plan.what_if import WhatIf
@@ -34,7 +34,7 @@ class Drained:
 
 def remove_nodes(what_if: WhatIf, names: Sequence[str]) -> Slices[Drained]:
     """Drain and remove nodes, the safe ones first."""
-    drained, budgets = Drained(), EvictionBudgets(what_if.engine.columns.objects.of(PodDisruptionBudget))
+    drained, budgets = Drained(), eviction_budgets(what_if)
     for name in names:
         cordon(what_if, name)
     waiting, is_last_round = list(names), False
@@ -71,13 +71,13 @@ class DrainOutcome:
     without_replacement: list[PodInfo]
     """The evicted pods that count against their budgets, because nothing replaces them yet."""
 
-    def undo(self, what_if: WhatIf, mark: int, budgets: EvictionBudgets) -> None:
+    def undo(self, what_if: WhatIf, mark: int, budgets: BudgetCount) -> None:
         what_if.undo_to(mark)
         for pod in self.without_replacement:
             budgets.give_back(pod)
 
 
-def drain_node(what_if: WhatIf, name: str, budgets: EvictionBudgets) -> Slices[DrainOutcome]:
+def drain_node(what_if: WhatIf, name: str, budgets: BudgetCount) -> Slices[DrainOutcome]:
     """Evict the pods of a cordoned node, place their replacements, and remove the node."""
     columns, placed = what_if.engine.columns, Placed()
     by_fate: dict[Fate, list[PodInfo]] = {fate: [] for fate in Fate}
@@ -91,7 +91,7 @@ def drain_node(what_if: WhatIf, name: str, budgets: EvictionBudgets) -> Slices[D
             without_replacement.append(pod)
         what_if.evict(pod)
         if fate is Fate.MOVES:
-            outcome = yield from place_pod(what_if, replacement_of(what_if.engine, pod), name)
+            outcome = yield from place_pod(what_if, replacement_of(what_if.engine, pod, what_if.claims_of(pod)), name)
             if isinstance(outcome, Placement):
                 placed.placements.append(outcome)
                 budgets.give_back(without_replacement.pop())

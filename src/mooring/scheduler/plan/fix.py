@@ -79,7 +79,7 @@ def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
         return []
     engine = what_if.engine
     pod = without_preemption(engine, view)  # a fix that needs a preemption is none
-    found = explain(engine.cycle_for(pod).profile, engine.columns, pod)
+    found = explain(engine.cycle_for(pod).profile, engine.columns, pod, nearest_max=NODES_TRIED_MAX)
     yield
     smallest: dict[tuple[str, ...], _FixCandidate] = {}
     for candidate in sorted(_candidates(what_if, pod, view, found), key=lambda candidate: candidate.order):
@@ -116,7 +116,7 @@ def _candidates(what_if: WhatIf, pod: PodInfo, view: Pod, found: Explanation) ->
     everywhere = [change for change in (change_pod(view, each) for each in found.everywhere) if change is not None]
     if len(everywhere) < len(found.everywhere):
         return  # something is missing that no change of a pod or node brings, such as a claim
-    for place, name in enumerate(found.nearest[:NODES_TRIED_MAX]):
+    for place, name in enumerate(found.nearest):
         node = columns.nodes[columns.row_of[name]]
         assert node is not None, f"node {name} has a row and no object"
         obstacles = found.at(name)
@@ -211,7 +211,7 @@ def _by_new_node(what_if: WhatIf, found: Explanation) -> Iterator[_FixCandidate]
     """A new node like one of the nearest nodes; one for nodes that are alike."""
     columns = what_if.engine.columns
     seen: list[Node] = []
-    for name in found.nearest[:NODES_TRIED_MAX]:
+    for name in found.nearest:
         node = columns.nodes[columns.row_of[name]]
         assert node is not None, f"node {name} has a row and no object"
         new = node_like(node, NEW_NODE)

@@ -11,17 +11,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from mooring.api.errors import LabelSelectorError
-from mooring.api.labels import compile_selector
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
-from mooring.scheduler.cache.objects import ObjectStore
+from mooring.scheduler.cache.disruption_budgets import BudgetCount, BudgetRule, DisruptionBudgets
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.engine import Engine
@@ -154,48 +152,12 @@ def reasons_of(decision: Decision) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
+def eviction_budgets(what_if: WhatIf) -> BudgetCount:
+    """The evictions that the API server would allow."""
+    return DisruptionBudgets(what_if.engine.columns.objects.of(PodDisruptionBudget)).count(BudgetRule.EVICTION)
+
+
 def victims_of(what_if: WhatIf, plan: PreemptionPlan) -> tuple[PlannedVictim, ...]:
-    budgets = EvictionBudgets(what_if.engine.columns.objects.of(PodDisruptionBudget))
+    store = what_if.engine.columns.objects.of(PodDisruptionBudget)
+    budgets = DisruptionBudgets(store).count(BudgetRule.PREEMPTION)
     return tuple(PlannedVictim(pod.key, pod.priority, budgets.take(pod)) for pod in plan.victims)
-
-
-class EvictionBudgets:
-    """The disruptions that PodDisruptionBudgets still allow, counted down by evictions."""
-
-    def __init__(self, store: ObjectStore[PodDisruptionBudget]) -> None:
-        self._of_namespace: dict[str, list[_EvictionBudget]] = {}
-        for budget in store:
-            try:
-                matcher = compile_selector(budget.spec.selector)
-            except LabelSelectorError:
-                continue  # the disruption controller ignores it as well
-            if budget.spec.selector is not None:
-                entry = _EvictionBudget(budget.key, matcher.matches, budget.status.disruptions_allowed)
-                self._of_namespace.setdefault(budget.metadata.namespace, []).append(entry)
-
-    def blocking(self, pod: PodInfo) -> tuple[str, ...]:
-        """The budgets that do not allow the eviction of the pod now."""
-        return tuple(budget.key for budget in self._budgets_of(pod) if budget.allowed <= 0)
-
-    def take(self, pod: PodInfo) -> tuple[str, ...]:
-        """Count an eviction. Returns the budgets that it violates."""
-        violated = self.blocking(pod)
-        for budget in self._budgets_of(pod):
-            budget.allowed -= 1
-        return violated
-
-    def give_back(self, pod: PodInfo) -> None:
-        """The evicted pod runs again on another node."""
-        for budget in self._budgets_of(pod):
-            budget.allowed += 1
-
-    def _budgets_of(self, pod: PodInfo) -> list[_EvictionBudget]:
-        labels = pod.signature.labels
-        return [budget for budget in self._of_namespace.get(pod.namespace, ()) if budget.matches(labels)]
-
-
-@dataclass(slots=True)
-class _EvictionBudget:
-    key: str
-    matches: Callable[[Mapping[str, str]], bool]
-    allowed: int

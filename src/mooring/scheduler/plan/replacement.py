@@ -5,19 +5,22 @@ the name and the volumes. Together they make a pending pod.
 
 1. A replacement has no node, no status and a uid of its own. A pod of a StatefulSet has the same name and claims.
 2. Pods of DaemonSets and static pods end with their node. A pod without a controller is not created again.
-3. Claims of devices do not move: the columns do not hold which claims a placed pod uses, so a replacement requests
-   none. docs/plan.md says so.
+3. A replacement has the ResourceClaims of the pod, which its eviction has released (`what_if`). A claim for extended
+   resources is not among them: the scheduler creates it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
 from msgspec.structs import replace
 
+from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.views.pod import Affinity, NodeAffinity, Pod, PodStatus
+from mooring.api.views.pod import Affinity, NodeAffinity, Pod, PodResourceClaim, PodStatus
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION
 from mooring.scheduler.engine import Engine
 
 NAME_FIELD = "metadata.name"
@@ -40,9 +43,15 @@ def fate_of(pod: PodInfo) -> Fate:
     return Fate.ENDS if owner.kind in ("DaemonSet", "Node") else Fate.MOVES
 
 
-def replacement_of(engine: Engine, pod: PodInfo) -> PodInfo:
+def replacement_of(engine: Engine, pod: PodInfo, claims: Iterable[ResourceClaim] = ()) -> PodInfo:
     """The pending pod that the controller of a placed pod creates in its place."""
-    return engine.record(pending_view(pod))
+    view = pending_view(pod)
+    uses = tuple(
+        PodResourceClaim(name=claim.metadata.name, resource_claim_name=claim.metadata.name)
+        for claim in claims
+        if claim.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) != "true"
+    )
+    return engine.record(replace(view, spec=replace(view.spec, resource_claims=uses)) if uses else view)
 
 
 def daemon_pod_for(engine: Engine, pod: PodInfo, node_name: str) -> PodInfo:

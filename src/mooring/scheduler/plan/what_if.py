@@ -9,14 +9,21 @@
 2. Steps use the methods of the scheduling loop and are logged like its changes, so the result cache stays valid.
 3. `suspend` undoes all steps until `resume` applies them again. In between the engine belongs to the scheduling loop.
 4. No other code changes the engine between entering and leaving, except while the context is suspended.
+5. An evicted pod gives up its ResourceClaims, as the controllers of a cluster do: a claim without another consumer is
+   deallocated. A claim is released in place, so that it also serves as the claim that a template would give the
+   replacement.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
+from msgspec.structs import replace
+
+from mooring.api.views.devices import ResourceClaim, ResourceClaimStatus
 from mooring.api.views.node import Node
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
@@ -43,8 +50,13 @@ class WhatIf:
         self._streams = [Entropy(seed, stream.name) for stream in engine.streams]
         self._steps: list[_Step] = []
         self._is_suspended = True
+        self._claims = engine.columns.objects.of(ResourceClaim)
+        self._claims_version = -1
+        self._claims_of: dict[str, list[str]] = {}
+        """By the uid of a pod: the keys of the claims that are reserved for it while no step is applied."""
 
     def __enter__(self) -> WhatIf:
+        self._index_claims()
         self._exchange_streams()
         self._is_suspended = False
         return self
@@ -75,8 +87,24 @@ class WhatIf:
         return status
 
     def evict(self, pod: PodInfo) -> None:
-        """Remove a placed pod from its node."""
+        """Remove a placed pod from its node, and release its claims."""
+        placement = self._placement_of(pod)
+        if placement is not None:
+            self._do(_WithdrawalStep(placement))
+            return
         self._do(_EvictionStep(pod, pod.node_name))
+        for claim in self.claims_of(pod):
+            self._do(_ClaimReleaseStep(claim, released_claim(claim, {pod.uid})))
+
+    def claims_of(self, pod: PodInfo) -> list[ResourceClaim]:
+        """The claims of a placed pod, also after its eviction."""
+        if not self._claims:
+            return []
+        keys = self._claims_of.get(pod.uid)
+        if keys is None:
+            uses = pod.view.spec.resource_claims if pod.view is not None else ()
+            keys = [f"{pod.namespace}/{use.resource_claim_name}" for use in uses if use.resource_claim_name]
+        return [claim for claim in map(self._claims.get, keys) if claim is not None]
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:
         self._do(_NominationStep(pod, node_name, pod.nominated_node))
@@ -105,9 +133,11 @@ class WhatIf:
             step.undo(self._engine)
         self._exchange_streams()
         self._is_suspended = True
+        self._claims_version = self._claims.version
 
     def resume(self) -> None:
         """Apply all steps again. Raises `OutdatedPlan`, after which the plan must start again."""
+        self._index_claims()
         self._exchange_streams()
         self._is_suspended = False
         for count, step in enumerate(self._steps):
@@ -121,6 +151,22 @@ class WhatIf:
     def _do(self, step: _Step) -> None:
         step.apply(self._engine)
         self._steps.append(step)
+
+    def _placement_of(self, pod: PodInfo) -> _PlacementStep | None:
+        """The step of this plan that placed the pod."""
+        for step in reversed(self._steps):
+            if isinstance(step, _PlacementStep) and step.decision.pod is pod:
+                return step
+        return None
+
+    def _index_claims(self) -> None:
+        if self._claims_version == self._claims.version:
+            return
+        self._claims_version = self._claims.version
+        self._claims_of = {}
+        for claim in self._claims:
+            for consumer in claim.status.reserved_for:
+                self._claims_of.setdefault(consumer.uid, []).append(claim.key)
 
     def _exchange_streams(self) -> None:
         for ours, theirs in zip(self._streams, self._engine.streams, strict=True):
@@ -148,6 +194,42 @@ class _PlacementStep:
         pod.node_name = ""
         if self.nominated_node:
             engine.renominate(pod, self.nominated_node)
+
+
+@dataclass(slots=True)
+class _WithdrawalStep:
+    """The eviction of a pod that this plan has placed: its reservations end, too."""
+
+    placement: _PlacementStep
+
+    def apply(self, engine: Engine) -> None:
+        self.placement.undo(engine)
+
+    def undo(self, engine: Engine) -> None:
+        self.placement.apply(engine)
+
+
+def released_claim(claim: ResourceClaim, uids: Collection[str]) -> ResourceClaim:
+    """The claim without pods that used it, and without its devices if no other pod does."""
+    left = tuple(consumer for consumer in claim.status.reserved_for if consumer.uid not in uids)
+    if len(left) == len(claim.status.reserved_for):
+        return claim
+    status = replace(claim.status, reserved_for=left) if left else ResourceClaimStatus()
+    return replace(claim, status=status)
+
+
+@dataclass(slots=True)
+class _ClaimReleaseStep:
+    claim: ResourceClaim
+    released: ResourceClaim
+
+    def apply(self, engine: Engine) -> None:
+        if engine.columns.objects.of(ResourceClaim).get(self.claim.key) is not self.claim:
+            raise OutdatedPlan(f"ResourceClaim {self.claim.key} has changed")
+        engine.put(self.released)
+
+    def undo(self, engine: Engine) -> None:
+        engine.put(self.claim)
 
 
 @dataclass(slots=True)

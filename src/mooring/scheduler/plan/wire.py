@@ -35,7 +35,9 @@ class _NodeTypeBody(msgspec.Struct, forbid_unknown_fields=True):
     count: int | None = None
 
 
-class _RequestBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class RequestBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """A request as JSON. The kind Plan of the API server has the same fields (`api/schema/mooring.schema`)."""
+
     question: Question = Question.PLACE
     seed: int = 1
     pods: list[dict[str, Any]] = []
@@ -46,7 +48,7 @@ class _RequestBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     moves_max: int = 50
 
 
-_decoder = msgspec.json.Decoder(_RequestBody)
+_decoder = msgspec.json.Decoder(RequestBody)
 
 
 def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence[PodInfo]]) -> PlanRequest:

@@ -23,17 +23,14 @@ reject the row is a victim.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from mooring.api.errors import LabelSelectorError
-from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.scheduler.cache.arrays import Bools, Float64s, Int64s, UInt8s, grown
 from mooring.scheduler.cache.columns import Columns
-from mooring.scheduler.cache.objects import ObjectStore
+from mooring.scheduler.cache.disruption_budgets import DisruptionBudgets
 from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.config.types import DefaultPreemptionArgs
 from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint, EventResource, always_skip
@@ -47,62 +44,6 @@ from mooring.scheduler.framework.post_filter import (
     preemption_failed,
 )
 from mooring.scheduler.framework.status import Code, Diagnosis, FitError, Status
-
-
-class _Budget(NamedTuple):
-    namespace: str
-    matcher: LabelMatcher
-    allowed: int
-    disrupted: frozenset[str]
-
-
-class Budgets:
-    """All PodDisruptionBudgets, compiled once for each version of the store."""
-
-    def __init__(self, store: ObjectStore[PodDisruptionBudget]) -> None:
-        self._store = store
-        self._version = -1
-        self._by_namespace: dict[str, list[_Budget]] = {}
-
-    @property
-    def version(self) -> int:
-        return self._store.version
-
-    def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """The pods whose eviction violates a budget, if all before them are evicted too, and the others."""
-        self._compile()
-        left: dict[int, int] = {}
-        violating: list[PodInfo] = []
-        others: list[PodInfo] = []
-        for pod in pods:
-            violates = False
-            for budget in self._by_namespace.get(pod.namespace, ()) if pod.signature.labels else ():
-                if pod.name in budget.disrupted or not budget.matcher.matches(pod.signature.labels):
-                    continue
-                left[id(budget)] = left.get(id(budget), budget.allowed) - 1
-                violates = violates or left[id(budget)] < 0
-            (violating if violates else others).append(pod)
-        return violating, others
-
-    def _compile(self) -> None:
-        if self._version == self._store.version:
-            return
-        self._version = self._store.version
-        self._by_namespace = {}
-        for budget in self._store:
-            try:
-                matcher = compile_selector(budget.spec.selector)
-            except LabelSelectorError:
-                continue
-            if not matcher.matches_everything:
-                compiled = _Budget(
-                    budget.metadata.namespace,
-                    matcher,
-                    budget.status.disruptions_allowed,
-                    frozenset(budget.status.disrupted_pods),
-                )
-                self._by_namespace.setdefault(compiled.namespace, []).append(compiled)
-
 
 UNKNOWN = 0
 CANDIDATE = 1
@@ -169,7 +110,7 @@ class VictimTable:
         return int(rows[starts == starts.max()][0])
 
 
-def find_victims(attempt: FailedAttempt, rows: Int64s, budgets: Budgets, table: VictimTable) -> None:
+def find_victims(attempt: FailedAttempt, rows: Int64s, budgets: DisruptionBudgets, table: VictimTable) -> None:
     """Find the victims on each of these rows, and write them, or the status of the row, into the table."""
     columns, priority = attempt.columns, attempt.pod.priority
     has_victims = columns.priority_lowest[rows] < priority
@@ -197,7 +138,9 @@ def find_victims(attempt: FailedAttempt, rows: Int64s, budgets: Budgets, table: 
             table.write_status(row, Status.error(text))
 
 
-def _reprieve(dry_run: DryRunOfFilters, potential: dict[int, list[PodInfo]], budgets: Budgets) -> dict[int, Victims]:
+def _reprieve(
+    dry_run: DryRunOfFilters, potential: dict[int, list[PodInfo]], budgets: DisruptionBudgets
+) -> dict[int, Victims]:
     """Add the pods back one by one, on all rows at the same time. Those that the filters reject are the victims."""
     orders: dict[int, tuple[list[PodInfo], int]] = {}
     for index, pods in potential.items():
@@ -253,7 +196,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         self._arguments = arguments
         self._random = entropy
         self._evictions = evictions
-        self._budgets = Budgets(columns.objects.of(PodDisruptionBudget))
+        self._budgets = DisruptionBudgets(columns.objects.of(PodDisruptionBudget))
         self._rows_by_name: Int64s = np.zeros(0, dtype=np.int64)
         self._ordered_at = -1
 

@@ -5,7 +5,8 @@ Input: the decision of each attempt. Output: the latest records, for `/debug/dec
 1. A record owns its values: it holds no pod, no node and no array of the scheduler, and can be sent to another process.
 2. Every part of a record has a limit, and all records together take at most `RECORDS_BYTES_MAX`; the oldest are
    dropped first. Sizes are estimated from the lengths of texts and lists.
-3. A record is made for every attempt. It copies what the decision has: nothing is computed for it.
+3. A record is made for every attempt. It copies what the decision has, and the nearest misses (`nearest_misses`):
+   nothing else is computed for it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.cycle.decision import Decision, NodeScores
 from mooring.scheduler.cycle.schedule_pod import NO_STEPS, Steps
 from mooring.scheduler.framework.status import RejectionCount
+from mooring.scheduler.reporting.nearest_misses import NearestMiss
 
 RECORDS_BYTES_MAX = 64 << 20
 BEST_NODES_MAX = 3
@@ -78,6 +80,8 @@ class DecisionRecord(msgspec.Struct, gc=False):
     """Time of PreFilter and Filter."""
     select_s: float = 0.0
     """Time of PreScore and Score, or of PostFilter."""
+    nearest: tuple[NearestMiss, ...] = ()
+    """If no node was found: the nearest nodes, and what was missing there. Empty if many pods were rejected at once."""
 
     @property
     def bytes_estimated(self) -> int:
@@ -89,6 +93,7 @@ class DecisionRecord(msgspec.Struct, gc=False):
             + (len(nodes) * (_NODE_BYTES + _SCORE_BYTES * len(nodes[0].scores)) if nodes else 0)
             + _REJECTION_BYTES * len(self.rejections)
             + _VICTIM_BYTES * len(self.victims)
+            + (sum([miss.bytes_estimated for miss in self.nearest]) if self.nearest else 0)
         )
 
     def document(self) -> dict[str, object]:
@@ -126,6 +131,14 @@ class DecisionRecord(msgspec.Struct, gc=False):
             document["rejectedBy"] = list(self.rejected_by)
         if self.rejections:
             document["rejections"] = [_rejection_document(each) for each in self.rejections]
+        if self.nearest:
+            document["nearestNodes"] = [
+                {
+                    "node": miss.node,
+                    "obstacles": [{"plugin": each.plugin, "text": each.text} for each in miss.obstacles],
+                }
+                for miss in self.nearest
+            ]
         if self.preemption_node:
             document["preemption"] = {"node": self.preemption_node, "victims": list(self.victims)}
         return document
@@ -141,6 +154,7 @@ def record_of(
     seed: int = 0,
     configuration: str = "",
     steps: Steps = NO_STEPS,
+    nearest: tuple[NearestMiss, ...] = (),
 ) -> DecisionRecord:
     plan, pod = decision.preemption, decision.pod
     started_s, filtered_s, ended_s = steps
@@ -171,6 +185,7 @@ def record_of(
         configuration,
         filtered_s - started_s,
         ended_s - filtered_s,
+        nearest,
     )
 
 
@@ -205,7 +220,13 @@ class DecisionRecords:
         self._listeners.append((added, bound))
 
     def add(
-        self, decision: Decision, attempt: int, took_s: float, requeued_by: str = "", steps: Steps = NO_STEPS
+        self,
+        decision: Decision,
+        attempt: int,
+        took_s: float,
+        requeued_by: str = "",
+        steps: Steps = NO_STEPS,
+        nearest: tuple[NearestMiss, ...] = (),
     ) -> None:
         record = record_of(
             decision,
@@ -216,6 +237,7 @@ class DecisionRecords:
             seed=self._seed,
             configuration=self._configuration,
             steps=steps,
+            nearest=nearest,
         )
         self._records.append(record)
         if record.node is not None:

@@ -28,6 +28,7 @@ from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecords
 from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
+from mooring.scheduler.reporting.nearest_misses import NearestMiss
 from mooring.scheduler.reporting.status_writer import StatusWriter
 
 logger = logging.getLogger(__name__)
@@ -72,10 +73,16 @@ class Reports:
         return timing
 
     def decided(
-        self, decision: Decision, attempt: int, took_s: float, requeued_by: str = "", steps: Steps = NO_STEPS
+        self,
+        decision: Decision,
+        attempt: int,
+        took_s: float,
+        requeued_by: str = "",
+        steps: Steps = NO_STEPS,
+        nearest: tuple[NearestMiss, ...] = (),
     ) -> None:
         self._metrics.algorithm_duration.observe(took_s)
-        self.decisions.add(decision, attempt, took_s, requeued_by, steps)
+        self.decisions.add(decision, attempt, took_s, requeued_by, steps, nearest)
         if decision.node_name is None:
             if decision.is_unschedulable:
                 self._metrics.preemption_attempts.inc()

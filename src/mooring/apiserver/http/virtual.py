@@ -1,0 +1,174 @@
+"""Resources that are not stored: reviews, bindings, and plans.
+
+Input: a POST to such a resource. Output: its reply.
+
+1. A review has managedFields, as every created object.
+2. A plan is answered by the scheduler's page /plan: `spec` is its request, `status` its result. The pods of a plan are
+   defaulted, admitted and validated as if they were created; quotas and existing names do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from copy import deepcopy
+from dataclasses import replace
+
+import msgspec
+
+from mooring.api.document import Document
+from mooring.api.kinds import POD, Kind
+from mooring.api.schema.tables import struct_of_kind
+from mooring.apiserver.access import reviews
+from mooring.apiserver.access.users import NODES_GROUP, User
+from mooring.apiserver.admission.interface import Attempt
+from mooring.apiserver.apply.managers import UPDATE, manager_id
+from mooring.apiserver.apply.shape import struct_shape
+from mooring.apiserver.apply.update import stamp
+from mooring.apiserver.call import Call, Operation
+from mooring.apiserver.discovery import PLAN, REVIEWS
+from mooring.apiserver.errors import invalid_kind, method_not_allowed
+from mooring.apiserver.http.objects import with_write_options
+from mooring.apiserver.http.reply import Reply, json_reply, success_status, with_warnings
+from mooring.apiserver.http.request import Address, Incoming
+from mooring.apiserver.registry.binding import BINDING, bind
+from mooring.apiserver.server import PLAN_PAGE, ApiServer
+from mooring.apiserver.strategy import Strategy
+from mooring.client.errors import Cause, InvalidError, ServerError, StatusError
+from mooring.kit.clock import format_rfc3339
+from mooring.serving.pages import PageRequest, PageResponse
+
+Answer = Callable[[Address, Incoming, User], Awaitable[Reply]]
+
+_BY_ADDRESS = {(kind.api_version, kind.plural): kind for kind in REVIEWS}
+
+
+class VirtualResources:
+    """Answers for what is never stored."""
+
+    def __init__(self, api_server: ApiServer) -> None:
+        self._api_server = api_server
+
+    def answering(self, address: Address) -> Answer | None:
+        """Who answers at an address; None if something is stored there."""
+        if address.name:
+            return None
+        if (address.api_version, address.resource) == ("v1", "bindings"):
+            return self._bind
+        if (address.api_version, address.resource) == (PLAN.api_version, PLAN.plural):
+            return self._plan if PLAN in self._api_server.discovery.virtual_kinds() else None
+        return self._review if (address.api_version, address.resource) in _BY_ADDRESS else None
+
+    async def _bind(self, address: Address, incoming: Incoming, user: User) -> Reply:
+        if incoming.method != "POST" or not address.namespace:
+            raise method_not_allowed()
+        call = self._call(BINDING, address, incoming, user)
+        body = await self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
+        await bind(self._api_server.parts, call, body)
+        return with_warnings(json_reply(201, success_status(201)), call.warnings)
+
+    async def _plan(self, address: Address, incoming: Incoming, user: User) -> Reply:
+        if incoming.method != "POST" or address.namespace:
+            raise method_not_allowed()
+        call = self._call(PLAN, address, incoming, user)
+        data = await incoming.body()
+        plan = await self._api_server.read_other(call, data, incoming.content_type, PLAN.api_version, PLAN.kind)
+        worker = self._api_server.parts.worker
+        request = await worker.run(len(data), _plan_request, plan)
+        pods = request.get("pods") or []
+        await self._admit_pods(pods, call, len(data))
+        await worker.run(len(data), _stamp, PLAN, plan, call)
+        page = self._api_server.component_pages[PLAN_PAGE]
+        asked = PageRequest("POST", PLAN_PAGE, {}, body=await worker.run(len(data), msgspec.json.encode, request))
+        response = await self._api_server.component_page(page, asked, user)
+        if response.code != 200:
+            raise _plan_error(plan, response)
+        result = await worker.run(len(response.body), msgspec.json.decode, response.body)
+        plan["status"] = {name: value for name, value in result.items() if value not in (None, [])}
+        return with_warnings(json_reply(201, plan), call.warnings)
+
+    async def _admit_pods(self, pods: list[Document], call: Call, size_bytes: int) -> None:
+        parts, resource = self._api_server.parts, self._api_server.resources.find(POD.api_version, POD.plural)
+        assert resource is not None, "pods are always served"
+        calls: list[Call] = []
+        for pod in pods:
+            metadata = pod.setdefault("metadata", {})
+            namespace = metadata.setdefault("namespace", "default")
+            calls.append(replace(call, kind=POD, namespace=namespace, name=metadata.get("name", ""), is_dry_run=True))
+        await parts.worker.run(size_bytes, _default_all, resource.strategy, pods)
+        for pod, each in zip(pods, calls, strict=True):
+            await parts.admission.admit(Attempt(Operation.CREATE, each, pod, None))
+        await parts.worker.run(size_bytes, _validate_all, resource.strategy, pods, calls)
+
+    async def _review(self, address: Address, incoming: Incoming, user: User) -> Reply:
+        kind = _BY_ADDRESS[address.api_version, address.resource]
+        if incoming.method != "POST" or kind.is_namespaced != bool(address.namespace):
+            raise method_not_allowed()
+        call = self._call(kind, address, incoming, user)
+        data = await incoming.body()
+        review = await self._api_server.read_other(call, data, incoming.content_type, kind.api_version, kind.kind)
+        await self._api_server.parts.worker.run(len(data), _stamp, kind, review, call)
+        if NODES_GROUP in (review.get("spec") or {}).get("groups", ()) or NODES_GROUP in user.groups:
+            await self._api_server.node_graph.wait_filled()
+        return with_warnings(json_reply(201, self._reviewed(kind, review, address, user)), call.warnings)
+
+    def _reviewed(self, kind: Kind, review: Document, address: Address, user: User) -> Document:
+        authorizer = self._api_server.authorizer
+        match kind.kind:
+            case "TokenReview":
+                return reviews.token_review(review, self._api_server.authenticator)
+            case "SelfSubjectReview":
+                return reviews.self_subject_review(user, self._api_server.clock)
+            case "SubjectAccessReview":
+                return reviews.subject_access_review(review, authorizer)
+            case "SelfSubjectAccessReview":
+                return reviews.self_subject_access_review(review, user, authorizer)
+            case "SelfSubjectRulesReview":
+                return reviews.self_subject_rules_review(review, user, authorizer)
+            case _:
+                return reviews.local_subject_access_review(review, address.namespace, authorizer)
+
+    def _call(self, kind: Kind, address: Address, incoming: Incoming, user: User) -> Call:
+        now_s = self._api_server.clock.wall_s()
+        call = Call("create", kind, user, now_s, format_rfc3339(int(now_s)), address.namespace)
+        return with_write_options(call, incoming, "CreateOptions")
+
+
+def _stamp(kind: Kind, review: Document, call: Call) -> None:
+    struct = struct_of_kind(kind.api_version, kind.kind)
+    assert struct is not None, f"{kind} has no schema"
+    writer = manager_id(call.field_manager, UPDATE, kind.api_version, "")
+    stamp(struct_shape(struct, kind.api_version, kind.kind), None, review, writer, call.now, ())
+
+
+# --- plans --------------------------------------------------------------------------------------------------------
+
+
+def _plan_request(plan: Document) -> Document:
+    """A copy of the spec, whose pods may be changed."""
+    request: Document = deepcopy(plan.get("spec") or {})
+    for pod in request.get("pods") or ():
+        pod |= {"apiVersion": POD.api_version, "kind": POD.kind}
+    return request
+
+
+def _default_all(strategy: Strategy, pods: list[Document]) -> None:
+    for pod in pods:
+        strategy.default(pod)
+
+
+def _validate_all(strategy: Strategy, pods: list[Document], calls: list[Call]) -> None:
+    for pod, call in zip(pods, calls, strict=True):
+        strategy.prepare_for_create(pod, call)
+        errors = strategy.validate_create(pod, call).errors
+        if errors:
+            raise invalid_kind(POD, call.name, errors)
+
+
+def _plan_error(plan: Document, response: PageResponse) -> StatusError:
+    text = response.body.decode(errors="replace").strip()
+    if response.code != 422:
+        return ServerError(text, code=response.code, reason="ServiceUnavailable" if response.code == 503 else None)
+    name = (plan.get("metadata") or {}).get("name") or ""
+    cause = Cause("FieldValueInvalid", text, "spec")
+    details = {"name": name, "group": PLAN.group, "kind": PLAN.kind}
+    return InvalidError(f'{PLAN.kind}.{PLAN.group} "{name}" is invalid: spec: {text}', causes=[cause], details=details)

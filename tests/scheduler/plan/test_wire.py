@@ -1,0 +1,62 @@
+"""The kind Plan of the API server has the fields of the requests and results of /plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from mooring.api.schema.model import ListOf, MapOf, Scalar, Struct, Type
+from mooring.api.schema.tables import struct_named
+from mooring.scheduler.plan.request import PlanResult, Question
+from mooring.scheduler.plan.wire import RequestBody
+
+_BASICS = {"string": "str", "int64": "int", "float64": "float", "bool": "bool"}
+_OBJECTS = {"Pod": "dict", "Node": "dict"}
+
+
+def from_schema(type_: Type) -> Any:
+    """A type of the schema as plain data: fields by name."""
+    match type_:
+        case Struct(name=name) if name in _OBJECTS:
+            return _OBJECTS[name]
+        case Struct():
+            return {field.name: from_schema(field.type) for field in type_.fields.values()}
+        case ListOf():
+            return [from_schema(type_.item)]
+        case MapOf():
+            return {"*": from_schema(type_.value)}
+        case Scalar():
+            return sorted(type_.choices) if type_.choices else _BASICS[type_.basic.value]
+
+
+def from_python(info: Any) -> Any:
+    """The same of a type of Python."""
+    match info:
+        case msgspec.inspect.StructType():
+            return {field.encode_name: from_python(field.type) for field in info.fields}
+        case msgspec.inspect.UnionType():
+            (known,) = [each for each in info.types if not isinstance(each, msgspec.inspect.NoneType)]
+            return from_python(known)
+        case msgspec.inspect.ListType() | msgspec.inspect.VarTupleType():
+            return [from_python(info.item_type)]
+        case msgspec.inspect.DictType(value_type=msgspec.inspect.AnyType()):
+            return "dict"
+        case msgspec.inspect.DictType():
+            return {"*": from_python(info.value_type)}
+        case msgspec.inspect.EnumType():
+            return sorted(info.cls)
+        case _:
+            return type(info).__name__.removesuffix("Type").lower()
+
+
+@pytest.mark.parametrize(("name", "python"), [("PlanSpec", RequestBody), ("PlanStatus", PlanResult)])
+def test_the_schema_has_the_same_fields(name: str, python: type) -> None:
+    assert from_schema(struct_named("mooring", name)) == from_python(msgspec.inspect.type_info(python))
+
+
+def test_the_schema_knows_every_question() -> None:
+    question = struct_named("mooring", "PlanSpec").fields["question"].type
+    assert isinstance(question, Scalar)
+    assert set(question.choices) == set(Question)
