@@ -34,6 +34,7 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.reporting.recording import Recording
 from mooring.scheduler.scheduler import Limits, Scheduler
 from mooring.store.memory import MemoryStore
 from tests.api_servers import create, open_loopback_client
@@ -63,6 +64,7 @@ class World:
         client: Client | None = None,
         registry: Registry | None = None,
         limits: Limits | None = None,
+        recording: Recording | None = None,
     ) -> Scheduler:
         scheduler = Scheduler(
             client if client is not None else self.client,
@@ -71,6 +73,7 @@ class World:
             entropy=self._entropy.fork(f"scheduler {len(self.schedulers)}"),
             registry=registry,
             limits=limits,
+            recording=recording,
         )
         self.schedulers.append(scheduler)
         self.group.start_background(scheduler.run(), name=f"scheduler-{len(self.schedulers)}")

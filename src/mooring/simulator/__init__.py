@@ -13,4 +13,6 @@ In reading order:
     simulation      arrivals, departures and events on virtual time, decided by the engine
     measures        what a simulation reports
     sweep           many simulations in worker processes, with stored results
+    recordings      read the recording of a scheduler
+    replay          decide again what a recording has
 """

@@ -2,5 +2,6 @@
 
 command     the options
 run         one sweep over policies and seeds, and its assertions
+replay      the replay of a recording
 text        the table, JSON, CSV and SVG
 """
