@@ -1,7 +1,7 @@
 """Read the recording of a scheduler, line by line, in bounded memory.
 
 1. A recording whose scheduler was killed has no end: it is read up to its last complete line.
-2. Damaged data, a line that cannot be read and times that decrease are errors with the number of the line.
+2. Damaged data, a line that cannot be read, and times that decrease are errors with the number of the line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from mooring.scheduler.reporting.recording import (
 )
 from mooring.simulator.errors import ScenarioError
 
-READ_BYTES = 1 << 16
+READ_BYTES = 1 << 14
+"""At most a thousand times as much is decompressed at once."""
 LINE_BYTES_MAX = 1 << 30
 """A line that is longer is damage: a page has at most 500 objects, of at most 1.5 MiB."""
 GZIP_MAGIC = b"\x1f\x8b"
@@ -88,6 +89,6 @@ class RecordingReader:
                     if len(rest) > LINE_BYTES_MAX:
                         raise self.error(number + 1, f"is longer than {LINE_BYTES_MAX >> 20} MiB")
         except zlib.error as error:
-            raise self.error(number + 1, f"is damaged: {error}") from error
+            raise ScenarioError(str(self._path), f"is damaged after line {number}: {error}") from error
         except OSError as error:
             raise ScenarioError(str(self._path), f"cannot be read: {error.strerror or error}") from error
