@@ -6,7 +6,10 @@ In reading order:
     scenario        the scenario file: cluster, workload, events, policies
     workload        arrivals of pods, their lifetimes, and the pod types
     go_random       the random numbers of Go
+    csv_lines       lines of a CSV trace
     openb           the node and pod lists of the OpenB trace
+    dlrm            the Alibaba DLRM trace of 2025
+    simkube         SimKube's traces
     sources         the cluster and the workload of a scenario
     gpus            shared GPUs as columns, for plugins
     fragmentation   the GPU fragmentation of a node for typical pods

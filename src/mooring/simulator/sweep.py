@@ -45,11 +45,8 @@ class SweepTask:
         digest = blake2b(digest_size=16)
         digest.update(__version__.encode())
         digest.update(msgspec.json.encode(own))
-        openb_nodes, openb_pods = scenario.cluster.openb, scenario.workload.openb
         files = [
-            openb_nodes.nodes if openb_nodes is not None else "",
-            openb_pods.pods if openb_pods is not None else "",
-            scenario.cluster.dump,
+            *scenario.input_files(),
             part.config or scenario.config,
             *(source for source in (*scenario.plugins, *part.plugins) if source.endswith(".py")),
         ]
