@@ -188,7 +188,6 @@ def test_a_disk_that_fails_ends_the_recording_only(
         monkeypatch.setattr(recording_module, limit, 1000)
     else:
         path = Path("/dev/full")
-        monkeypatch.setattr(Path, "exists", lambda self: False)
     recorded_minute(path)
     assert words in caplog.text
     assert "the scheduler goes on" in caplog.text
@@ -202,6 +201,8 @@ def test_an_existing_recording_is_kept(tmp_path: Path) -> None:
     assert path.with_name(path.name + PREVIOUS).read_bytes() == first != path.read_bytes()
     with pytest.raises(RecordingError, match="No such file or directory"):
         Recording(tmp_path / "nowhere" / "x", VirtualClock())
+    with pytest.raises(RecordingError, match="Is a directory"):
+        Recording(tmp_path, VirtualClock())
 
 
 HEADER = (

@@ -84,7 +84,7 @@ NOT_PENDING = Verdict(message="the pod is not pending for this configuration")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReplayDifference:
     """An attempt whose replay ended otherwise."""
 
     line: int
@@ -105,7 +105,7 @@ class ReplayReport:
     lines: int = 0
     attempts: int = 0
     differing: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[ReplayDifference] = field(default_factory=list)
     """The first ones."""
     moved: int = 0
     """Attempts with another node."""
@@ -280,7 +280,7 @@ class Replay:
             scores = {name: dict(full.scores[name]) for name in nodes if name in full.scores}
             status = full.node_to_status.get(recorded.node) if recorded.node is not None else None
             rejection = f"{status.plugin}: {status.message}" if status is not None else ""
-        report.differences.append(Difference(number, line.at, line.pod, recorded, replayed, scores, rejection))
+        report.differences.append(ReplayDifference(number, line.at, line.pod, recorded, replayed, scores, rejection))
 
     def _assume(self, decision: Decision) -> None:
         """The recorded decision takes effect, as in `SchedulingLoop` and `BindingCycle.start`."""

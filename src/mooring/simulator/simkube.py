@@ -54,14 +54,14 @@ class _TracerConfig(msgspec.Struct, rename="camel"):
     tracked_objects: dict[str, _TrackedObject] = {}
 
 
-class _Trace(msgspec.Struct):
+class _SimkubeTrace(msgspec.Struct):
     version: int
     events: list[msgspec.Raw]
     config: _TracerConfig = msgspec.field(default_factory=_TracerConfig)
     pod_lifecycles: dict[tuple[str, str], dict[int, list[dict[str, Any] | str]]] = {}
 
 
-class _Event(msgspec.Struct):
+class _SimkubeEvent(msgspec.Struct):
     ts: int
     applied_objs: list[dict[str, Any]] = []
     deleted_objs: list[dict[str, Any]] = []
@@ -88,7 +88,7 @@ def simkube_workload(path: Path) -> Arrivals:
     try:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # closed when the last event is gone
-        arrivals = _Reader(path, _decoded(path, data)).arrivals()
+        arrivals = _SimkubeReader(path, _decoded(path, data)).arrivals()
     except OSError as error:
         raise ScenarioError(str(path), f"cannot be read: {error.strerror or error}") from error
     except ValueError as error:  # mmap, for an empty file
@@ -96,9 +96,9 @@ def simkube_workload(path: Path) -> Arrivals:
     return Arrivals(arrivals, PodTypes(arrival.pod for arrival in arrivals))
 
 
-def _decoded(path: Path, data: mmap.mmap) -> _Trace:
+def _decoded(path: Path, data: mmap.mmap) -> _SimkubeTrace:
     try:
-        trace = msgspec.msgpack.decode(data, type=_Trace)
+        trace = msgspec.msgpack.decode(data, type=_SimkubeTrace)
     except (msgspec.DecodeError, UnicodeError) as error:
         text = f"is no SimKube trace: {error}; wanted version {VERSION} of .sktrace, which is msgpack"
         raise ScenarioError(str(path), text) from error
@@ -107,8 +107,8 @@ def _decoded(path: Path, data: mmap.mmap) -> _Trace:
     return trace
 
 
-class _Reader:
-    def __init__(self, path: Path, trace: _Trace) -> None:
+class _SimkubeReader:
+    def __init__(self, path: Path, trace: _SimkubeTrace) -> None:
         self._path = path
         self._trace = trace
         self._workloads: dict[tuple[str, str], _Workload] = {}
@@ -137,8 +137,8 @@ class _Reader:
         self._arrivals.sort(key=lambda arrival: arrival.at_s)
         return self._arrivals
 
-    def _events(self) -> Iterator[tuple[int, _Event]]:
-        decoder = msgspec.msgpack.Decoder(_Event)
+    def _events(self) -> Iterator[tuple[int, _SimkubeEvent]]:
+        decoder = msgspec.msgpack.Decoder(_SimkubeEvent)
         last_s: int | None = None
         for number, raw in enumerate(self._trace.events, 1):
             where = f"{self._path}: event {number}"
@@ -187,12 +187,12 @@ class _Reader:
             paths = []
         return [found for path in paths for found in _at(document, path.split("/")[1:])]
 
-    def _from_lifecycles(self, gvk: str, key: str, template: Any, lives: Sequence[tuple[float, float]]) -> None:
+    def _from_lifecycles(self, gvk: str, key: str, template: Any, lifecycles: Sequence[tuple[float, float]]) -> None:
         """One pod for each lifecycle. Those without an end live until the object is deleted."""
         workload = self._workloads[gvk, key] = _Workload(key)
         is_owned = gvk != POD_GVK
         first = _pod(template, key, is_owned=is_owned)
-        for at_s, lifetime_s in lives:
+        for at_s, lifetime_s in lifecycles:
             pod = _numbered(first, workload.created) if is_owned else first
             workload.created += 1
             if lifetime_s == FOREVER_S:
@@ -231,9 +231,9 @@ class _Reader:
         """When each pod of an owner started, and how long it ran."""
         found: list[tuple[float, float]] = []
         begin_s = self._begin_s or 0
-        for lives in self._trace.pod_lifecycles.get((gvk, key), {}).values():
-            for life in lives:
-                match life:
+        for lifecycles in self._trace.pod_lifecycles.get((gvk, key), {}).values():
+            for lifecycle in lifecycles:
+                match lifecycle:
                     case {"Finished": [int() as start_s, int() as end_s]}:
                         found.append((max(float(start_s - begin_s), 0.0), float(max(end_s - start_s, 0))))
                     case {"Running": int() as start_s}:
@@ -241,7 +241,7 @@ class _Reader:
                     case "Empty":
                         continue
                     case _:
-                        raise ValueError(f"the lifecycle {life!r} of {key} is none")
+                        raise ValueError(f"the lifecycle {lifecycle!r} of {key} is none")
         return sorted(found)
 
 

@@ -24,7 +24,7 @@ from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.reporting.recording import RecordingHeader, recorded_plugin
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.recordings import RecordingReader
-from mooring.simulator.replay import Difference, Replay, ReplayReport, Verdict
+from mooring.simulator.replay import Replay, ReplayDifference, ReplayReport, Verdict
 from mooring.simulator.scenario import read_scenario
 
 SHOWN_MAX = 10
@@ -193,7 +193,7 @@ def replay_lines(outcome: ReplayOutcome, terminal: Terminal) -> list[str]:
     return [*lines, f"  and {left} more"] if left else lines
 
 
-def _in_full(difference: Difference, terminal: Terminal) -> list[str]:
+def _in_full(difference: ReplayDifference, terminal: Terminal) -> list[str]:
     lines = [f"  pod {difference.pod}, line {difference.line}, at {difference.at_s:.3f} s"]
     for name, verdict in (("recorded", difference.recorded), ("replayed", difference.replayed)):
         lines += wrapped(f"{name}  {_text(verdict)}", terminal.width, indent=2, hanging=12)
@@ -225,7 +225,7 @@ def _score_table(scores: Mapping[str, Mapping[str, int]]) -> list[str]:
     ]
 
 
-def _short(differences: Iterable[Difference]) -> list[str]:
+def _short(differences: Iterable[ReplayDifference]) -> list[str]:
     rows = [
         (f"line {each.line}", each.pod, f"{each.recorded.node or 'no node'} -> {each.replayed.node or 'no node'}")
         for each in differences

@@ -5,6 +5,7 @@ Everything that can be wrong with an option is found here, before anything start
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -191,8 +192,8 @@ def _users(path: Path | None) -> dict[str, User]:
 def _record_file(path: Path | None) -> str:
     if path is None:
         return ""
-    if not path.absolute().parent.is_dir():
-        raise input_error(f"--record: there is no folder {path.absolute().parent}")
+    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
+        raise input_error("--record: cannot be written", str(path))
     return str(path.absolute())
 
 

@@ -88,12 +88,12 @@ class RecordingHeader(msgspec.Struct, frozen=True, rename="camel"):
     plugins: list[RecordedPlugin] = []
 
 
-class _Line(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, tag_field="type"):
+class _RecordedLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, tag_field="type"):
     at: float
     """Seconds since the start."""
 
 
-class ListLine(_Line, frozen=True, tag="list"):
+class ListLine(_RecordedLine, frozen=True, tag="list"):
     """All objects of a kind, or a part of them."""
 
     kind: str
@@ -102,7 +102,7 @@ class ListLine(_Line, frozen=True, tag="list"):
     items: list[msgspec.Raw] = []
 
 
-class ChangeLine(_Line, frozen=True, tag="change"):
+class ChangeLine(_RecordedLine, frozen=True, tag="change"):
     """An object was added, modified or deleted."""
 
     kind: str
@@ -110,13 +110,13 @@ class ChangeLine(_Line, frozen=True, tag="change"):
     object: msgspec.Raw
 
 
-class ForgetLine(_Line, frozen=True, tag="forget"):
+class ForgetLine(_RecordedLine, frozen=True, tag="forget"):
     """A lookup showed that a pod does not exist."""
 
     uid: str
 
 
-class DecisionLine(_Line, frozen=True, tag="decision"):
+class DecisionLine(_RecordedLine, frozen=True, tag="decision"):
     """The decision of an attempt."""
 
     pod: str
@@ -131,7 +131,7 @@ class DecisionLine(_Line, frozen=True, tag="decision"):
     clears_nomination: bool = False
 
 
-class ErrorLine(_Line, frozen=True, tag="error"):
+class ErrorLine(_RecordedLine, frozen=True, tag="error"):
     """The scheduling cycle ended with an exception; after a decision, Reserve did."""
 
     pod: str
@@ -143,7 +143,7 @@ Outcome = Literal["bound", "taken", "failed"]
 """Of a binding. `taken`: another scheduler has bound the pod to the same node."""
 
 
-class BindingLine(_Line, frozen=True, tag="binding"):
+class BindingLine(_RecordedLine, frozen=True, tag="binding"):
     """A binding has ended, or Reserve has rejected the pod."""
 
     pod: str
@@ -152,7 +152,7 @@ class BindingLine(_Line, frozen=True, tag="binding"):
     message: str = ""
 
 
-class EndLine(_Line, frozen=True, tag="end"):
+class EndLine(_RecordedLine, frozen=True, tag="end"):
     """The recording ends here, and why."""
 
     reason: str
@@ -178,7 +178,7 @@ class Recording:
         """Why nothing more is recorded."""
         self._compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_BITS)
         try:
-            if path.exists():
+            if path.is_file():
                 path.replace(path.with_name(path.name + PREVIOUS))
             self._file = path.open("wb", buffering=0)
         except OSError as error:
@@ -200,6 +200,7 @@ class Recording:
             [recorded_plugin(plugin) for plugin in plugins if not plugin.is_built_in],
         )
         self._append(self._encoder.encode(header))
+        logger.info("recording to %s, up to %d MiB", self._path, self._bytes_max >> 20)
 
     # What is recorded
 
