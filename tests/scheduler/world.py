@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -32,9 +34,13 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.scheduler.config import load_configuration
+from mooring.scheduler.catalogue import default_registry
+from mooring.scheduler.config import SchedulerConfiguration, load_configuration
 from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.reporting.recording import Recording
 from mooring.scheduler.scheduler import Limits, Scheduler
+from mooring.simulator.recordings import RecordingReader
+from mooring.simulator.replay import Replay, ReplayReport
 from mooring.store.memory import MemoryStore
 from tests.api_servers import create, open_loopback_client
 
@@ -63,6 +69,7 @@ class World:
         client: Client | None = None,
         registry: Registry | None = None,
         limits: Limits | None = None,
+        recording: Recording | None = None,
     ) -> Scheduler:
         scheduler = Scheduler(
             client if client is not None else self.client,
@@ -71,6 +78,7 @@ class World:
             entropy=self._entropy.fork(f"scheduler {len(self.schedulers)}"),
             registry=registry,
             limits=limits,
+            recording=recording,
         )
         self.schedulers.append(scheduler)
         self.group.start_background(scheduler.run(), name=f"scheduler-{len(self.schedulers)}")
@@ -178,21 +186,40 @@ def play(
     limits: Limits | None = None,
     schedulers: int = 1,
     seed: int = 1,
+    is_replayed: bool = True,
 ) -> None:
-    """Runs a story with schedulers that are synced, and checks at its end that nothing inside is amiss."""
-    clock = VirtualClock()
+    """Runs a story with schedulers that are synced, and checks at its end that nothing inside is amiss.
 
-    async def main() -> None:
+    The schedulers are recorded, and a replay must decide as they did. Not so with extenders, or if a plugin decides by
+    what is not in the recording (`is_replayed`).
+    """
+    clock = VirtualClock()
+    is_recorded = is_replayed and not (config or {}).get("extenders")
+
+    async def main(folder: Path) -> None:
         async with open_world(clock, Entropy(seed)) as world:
-            for _ in range(schedulers):
+            for number in range(schedulers):
                 client = through(world.client, clock) if through is not None else None
-                world.start_scheduler(config, client=client, registry=registry, limits=limits)
+                recording = Recording(folder / f"{number}.recording", clock) if is_recorded else None
+                world.start_scheduler(config, client=client, registry=registry, limits=limits, recording=recording)
             await world.settle()
             await story(world)
             for scheduler in world.schedulers:
                 check(scheduler)
 
-    run(main(), clock)
+    with TemporaryDirectory(prefix="mooring-story-") as name:
+        run(main(Path(name)), clock)
+        for number in range(schedulers if is_recorded else 0):
+            report = replayed(Path(name) / f"{number}.recording", load_configuration(config), registry)
+            assert not report.differences, report.differences[0]
+
+
+def replayed(
+    path: Path, configuration: SchedulerConfiguration, registry: Registry | None = None, *, is_exact: bool = True
+) -> ReplayReport:
+    """What the replay of a recording finds."""
+    registry = registry if registry is not None else default_registry()
+    return run(Replay(RecordingReader(path), configuration, registry, is_exact=is_exact).run())
 
 
 def check(scheduler: Scheduler) -> None:

@@ -70,7 +70,7 @@ def test_parameters_and_paths(tmp_path: Path) -> None:
         ("duration: 2h", "duration: 2h\nseeds: 5..1", 10, "seeds"),
         ("duration: 2h", "duration: 2h\nties: random", 10, "ties"),
         ("duration: 2h", "duration: 2h\nconfig: ${file}", 10, "config: there is no parameter file"),
-        ("workload:\n", "workload:\n  dump: {}\n", 4, "wanted exactly one of openb, dump and pods"),
+        ("workload:\n", "workload:\n  dump: {}\n", 4, "wanted exactly one of openb, dump, dlrm, simkube and pods"),
     ],
 )
 def test_errors_have_a_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:

@@ -210,3 +210,17 @@ def _files(beginning: str, endings: tuple[str, ...]) -> list[str]:
         for path in found
         if path.name.startswith(tail) and (path.is_dir() or path.name.endswith(endings))
     ]
+
+
+def size_bytes(flag: str, text: str) -> int:
+    """The value of a flag that is a size in bytes. Raises `InputError`."""
+    from mooring.api.quantity import quantity_value  # not for `mooring --help`
+    from mooring.cli.errors import input_error
+
+    try:
+        size = quantity_value(text)
+    except ValueError:
+        size = 0
+    if size <= 0:
+        raise input_error(f"--{flag}: {text!r} is no size; wanted one such as 500Mi or 2Gi")
+    return size

@@ -7,6 +7,7 @@ API server or in the worker process.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import Any
 
 from prometheus_client import generate_latest
@@ -18,6 +19,7 @@ from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.catalogue import configuration_with
+from mooring.scheduler.reporting.recording import Recording
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.pages import PageResponse
 from mooring.serving.server import Page
@@ -31,7 +33,17 @@ async def run_scheduler(
     settings: ControlPlaneSettings, client: Client, clock: Clock, entropy: Entropy, pages: Pages
 ) -> None:
     configuration, registry = configuration_with(settings.scheduler_configuration, settings.plugins)
-    scheduler = Scheduler(client, configuration, clock=clock, entropy=entropy.fork("scheduler"), registry=registry)
+    recording = (
+        Recording(Path(settings.record), clock, bytes_max=settings.record_bytes_max) if settings.record else None
+    )
+    scheduler = Scheduler(
+        client,
+        configuration,
+        clock=clock,
+        entropy=entropy.fork("scheduler"),
+        registry=registry,
+        recording=recording,
+    )
     metrics = scheduler.metrics.registry
     pages["/metrics"] = lambda request: PageResponse(generate_latest(metrics), content_type=METRICS_TYPE)
     pages |= scheduler_state_pages(scheduler, clock, may_lead=lambda: True)

@@ -43,6 +43,7 @@ from mooring.scheduler.extenders.extender import extenders_of
 from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.reporting.decision_log import DecisionLog
+from mooring.scheduler.reporting.recording import Recording
 from mooring.scheduler.scheduler import Limits, Scheduler
 from mooring.serving.loop_metrics import LoopMetrics
 
@@ -66,6 +67,7 @@ class SchedulerSettings:
     set_verbosity: Callable[[int], None] | None = None
     """Changes the log verbosity at run time."""
     decision_log: DecisionLog | None = None
+    recording: Recording | None = None
 
 
 class SchedulerProcess:
@@ -197,6 +199,7 @@ class SchedulerProcess:
             transport=extenders,
             events_client=events,
             decision_log=self._settings.decision_log,
+            recording=self._settings.recording,
         )
 
     @asynccontextmanager

@@ -103,6 +103,9 @@ class ControlPlaneSettings:
     """The authority that signs the certificate of the API server."""
     plugins: tuple[str, ...] = ()
     """Scheduler plugins: Python files, or `package.module:Class`."""
+    record: str = ""
+    """The file that the scheduler records to; empty: it does not."""
+    record_bytes_max: int = 1 << 30
     log_format: str = "text"
     """The log format of all processes of the cluster: `text` or `json`."""
     local_volumes: str = ""

@@ -152,7 +152,7 @@ class SchedulingLoop:
         return True
 
     def _fail(self, entry: QueuedPod, cycle: SchedulingCycle, error: Exception, started_s: float) -> None:
-        logger.error("scheduling pod %s failed", entry.pod.key, exc_info=error, extra=fields(pod=entry.pod.key))
+        self._reports.cycle_failed(entry.pod, error)
         self._failures.handle(
             entry, cycle.profile, failed_with_error(Status.error(f"{type(error).__name__}: {error}")), started_s
         )
@@ -185,6 +185,7 @@ class SchedulingLoop:
             self._bindings.start(entry, cycle.profile, decision.node_name, started_s)
             return
         entry.pod.node_name = ""
+        self._reports.binding_ended(entry.pod, "failed", status.message)
         if status.code is Code.ERROR:
             prefix = f'running Reserve plugin "{status.plugin}": '
             message = status.message.removeprefix(prefix)  # the message of an exception has the prefix already

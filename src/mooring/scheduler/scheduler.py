@@ -24,9 +24,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from mooring.api.decode import Whole
-from mooring.api.kinds import NODE, POD, Kind, kind_of_view
-from mooring.api.views.meta import ApiObject
-from mooring.api.views.node import Node
+from mooring.api.kinds import NODE, POD, Kind
 from mooring.api.views.pod import Pod
 from mooring.client.cache.reflector import Reflector, Sink, TakesPages
 from mooring.client.events.recorder import EventType
@@ -36,7 +34,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.memory import settle_memory
 from mooring.kit.tasks import TaskGroup, WorkerPool
-from mooring.scheduler.binding.assumed_pods import AssumedPods, ExpiredPodChecker
+from mooring.scheduler.binding.assumed_pods import AssumedPods, ExpiredPodChecker, RecordedPodUpdates
 from mooring.scheduler.binding.cycle import BindingCycle
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
@@ -44,7 +42,7 @@ from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.config.codec import configuration_hash
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import BufferedPagedSink, BufferedSink, EventBuffer
-from mooring.scheduler.event_handlers.objects import WATCHED, EventTiming, NodeEventHandler, ObjectEventHandler
+from mooring.scheduler.event_handlers.objects import EventTiming, object_handlers
 from mooring.scheduler.event_handlers.pods import PodEventHandler
 from mooring.scheduler.eviction import Evictor, RunningPreemptions
 from mooring.scheduler.extenders.client import ExtenderClient
@@ -52,15 +50,14 @@ from mooring.scheduler.extenders.cycle import cycle_factory
 from mooring.scheduler.extenders.extender import Transport, extenders_of
 from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.failure import FailureHandler
-from mooring.scheduler.framework.events import AnyEventResource
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.loop import SchedulingLoop
 from mooring.scheduler.queue.queue import SchedulingQueue
-from mooring.scheduler.queue.queueing_hints import registered_kinds
 from mooring.scheduler.reporting.decision_log import DecisionLog
 from mooring.scheduler.reporting.decision_records import BEST_NODES_MAX
 from mooring.scheduler.reporting.metrics import Gauges, Metrics
+from mooring.scheduler.reporting.recording import Recording, recorded_sink
 from mooring.scheduler.reporting.reports import Reports
 from mooring.scheduler.reporting.status_writer import StatusWriter
 
@@ -102,6 +99,7 @@ class Scheduler:
         transport: Transport | None = None,
         events_client: Client | None = None,
         decision_log: DecisionLog | None = None,
+        recording: Recording | None = None,
     ) -> None:
         """`events_client` sends events. Without it they share `client`, and its rate limit, with bindings."""
         limits = limits if limits is not None else Limits()
@@ -148,7 +146,13 @@ class Scheduler:
             clock,
             entropy.fork("samples"),
             configuration_hash(configuration),
+            recording,
         )
+        self._recording = recording
+        if recording is not None:
+            cycles = self.engine.cycles.values()
+            plugins = dict.fromkeys(type(plugin) for cycle in cycles for plugin in cycle.profile.plugins.values())
+            recording.begin(configuration, entropy.fork("engine"), tuple(plugins))
         self._decision_log = decision_log
         if decision_log is not None:
             decision_log.attach(self.reports.decisions)
@@ -201,8 +205,9 @@ class Scheduler:
             clock,
             self._extender_client,
         )
+        lookups = self.pods if recording is None else RecordedPodUpdates(self.pods, recording)
         self._expired_pods = ExpiredPodChecker(
-            self.assumed_pods, self.engine, self.queue, self.pods, client, clock, self.event_buffer
+            self.assumed_pods, self.engine, self.queue, lookups, client, clock, self.event_buffer
         )
         self.reflectors = dict(self._reflectors())
         self._register_gauges()
@@ -218,6 +223,8 @@ class Scheduler:
             self.events.start(group)
             if self._decision_log is not None:
                 group.start_background(self._decision_log.run(), name="decision-log")
+            if self._recording is not None:
+                group.start_background(self._recording.run(), name="recording")
             for name, reflector in self.reflectors.items():
                 group.start_background(reflector.run(), name=f"watch-{name}")
             for reflector in self.reflectors.values():
@@ -266,19 +273,16 @@ class Scheduler:
         return [entry.pod for entry in waiting]
 
     def _reflectors(self) -> Iterable[tuple[str, Reflector[Any]]]:
-        yield self._reflector(NODE, Node, NodeEventHandler(self.engine, self.queue, self._timing))
-        watched: dict[type[ApiObject], AnyEventResource | None] = dict(WATCHED)
-        registered = registered_kinds(cycle.profile for cycle in self.engine.cycles.values())
-        watched.update((kind.view, kind) for kind in registered if kind.view is not None)
-        for view, resource in watched.items():
-            kind = resource if isinstance(resource, Kind) else kind_of_view(view)
-            yield self._reflector(kind, view, ObjectEventHandler(view, resource, self.engine, self.queue, self._timing))
+        for kind, view, handler in object_handlers(self.engine, self.queue, self._timing):
+            yield self._reflector(kind, view, handler)
         if self._extender_client is not None:
             yield "whole nodes", self._raw_reflector(NODE, self._extender_client.objects.nodes)
             yield "whole pods", self._raw_reflector(POD, self._extender_client.objects.pods)
         yield self._reflector(POD, Pod, self.pods)  # last: the first list then finds nodes and claims in the columns
 
     def _reflector(self, kind: Kind, view: type[Any], sink: Sink[Any]) -> tuple[str, Reflector[Any]]:
+        if self._recording is not None:
+            sink = recorded_sink(kind.resource, sink, self._recording)
         if self._extender_client is None:
             pass  # only a decision with extenders holds the event buffer
         elif isinstance(sink, TakesPages):

@@ -6,7 +6,10 @@ In reading order:
     scenario        the scenario file: cluster, workload, events, policies
     workload        arrivals of pods, their lifetimes, and the pod types
     go_random       the random numbers of Go
+    csv_lines       lines of a CSV trace
     openb           the node and pod lists of the OpenB trace
+    dlrm            the Alibaba DLRM trace of 2025
+    simkube         SimKube's traces
     sources         the cluster and the workload of a scenario
     gpus            shared GPUs as columns, for plugins
     fragmentation   the GPU fragmentation of a node for typical pods
@@ -14,4 +17,6 @@ In reading order:
     measures        what a simulation reports
     sweep           many simulations: their identities and stored results
     workers         runs a sweep in worker processes, or on a Dask or Ray cluster
+    recordings      read the recording of a scheduler
+    replay          decide again what a recording has
 """

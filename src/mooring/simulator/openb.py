@@ -10,9 +10,7 @@ with file and line.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from msgspec.structs import replace
 from mooring.api.decode import convert_as
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.simulator.errors import ScenarioError
+from mooring.simulator.csv_lines import csv_lines
 from mooring.simulator.go_random import GoRandom
 from mooring.simulator.gpus import GPU_COUNT, GPU_MILLI, GPU_MODEL, GPU_MODELS, MILLI, models_label
 from mooring.simulator.workload import FOREVER_S, Arrival, Arrivals, PodTypes, pod_view
@@ -49,12 +47,12 @@ def read_nodes(path: Path) -> list[Node]:
     """The nodes of a list, in its order. Raises `ScenarioError`."""
     nodes: list[Node] = []
     seen: set[str] = set()
-    for line in _lines(path, NODE_COLUMNS):
+    for line in csv_lines(path, NODE_COLUMNS):
         name, count = line.text("sn"), line.integer("gpu")
         if name in seen:
             raise line.error(f"node {name} is there twice")
         seen.add(name)
-        labels = {GPU_COUNT: str(count), GPU_MODEL: line.text("model")} if count else {}
+        labels = {GPU_COUNT: str(count), GPU_MODEL: line.optional("model")} if count else {}
         allocatable = {
             "cpu": f"{line.integer('cpu_milli')}m",
             "memory": f"{line.integer('memory_mib')}Mi",
@@ -85,7 +83,7 @@ def read_pods(path: Path, *, with_times: bool) -> list[TracePod]:
     """The pods of a list, in its order. Raises `ScenarioError`."""
     pods: list[TracePod] = []
     last_s = 0.0
-    for line in _lines(path, (*POD_COLUMNS, *TIME_COLUMNS) if with_times else POD_COLUMNS):
+    for line in csv_lines(path, (*POD_COLUMNS, *TIME_COLUMNS) if with_times else POD_COLUMNS):
         count, milli = line.integer("num_gpu"), line.integer("gpu_milli")
         if count and not 0 < milli <= MILLI:
             raise line.error(f"gpu_milli is {milli}; wanted 1 to {MILLI}")
@@ -137,55 +135,3 @@ def inflated_workload(pods: list[TracePod], capacity_milli: int, demand: float, 
         total += pod.gpu_milli
     arrivals = [Arrival(float(second), pod.view, demand=pod.gpu_milli) for second, pod in enumerate(chosen)]
     return Arrivals(arrivals, PodTypes(pod.view for pod in pods))
-
-
-class _CsvLine:
-    """One line of a CSV file, whose errors name it."""
-
-    def __init__(self, path: Path, number: int, cells: Mapping[str, str]) -> None:
-        self._path = path
-        self._number = number
-        self._cells = cells
-
-    def text(self, column: str) -> str:
-        value = self._cells[column]
-        if not value and column in ("sn", "name"):
-            raise self.error(f"{column} is empty")
-        return value
-
-    def optional(self, column: str) -> str:
-        return self._cells.get(column) or ""
-
-    def integer(self, column: str) -> int:
-        text = self._cells[column]
-        try:
-            number = int(float(text))
-        except ValueError:
-            raise self.error(f"{column} is {text!r}; wanted a number") from None
-        if number < 0:
-            raise self.error(f"{column} is {text}; wanted 0 or more")
-        return number
-
-    def error(self, text: str) -> ScenarioError:
-        return ScenarioError(f"{self._path}:{self._number}", text)
-
-
-def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[_CsvLine]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeError) as error:
-        what = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
-        raise ScenarioError(str(path), f"cannot be read: {what}") from error
-    reader = csv.reader(text.splitlines())
-    header = next(reader, None)
-    if header is None:
-        raise ScenarioError(f"{path}:1", f"is empty; wanted the columns {', '.join(columns)}")
-    missing = [column for column in columns if column not in header]
-    if missing:
-        raise ScenarioError(f"{path}:1", f"has no column {', '.join(missing)}; found {', '.join(header)}")
-    for cells in reader:
-        if not cells:
-            continue
-        if len(cells) != len(header):
-            raise ScenarioError(f"{path}:{reader.line_num}", f"has {len(cells)} cells; wanted {len(header)}")
-        yield _CsvLine(path, reader.line_num, dict(zip(header, cells, strict=True)))

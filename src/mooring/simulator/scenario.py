@@ -50,6 +50,8 @@ class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
     cpu: str
     memory: str
     pods: Count = 110
+    resources: dict[str, str] = {}
+    """Other resources, such as ephemeral-storage and GPUs."""
     labels: dict[str, str] = {}
     zones: Annotated[int, Meta(ge=0, le=100)] = 0
     """Nodes are in this many zones in turn; 0: in none."""
@@ -67,6 +69,20 @@ class OpenbPods(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     pods: str
     demand: Annotated[float, Meta(gt=0, le=100)] | None = None
     """The list in random order, inflated to this multiple of the cluster's GPUs; None: the times of the trace."""
+
+
+class TraceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A SimKube trace."""
+
+    trace: str
+
+
+class DlrmTrace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The Alibaba DLRM trace of 2025."""
+
+    trace: str
+    role_label: str = ""
+    """The label of nodes that says which role they serve, CN or HN; empty: pods run on any node."""
 
 
 class DumpWorkload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -90,7 +106,15 @@ class PodTemplatePart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
 class WorkloadPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     openb: OpenbPods | None = None
     dump: DumpWorkload | None = None
+    dlrm: DlrmTrace | None = None
+    simkube: TraceFile | None = None
     pods: list[PodTemplatePart] = []
+
+    @property
+    def has_end(self) -> bool:
+        """Whether a simulation can end with the last arrival."""
+        is_replayed = self.dump is not None and self.dump.arrivals == "replayed"
+        return is_replayed or any(source is not None for source in (self.openb, self.dlrm, self.simkube))
 
 
 class NodesPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -240,16 +264,17 @@ def _validate(scenario: Scenario, reporter: _Reporter) -> None:
     cluster, workload = scenario.cluster, scenario.workload
     if sum((cluster.openb is not None, bool(cluster.dump), bool(cluster.pools))) != 1:
         raise reporter.error("cluster", "wanted exactly one of openb, dump and pools")
-    if sum((workload.openb is not None, workload.dump is not None, bool(workload.pods))) != 1:
-        raise reporter.error("workload", "wanted exactly one of openb, dump and pods")
+    sources = (workload.openb, workload.dump, workload.dlrm, workload.simkube, workload.pods or None)
+    if sum(source is not None for source in sources) != 1:
+        raise reporter.error("workload", "wanted exactly one of openb, dump, dlrm, simkube and pods")
     if workload.dump is not None and not cluster.dump:
         raise reporter.error("workload.dump", "the cluster is no dump; set cluster.dump to a file")
     if scenario.samples.demand_percent and workload.openb is None:
         raise reporter.error("samples.demandPercent", "only an OpenB workload has a demand for GPUs")
     if scenario.duration:
         reporter.check_duration("duration", scenario.duration)
-    elif workload.openb is None:
-        raise reporter.error("", "duration is missing; only an OpenB workload has an end")
+    elif not workload.has_end:
+        raise reporter.error("", "duration is missing; only a trace, or a dump that is replayed, has an end")
     if scenario.samples.every:
         reporter.check_duration("samples.every", scenario.samples.every)
     try:
@@ -269,7 +294,8 @@ def _validate_pools(scenario: Scenario, reporter: _Reporter) -> None:
         if pool.name in names:
             raise reporter.error(f"{place}.name", f"{pool.name} is the name of another pool")
         names.add(pool.name)
-        _validate_amounts(pool.cpu, pool.memory, place, reporter)
+        _validate_amounts({"cpu": pool.cpu, "memory": pool.memory}, place, reporter)
+        _validate_amounts(pool.resources, f"{place}.resources", reporter)
 
 
 def _validate_pods(scenario: Scenario, reporter: _Reporter) -> None:
@@ -279,7 +305,7 @@ def _validate_pods(scenario: Scenario, reporter: _Reporter) -> None:
         if group.name in names:
             raise reporter.error(f"{place}.name", f"{group.name} is the name of other pods")
         names.add(group.name)
-        _validate_amounts(group.cpu, group.memory, place, reporter)
+        _validate_amounts({"cpu": group.cpu, "memory": group.memory}, place, reporter)
         if (group.replicas is None) == (not group.rate):
             raise reporter.error(place, "wanted either replicas or rate")
         if group.lifetime:
@@ -293,8 +319,8 @@ def _validate_pods(scenario: Scenario, reporter: _Reporter) -> None:
                 raise reporter.error(f"{place}.rate", f"{expected:.0f} pods; at most {PODS_MAX}")
 
 
-def _validate_amounts(cpu: str, memory: str, place: str, reporter: _Reporter) -> None:
-    for name, text in (("cpu", cpu), ("memory", memory)):
+def _validate_amounts(amounts: Mapping[str, str], place: str, reporter: _Reporter) -> None:
+    for name, text in amounts.items():
         try:
             parse_quantity(text)
         except ValueError as error:
@@ -370,6 +396,10 @@ def with_files(scenario: Scenario, changed: Callable[[str], str]) -> Scenario:
     cluster = replace(cluster, dump=resolved(cluster.dump))
     if workload.openb is not None:
         workload = replace(workload, openb=replace(workload.openb, pods=resolved(workload.openb.pods)))
+    if workload.dlrm is not None:
+        workload = replace(workload, dlrm=replace(workload.dlrm, trace=resolved(workload.dlrm.trace)))
+    if workload.simkube is not None:
+        workload = replace(workload, simkube=TraceFile(resolved(workload.simkube.trace)))
     policies = {
         name: PolicyPart(resolved(policy.config), [_plugin_source(source, changed) for source in policy.plugins])
         for name, policy in scenario.policies.items()

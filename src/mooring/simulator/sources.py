@@ -20,12 +20,14 @@ from mooring.api.views.meta import ApiObject, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodStatus
 from mooring.api.well_known import TERMINAL_PHASES, ZONE
-from mooring.kit.clock import parse_rfc3339
+from mooring.kit.clock import TimestampError, parse_rfc3339
 from mooring.kit.entropy import Entropy
+from mooring.simulator.dlrm import dlrm_workload
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.gpus import GPU_COUNT, MILLI
 from mooring.simulator.openb import inflated_workload, read_nodes, read_pods, renamed, replayed_workload, trace_random
 from mooring.simulator.scenario import PodTemplatePart, Pool, Scenario, rate_per_h, seconds
+from mooring.simulator.simkube import simkube_workload
 from mooring.simulator.workload import (
     FOREVER_S,
     HOUR_S,
@@ -76,6 +78,10 @@ def read_input(scenario: Scenario, seed: int) -> SimulationInput:
             arrivals = replayed_workload(trace)
         else:
             arrivals = inflated_workload(trace, gpu_milli(nodes), demand, openb_random)
+    elif workload.dlrm is not None:
+        arrivals = dlrm_workload(Path(workload.dlrm.trace), workload.dlrm.role_label)
+    elif workload.simkube is not None:
+        arrivals = simkube_workload(Path(workload.simkube.trace))
     elif workload.dump is not None:
         model = _sampled if workload.dump.arrivals == "sampled" else _replayed
         placed, arriving = model(placed, scenario.duration_s or 0.0, entropy.fork("arrivals"))
@@ -92,7 +98,7 @@ def pool_node(pool: Pool, number: int) -> Node:
     labels = {"kubernetes.io/hostname": f"{pool.name}-{number}", POOL: pool.name, **pool.labels}
     if pool.zones:
         labels[ZONE] = f"zone-{number % pool.zones}"
-    allocatable = {"cpu": pool.cpu, "memory": pool.memory, "pods": str(pool.pods)}
+    allocatable = {"cpu": pool.cpu, "memory": pool.memory, "pods": str(pool.pods), **pool.resources}
     metadata = {"name": f"{pool.name}-{number}", "labels": labels}
     return convert_as(Node, {"metadata": metadata, "status": {"allocatable": allocatable}})
 
@@ -136,13 +142,21 @@ def _read_dump(file: str) -> tuple[list[Node], list[Pod], list[ApiObject]]:
     if not nodes:
         raise ScenarioError(file, "has no nodes; wanted the output of kubectl get nodes,pods,… -A -o json")
     pods = [view for view in views if isinstance(view, Pod) and view.status.phase not in TERMINAL_PHASES]
+    for pod in pods:
+        try:
+            if pod.metadata.creation_timestamp is not None:
+                parse_rfc3339(pod.metadata.creation_timestamp)
+        except TimestampError as error:
+            raise ScenarioError(file, f"pod {pod.key}: creationTimestamp: {error}") from error
     others = [view for view in views if not isinstance(view, Node | Pod)]
     return nodes, pods, others
 
 
 def _is_recreated(pod: Pod) -> bool:
+    """Whether the arrival model has the pod: it has an owner, which creates pods again, and an age."""
     owner = controller_of(pod.metadata)
-    return owner is not None and owner.kind not in ("DaemonSet", "Node")
+    is_owned = owner is not None and owner.kind not in ("DaemonSet", "Node")
+    return is_owned and pod.metadata.creation_timestamp is not None
 
 
 def _owner_of(pod: Pod) -> str:
@@ -152,7 +166,8 @@ def _owner_of(pod: Pod) -> str:
 
 def _created_s(pod: Pod) -> float:
     created = pod.metadata.creation_timestamp
-    return parse_rfc3339(created) if created is not None else 0.0
+    assert created is not None, f"{pod.key} is no pod of the arrival model"
+    return parse_rfc3339(created)
 
 
 def _pending(pod: Pod, name: str) -> Pod:
@@ -162,11 +177,11 @@ def _pending(pod: Pod, name: str) -> Pod:
 
 def _sampled(placed: list[Arrival], duration_s: float, entropy: Entropy) -> tuple[list[Arrival], list[Arrival]]:
     """Running pods end, and pods of their owners arrive, as the arrival model says."""
-    now_s = max((_created_s(each.pod) for each in placed), default=0.0)
+    now_s = max((_created_s(each.pod) for each in placed if _is_recreated(each.pod)), default=0.0)
     by_owner: dict[str, list[Pod]] = {}
     staying: list[Arrival] = []
     for each in placed:
-        if _is_recreated(each.pod) and each.pod.metadata.creation_timestamp is not None:
+        if _is_recreated(each.pod):
             by_owner.setdefault(_owner_of(each.pod), []).append(each.pod)
         else:
             staying.append(each)

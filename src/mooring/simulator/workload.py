@@ -81,6 +81,7 @@ def pod_view(
     labels: Mapping[str, str] | None = None,
     priority: int = 0,
     owner: str = "",
+    node_selector: Mapping[str, str] | None = None,
 ) -> Pod:
     """A pending pod with one container."""
     metadata: dict[str, object] = {"name": name, "namespace": "default", "labels": dict(labels or {})}
@@ -88,7 +89,8 @@ def pod_view(
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
         metadata["ownerReferences"] = [reference]
     containers = [{"name": "main", "resources": {"requests": dict(requests)}}]
-    return convert_as(Pod, {"metadata": metadata, "spec": {"containers": containers, "priority": priority}})
+    spec = {"containers": containers, "priority": priority, "nodeSelector": dict(node_selector or {})}
+    return convert_as(Pod, {"metadata": metadata, "spec": spec})
 
 
 def arrival_times(rate_per_h: float, duration_s: float, entropy: Entropy) -> Iterator[float]:

@@ -129,7 +129,8 @@ def test_after_a_storm_everything_is_in_its_place_and_then_nothing_is_left(
         assert _what_is_left(world.scheduler) == {}
 
     limits = Limits(bindings_max=5 if seed % 2 else 1_000, confirmation_s_max=60)
-    play(story, config=config, registry=registry, through=_storm(seed), seed=seed, limits=limits)
+    # Not replayed: moods are not recorded, nor what PreBind wrote before it failed.
+    play(story, config=config, registry=registry, through=_storm(seed), seed=seed, limits=limits, is_replayed=False)
 
 
 def _storm(seed: int) -> Through:

@@ -62,6 +62,12 @@ def configuration_of(flags: Mapping[str, FlagValue], given: frozenset[str]) -> t
     return checked_configuration(file, document, sources, lambda found: _with_flags(found, flags, given))
 
 
+def check_recordable(configuration: SchedulerConfiguration) -> None:
+    """For --record. Raises `InputError`."""
+    if configuration.extenders:
+        raise input_error("--record: the configuration has extenders, whose answers are not recorded")
+
+
 def checked_configuration(
     file: str,
     document: YamlDocument | None,

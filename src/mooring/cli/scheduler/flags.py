@@ -135,6 +135,8 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
             endings=_CONFIGURATIONS,
         ),
         _list("plugin", "Python files with plugins, or package.module:Class."),
+        _file("record", "Record what the scheduler sees and does to this file, for mooring simulate --replay."),
+        _text("record-size-max", "The size at which a recording ends.", "1Gi"),
         Flag("requests-in-flight-max", FlagType.INTEGER, 100, "Concurrent requests to the API server."),
     ),
 }

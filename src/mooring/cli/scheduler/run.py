@@ -17,8 +17,8 @@ import click
 
 from mooring import __version__
 from mooring.cli.errors import input_error
-from mooring.cli.flags import FlagValue, shown
-from mooring.cli.scheduler.configuration import configuration_of, write_configuration
+from mooring.cli.flags import FlagValue, shown, size_bytes
+from mooring.cli.scheduler.configuration import check_recordable, configuration_of, write_configuration
 from mooring.cli.scheduler.flags import all_flags
 from mooring.client.election import ElectionSettings, ElectionSettingsError, LeadershipLostError
 from mooring.client.http.connection import Connection
@@ -34,6 +34,7 @@ from mooring.kit.loop import run_real
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.reporting.decision_log import DecisionLog, DecisionLogError
+from mooring.scheduler.reporting.recording import Recording, RecordingError
 from mooring.scheduler.scheduler import Limits
 from mooring.serving.authentication import ProxyRules
 from mooring.serving.authorities import AuthoritiesError, AuthorityFiles
@@ -127,6 +128,7 @@ def _settings(
         hidden_metrics=_list(flags, "disabled-metrics"),
         set_verbosity=set_verbosity,
         decision_log=_decision_log(flags, clock),
+        recording=_recording(flags, configuration, clock),
     )
 
 
@@ -137,6 +139,18 @@ def _decision_log(flags: Flags, clock: Clock) -> DecisionLog | None:
     try:
         return DecisionLog(Path(path), clock)
     except DecisionLogError as error:
+        raise input_error(str(error)) from error
+
+
+def _recording(flags: Flags, configuration: SchedulerConfiguration, clock: Clock) -> Recording | None:
+    path = _text(flags, "record")
+    if not path:
+        return None
+    bytes_max = size_bytes("record-size-max", _text(flags, "record-size-max"))
+    check_recordable(configuration)
+    try:
+        return Recording(Path(path), clock, bytes_max=bytes_max)
+    except RecordingError as error:
         raise input_error(str(error)) from error
 
 

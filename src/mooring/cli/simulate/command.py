@@ -1,7 +1,7 @@
 """The `mooring simulate` command and its options.
 
-Exit code 0 means that all simulations finished and all assertions hold, 1 that an assertion does not hold, 130 that the
-sweep was interrupted: what had finished is printed.
+Exit code 0 means that all simulations finished and all assertions hold, 1 that an assertion does not hold or that an
+exact replay differs from its recording, 130 that the sweep was interrupted: what had finished is printed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 EXIT_ASSERTION = 1
+EXIT_DIFFERS = 1
 EXIT_INTERRUPTED = 130
 
 HELP = """Runs a scenario on virtual time with several scheduling policies, and shows the results side by side.
@@ -20,6 +21,7 @@ HELP = """Runs a scenario on virtual time with several scheduling policies, and 
   mooring simulate examples/simulations/weekend.yaml
   mooring simulate weekend.yaml --seeds 1..10 --output results
   mooring simulate weekend.yaml --assert "p99_wait_s <= 30"
+  mooring simulate --replay run.recording --config packing.yaml
   mooring simulate examples/simulations/fgd/experiment.yaml \\
       --set nodes=NODES.csv --set pods=PODS.csv \\
       --policy FGD --policy BestFit --seeds 42..51 -o json
@@ -38,8 +40,45 @@ def _values(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
     return values
 
 
+def _replay(
+    ctx: click.Context,
+    recording: str,
+    config: str,
+    plugins: tuple[str, ...],
+    scenario: str,
+    values: dict[str, str],
+    policies: tuple[str, ...],
+    output: str,
+) -> None:
+    from mooring.cli.simulate.replay import ReplayOptions, replay_json, replay_lines, run_replay
+    from mooring.cli.terminal import standard_output
+    from mooring.kit.clock import SystemClock
+
+    options = ReplayOptions(recording, config, plugins, scenario, values, policies)
+    outcome = run_replay(options, SystemClock())
+    for note in outcome.notes:
+        click.echo(f"mooring: note: {note}", err=True)
+    if output == "json":
+        click.echo(replay_json(outcome), nl=False)
+    else:
+        for line in replay_lines(outcome, standard_output()):
+            click.echo(line)
+    if outcome.is_interrupted:
+        click.echo("mooring: interrupted: the rest of the recording was not replayed", err=True)
+        ctx.exit(EXIT_INTERRUPTED)
+    if outcome.is_failed:
+        ctx.exit(EXIT_DIFFERS)
+
+
 @click.command("simulate", help=HELP, short_help="Run days of a cluster in seconds.")
-@click.argument("scenario", metavar="SCENARIO")
+@click.argument("scenario", metavar="SCENARIO", default="")
+@click.option(
+    "--replay", "recording", default="", metavar="FILE", help="Decide again what scheduler --record recorded."
+)
+@click.option("--config", default="", metavar="FILE", help="With --replay: another KubeSchedulerConfiguration.")
+@click.option(
+    "--plugin", "plugins", multiple=True, metavar="FILE", help="With --replay: a plugin file. May be repeated."
+)
 @click.option("--set", "values", multiple=True, metavar="NAME=VALUE", callback=_values, help="Set a parameter.")
 @click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this policy. May be repeated.")
 @click.option("--seeds", default="", metavar="1..5", help="Instead of those of the scenario: 7, 1..5 or 1,2,9.")
@@ -71,6 +110,9 @@ def _values(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) 
 def simulate(
     ctx: click.Context,
     scenario: str,
+    recording: str,
+    config: str,
+    plugins: tuple[str, ...],
     values: dict[str, str],
     policies: tuple[str, ...],
     seeds: str,
@@ -86,6 +128,13 @@ def simulate(
 ) -> None:
     if resume and not folder:
         raise click.UsageError("--resume needs --output, where the results are")
+    if recording:
+        _replay(ctx, recording, config, plugins, scenario, values, policies, output)
+        return
+    if not scenario:
+        raise click.UsageError("Missing argument 'SCENARIO'; or use --replay FILE")
+    if config or plugins:
+        raise click.UsageError("--config and --plugin belong to --replay; a scenario names those of its policies")
 
     from mooring.cli.simulate.report import write_folder
     from mooring.cli.simulate.run import SimulateOptions, run_simulate

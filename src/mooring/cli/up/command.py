@@ -229,6 +229,13 @@ class UpCommand(SectionedCommand):
     help="A plugin of the scheduler: a Python file, or an importable class. May be repeated.",
 )
 @click.option(
+    "--record",
+    type=_PATH,
+    metavar="FILE",
+    help="Record what the scheduler sees and does, for mooring simulate --replay.",
+)
+@click.option("--record-size-max", default="1Gi", show_default=True, help="The size at which a recording ends.")
+@click.option(
     "--controllers", default="*", show_default=True, help="Which controllers: names, *, or -NAME for all but that."
 )
 @click.option(
@@ -294,6 +301,8 @@ def up(
     event_ttl_s: float,
     config: Path | None,
     plugins: tuple[str, ...],
+    record: Path | None,
+    record_size_max: str,
     controllers: str,
     processes: int | None,
     manifests: tuple[str, ...],
@@ -354,6 +363,8 @@ def up(
                 event_ttl_s=_event_ttl(event_ttl_s),
                 scheduler_file=config,
                 plugins=plugins,
+                record=record,
+                record_size_max=record_size_max,
                 controllers=controller_settings(controller_flags, IN_PROCESS_DEFAULTS),
                 enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
                 processes=processes,

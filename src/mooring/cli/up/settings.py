@@ -5,6 +5,7 @@ Everything that can be wrong with an option is found here, before anything start
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from mooring.apiserver.access.authentication import TokenFileError, parse_token_file
 from mooring.apiserver.access.users import User
 from mooring.cli.errors import input_error
+from mooring.cli.flags import size_bytes
 from mooring.cli.up.shapes import ShapeOptions, node_shapes
 from mooring.cluster.settings import (
     ROUTINE_EVENTS_NODES_MAX,
@@ -58,6 +60,8 @@ class UpOptions:
     event_ttl_s: float
     scheduler_file: Path | None
     plugins: tuple[str, ...]
+    record: Path | None
+    record_size_max: str
     controllers: ControllerSettings
     enabled_controllers: tuple[str, ...]
     processes: int | None
@@ -109,10 +113,12 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         ),
         stages=_stage_sets(options.stages),
         control_plane=ControlPlaneSettings(
-            _scheduler_configuration(options.scheduler_file, options.plugins),
+            _scheduler_configuration(options.scheduler_file, options.plugins, is_recorded=options.record is not None),
             options.controllers,
             options.enabled_controllers,
             plugins=options.plugins,
+            record=_record_file(options.record),
+            record_bytes_max=size_bytes("record-size-max", options.record_size_max),
             log_format=options.log_format,
         ),
         processes=options.processes or processes_for(_node_count(options.nodes, shapes) + nodes_cloned),
@@ -183,14 +189,24 @@ def _users(path: Path | None) -> dict[str, User]:
         raise input_error(f"cannot be read: {error.strerror}", str(path)) from None
 
 
-def _scheduler_configuration(path: Path | None, plugins: tuple[str, ...]) -> object | None:
+def _record_file(path: Path | None) -> str:
+    if path is None:
+        return ""
+    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
+        raise input_error("--record: cannot be written", str(path))
+    return str(path.absolute())
+
+
+def _scheduler_configuration(path: Path | None, plugins: tuple[str, ...], *, is_recorded: bool) -> object | None:
     """The content of the file. Raises `InputError` for it and for plugins, also those of installed packages."""
     if path is None and not plugins and not entry_points(group=ENTRY_POINT_GROUP):
         return None
     # imports the scheduler
-    from mooring.cli.scheduler.configuration import checked_configuration, read_configuration
+    from mooring.cli.scheduler.configuration import check_recordable, checked_configuration, read_configuration
 
     file = str(path) if path is not None else ""
     document = read_configuration(file) if file else None
-    checked_configuration(file, document, plugins)
+    configuration, _ = checked_configuration(file, document, plugins)
+    if is_recorded:
+        check_recordable(configuration)
     return document.data if document is not None else None

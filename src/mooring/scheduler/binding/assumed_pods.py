@@ -27,7 +27,7 @@ from mooring.api.errors import ObjectError
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, NotFoundError
-from mooring.client.interface import Client
+from mooring.client.interface import Change, Client
 from mooring.kit.clock import Clock
 from mooring.kit.logs import fields
 from mooring.scheduler.cache.pods import PodInfo
@@ -35,6 +35,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import EventBuffer
 from mooring.scheduler.framework.events import ASSIGNED_POD_DELETE
 from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.reporting.recording import Recording
 
 
 class AssumedPodState(Enum):
@@ -118,6 +119,18 @@ class AssumedPods:
         return None
 
 
+def forget_assumed(engine: Engine, assumed_pods: AssumedPods, assumed: AssumedPod) -> bool:
+    """The binding has failed: undo what `Engine.assume` did. Returns whether the pod was still assumed."""
+    pod = assumed.pod
+    is_ours = assumed_pods.get(pod.uid) is assumed
+    if is_ours:
+        assumed_pods.remove(pod.uid)
+    engine.unreserve(pod, assumed.node_name)
+    if is_ours and assumed.state is not AssumedPodState.RELEASED:
+        engine.columns.displace(pod)
+    return is_ours
+
+
 logger = logging.getLogger(__name__)
 
 CHECK_INTERVAL_S = 1.0
@@ -129,6 +142,22 @@ class PodUpdates(Protocol):
     def put(self, view: Pod) -> None: ...
 
     def forget(self, uid: str) -> None: ...
+
+
+class RecordedPodUpdates:
+    """Records what a lookup shows, and passes it to the event handler of pods."""
+
+    def __init__(self, pods: PodUpdates, recording: Recording) -> None:
+        self._pods = pods
+        self._recording = recording
+
+    def put(self, view: Pod) -> None:
+        self._recording.changed(POD.resource, Change.MODIFIED, view)
+        self._pods.put(view)
+
+    def forget(self, uid: str) -> None:
+        self._recording.forgotten(uid)
+        self._pods.forget(uid)
 
 
 class ExpiredPodChecker:
@@ -201,9 +230,7 @@ class ExpiredPodChecker:
 
     def _forget(self, assumed: AssumedPod) -> None:
         pod = assumed.pod
-        self._assumed_pods.remove(pod.uid)
-        self._engine.unreserve(pod, assumed.node_name)
-        self._engine.columns.displace(pod)
+        forget_assumed(self._engine, self._assumed_pods, assumed)
         left = copy(pod)
         pod.node_name = ""
         self._pods.forget(pod.uid)

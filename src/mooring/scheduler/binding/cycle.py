@@ -40,7 +40,7 @@ from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
 from mooring.kit.logs import fields
 from mooring.kit.tasks import WorkerPool
-from mooring.scheduler.binding.assumed_pods import AssumedPod, AssumedPods, AssumedPodState
+from mooring.scheduler.binding.assumed_pods import AssumedPod, AssumedPods, forget_assumed
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import EventBuffer
@@ -164,7 +164,7 @@ class BindingCycle:
         assumed = self._assumed_pods.add(pod, node_name)
         timeouts_s: dict[str, float] = {}
         if profile.permits:
-            result = _run_permit(profile, pod, node_name)
+            result = run_permit(profile, pod, node_name)
             if isinstance(result, Status):
                 self._fail(Binding(entry, profile, assumed, (), started_s), result)
                 return
@@ -289,6 +289,7 @@ class BindingCycle:
         pod = binding.pod
         del self.running[pod.uid]
         self._assumed_pods.bound(binding.assumed, self._clock.now_s())
+        self._reports.binding_ended(pod, "bound")
         self._reports.scheduled(binding.entry, view, binding.profile, binding.node_name, binding.started_s)
         for plugin in binding.profile.post_binds:
             try:
@@ -305,6 +306,7 @@ class BindingCycle:
         """Another scheduler has bound the pod to the same node: the watch will show it, and this attempt has failed."""
         del self.running[binding.pod.uid]
         self._event_buffer.run(partial(self._engine.unreserve, binding.pod, binding.node_name))
+        self._reports.binding_ended(binding.pod, "taken", status.message)
         self._assumed_pods.bound(binding.assumed, self._clock.now_s())
         self._failures.report(binding.pod, view, binding.profile, failed_with_error(status), binding.started_s)
 
@@ -313,14 +315,10 @@ class BindingCycle:
         pod, assumed = binding.pod, binding.assumed
         self.running.pop(pod.uid, None)
         is_unschedulable = status.code is not Code.ERROR
-        is_ours = self._assumed_pods.get(pod.uid) is assumed
-        if is_ours:
-            self._assumed_pods.remove(pod.uid)
-        self._engine.unreserve(pod, binding.node_name)
+        is_ours = forget_assumed(self._engine, self._assumed_pods, assumed)
+        self._reports.binding_ended(pod, "failed", status.message)
         if binding.pre_binds:
             self._pool.start(partial(self._release, binding))
-        if is_ours and assumed.state is not AssumedPodState.RELEASED:
-            self._engine.columns.displace(pod)
         left = copy(pod)  # the hints of other pods get a pod that leaves this node; the pod itself has no node any more
         if is_ours:
             pod.node_name = ""  # otherwise the watch has shown a node, possibly in this record
@@ -360,7 +358,7 @@ def _outcome_of(status: Status, stage: BindingStage) -> Failure:
     )
 
 
-def _run_permit(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Status:
+def run_permit(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Status:
     """The time-out of each plugin that wants the pod to wait; or the status of the plugin that rejected it."""
     timeouts_s: dict[str, float] = {}
     for plugin in profile.permits:

@@ -14,10 +14,11 @@ of the change to the queue.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from mooring.api.errors import ObjectError
+from mooring.api.kinds import NODE, Kind, kind_of_view
 from mooring.api.resources import node_allocatable
 from mooring.api.views.devices import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.api.views.meta import ApiObject
@@ -39,6 +40,7 @@ from mooring.api.views.workloads import (
     Service,
     StatefulSet,
 )
+from mooring.client.cache.reflector import Sink
 from mooring.client.interface import Change
 from mooring.kit.clock import TimestampError
 from mooring.scheduler.engine import Engine
@@ -52,6 +54,7 @@ from mooring.scheduler.framework.events import (
     node_events,
 )
 from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.queue.queueing_hints import registered_kinds
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +81,19 @@ WATCHED: Mapping[type[ApiObject], EventResource | None] = {
     StatefulSet: None,
     PodDisruptionBudget: None,
 }
+
+
+def object_handlers(
+    engine: Engine, queue: SchedulingQueue, timing: EventTiming | None = None
+) -> Iterator[tuple[Kind, type[Any], Sink[Any]]]:
+    """The kinds that a scheduler watches, except pods: nodes, `WATCHED`, and what plugins register."""
+    yield NODE, Node, NodeEventHandler(engine, queue, timing)
+    watched: dict[type[ApiObject], AnyEventResource | None] = dict(WATCHED)
+    registered = registered_kinds(cycle.profile for cycle in engine.cycles.values())
+    watched.update((kind.view, kind) for kind in registered if kind.view is not None)
+    for view, resource in watched.items():
+        kind = resource if isinstance(resource, Kind) else kind_of_view(view)
+        yield kind, view, ObjectEventHandler(view, resource, engine, queue, timing)
 
 
 def log_skipped(view: ApiObject, error: Exception) -> None:

@@ -41,6 +41,8 @@ from mooring.scheduler.config.types import (
 from mooring.scheduler.framework.plugin import Plugin
 
 ENTRY_POINT_GROUP = "mooring.plugins"
+_FILE_MODULE = "_mooring_plugins_"
+"""How the modules of plugin files are called."""
 _CLASS_NAME = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)")
 
 
@@ -50,6 +52,14 @@ def plugins_from(source: str) -> list[type[Plugin]]:
     if match is None or Path(source).exists():
         return load_plugins(Path(source))
     return [_imported(source, match["module"], match["name"])]
+
+
+def source_of(plugin: type[Plugin]) -> tuple[str, str]:
+    """What `plugins_from` takes to load a plugin again, and the file of the plugin; empty if it has none."""
+    module = sys.modules.get(plugin.__module__)
+    file = getattr(module, "__file__", None) or ""
+    is_file = plugin.__module__.startswith(_FILE_MODULE)
+    return str(Path(file).absolute()) if is_file else f"{plugin.__module__}:{plugin.__qualname__}", file
 
 
 def installed_plugins() -> list[type[Plugin]]:
@@ -162,7 +172,7 @@ def _run(path: Path, code: CodeType) -> ModuleType:
 
 def _module_name(path: Path) -> str:
     whole = str(path.resolve())
-    return f"_mooring_plugins_{path.stem}_{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
+    return f"{_FILE_MODULE}{path.stem}_{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
 
 
 def _load_error(path: Path, error: BaseException) -> str:

@@ -1,8 +1,8 @@
 """Reports: what the scheduler reports about a pod, each fact in one place.
 
 Writes PodScheduled conditions and nominated nodes (`status_writer`), events (`client.events`), metrics (`metrics`),
-decision records for /debug/decisions (`decision_records`), and log lines: failures always, the result of every attempt
-at `-v 2`.
+decision records for /debug/decisions (`decision_records`), the recording (`recording`), and log lines: failures always,
+the result of every attempt at `-v 2`.
 
 1. The texts are kube-scheduler's, byte for byte.
 2. No method awaits, and none raises.
@@ -29,6 +29,7 @@ from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecords
 from mooring.scheduler.reporting.metrics import Metrics, PluginTiming
 from mooring.scheduler.reporting.nearest_misses import NearestMiss
+from mooring.scheduler.reporting.recording import Outcome, Recording
 from mooring.scheduler.reporting.status_writer import StatusWriter
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class Reports:
         clock: Clock,
         entropy: Entropy,
         configuration_hash: str = "",
+        recording: Recording | None = None,
     ) -> None:
         self._recorders = recorders
         """By scheduler name, which is the source of the event."""
@@ -56,6 +58,7 @@ class Reports:
         self._clock = clock
         self._entropy = entropy
         self.decisions = DecisionRecords(clock, seed=entropy.seed, configuration=configuration_hash)
+        self._recording = recording
         self._timings: dict[str, PluginTiming] = {}
         self._cycles_to_sample = 1
 
@@ -83,6 +86,8 @@ class Reports:
     ) -> None:
         self._metrics.algorithm_duration.observe(took_s)
         self.decisions.add(decision, attempt, took_s, requeued_by, steps, nearest)
+        if self._recording is not None:
+            self._recording.decided(decision)
         if decision.node_name is None:
             if decision.is_unschedulable:
                 self._metrics.preemption_attempts.inc()
@@ -90,6 +95,17 @@ class Reports:
             pod, node_name, count = decision.pod.key, decision.node_name, decision.feasible_count
             about = fields(pod=pod, node=node_name, feasibleNodes=count)
             logger.log(ATTEMPTS, "pod %s gets %s, feasible nodes: %d", pod, node_name, count, extra=about)
+
+    def cycle_failed(self, pod: PodInfo, error: Exception) -> None:
+        """The scheduling cycle, or Reserve, has raised an exception."""
+        logger.error("scheduling pod %s failed", pod.key, exc_info=error, extra=fields(pod=pod.key))
+        if self._recording is not None:
+            self._recording.failed(pod, error)
+
+    def binding_ended(self, pod: PodInfo, outcome: Outcome, message: str = "") -> None:
+        """A binding has ended, or Reserve has rejected the pod. The columns are as that leaves them."""
+        if self._recording is not None:
+            self._recording.binding_ended(pod, outcome, message)
 
     def scheduled(self, entry: QueuedPod, view: Pod | None, profile: Profile, node_name: str, started_s: float) -> None:
         """`view` is the pod as it was tried: the watch may have shown its node already."""

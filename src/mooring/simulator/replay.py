@@ -1,0 +1,382 @@
+"""Replay a recording: every recorded attempt is decided again, on the cluster as it was at that point.
+
+Inputs   a recording; the recorded configuration and seed, or another configuration
+Outputs  how many decisions agree, and what differs
+
+The recorded lists and changes go through the event handlers of the scheduler, at the same positions between decisions
+as recorded. Queue and timers are not replayed: the recording has the attempts in their order. After an attempt the
+recorded decision takes effect, whatever the replay decided, and a binding ends as it did then.
+
+1. With the recorded configuration the replay is exact: node, score, message and victims of each decision must be the
+   recorded ones. Ties are broken by the recorded seed. The first difference ends the replay.
+2. With another configuration, every decision is one about the recorded cluster: what would this configuration have
+   done here? A tie that includes the recorded node is no difference.
+3. PreBind is not replayed. What it wrote counts from the moment at which the watch showed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.api.decode import decode_as
+from mooring.api.errors import ObjectError
+from mooring.api.kinds import POD
+from mooring.api.views.pod import Pod
+from mooring.client.cache.reflector import Sink, TakesPages
+from mooring.client.interface import Change
+from mooring.kit.clock import VirtualClock, parse_rfc3339
+from mooring.kit.entropy import Entropy
+from mooring.scheduler.binding.assumed_pods import AssumedPod, AssumedPods, forget_assumed
+from mooring.scheduler.binding.cycle import run_permit
+from mooring.scheduler.cache.arrays import Int64s
+from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.config.types import SchedulerConfiguration
+from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
+from mooring.scheduler.cycle.schedule_pod import TieBreak
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.event_handlers.objects import object_handlers
+from mooring.scheduler.event_handlers.pods import PodEventHandler
+from mooring.scheduler.failure import rejected_in_cycle
+from mooring.scheduler.framework.plugin import PreBind
+from mooring.scheduler.framework.registry import Registry
+from mooring.scheduler.framework.status import Status
+from mooring.scheduler.framework.waiting_pods import WaitingPods
+from mooring.scheduler.queue.queue import SchedulingQueue
+from mooring.scheduler.reporting.decision_records import BEST_NODES_MAX
+from mooring.scheduler.reporting.recording import (
+    BindingLine,
+    ChangeLine,
+    DecisionLine,
+    ErrorLine,
+    ForgetLine,
+    ListLine,
+    RecordingLine,
+    error_text,
+)
+from mooring.simulator.recordings import RecordingReader
+
+DIFFERENCES_MAX = 1000
+"""Differences that are kept. Others are counted."""
+EXPLAINED_MAX = 20
+"""Differences with the scores of all plugins."""
+PROGRESS_EVERY = 200
+"""Lines between two reports of progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an attempt ended with."""
+
+    node: str | None = None
+    score: int | None = None
+    message: str = ""
+    """Why the pod has no node."""
+    preemption_node: str = ""
+    victims: tuple[str, ...] = ()
+
+
+NOT_PENDING = Verdict(message="the pod is not pending for this configuration")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayDifference:
+    """An attempt whose replay ended otherwise."""
+
+    line: int
+    at_s: float
+    pod: str
+    recorded: Verdict
+    replayed: Verdict
+    scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """The replayed scores of both nodes, by plugin; a node that a filter rejects has none."""
+    rejection: str = ""
+    """Why the replay rejects the recorded node."""
+
+
+@dataclass(slots=True)
+class ReplayReport:
+    """What a replay found."""
+
+    lines: int = 0
+    attempts: int = 0
+    differing: int = 0
+    differences: list[ReplayDifference] = field(default_factory=list)
+    """The first ones."""
+    moved: int = 0
+    """Attempts with another node."""
+    placed_only_recorded: int = 0
+    placed_only_replayed: int = 0
+    last_at_s: float = 0.0
+    end: str = ""
+    """Why the recording ended; empty if its scheduler was killed."""
+
+
+class Replay:
+    """One replay. `report` has what was found so far."""
+
+    def __init__(
+        self, reader: RecordingReader, configuration: SchedulerConfiguration, registry: Registry, *, is_exact: bool
+    ) -> None:
+        header = reader.header
+        self._reader = reader
+        self._is_exact = is_exact
+        self._clock = VirtualClock(wall_s=parse_rfc3339(header.started_at))
+        self._waiting = WaitingPods()
+        self._recorded_node: str | None = None
+        self._decided: DecisionLine | None = None
+        """The last line, if it is a decision."""
+        self._reserve_failure = ""
+        """Why Reserve rejects the pod of that decision in the replay."""
+        entropy = Entropy(int(header.seed), header.stream)
+        self._engine = Engine(
+            configuration,
+            entropy=entropy,
+            registry=registry,
+            services={"clock": self._clock, "waiting_pods": self._waiting},
+            tie_break=None if is_exact else self._prefer_recorded_node(entropy.fork("other configuration")),
+            best_nodes_max=BEST_NODES_MAX,
+        )
+        profiles = {name: cycle.profile for name, cycle in self._engine.cycles.items()}
+        # Nothing is popped from this queue: it holds the pods that wait for an attempt.
+        self._queue = SchedulingQueue(profiles, clock=self._clock)
+        self._assumed_pods = AssumedPods(None)
+        self._pods = PodEventHandler(self._engine, self._queue, self._assumed_pods, self._waiting, profiles)
+        self._bindings: dict[str, AssumedPod] = {}
+        self._sinks: dict[str, tuple[type[Any], Sink[Any]]] = {
+            kind.resource: (view, sink) for kind, view, sink in object_handlers(self._engine, self._queue)
+        }
+        self._sinks[POD.resource] = (Pod, self._pods)
+        self.report = ReplayReport()
+
+    async def run(self, progress: Callable[[float], None] = lambda share: None) -> ReplayReport:
+        """Raises `ScenarioError`. Waits for nothing, but Permit needs an event loop for its timers."""
+        report = self.report
+        for number, line in self._reader:
+            report.lines += 1
+            report.last_at_s = line.at
+            self._clock.advance_to(line.at)
+            if self._reserve_failure:
+                self._check_reserve(number, line)
+            if report.lines % PROGRESS_EVERY == 0:
+                progress(self._reader.share)
+            match line:
+                case ListLine() | ChangeLine():
+                    self._apply(number, line)
+                case ForgetLine():
+                    self._pods.forget(line.uid)
+                case DecisionLine():
+                    self._attempt(number, line)
+                case ErrorLine():
+                    self._failed_attempt(number, line)
+                case BindingLine():
+                    self._end_binding(line)
+            self._decided = line if isinstance(line, DecisionLine) else None
+            if self._is_exact and report.differing:
+                break
+        report.end = self._reader.end
+        return report
+
+    # Lists and changes
+
+    def _apply(self, number: int, line: ListLine | ChangeLine) -> None:
+        view, sink = self._sinks.get(line.kind, (None, None))
+        if view is None or sink is None:
+            if self._is_exact:
+                raise self._reader.error(number, f"has {line.kind}, which no plugin of this configuration reads")
+            return
+        try:
+            if isinstance(line, ChangeLine):
+                sink.apply(Change(line.change), decode_as(view, line.object))
+                return
+            views = [decode_as(view, item) for item in line.items]
+        except ObjectError as error:
+            raise self._reader.error(number, str(error)) from error
+        if line.part == "all":
+            sink.replace(views, "")
+            return
+        assert isinstance(sink, TakesPages), f"line {number}: {line.kind} are not listed in pages"
+        if line.part == "begin":
+            sink.begin_list()
+        elif line.part == "page":
+            sink.take_page(views)
+        else:
+            sink.end_list("")
+
+    # Attempts
+
+    def _attempt(self, number: int, line: DecisionLine) -> None:
+        self.report.attempts += 1
+        recorded = Verdict(
+            line.node,
+            line.best[0][1] if line.node is not None and line.best else None,
+            "" if line.node is not None else line.message,
+            line.preemption_node,
+            tuple(line.victims),
+        )
+        pod = self._pods.pending.get(line.uid)
+        if pod is None:
+            self._differs(number, line, recorded, NOT_PENDING, None)
+            return
+        decision = self._decide(pod, line.node)
+        if isinstance(decision, Exception):
+            self._differs(number, line, recorded, Verdict(message=error_text(decision)), None)
+            decision = Decision(pod)
+        else:
+            replayed = _verdict(decision)
+            is_same = replayed == recorded if self._is_exact else replayed.node == recorded.node
+            if not is_same:
+                self._differs(number, line, recorded, replayed, pod)
+        if line.node is not None:
+            self._assume(replace(decision, node_name=line.node))
+        else:
+            self._reject(decision, line)
+
+    def _failed_attempt(self, number: int, line: ErrorLine) -> None:
+        """The scheduling cycle raised, or Reserve did, after the decision."""
+        if self._decided is not None and self._decided.uid == line.uid:
+            self._end_binding(BindingLine(line.at, line.pod, line.uid, "failed", line.message))
+            return
+        self.report.attempts += 1
+        recorded = Verdict(message=line.message)
+        pod = self._pods.pending.get(line.uid)
+        if pod is None:
+            self._differs(number, line, recorded, NOT_PENDING, None)
+            return
+        decision = self._decide(pod, None)
+        replayed = Verdict(message=error_text(decision)) if isinstance(decision, Exception) else _verdict(decision)
+        if replayed != recorded:
+            self._differs(number, line, recorded, replayed, pod)
+        self._engine.renominate(pod, "")
+
+    def _decide(self, pod: PodInfo, recorded_node: str | None, *, in_full: bool = False) -> Decision | Exception:
+        self._recorded_node = recorded_node
+        try:
+            return self._engine.prepare(pod).decide_admitted(pod, in_full=in_full)
+        except Exception as error:
+            return error
+
+    def _differs(
+        self, number: int, line: DecisionLine | ErrorLine, recorded: Verdict, replayed: Verdict, pod: PodInfo | None
+    ) -> None:
+        report = self.report
+        report.differing += 1
+        report.moved += recorded.node is not None and replayed.node is not None
+        report.placed_only_recorded += recorded.node is not None and replayed.node is None
+        report.placed_only_replayed += recorded.node is None and replayed.node is not None
+        if len(report.differences) >= DIFFERENCES_MAX:
+            return
+        scores: dict[str, Mapping[str, int]] = {}
+        rejection = ""
+        full: Decision | Exception | None = None
+        if pod is not None and len(report.differences) < EXPLAINED_MAX:
+            full = self._decide(pod, recorded.node, in_full=True)
+        if isinstance(full, Decision):
+            nodes = [name for name in (recorded.node, replayed.node) if name is not None]
+            scores = {name: dict(full.scores[name]) for name in nodes if name in full.scores}
+            status = full.node_to_status.get(recorded.node) if recorded.node is not None else None
+            rejection = f"{status.plugin}: {status.message}" if status is not None else ""
+        report.differences.append(ReplayDifference(number, line.at, line.pod, recorded, replayed, scores, rejection))
+
+    def _assume(self, decision: Decision) -> None:
+        """The recorded decision takes effect, as in `SchedulingLoop` and `BindingCycle.start`."""
+        pod, node_name = decision.pod, decision.node_name
+        assert node_name is not None, f"{pod} has no node"
+        try:
+            status = self._engine.assume(decision)
+        except Exception as error:
+            if pod.uid in self._engine.columns.pods:
+                self._engine.forget(pod)
+            status = Status.error(error_text(error))
+        self._queue.delete(pod.uid)
+        self._bindings[pod.uid] = self._assumed_pods.add(pod, node_name)
+        if status is not None:
+            # The pod is placed all the same, until the next line says what Reserve did in the recorded scheduler.
+            self._engine.columns.place(pod, node_name)
+            self._reserve_failure = status.message or status.plugin
+            return
+        profile = self._engine.cycle_for(pod).profile
+        timeouts_s = run_permit(profile, pod, node_name) if profile.permits else {}
+        if timeouts_s and not isinstance(timeouts_s, Status):
+            self._waiting.add(pod, node_name, timeouts_s, lambda status: None)
+
+    def _check_reserve(self, number: int, line: RecordingLine) -> None:
+        """Reserve has rejected the pod of the last decision: did it in the recorded scheduler?"""
+        decided, failure, self._reserve_failure = self._decided, self._reserve_failure, ""
+        assert decided is not None, f"line {number}: Reserve has failed without a decision"
+        match line:
+            case ErrorLine(uid=decided.uid) | BindingLine(uid=decided.uid, outcome="failed"):
+                return
+        replayed = Verdict(message=f"Reserve: {failure}")
+        self._differs(number - 1, decided, Verdict(decided.node), replayed, None)
+
+    def _reject(self, decision: Decision, line: DecisionLine) -> None:
+        plan = PreemptionPlan(line.preemption_node, ()) if line.preemption_node else None
+        recorded = replace(decision, node_name=None, preemption=plan, clears_nomination=line.clears_nomination)
+        if plan is not None:
+            self._engine.nominate(recorded)
+        nominated = rejected_in_cycle(recorded).nominated_node
+        if nominated is not None:
+            self._engine.renominate(decision.pod, nominated)
+
+    # Bindings
+
+    def _end_binding(self, line: BindingLine) -> None:
+        waiting = self._waiting.get(line.uid)
+        if waiting is not None:
+            waiting.reject("", "ended")
+        assumed = self._bindings.pop(line.uid, None)
+        if assumed is None:
+            return  # the pod was not pending in the replay
+        pod = assumed.pod
+        if line.outcome == "failed":
+            if forget_assumed(self._engine, self._assumed_pods, assumed):
+                pod.node_name = ""
+            pending = self._pods.pending.get(line.uid)
+            if pending is not None:
+                self._queue.add(pending)
+                self._engine.renominate(pending, "")
+            return
+        if line.outcome == "taken":
+            self._engine.unreserve(pod, assumed.node_name)
+        else:
+            self._finish_reservations(pod, assumed.node_name)
+        self._assumed_pods.bound(assumed, self._clock.now_s())
+
+    def _finish_reservations(self, pod: PodInfo, node_name: str) -> None:
+        """PreBind has written what these plugins reserved in memory, and the watch has shown it."""
+        profile = self._engine.cycle_for(pod).profile
+        for plugin in profile.reserves:
+            if plugin.is_built_in and isinstance(plugin, PreBind) and plugin.has_work(pod, node_name):
+                plugin.unreserve(pod, node_name)
+        for post_bind in profile.post_binds:
+            try:
+                post_bind.post_bind(pod, node_name)
+            except Exception:
+                continue  # as in the recorded scheduler, which logged it
+
+    def _prefer_recorded_node(self, entropy: Entropy) -> Callable[[Columns], TieBreak]:
+        def tie_break(columns: Columns) -> TieBreak:
+            def choose(rows: Sequence[int] | Int64s) -> int:
+                row = columns.row_of.get(self._recorded_node) if self._recorded_node is not None else None
+                return row if row is not None and row in rows else int(rows[entropy.integer_below(len(rows))])
+
+            return choose
+
+        return tie_break
+
+
+def _verdict(decision: Decision) -> Verdict:
+    plan = decision.preemption
+    is_placed = decision.node_name is not None
+    return Verdict(
+        decision.node_name,
+        decision.best_nodes[0].total if is_placed and decision.best_nodes else None,
+        "" if is_placed else decision.message or "",
+        plan.node_name if plan is not None else "",
+        tuple(victim.key for victim in plan.victims) if plan is not None else (),
+    )
