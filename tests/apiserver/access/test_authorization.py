@@ -9,7 +9,6 @@ import pytest
 from mooring.apiserver.access.authorization import (
     AuthorizerChain,
     Decision,
-    EverythingAllowed,
     HeldRules,
     forbidden,
     forbidden_object,
@@ -76,12 +75,6 @@ def test_rules_of_all_authorizers_are_put_together() -> None:
     get, put = Rule(("get",)), Rule(("put",))
     chain = AuthorizerChain(_Says(NO, HeldRules((get,), ("fault",), is_incomplete=True)), _Says(NO, HeldRules((put,))))
     assert chain.rules_for(user("a"), "web") == HeldRules((get, put), ("fault",), is_incomplete=True)
-
-
-def test_without_authorization_everything_is_allowed() -> None:
-    everything = EverythingAllowed()
-    assert everything.authorize(asks("anna", "delete nodes n")).is_allowed
-    assert len(everything.rules_for(user("a"), "web").rules) == 2
 
 
 @pytest.mark.parametrize(

@@ -102,10 +102,6 @@ def noted(node: Schema) -> Schema:
     return node
 
 
-NO_SCHEMA = noted(Schema({}))
-"""The schema of an unknown version: no fields."""
-
-
 def schemas_in(raw: Document) -> Iterator[Document]:
     """A schema as it was written and all schemas inside of it, wherever they stand."""
     yield raw

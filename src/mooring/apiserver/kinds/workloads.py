@@ -24,7 +24,6 @@ from mooring.apiserver.validation.names import dns_label_errors, percent_errors
 from mooring.apiserver.validation.selectors import validate_label_selector
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
-PERCENT_MAX = 100
 MISMATCH = "`selector` does not match template `labels`"
 RESTART_ALWAYS = "Always"
 HISTORY_MAX = 10
