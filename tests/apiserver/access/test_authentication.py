@@ -19,7 +19,13 @@ from mooring.apiserver.access.authentication import (
     bearer_token,
     parse_token_file,
 )
-from mooring.apiserver.access.certificates import LIFETIME_S, Identity, make_authority, make_client_certificate, new_key
+from mooring.apiserver.access.certificates import (
+    LIFETIME_S,
+    CertificateSubject,
+    make_authority,
+    make_client_certificate,
+    new_key,
+)
 from mooring.apiserver.access.service_account_tokens import SHORT_AUDIENCE, InvalidTokenError
 from mooring.apiserver.access.users import User
 from mooring.client.errors import UnauthorizedError
@@ -103,7 +109,7 @@ def _authenticator(cluster: Cluster | None = None, *, is_anonymous_allowed: bool
 
 
 def _certificate(user: str, *groups: str) -> bytes:
-    made = make_client_certificate(AUTHORITY, Identity(user, groups), VIRTUAL_WALL_S)
+    made = make_client_certificate(AUTHORITY, CertificateSubject(user, groups), VIRTUAL_WALL_S)
     return made.certificate.public_bytes(Encoding.DER)
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from mooring.apiserver.access.authorization import (
+    AuthorizationDecision,
     AuthorizerChain,
-    Decision,
     HeldRules,
     forbidden,
     forbidden_object,
@@ -35,17 +35,17 @@ NOTHING_HELD = HeldRules(())
 
 @dataclass
 class _Says:
-    decision: Decision
+    decision: AuthorizationDecision
     held: HeldRules = NOTHING_HELD
 
-    def authorize(self, attributes: Attributes) -> Decision:
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         return self.decision
 
     def rules_for(self, user: User, namespace: str) -> HeldRules:
         return self.held
 
 
-YES, NO = Decision(True, "because"), Decision(False)
+YES, NO = AuthorizationDecision(True, "because"), AuthorizationDecision(False)
 
 
 @pytest.mark.parametrize(
@@ -57,18 +57,22 @@ YES, NO = Decision(True, "because"), Decision(False)
         pytest.param([NO, NO], NO, id="nobody says yes"),
         pytest.param([], NO, id="nobody is asked"),
         pytest.param(
-            [Decision(False, "a"), NO, Decision(False, "b")], Decision(False, "a\nb"), id="reasons are put together"
+            [AuthorizationDecision(False, "a"), NO, AuthorizationDecision(False, "b")],
+            AuthorizationDecision(False, "a\nb"),
+            id="reasons are put together",
         ),
-        pytest.param([Decision(False, "a"), YES], YES, id="a yes forgets the reasons before it"),
+        pytest.param([AuthorizationDecision(False, "a"), YES], YES, id="a yes forgets the reasons before it"),
     ],
 )
-def test_the_first_yes_counts(answers: list[Decision], expected: Decision) -> None:
+def test_the_first_yes_counts(answers: list[AuthorizationDecision], expected: AuthorizationDecision) -> None:
     chain = AuthorizerChain(*(_Says(answer) for answer in answers))
     assert chain.authorize(asks("anna", "get pods p in web")) == expected
 
 
 def test_masters_may_do_everything_for_no_reason() -> None:
-    assert AuthorizerChain(_Says(NO)).authorize(asks(user("a", "system:masters"), "get /x")) == Decision(True, "")
+    assert AuthorizerChain(_Says(NO)).authorize(asks(user("a", "system:masters"), "get /x")) == AuthorizationDecision(
+        True, ""
+    )
 
 
 def test_rules_of_all_authorizers_are_put_together() -> None:
@@ -137,4 +141,4 @@ def test_a_forbidden_request_about_an_object() -> None:
 def test_require_raises_with_the_reason() -> None:
     require(_Says(YES), asks("a", "get /x"))
     with pytest.raises(ForbiddenError, match=r'cannot get path "/x": why$'):
-        require(_Says(Decision(False, "why")), asks("a", "get /x"))
+        require(_Says(AuthorizationDecision(False, "why")), asks("a", "get /x"))

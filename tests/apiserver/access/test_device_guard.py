@@ -9,7 +9,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, Kind
-from mooring.apiserver.access.authorization import Decision, HeldRules
+from mooring.apiserver.access.authorization import AuthorizationDecision, HeldRules
 from mooring.apiserver.access.device_guard import DeviceGuard
 from mooring.apiserver.access.rules import Attributes
 from mooring.apiserver.access.users import NODE_NAME_KEY, User
@@ -48,8 +48,8 @@ class Allowing:
     def __init__(self, *rights: str) -> None:
         self.rights = rights
 
-    def authorize(self, attributes: Attributes) -> Decision:
-        return Decision(f"{attributes.verb} {attributes.subresource}" in self.rights)
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision:
+        return AuthorizationDecision(f"{attributes.verb} {attributes.subresource}" in self.rights)
 
     def rules_for(self, user: User, namespace: str) -> HeldRules:
         return HeldRules(())

@@ -11,7 +11,7 @@ from mooring.kit.loop import run_real
 from mooring.store.etcd.mirror import EtcdMirror
 from mooring.store.etcd.settings import parse_address
 from mooring.store.etcd.store import Compaction, EtcdStore
-from mooring.store.etcd.wire import Endpoints, Wire
+from mooring.store.etcd.wire import EtcdEndpoints, EtcdWire
 from mooring.store.interface import RevisionGone
 from tests.store.contract import PODS, WEB, fill
 from tests.store.etcd.builders import QUICK, Etcd, play, play_two
@@ -20,13 +20,13 @@ from tests.waiting import until
 
 def test_servers_take_turns_and_another_takes_over(etcd_alone: Etcd) -> None:
     async def scenario() -> None:
-        endpoints = Endpoints(parse_address(etcd_alone.url), SystemClock(), QUICK)
+        endpoints = EtcdEndpoints(parse_address(etcd_alone.url), SystemClock(), QUICK)
         one, other = (Compaction(endpoints, EtcdMirror(QUICK)) for _ in range(2))
         compacted: list[int] = []
         # The first turn of all compacts nothing: the key holds a 0, as kube-apiserver's does.
         for server, is_theirs in [(one, True), (other, False), (one, True), (other, False), (other, True)]:
             assert await server.take_turn() is is_theirs
-            compacted.append(await endpoints.ask(Wire.read_compacted))
+            compacted.append(await endpoints.ask(EtcdWire.read_compacted))
         await endpoints.close()
         assert compacted[:2] == [0, 0]
         assert 0 < compacted[2] == compacted[3] < compacted[4]

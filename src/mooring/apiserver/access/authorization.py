@@ -1,6 +1,6 @@
 """Authorization: the authorizers and the 403 response.
 
-Input: `Attributes`. Output: a `Decision`; or `ForbiddenError` with the message and the details of kube-apiserver.
+Input: `Attributes`. Output: a `AuthorizationDecision`; or `ForbiddenError` with the message and the details of kube-apiserver.
 
 1. Authorizers are asked in order, and the first one that allows decides. No authorizer denies: a request that none
    allows is forbidden.
@@ -23,7 +23,7 @@ from mooring.client.errors import ForbiddenError
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AuthorizationDecision:
     is_allowed: bool
     reason: str = ""
 
@@ -38,13 +38,13 @@ class HeldRules:
 
 
 class Authorizer(Protocol):
-    def authorize(self, attributes: Attributes) -> Decision: ...
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision: ...
 
     def rules_for(self, user: User, namespace: str) -> HeldRules: ...
 
 
-ALLOWED = Decision(True)
-NO_OPINION = Decision(False)
+ALLOWED = AuthorizationDecision(True)
+NO_OPINION = AuthorizationDecision(False)
 
 
 class AuthorizerChain:
@@ -53,7 +53,7 @@ class AuthorizerChain:
     def __init__(self, *authorizers: Authorizer) -> None:
         self._authorizers = authorizers
 
-    def authorize(self, attributes: Attributes) -> Decision:
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         if MASTERS_GROUP in attributes.user.groups:
             return ALLOWED
         reasons = []
@@ -63,7 +63,7 @@ class AuthorizerChain:
                 return decision
             if decision.reason:
                 reasons.append(decision.reason)
-        return Decision(False, "\n".join(reasons)) if reasons else NO_OPINION
+        return AuthorizationDecision(False, "\n".join(reasons)) if reasons else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> HeldRules:
         held = [authorizer.rules_for(user, namespace) for authorizer in self._authorizers]

@@ -59,7 +59,7 @@ _ACKNOWLEDGED_NAME = "acknowledged"
 _ACKNOWLEDGED_BYTES = 30  # 20 digits, a space, 8 hex digits of a checksum, a newline
 
 
-class Reserve:
+class DiskReserve:
     """A file that occupies disk space until the space is needed."""
 
     def __init__(self, path: Path, size_bytes: int) -> None:
@@ -191,7 +191,7 @@ class StoreFile:
         self.file_bytes = 0
         self.free_bytes = 0
         """Free space on the disk after the last commit."""
-        self.reserve = Reserve(directory.path / RESERVE_NAME, limits.reserve_bytes)
+        self.reserve = DiskReserve(directory.path / RESERVE_NAME, limits.reserve_bytes)
         self._directory = directory
         self._path = directory.database
         self._connection = connection
@@ -330,7 +330,7 @@ def open_file(path: Path, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
             file, contents = _opened(directory, limits)
             file.reserve.hold()
         except (DiskFull, DiskFailing) as error:
-            if not Reserve(directory.path / RESERVE_NAME, limits.reserve_bytes).release():
+            if not DiskReserve(directory.path / RESERVE_NAME, limits.reserve_bytes).release():
                 raise
             # Not held again here: what else the process writes at its start needs space, too.
             logger.warning("%s. Its reserve of %d bytes is given up", error, limits.reserve_bytes)
