@@ -210,7 +210,7 @@ class WorkQueue(Generic[Key]):
 
     def _make_ready(self, key: Key) -> None:
         self._ready.append(key)
-        self._wake_one()
+        self._notify_one()
 
     def _take(self) -> Key:
         key = self._ready.popleft()
@@ -228,10 +228,10 @@ class WorkQueue(Generic[Key]):
         except asyncio.CancelledError:
             # Cancelled after it was woken: another worker must take the key.
             if getter.done() and not getter.cancelled() and self._ready:
-                self._wake_one()
+                self._notify_one()
             raise
 
-    def _wake_one(self) -> None:
+    def _notify_one(self) -> None:
         while self._getters:
             getter = self._getters.popleft()
             if not getter.done():

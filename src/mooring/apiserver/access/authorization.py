@@ -1,6 +1,7 @@
 """Authorization: the authorizers and the 403 response.
 
-Input: `Attributes`. Output: a `AuthorizationDecision`; or `ForbiddenError` with the message and the details of kube-apiserver.
+Input: `Attributes`. Output: an `AuthorizationDecision`; or `ForbiddenError` with the message and the details of
+kube-apiserver.
 
 1. Authorizers are asked in order, and the first one that allows decides. No authorizer denies: a request that none
    allows is forbidden.

@@ -283,16 +283,16 @@ def _why_not(name: str, status: Document) -> str:
 
 def _exhausted(status: Document, now: str) -> list[Document]:
     conditions: list[Document] = status.get("conditions") or []
-    told: Document = {"type": _ALLOWED_CONDITION, "status": "False"}
+    condition: Document = {"type": _ALLOWED_CONDITION, "status": "False"}
     if status.get("observedGeneration"):
-        told["observedGeneration"] = status["observedGeneration"]
-    told |= {"lastTransitionTime": now, "reason": "InsufficientPods", "message": ""}
+        condition["observedGeneration"] = status["observedGeneration"]
+    condition |= {"lastTransitionTime": now, "reason": "InsufficientPods", "message": ""}
     before = next((one for one in conditions if one.get("type") == _ALLOWED_CONDITION), None)
     if before is None:
-        return [*conditions, told]
+        return [*conditions, condition]
     if before.get("status") == "False":
-        told["lastTransitionTime"] = before.get("lastTransitionTime")
-    return [told if one is before else one for one in conditions]
+        condition["lastTransitionTime"] = before.get("lastTransitionTime")
+    return [condition if one is before else one for one in conditions]
 
 
 def _too_many(why: str, *, retry_after_s: float | None) -> TooManyRequestsError:

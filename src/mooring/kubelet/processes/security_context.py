@@ -1,7 +1,7 @@
 """Security contexts: the user, groups, capabilities and namespaces of a container; ids of pods on the host.
 
-Input: a pod, a container, what this process can do (`HostAbility`). Output: an `ProcessIdentity`; or a `SecurityError` for
-what cannot be honoured. No field is ignored.
+Input: a pod, a container, what this process can do (`HostAbility`). Output: a `ProcessIdentity`; or a `SecurityError`
+for what cannot be honoured. No field is ignored.
 
  1. The container overrides the pod, field by field.
  2. There are no images, so there is no user of an image. A container without runAsUser runs as root in a user

@@ -350,7 +350,7 @@ def _opened(directory: DataDirectory, limits: SqliteLimits) -> tuple[StoreFile, 
         if not directory.database.exists():
             _create(directory, acknowledged)
         contents = load(directory.database, acknowledged)
-        return StoreFile(directory, _connect_alone(directory.database), contents.state, limits), contents
+        return StoreFile(directory, _connect_exclusively(directory.database), contents.state, limits), contents
     except OSError as error:
         raise DirectoryUnusable(
             f"{directory.path}: {error}. Make it readable and writable, or choose another one"
@@ -394,7 +394,7 @@ def _lay_out(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO state VALUES (?, ?, ?, ?)", _columns(FileState()))
 
 
-def _connect_alone(path: Path) -> sqlite3.Connection:
+def _connect_exclusively(path: Path) -> sqlite3.Connection:
     # One thread at a time calls, but not always the one that opened the file.
     connection = sqlite3.connect(
         path,
