@@ -9,9 +9,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, Kind
-from mooring.apiserver.access.authorization import AuthorizationDecision, HeldRules
+from mooring.apiserver.access.authorization import Attributes, AuthorizationDecision, HeldRules
 from mooring.apiserver.access.device_guard import DeviceGuard
-from mooring.apiserver.access.rules import Attributes
 from mooring.apiserver.access.users import NODE_NAME_KEY, User
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation

@@ -34,8 +34,14 @@ from mooring.api.pod_references import (
     volume_secrets,
 )
 from mooring.api.well_known import MIRROR_POD_ANNOTATION
-from mooring.apiserver.access.authorization import ALLOWED, NO_OPINION, AuthorizationDecision, HeldRules
-from mooring.apiserver.access.rules import Attributes, Rule
+from mooring.apiserver.access.authorization import (
+    ALLOWED,
+    NO_OPINION,
+    Attributes,
+    AuthorizationDecision,
+    HeldRules,
+    Rule,
+)
 from mooring.apiserver.access.users import User, node_name_of
 
 NODE_LEASE_NAMESPACE = "kube-node-lease"

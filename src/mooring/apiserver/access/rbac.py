@@ -28,8 +28,14 @@ from mooring.api.field_errors import aggregated, quoted
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.memory import Memory
 from mooring.api.views.meta import LabelSelector
-from mooring.apiserver.access.authorization import NO_OPINION, AuthorizationDecision, HeldRules
-from mooring.apiserver.access.rules import Attributes, Rule, rules_of
+from mooring.apiserver.access.authorization import (
+    NO_OPINION,
+    Attributes,
+    AuthorizationDecision,
+    HeldRules,
+    Rule,
+    rules_of,
+)
 from mooring.apiserver.access.users import User, service_account_username
 
 RBAC_GROUP = "rbac.authorization.k8s.io"

@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from mooring.api.document import Document
 from mooring.api.memory import Memory
-from mooring.apiserver.access.rules import listed
+from mooring.apiserver.access.authorization import listed
 from mooring.apiserver.access.users import (
     CREDENTIAL_KEY,
     NODE_NAME_KEY,

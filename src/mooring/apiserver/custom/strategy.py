@@ -21,8 +21,7 @@ from mooring.api.document import Document
 from mooring.api.field_errors import NO_PATH, quoted
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.custom.metadata import validate_embedded
-from mooring.apiserver.custom.pruning import fill_defaults
+from mooring.apiserver.custom.pruning import fill_defaults, validate_embedded
 from mooring.apiserver.custom.scaling import validate_actual, validate_wanted
 from mooring.apiserver.custom.schema import Pair, Schema, same_json
 from mooring.apiserver.custom.value_rules import validate_value

@@ -21,7 +21,7 @@ import msgspec
 
 from mooring import __version__
 from mooring.api.document import Document
-from mooring.apiserver.access.rules import Attributes
+from mooring.apiserver.access.authorization import Attributes
 from mooring.apiserver.access.users import User
 from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.errors import method_not_allowed, no_such_thing
