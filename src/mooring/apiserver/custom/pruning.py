@@ -29,7 +29,7 @@ from mooring.client.errors import StatusError
 
 
 def prune(obj: Any, schema: Schema | None, *, is_root: bool) -> list[str]:
-    """Drop what the schema does not have. `schema` is None if there is none: then nothing has a place."""
+    """Drop fields that the schema does not have. `schema` None: drop all."""
     unknown: list[str] = []
     _prune(obj, schema, "", unknown, is_resource=is_root or (schema is not None and schema.is_embedded))
     unknown.sort()
@@ -46,7 +46,7 @@ def _prune(value: Any, schema: Schema | None, path: str, unknown: list[str], is_
             if not isinstance(item, dict | list):
                 continue
             if skips_lists:
-                # Below a list that keeps what is unknown, its items keep it too.
+                # The items of a list that preserves unknown fields preserve them, too.
                 if items is not None:
                     _keep(item, items, f"{path}[{index}]", unknown)
             else:
@@ -70,13 +70,13 @@ def _prune_fields(fields: Any, schema: Schema | None, path: str, unknown: list[s
             _prune(value, held, _below(path, name), unknown, held is not None and held.is_embedded)
     for name in dropped:
         del fields[name]
-        # Without a schema for them these are dropped silently at the root: they stand there by right.
+        # At the root these fields are known. If the schema lacks them, they are dropped without a warning.
         if path or name not in META_FIELDS:
             unknown.append(_below(path, name))
 
 
 def _keep(value: Any, schema: Schema, path: str, unknown: list[str], is_resource: bool = False) -> None:
-    """Go on to where a schema begins again."""
+    """Keep all fields, and prune below parts that have a schema again."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if (is_resource or schema.is_embedded) and name in META_FIELDS:
@@ -94,7 +94,7 @@ def _keep(value: Any, schema: Schema, path: str, unknown: list[str], is_resource
 
 
 def prune_nulls(value: Any, schema: Schema | None) -> None:
-    """Drop nulls where a value is wanted and nothing stands in for it."""
+    """Drop nulls of fields that are neither nullable nor have a default."""
     if schema is None:
         return
     if isinstance(value, dict):

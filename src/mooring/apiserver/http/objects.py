@@ -144,7 +144,7 @@ class Objects:
             call.size_bytes = len(data)
             wanted = await self._worker.run(len(data), read_patch, data, form, call)
         except BadRequestError:
-            if form is not PatchForm.APPLY:  # what is not there cannot be patched badly
+            if form is not PatchForm.APPLY:  # a missing object is reported before errors of the patch
                 await self._api_server.reader.get(resource, call.namespace, call.name, "")
             raise
         if call.subresource == "scale":
@@ -295,13 +295,13 @@ _BY_ADDRESS = {(kind.api_version, kind.plural): kind for kind in REVIEWS}
 
 
 class VirtualResources:
-    """Answers for what is never stored."""
+    """Serves reviews and bindings, which are not stored."""
 
     def __init__(self, api_server: ApiServer) -> None:
         self._api_server = api_server
 
     def answering(self, address: Address) -> Answer | None:
-        """Who answers at an address; None if something is stored there."""
+        """The method that serves a resource that is not stored; None for stored resources."""
         if address.name:
             return None
         if (address.api_version, address.resource) == ("v1", "bindings"):
