@@ -15,7 +15,7 @@ from mooring.apiserver.access.users import NODE_NAME_KEY, User
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from tests.apiserver.admission.builders import wait
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 
 NOT_ADMIN = (
     "Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.api.kinds import DEPLOYMENT, REPLICATION_CONTROLLER
 from mooring.apiserver.kinds.scale import scale_of, scaled, validate_scale
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import UID, body, changed, created
 
 
