@@ -42,6 +42,8 @@ from mooring.kit.heap import KeyedHeap
 from mooring.kit.histogram import HistogramValue, exponential_buckets
 from mooring.kit.tasks import TaskGroup
 
+logger = logging.getLogger(__name__)
+
 BACKOFF = Backoff(initial_s=0.005, max_s=1000.0)
 RETRIES_PER_S = 10.0
 RETRIES_BURST = 100
@@ -271,7 +273,7 @@ def _due(due_s: float) -> float:
     return due_s
 
 
-logger = logging.getLogger(__name__)
+# --- workers --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

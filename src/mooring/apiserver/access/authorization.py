@@ -229,6 +229,9 @@ def listed(items: Iterable[str]) -> str:
     return f"[{' '.join(quoted(item) for item in items)}]"
 
 
+# --- authorizers ----------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class AuthorizationDecision:
     is_allowed: bool

@@ -206,6 +206,9 @@ _AUTHORIZERS: dict[tuple[str, str], _Authorize] = {
 }
 
 
+# --- the graph of nodes and objects ---------------------------------------------------------------------------
+
+
 GRAPH_KINDS = (POD, PERSISTENT_VOLUME, VOLUME_ATTACHMENT, RESOURCE_SLICE)
 
 ObjectKey = tuple[str, str, str]

@@ -266,6 +266,9 @@ def _resource_attributes(user: User, given: Document, fields_equal: tuple[tuple[
     )
 
 
+# --- selectors ------------------------------------------------------------------------------------------------
+
+
 class FieldSelectorError(ValueError):
     """A field selector's text is no selector."""
 

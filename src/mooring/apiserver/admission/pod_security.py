@@ -170,6 +170,9 @@ def _at(row: _Row, minor: int) -> Check | None:
     return known[-1] if known else None
 
 
+# --- the plugin -----------------------------------------------------------------------------------------------
+
+
 PODS_CHECKED_MAX = 3_000
 
 _LABEL = "pod-security.kubernetes.io/"

@@ -180,6 +180,9 @@ def _value_order(value: object) -> tuple[Any, ...]:
             return (5,)
 
 
+# --- sets -----------------------------------------------------------------------------------------------------
+
+
 FieldSet: TypeAlias = dict[str, "FieldSet"]
 Path: TypeAlias = tuple[str, ...]
 """Path elements from the root."""

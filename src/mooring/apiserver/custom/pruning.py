@@ -180,6 +180,9 @@ def copied(value: Any) -> Any:
     return [copied(item) for item in value] if isinstance(value, list) else value
 
 
+# --- embedded resources ---------------------------------------------------------------------------------------
+
+
 _STAND_IN_NAME = "fakename"
 
 

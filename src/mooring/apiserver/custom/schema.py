@@ -210,6 +210,9 @@ def same_json(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
+# --- paths to fields ------------------------------------------------------------------------------------------
+
+
 _TOKENS = re.compile(r"'(?:[^'\\]|\\.|\\)*'|[.\[\]]|'[^.\[\]]*|[^.\[\]]+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {

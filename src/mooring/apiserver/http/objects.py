@@ -289,6 +289,9 @@ def _unreachable(subresource: str) -> StatusError:
     return no_such_thing()
 
 
+# --- resources that are not stored ----------------------------------------------------------------------------
+
+
 Answer = Callable[[Address, Incoming, User], Awaitable[Reply]]
 
 _BY_ADDRESS = {(kind.api_version, kind.plural): kind for kind in REVIEWS}

@@ -196,6 +196,9 @@ def _is_finished(old: Document, new: Document) -> bool:
     )
 
 
+# --- PUT ------------------------------------------------------------------------------------------------------
+
+
 ReadBody = Callable[[], Document]
 """The body as a document, a fresh one each time."""
 

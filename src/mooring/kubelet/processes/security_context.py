@@ -235,6 +235,9 @@ def _config_error(message: str) -> SecurityError:
     return SecurityError("CreateContainerConfigError", message)
 
 
+# --- ids of pods on the host ----------------------------------------------------------------------------------
+
+
 LOCK_FILE = Path("/run/mooring-pod-users")
 FIRST_ID = 0x70000000
 """Above the ids of users, of `/etc/subuid` and of systemd."""

@@ -347,6 +347,9 @@ def _channel(endpoint: str, address: EtcdAddress) -> Any:
     return rpc.secure_channel(endpoint, credentials, options=(*_CHANNEL_OPTIONS, *name))
 
 
+# --- endpoints ------------------------------------------------------------------------------------------------
+
+
 Answer = TypeVar("Answer")
 
 logger = logging.getLogger(__name__)
