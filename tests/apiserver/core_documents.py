@@ -3,10 +3,13 @@
 document(SERVICE, spec={"ports": [{"port": 80}]})     canonical and defaulted, named `v` in the namespace `web`
 created(SERVICE, document)                            what becomes of it: messages of errors, or the document prepared
 changed(SERVICE, old, spec={...})                     the same for an old object of which some parts are replaced
+
+Field errors as texts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
@@ -17,8 +20,8 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.wire.canonical import canonical
-from tests.apiserver.field_errors import messages
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -59,3 +62,8 @@ def changed(kind: Kind, old: Document, subresource: str = "", **parts: Any) -> t
     errors = messages(how.validate_update(new, old, call(kind)))
     assert old == before, "the old object was changed"
     return errors, new
+
+
+def messages(errors: Iterable[FieldError]) -> list[str]:
+    """The message of each field error."""
+    return [error.message for error in errors]

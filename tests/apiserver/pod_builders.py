@@ -13,7 +13,7 @@ from mooring.apiserver.kinds.pod.defaults import default_pod
 from mooring.apiserver.kinds.pod.options import STRICT_POD
 from mooring.apiserver.kinds.pod.spec import validate_pod
 from mooring.apiserver.wire.canonical import canonical
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 
 NOW = "2026-01-01T00:00:00Z"
 

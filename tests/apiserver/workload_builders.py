@@ -18,7 +18,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical, forget_empty_lists
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 
 UID = "11111111-2222-3333-4444-555555555555"
 NOW = "2026-01-01T00:00:00Z"

@@ -23,7 +23,7 @@ from mooring.client.interface import PatchForm
 from mooring.kit.loop import run_real
 from tests.cluster.fault_proxy import FaultProxy
 from tests.cluster.processes import TOKEN, ApiServer, api_server, scheduler_process
-from tests.controllers.storage_documents import BOUND, claim, storage_class, volume
+from tests.controllers.cluster_builders import BOUND, claim, storage_class, volume
 
 HALF_BOUND = {
     "given": ["given"],

@@ -1,12 +1,27 @@
-"""Builders of documents for stories about nodes, pods on them, and owners."""
+"""Builders of documents for stories about nodes, pods on them, and owners.
+
+Builders of services and of pods that they select.
+
+Builders of what the volume controllers read, as documents and as views.
+
+volume("v1", storage="5Gi", policy="Delete", claim="c")
+claim("c", storage="1Gi", volume="v1")
+storage_class("slow", waits=True)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, LEASE, NODE
+from mooring.api.views.pod import Pod
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.api.views.workloads import Service
 from mooring.api.well_known import NODE_LEASE_NAMESPACE
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import PatchForm
@@ -103,3 +118,172 @@ async def beat(world: World, *names: str, for_s: float, every_s: float = 1.0) ->
 async def taints_of(world: World, name: str) -> list[str]:
     node = await world.get(NODE, name)
     return sorted(f"{taint['key']}:{taint['effect']}" for taint in node["spec"].get("taints") or ())
+
+
+HTTP: Document = {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}
+
+
+def service(name: str = "web", *, ports: list[Document] | None = None, **spec: Any) -> Document:
+    """With the defaults that an API server would fill in."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "labels": {"team": "x"}},
+        "spec": {
+            "selector": {"app": "web"},
+            "type": "ClusterIP",
+            "clusterIP": "10.96.0.10",
+            "ipFamilies": ["IPv4"],
+            "ports": [HTTP] if ports is None else ports,
+            **spec,
+        },
+    }
+
+
+def backend(
+    name: str,
+    address: str = "10.1.0.1",
+    *,
+    is_ready: bool = True,
+    phase: str = "Running",
+    labels: dict[str, str] | None = None,
+    **spec: Any,
+) -> Document:
+    condition = {
+        "type": "Ready",
+        "status": "True" if is_ready else "False",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": "web"} if labels is None else labels},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "a"}], **spec},
+        "status": {"phase": phase, "podIPs": [{"ip": address}] if address else [], "conditions": [condition]},
+    }
+
+
+def node(name: str = "n1", zone: str = "z1") -> Document:
+    labels = {"topology.kubernetes.io/zone": zone}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+
+
+def service_view(name: str = "web", **parts: Any) -> Service:
+    document = service(name, **parts)
+    document["metadata"] |= {"namespace": "default", "uid": f"uid-{name}"}
+    return decode_as(Service, msgspec.json.encode(document))
+
+
+def backend_view(name: str, address: str = "10.1.0.1", *, going: bool = False, **parts: Any) -> Pod:
+    document = backend(name, address, **parts)
+    document["metadata"]["uid"] = f"uid-{name}"
+    if going:
+        document["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return decode_as(Pod, msgspec.json.encode(document))
+
+
+CLASS = "slow"
+BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
+
+
+def volume(
+    name: str = "v",
+    *,
+    storage: str = "1Gi",
+    class_name: str = CLASS,
+    modes: Sequence[str] = ("ReadWriteOnce",),
+    policy: str = "Retain",
+    claim: str = "",
+    uid: str | None = None,
+    phase: str = "",
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    source: Document | None = None,
+    **spec: Any,
+) -> Document:
+    """`claim` is what it names, with the uid of that claim's view unless another one is given."""
+    if claim:
+        reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": claim}
+        spec["claimRef"] = {**reference, "uid": f"uid-{claim}" if uid is None else uid}
+        if uid == "":
+            del spec["claimRef"]["uid"]
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "labels": dict(labels or {}), "annotations": dict(annotations or {})},
+        "spec": {
+            "capacity": {"storage": storage},
+            "accessModes": [*modes],
+            "persistentVolumeReclaimPolicy": policy,
+            "storageClassName": class_name,
+            **(source or {"csi": {"driver": "example.com", "volumeHandle": name}}),
+            **spec,
+        },
+        "status": {"phase": phase} if phase else {},
+    }
+
+
+def claim(
+    name: str = "c",
+    *,
+    storage: str = "1Gi",
+    class_name: str | None = CLASS,
+    modes: Sequence[str] = ("ReadWriteOnce",),
+    volume: str = "",
+    phase: str = "Pending",
+    annotations: Mapping[str, str] | None = None,
+    status: Document | None = None,
+    **spec: Any,
+) -> Document:
+    if volume:
+        spec["volumeName"] = volume
+    if class_name is not None:
+        spec["storageClassName"] = class_name
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "annotations": dict(annotations or {})},
+        "spec": {"accessModes": [*modes], "resources": {"requests": {"storage": storage}}, **spec},
+        "status": {"phase": phase, **(status or {})},
+    }
+
+
+def storage_class(
+    name: str = CLASS,
+    *,
+    provisioner: str = "example.com/disk",
+    waits: bool = False,
+    is_default: bool = False,
+    created: str = "2026-01-01T00:00:00Z",
+    **fields: Any,
+) -> Document:
+    annotations = {"storageclass.kubernetes.io/is-default-class": "true"} if is_default else {}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name, "annotations": annotations, "creationTimestamp": created},
+        "provisioner": provisioner,
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer" if waits else "Immediate",
+        **fields,
+    }
+
+
+def volume_view(name: str = "v", *, going: bool = False, **parts: Any) -> PersistentVolume:
+    document = volume(name, **parts)
+    document["metadata"] |= {"uid": f"uid-{name}", "resourceVersion": "1"}
+    if going:
+        document["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return decode_as(PersistentVolume, msgspec.json.encode(document))
+
+
+def claim_view(name: str = "c", *, going: bool = False, **parts: Any) -> PersistentVolumeClaim:
+    document = claim(name, **parts)
+    document["metadata"] |= {"namespace": "default", "uid": f"uid-{name}", "resourceVersion": "1"}
+    if going:
+        document["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return decode_as(PersistentVolumeClaim, msgspec.json.encode(document))
+
+
+def class_view(name: str = CLASS, **parts: Any) -> StorageClass:
+    return decode_as(StorageClass, msgspec.json.encode(storage_class(name, **parts)))

@@ -19,11 +19,11 @@ from mooring.client.cache.informer import Informer
 from mooring.client.interface import Change
 from mooring.controllers.documents import disruption_condition
 from mooring.controllers.pod_indexes import PodCountIndex, PodGroupIndex, SelectorIndex, is_healthy_pod, labels_key
-from mooring.controllers.pod_ranking import deletion_cost, pods_to_delete
 from mooring.controllers.pods import (
     available_in_s,
     claim_keys,
     controller_index,
+    deletion_cost,
     is_active,
     is_available,
     is_finished,
@@ -33,11 +33,12 @@ from mooring.controllers.pods import (
     node_index,
     orphan_key,
     orphan_label_index,
+    pods_to_delete,
 )
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from tests.controllers.builders import NOW_S, pod_view
-from tests.controllers.network_documents import backend_view, service_view
+from tests.controllers.cluster_builders import backend_view, service_view
 
 
 @pytest.mark.parametrize(

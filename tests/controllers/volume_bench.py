@@ -33,7 +33,7 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.memory import MemoryStore
 from tests.api_servers import create, open_loopback_client, store_object
-from tests.controllers.storage_documents import claim, volume
+from tests.controllers.cluster_builders import claim, volume
 
 
 class Bench:

@@ -32,7 +32,7 @@ from mooring.api.quantity import parse_quantity
 from mooring.api.schema.tables import struct_of_kind
 from mooring.api.views.devices import DeviceAttribute
 from mooring.api.yaml import load_documents
-from mooring.apiserver.access.authentication import Authenticator, FixedTokens, warning_about
+from mooring.apiserver.access.authentication import Authenticator, FixedTokens
 from mooring.apiserver.access.certificates import new_key
 from mooring.apiserver.access.impersonation import wanted_user
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
@@ -62,7 +62,6 @@ from mooring.apiserver.wire.media import (
     negotiate,
     negotiate_discovery,
     negotiate_error,
-    takes_gzip,
 )
 from mooring.apiserver.wire.protobuf import MAGIC
 from mooring.apiserver.wire.yaml_text import written_yaml
@@ -168,8 +167,7 @@ def http_request(data: bytes) -> None:
     request = found[0]
     incoming = Incoming(request, RequestLimits())
     read_address(request.method, request.path, is_watch=incoming.query.flag("watch"))
-    _ = (incoming.manager, incoming.content_type, takes_gzip(request.header(b"accept-encoding")))
-    warning_about(request.header(b"authorization"))
+    _ = (incoming.manager, incoming.content_type)
     steps: list[Callable[[], object]] = [
         lambda: _authenticator().authenticate(None, request.header(b"authorization")),
         lambda: wanted_user(request.headers(b"impersonate-")),

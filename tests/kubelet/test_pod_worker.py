@@ -1,10 +1,15 @@
-"""One pod on its node: termination, restarts, reported statuses."""
+"""One pod on its node: termination, restarts, reported statuses.
+
+Statuses reach the API despite errors, and never another pod of the same name.
+"""
 
 from __future__ import annotations
 
 import pytest
 
+from mooring.api.kinds import POD
 from mooring.kubelet.settings import KubeletSettings, NodeCapacity
+from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.kubelet.harness import Body, Play, container, played, pod
 
 SLEEPY = """
@@ -311,3 +316,44 @@ def test_a_condition_that_holds_gives_no_reason_any_more() -> None:
             assert (each["status"], "reason" in each, "message" in each) == ("True", False, False)
 
     played(story, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param([Fault("patch", Outcome.REQUEST_LOST, kind=POD, times=3)], id="requests are lost"),
+        pytest.param([Fault("patch", Outcome.ANSWER_LOST, kind=POD, times=3)], id="answers are lost"),
+        pytest.param([Fault("patch", Outcome.BROKEN, kind=POD, times=3)], id="the server is ill"),
+        pytest.param([Fault("patch", Outcome.CONFLICT, kind=POD, times=3)], id="others write at the same time"),
+        pytest.param([Fault("patch", Outcome.EXPIRED, kind=POD)], id="a refusal that should not be"),
+        pytest.param([Fault("patch", Outcome.DONE, kind=POD, delay_s=3.0)], id="the server is slow"),
+        pytest.param([Fault("delete", Outcome.REQUEST_LOST, kind=POD, times=2)], id="deletions are lost"),
+        pytest.param([Fault("delete", Outcome.ANSWER_LOST, kind=POD, times=2)], id="answers to deletions are lost"),
+        pytest.param([Fault("watch", Outcome.EXPIRED, kind=POD, times=2)], id="the history is gone"),
+        pytest.param([Fault("next_batch", Outcome.BROKEN, kind=POD, times=3)], id="watches break"),
+    ],
+)
+def test_a_pod_runs_and_goes_whatever_happens(faults: list[Fault]) -> None:
+    async def story(play: Play) -> None:
+        await play.create(pod())
+        await play.wait(45.0)
+        assert await play.line("web") == "Running ready main=running"
+        await play.delete("web")
+        await play.wait(30.0)
+        assert await play.line("web") == "gone"
+
+    played(story, through=lambda client, clock: FaultyClient(client, clock, Script(*faults)))
+
+
+def test_another_pod_of_the_same_name_is_left_alone() -> None:
+    late = Fault("patch", Outcome.REQUEST_LOST, kind=POD, times=2)
+
+    async def story(play: Play) -> None:
+        await play.create(pod("web", stage_set="fails", restartPolicy="Never"))
+        await play.wait(1.5)
+        await play.delete("web", 0)
+        await play.create(pod("web", on=""))
+        await play.wait(30.0)
+        assert await play.line("web") == "Pending"
+
+    played(story, through=lambda client, clock: FaultyClient(client, clock, Script(late)))

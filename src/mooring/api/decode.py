@@ -308,6 +308,9 @@ def _name_of(plain: Mapping[str, object]) -> str:
     return "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
 
 
+# --- whole objects --------------------------------------------------------------------------------------------
+
+
 class Whole(ApiObject):
     """An object of any kind, with its metadata and, for a pod, its node; the rest is not decoded."""
 

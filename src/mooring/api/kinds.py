@@ -21,7 +21,6 @@ from mooring.api.errors import UnknownKindError
 from mooring.api.views.administration import ClusterRole, CustomResourceDefinition, ResourceQuota, ServiceAccount
 from mooring.api.views.batch import CronJob, Job
 from mooring.api.views.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from mooring.api.views.endpoints import Endpoints, EndpointSlice
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Lease, Node
 from mooring.api.views.pod import Pod
@@ -38,6 +37,8 @@ from mooring.api.views.workloads import (
     ControllerRevision,
     DaemonSet,
     Deployment,
+    Endpoints,
+    EndpointSlice,
     Namespace,
     PodDisruptionBudget,
     PriorityClass,

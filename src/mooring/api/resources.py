@@ -105,6 +105,9 @@ def is_pod_level_resource(name: str) -> bool:
     return name in (CPU, MEMORY) or is_huge_page_resource(name)
 
 
+# --- requests and resources as integers -----------------------------------------------------------------------
+
+
 CPU_MILLI_DEFAULT = 100
 MEMORY_DEFAULT = 200 * 1024 * 1024
 

@@ -217,8 +217,8 @@ class Discovery:
 
 
 def _group(name: str, versions: list[str]) -> Document:
-    told = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
-    return {"name": name, "versions": told, "preferredVersion": told[0]}
+    entries = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": entries, "preferredVersion": entries[0]}
 
 
 # --- the resources of one version -------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class _ManagedFields(msgspec.Struct):
     time: str | None = None
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class _EventMetadata(msgspec.Struct, rename="camel"):
     creation_timestamp: str | None = None
     managed_fields: tuple[_ManagedFields, ...] | None = None
 
@@ -45,7 +45,7 @@ class _Series(msgspec.Struct, rename="camel"):
 
 
 class _Event(msgspec.Struct, rename="camel"):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    metadata: _EventMetadata = msgspec.field(default_factory=_EventMetadata)
     last_timestamp: str | None = None
     event_time: str | None = None
     series: _Series | None = None

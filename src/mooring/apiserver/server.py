@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 
 from mooring.api.document import Document
 from mooring.api.kinds import SERVICE_ACCOUNT, Kind
-from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.authentication import Authenticator
-from mooring.apiserver.access.authorization import Authorizer
+from mooring.apiserver.access.authorization import Attributes, Authorizer
 from mooring.apiserver.access.console_sessions import ConsoleSessions
 from mooring.apiserver.access.node_authorizer import NodeGraph
-from mooring.apiserver.access.rules import Attributes
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
 from mooring.apiserver.access.token_requests import IssuedToken, requested_token
@@ -41,7 +40,6 @@ from mooring.apiserver.registry.update import ReadBody
 from mooring.apiserver.resources import Reading, Resource, ResourceTable
 from mooring.apiserver.storage.storage import Storage
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.decode import (
     NOTHING_KNOWN,
     Decoded,
@@ -226,11 +224,6 @@ class ApiServer:
 def _shared(old: Document) -> Document:
     """The parts of an object that a patched object may share with it. Metadata is changed in place and is copied."""
     return {**old, "metadata": dict(old["metadata"])}
-
-
-def canonical_metadata(raw: object) -> Document:
-    """The metadata of a custom resource."""
-    return canonical(struct_named("meta", "ObjectMeta"), raw, [])
 
 
 async def issue_token(api_server: ApiServer, call: Call, request: Document) -> IssuedToken:

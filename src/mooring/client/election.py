@@ -295,6 +295,9 @@ def _first(failures: BaseExceptionGroup[LeadershipLostError]) -> LeadershipLostE
     raise AssertionError("a group of errors without any")
 
 
+# --- the election record --------------------------------------------------------------------------------------
+
+
 RELEASED_LEASE_S = 1
 """The duration of a released lease, so that other candidates do not wait."""
 

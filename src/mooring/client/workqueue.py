@@ -42,6 +42,8 @@ from mooring.kit.heap import KeyedHeap
 from mooring.kit.histogram import HistogramValue, exponential_buckets
 from mooring.kit.tasks import TaskGroup
 
+logger = logging.getLogger(__name__)
+
 BACKOFF = Backoff(initial_s=0.005, max_s=1000.0)
 RETRIES_PER_S = 10.0
 RETRIES_BURST = 100
@@ -210,7 +212,7 @@ class WorkQueue(Generic[Key]):
 
     def _make_ready(self, key: Key) -> None:
         self._ready.append(key)
-        self._wake_one()
+        self._notify_one()
 
     def _take(self) -> Key:
         key = self._ready.popleft()
@@ -228,10 +230,10 @@ class WorkQueue(Generic[Key]):
         except asyncio.CancelledError:
             # Cancelled after it was woken: another worker must take the key.
             if getter.done() and not getter.cancelled() and self._ready:
-                self._wake_one()
+                self._notify_one()
             raise
 
-    def _wake_one(self) -> None:
+    def _notify_one(self) -> None:
         while self._getters:
             getter = self._getters.popleft()
             if not getter.done():
@@ -271,7 +273,7 @@ def _due(due_s: float) -> float:
     return due_s
 
 
-logger = logging.getLogger(__name__)
+# --- workers --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from mooring.apiserver.access.certificates import ADMIN, KUBELET_CLIENT
 from mooring.apiserver.access.keyring import (
     Keyring,
     KeyringError,
-    KubeconfigError,
+    KubeconfigFileError,
     TokenCredential,
     ephemeral_keyring,
     kubeconfig_document,
@@ -292,5 +292,5 @@ def _reachable(url: str) -> str:
 def _cluster_errors() -> Iterator[None]:
     try:
         yield
-    except (PortTakenError, KeyringError, KubeconfigError, StoreError, UnknownPluginError) as error:
+    except (PortTakenError, KeyringError, KubeconfigFileError, StoreError, UnknownPluginError) as error:
         raise ClusterError(str(error)) from error

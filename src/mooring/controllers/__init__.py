@@ -7,7 +7,7 @@ Read in this order:
     expectations       requests that the informers do not show yet
     adoption           controller references: keep, adopt or release
     pod_control        create and delete pods, with events
-    documents, pods, pod_indexes, pod_ranking, revisions, served_kinds                         shared helpers
+    documents, pods, pod_indexes, revisions, served_kinds                                      shared helpers
     replicaset, deployment, statefulset, daemonset, job, cronjob, ttl_after_finished           workloads
     node, podgc        nodes and their pods
     volume, resourceclaim, endpoint, disruption, quota      storage, devices, services, budgets, quotas

@@ -59,6 +59,9 @@ def is_namespace_terminating(error: Exception) -> bool:
     return isinstance(error, StatusError) and any(cause.reason == NAMESPACE_TERMINATING for cause in error.causes)
 
 
+# --- conditions -----------------------------------------------------------------------------------------------
+
+
 REPLICA_FAILURE = "ReplicaFailure"
 DISRUPTION_TARGET = "DisruptionTarget"
 

@@ -40,7 +40,6 @@ from mooring.controllers.expectations import RESYNC_S
 from mooring.controllers.owner_controller import PodOwnerController
 from mooring.controllers.pod_control import pod_of_template
 from mooring.controllers.pod_indexes import LabelsKey, StateCounts
-from mooring.controllers.pod_ranking import pods_to_delete
 from mooring.controllers.pods import (
     BY_CONTROLLER,
     add_controller_index,
@@ -49,6 +48,7 @@ from mooring.controllers.pods import (
     is_ready,
     is_terminating,
     matching_orphans,
+    pods_to_delete,
     ready_condition,
     replicas_of,
 )

@@ -9,7 +9,6 @@
    sampling             a sampling profiler of a thread
    memory               settings of the garbage collector
    logs                 log formats and levels
-   host_address         the address of this machine
    temporary_directory  directories that do not outlive their process
 
 1. The kit knows nothing of Kubernetes and imports no other package of mooring.

@@ -195,6 +195,9 @@ def _checked(name: str, value: str) -> str:
     return value
 
 
+# --- the downward API -----------------------------------------------------------------------------------------
+
+
 _LIMITED_BY_NODE = ("cpu", "memory", "ephemeral-storage")
 _LIMITED_BY_POD = ("cpu", "memory")
 _HUGE_PAGES = "hugepages-"

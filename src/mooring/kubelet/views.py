@@ -120,6 +120,8 @@ class KubeletPod(Pod):
     status: KubeletPodStatus = KubeletPodStatus()
 
 
+# --- pods of the process runtime ------------------------------------------------------------------------------
+
 # Environment variables
 
 

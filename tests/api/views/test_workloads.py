@@ -16,10 +16,10 @@ from mooring.api.views.administration import (
     DefinitionVersion,
     ResourceQuota,
 )
-from mooring.api.views.endpoints import EndpointSlice
 from mooring.api.views.meta import ApiObject, Condition, LabelSelector, ObjectMeta, ObjectWithRaw
 from mooring.api.views.node import Lease, LeaseSpec
 from mooring.api.views.workloads import (
+    EndpointSlice,
     Namespace,
     NamespaceStatus,
     PodDisruptionBudget,

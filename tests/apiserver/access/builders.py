@@ -11,9 +11,9 @@ A small cluster that tokens can be for: accounts, pods, nodes and secrets by nam
 from __future__ import annotations
 
 from mooring.api.document import Document
+from mooring.apiserver.access.authorization import Attributes, path_attributes
 from mooring.apiserver.access.certificates import new_key
 from mooring.apiserver.access.rbac import RoleAuthorizer
-from mooring.apiserver.access.rules import Attributes, path_attributes
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.apiserver.access.users import User
 from mooring.kit.clock import VirtualClock

@@ -16,7 +16,7 @@ from mooring.apiserver.access.certificates import (
     LIFETIME_S,
     SCHEDULER,
     CertificateError,
-    Identity,
+    CertificateSubject,
     is_for,
     is_signed_by,
     make_authority,
@@ -71,10 +71,10 @@ def test_a_servers_certificate_names_every_way_to_it() -> None:
         (SCHEDULER, "system:kube-scheduler", []),
         (CONTROLLER_MANAGER, "system:kube-controller-manager", []),
         (node_identity("n1"), "system:node:n1", ["system:nodes"]),
-        (Identity("anna", ("a", "b")), "anna", ["a", "b"]),
+        (CertificateSubject("anna", ("a", "b")), "anna", ["a", "b"]),
     ],
 )
-def test_a_clients_certificate_says_who_it_is(identity: Identity, name: str, groups: list[str]) -> None:
+def test_a_clients_certificate_says_who_it_is(identity: CertificateSubject, name: str, groups: list[str]) -> None:
     made = make_client_certificate(AUTHORITY, identity, NOW_S).certificate
     assert [each.value for each in made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)] == [name]
     assert [each.value for each in made.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)] == groups
@@ -82,7 +82,7 @@ def test_a_clients_certificate_says_who_it_is(identity: Identity, name: str, gro
     assert list(usage) == [ExtendedKeyUsageOID.CLIENT_AUTH]
     assert not made.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     assert is_for(made, identity)
-    assert not is_for(made, Identity(name, ("other",)))
+    assert not is_for(made, CertificateSubject(name, ("other",)))
 
 
 @pytest.mark.parametrize(

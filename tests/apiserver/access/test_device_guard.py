@@ -9,14 +9,13 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, Kind
-from mooring.apiserver.access.authorization import Decision, HeldRules
+from mooring.apiserver.access.authorization import Attributes, AuthorizationDecision, HeldRules
 from mooring.apiserver.access.device_guard import DeviceGuard
-from mooring.apiserver.access.rules import Attributes
 from mooring.apiserver.access.users import NODE_NAME_KEY, User
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from tests.apiserver.admission.builders import wait
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 
 NOT_ADMIN = (
     "Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the "
@@ -48,8 +47,8 @@ class Allowing:
     def __init__(self, *rights: str) -> None:
         self.rights = rights
 
-    def authorize(self, attributes: Attributes) -> Decision:
-        return Decision(f"{attributes.verb} {attributes.subresource}" in self.rights)
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision:
+        return AuthorizationDecision(f"{attributes.verb} {attributes.subresource}" in self.rights)
 
     def rules_for(self, user: User, namespace: str) -> HeldRules:
         return HeldRules(())

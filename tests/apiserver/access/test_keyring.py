@@ -16,14 +16,14 @@ from mooring.apiserver.access.certificates import (
     ADMIN,
     AUTHORITY_LIFETIME_S,
     LIFETIME_S,
-    Identity,
+    CertificateSubject,
     make_authority,
     make_client_certificate,
 )
 from mooring.apiserver.access.keyring import (
     Keyring,
     KeyringError,
-    KubeconfigError,
+    KubeconfigFileError,
     TokenCredential,
     ephemeral_keyring,
     kubeconfig_document,
@@ -104,15 +104,15 @@ def test_other_hosts_and_other_groups_make_a_new_certificate(tmp_path: Path) -> 
     keyring = _keyring(tmp_path)
     assert keyring.server(["a"]).certificate != keyring.server(["a", "b"]).certificate
     assert keyring.server(["b", "a"]).certificate == keyring.server(["a", "b"]).certificate
-    anna = keyring.client(Identity("anna", ("devs",))).certificate
-    assert keyring.client(Identity("anna", ("ops",))).certificate != anna
+    anna = keyring.client(CertificateSubject("anna", ("devs",))).certificate
+    assert keyring.client(CertificateSubject("anna", ("ops",))).certificate != anna
 
 
 def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
     directory = tmp_path / "new" / "keys"
     keyring = _keyring(directory)
     keyring.server()
-    keyring.client(Identity("system:node:n1"))
+    keyring.client(CertificateSubject("system:node:n1"))
     keyring.token_key()
     files = [path for path in directory.rglob("*") if path.is_file()]
     assert sorted(path.relative_to(directory).as_posix() for path in files) == [
@@ -142,7 +142,7 @@ def test_what_cannot_be_read_is_left_alone(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["../anna", "a/b", "", ".hidden"])
 def test_a_name_that_is_no_file_name_is_rejected(tmp_path: Path, name: str) -> None:
     with pytest.raises(KeyringError, match="cannot be the name of a file"):
-        _keyring(tmp_path).client(Identity(name))
+        _keyring(tmp_path).client(CertificateSubject(name))
 
 
 def test_a_place_that_is_no_directory_is_rejected(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def _handshake(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> ssl
     return sides[1]
 
 
-def _client_tls(keyring: Keyring, directory: Path, identity: Identity | None) -> ssl.SSLContext:
+def _client_tls(keyring: Keyring, directory: Path, identity: CertificateSubject | None) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=keyring.authority().certificate_pem.decode())
     if identity is not None:
         certified = keyring.client(identity)
@@ -299,7 +299,7 @@ def test_a_file_of_ours_is_replaced(tmp_path: Path) -> None:
 def test_anybody_elses_file_is_left_alone(tmp_path: Path, content: str) -> None:
     path = tmp_path / "config"
     path.write_text(content)
-    with pytest.raises(KubeconfigError, match="exists and was not written by us: choose another path"):
+    with pytest.raises(KubeconfigFileError, match="exists and was not written by us: choose another path"):
         write_kubeconfig(path, OURS)
     assert path.read_text() == content
     write_kubeconfig(path, OURS, may_overwrite=True)
@@ -308,7 +308,7 @@ def test_anybody_elses_file_is_left_alone(tmp_path: Path, content: str) -> None:
 
 def test_a_path_that_is_not_writable_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(KubeconfigError, match="cannot write the kubeconfig"):
+    with pytest.raises(KubeconfigFileError, match="cannot write the kubeconfig"):
         write_kubeconfig(tmp_path / "file" / "config", OURS)
 
 

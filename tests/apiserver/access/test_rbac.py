@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from mooring.api.document import Document
 from mooring.apiserver.access import rbac
+from mooring.apiserver.access.authorization import Attributes, rules_of
 from mooring.apiserver.access.rbac import MissingRoleError, RoleAuthorizer, RoleReference, UnknownReferenceKindError
-from mooring.apiserver.access.rules import Attributes, rules_of
 from mooring.apiserver.access.users import User, service_account_username
 from tests.apiserver.access.builders import asks, authorizer, binding, may, put, role, user
 

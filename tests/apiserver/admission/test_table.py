@@ -12,7 +12,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, POD, Kind
 from mooring.apiserver.admission.interface import Admission, Attempt, Chain, Lookup, own_items, own_part, refused
-from mooring.apiserver.admission.table import Plugins, UnknownPluginError, admission_plugins
+from mooring.apiserver.admission.table import AdmissionPlugins, UnknownPluginError, admission_plugins
 from mooring.apiserver.call import Operation
 from mooring.client.errors import Cause
 from mooring.kit.clock import VirtualClock
@@ -25,7 +25,7 @@ class NoLedger:
         return True
 
 
-def plugins(*disabled: str) -> Plugins:
+def plugins(*disabled: str) -> AdmissionPlugins:
     return admission_plugins(NoLedger(), VirtualClock(), Entropy(1), disabled)
 
 

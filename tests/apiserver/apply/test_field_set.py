@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.apiserver.apply import field_set
-from mooring.apiserver.apply.field_set import FieldSet, Ignored, Path, kept, set_of
+from mooring.apiserver.apply.field_set import FieldSet, Ignored, Path, set_of, without_ignored
 from mooring.apiserver.apply.managers import read_fields
 from tests.apiserver.apply.builders import fields, shown
 
@@ -109,4 +109,4 @@ def test_paths_that_end_come_before_paths_that_go_on() -> None:
     ],
 )
 def test_is_left_out(ignored: Ignored, left: list[str]) -> None:
-    assert shown(kept(fields("metadata labels", "spec nodeName", "status phase"), ignored)) == left
+    assert shown(without_ignored(fields("metadata labels", "spec nodeName", "status phase"), ignored)) == left

@@ -11,8 +11,15 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.metadata import EmbeddedResourceError, coerce_embedded, validate_embedded
-from mooring.apiserver.custom.pruning import DefaultsTooLargeError, fill_defaults, prune, prune_nulls
+from mooring.apiserver.custom.pruning import (
+    DefaultsTooLargeError,
+    EmbeddedResourceError,
+    coerce_embedded,
+    fill_defaults,
+    prune,
+    prune_nulls,
+    validate_embedded,
+)
 from mooring.apiserver.custom.schema import read_schema
 from tests.apiserver.custom.definitions import fields
 

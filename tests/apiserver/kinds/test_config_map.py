@@ -12,8 +12,7 @@ from mooring.apiserver.kinds.config_map import (
     validate_config_map,
     validate_immutable_data,
 )
-from tests.apiserver.core_documents import changed, created, document
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import changed, created, document, messages
 
 TOO_LONG = "[]: Too long: may not be more than 1048576 bytes"
 FROZEN = "Forbidden: field is immutable when `immutable` is set"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.kinds.controller_revision import validate_controller_revision, validate_revision_data
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import GONE, body, created, updated
 
 

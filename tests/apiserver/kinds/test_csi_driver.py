@@ -8,8 +8,7 @@ import pytest
 
 from mooring.api.kinds import CSI_DRIVER
 from mooring.apiserver.kinds.csi_driver import default_csi_driver, validate_csi_driver, validate_csi_driver_update
-from tests.apiserver.core_documents import call, changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
 
 def spec(**parts: Any) -> dict[str, Any]:

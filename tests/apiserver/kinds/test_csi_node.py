@@ -8,8 +8,7 @@ import pytest
 
 from mooring.api.kinds import CSI_NODE
 from mooring.apiserver.kinds.csi_node import validate_csi_node, validate_csi_node_update
-from tests.apiserver.core_documents import changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import changed, created, document, messages, strategy
 
 
 def driver(**parts: Any) -> dict[str, Any]:

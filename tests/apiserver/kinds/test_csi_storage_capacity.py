@@ -12,8 +12,7 @@ from mooring.apiserver.kinds.csi_storage_capacity import (
     validate_storage_capacity,
     validate_storage_capacity_update,
 )
-from tests.apiserver.core_documents import call, changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
 ODD_VALUE = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
 

@@ -12,7 +12,7 @@ from mooring.apiserver.kinds.daemon_set import (
     validate_daemon_set_status,
     validate_daemon_set_update,
 )
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import GONE, body, changed, created, defaulted, updated
 
 ROLLING = "spec.updateStrategy.rollingUpdate"

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.deployment import validate_deployment, validate_deployment_status
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import GONE, body, changed, created, defaulted, updated
 
 MISMATCH = "`selector` does not match template `labels`"

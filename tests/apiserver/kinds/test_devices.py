@@ -23,8 +23,7 @@ from mooring.apiserver.kinds.devices import (
     validate_share_id,
 )
 from mooring.apiserver.validation.fields import required
-from tests.apiserver.core_documents import changed, created, document
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import changed, created, document, messages
 
 UUID = "12345678-1234-1234-1234-123456789abc"
 IDENTIFIER = (

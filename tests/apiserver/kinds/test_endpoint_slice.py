@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.endpoint_slice import validate_endpoint_slice, validate_endpoint_slice_update
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import body, changed, created, defaulted, updated
 
 

@@ -7,8 +7,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import ENDPOINTS
 from mooring.apiserver.kinds.endpoints import default_endpoints, validate_subsets
-from tests.apiserver.core_documents import call, changed, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import call, changed, document, messages, strategy
 
 
 def test_ports_speak_tcp() -> None:

@@ -8,8 +8,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, EVENT
 from mooring.apiserver.kinds.event import validate_event, validate_event_update, validate_series, validate_strict_event
 from mooring.apiserver.strategy import Dependents
-from tests.apiserver.core_documents import changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import changed, created, document, messages, strategy
 
 NEW: Document = {
     "involvedObject": {"namespace": "web"},

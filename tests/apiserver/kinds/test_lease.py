@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.lease import validate_lease
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import body, changed, created, updated
 
 

@@ -9,8 +9,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import LIMIT_RANGE
 from mooring.apiserver.kinds.limit_range import default_limit_range, validate_limit_range
-from tests.apiserver.core_documents import changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import changed, created, document, messages, strategy
 
 
 @pytest.mark.parametrize(

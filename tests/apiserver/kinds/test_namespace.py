@@ -12,8 +12,7 @@ from mooring.apiserver.kinds.namespace import (
     validate_namespace_finalize,
     validate_namespace_status,
 )
-from tests.apiserver.core_documents import changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import changed, created, document, messages, strategy
 
 
 def test_the_name_becomes_a_label_and_a_namespace_is_active() -> None:

@@ -14,8 +14,7 @@ from mooring.apiserver.kinds.node import (
     validate_node,
     validate_node_update,
 )
-from tests.apiserver.core_documents import call, changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
 FIRST, OTHER = "10.0.0.0/24", "10.0.1.0/24"
 

@@ -13,8 +13,7 @@ from mooring.apiserver.kinds.persistent_volume import (
     validate_volume_spec,
     validate_volume_update,
 )
-from tests.apiserver.core_documents import NOW, call, changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import NOW, call, changed, created, document, messages, strategy
 
 
 @pytest.mark.parametrize(

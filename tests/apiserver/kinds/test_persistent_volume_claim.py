@@ -13,8 +13,7 @@ from mooring.apiserver.kinds.persistent_volume_claim import (
     validate_persistent_volume_claim_spec,
     validate_persistent_volume_claim_status,
 )
-from tests.apiserver.core_documents import call, changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
 
 def test_claims() -> None:

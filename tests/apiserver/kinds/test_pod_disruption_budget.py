@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.pod_disruption_budget import validate_disruption_budget, validate_disruption_budget_status
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import body, changed, created, updated
 
 

@@ -9,7 +9,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import POD_TEMPLATE
 from mooring.apiserver.kinds.pod_template import PodTemplateStrategy, validate_pod_template
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.pod_builders import call_for, pod
 
 

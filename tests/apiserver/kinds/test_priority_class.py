@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.kinds.priority_class import validate_priority_class, validate_priority_class_update
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import body, created, defaulted, updated
 
 RESERVED = (

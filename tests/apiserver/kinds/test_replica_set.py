@@ -11,7 +11,7 @@ from mooring.apiserver.kinds.replica_set import (
     validate_replica_set_status,
     validate_replica_set_update,
 )
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import body, changed, created, defaulted, updated
 
 

@@ -17,7 +17,7 @@ from mooring.apiserver.kinds.replication_controller import (
     validate_replication_controller_status,
 )
 from mooring.apiserver.strategy import Dependents
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.pod_builders import call_for, pod
 
 

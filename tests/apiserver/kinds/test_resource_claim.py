@@ -16,8 +16,7 @@ from mooring.apiserver.kinds.resource_claim import (
     validate_resource_claim_template,
 )
 from mooring.apiserver.validation.fields import forbidden
-from tests.apiserver.core_documents import call, changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
 
 @pytest.mark.parametrize(

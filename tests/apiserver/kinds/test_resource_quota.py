@@ -7,8 +7,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import RESOURCE_QUOTA
 from mooring.apiserver.kinds.resource_quota import validate_quota_spec, validate_quota_status, validate_scopes_update
-from tests.apiserver.core_documents import call, changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
 MISFIT = "unsupported scope applied to resource"
 

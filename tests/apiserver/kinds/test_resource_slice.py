@@ -13,8 +13,7 @@ from mooring.apiserver.kinds.resource_slice import (
     validate_shared_capacity,
     validate_whole_capacity,
 )
-from tests.apiserver.core_documents import NOW, call, changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import NOW, call, changed, created, document, messages, strategy
 
 UNFIT = "default value is not valid according to the requestPolicy"
 

@@ -7,7 +7,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.kinds.role import GROUP, validate_aggregation, validate_rules
 from mooring.apiserver.kinds.role_binding import validate_role_binding, validate_role_change
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import body, created, defaulted, updated
 
 READ: Document = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.apiserver.kinds.runtime_class import validate_runtime_class, validate_runtime_class_update
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import body, created, updated
 
 TWICE = [{"key": "a", "operator": "Exists"}] * 2

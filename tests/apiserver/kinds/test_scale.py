@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from mooring.api.document import Document
 from mooring.api.kinds import DEPLOYMENT, REPLICATION_CONTROLLER
-from mooring.apiserver.kinds.scale import scale_of, scaled, uid_conflict, validate_scale
-from tests.apiserver.field_errors import messages
+from mooring.apiserver.kinds.scale import scale_of, scaled, validate_scale
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import UID, body, changed, created
 
 
@@ -75,18 +73,3 @@ def test_a_scale_for_any_state_has_no_revision() -> None:
     after = scaled(_deployment(), {"metadata": {"name": "o"}, "spec": {}})
     assert "resourceVersion" not in after["metadata"]
     assert after["spec"]["replicas"] == 0
-
-
-@pytest.mark.parametrize(
-    ("uid", "reason"),
-    [
-        pytest.param("", "", id="for whoever has the name"),
-        pytest.param(UID, "", id="for this one"),
-        pytest.param(
-            "other", f"Precondition failed: UID in precondition: other, UID in object meta: {UID}", id="for another one"
-        ),
-    ],
-)
-def test_the_preconditions_of_a_scale(uid: str, reason: str) -> None:
-    metadata = {"name": "o", "uid": uid} if uid else {"name": "o"}
-    assert uid_conflict(_deployment(), {"metadata": metadata}) == reason

@@ -16,8 +16,7 @@ from cryptography.x509.oid import NameOID
 from mooring.api.document import Document
 from mooring.api.kinds import SECRET
 from mooring.apiserver.kinds.secret import default_secret, key_pair_warnings, validate_secret
-from tests.apiserver.core_documents import call, changed, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import call, changed, document, messages, strategy
 
 
 def test_text_becomes_data() -> None:

@@ -11,7 +11,7 @@ from mooring.apiserver.kinds.stateful_set import (
     validate_stateful_set_status,
     validate_stateful_set_update,
 )
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import body, changed, created, defaulted, updated
 
 CLAIM = {

@@ -15,8 +15,7 @@ from mooring.apiserver.kinds.volume_attributes_class import (
     validate_volume_attributes_class,
     validate_volume_attributes_class_update,
 )
-from tests.apiserver.core_documents import call, changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
 QUALIFIED = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "

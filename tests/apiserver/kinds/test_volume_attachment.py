@@ -12,8 +12,7 @@ from mooring.apiserver.kinds.volume_attachment import (
     validate_volume_attachment,
     validate_volume_attachment_update,
 )
-from tests.apiserver.core_documents import changed, created, document, strategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import changed, created, document, messages, strategy
 
 INLINE = {"accessModes": ["ReadWriteOnce"], "csi": {"driver": "d.example.com", "volumeHandle": "h"}}
 ONE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"

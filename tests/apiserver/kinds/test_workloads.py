@@ -27,7 +27,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_selector_matches,
 )
 from mooring.client.errors import BadRequestError
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import body, defaulted
 
 PERCENT = (

@@ -13,7 +13,7 @@ from mooring.apiserver.validation.addresses import (
     validate_ip,
     validate_range,
 )
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 
 IP_WANTED = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"

@@ -1,11 +1,22 @@
-"""Tests of validation.fields."""
+"""Tests of validation.fields.
+
+Tests of validation.values.
+"""
 
 from __future__ import annotations
 
 import pytest
 
+from mooring.api.document import Document
 from mooring.apiserver.validation import fields
 from mooring.apiserver.validation.fields import FieldError, Verbatim, aggregated, go_value
+from mooring.apiserver.validation.values import (
+    internal_diff,
+    internal_value,
+    internal_values,
+    json_error,
+    means_the_same,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,3 +64,79 @@ def test_several_errors_are_in_brackets_without_duplicates() -> None:
     first, second = fields.required("a"), fields.required("b")
     assert aggregated([first]) == "a: Required value"
     assert aggregated([first, second, first]) == "[a: Required value, b: Required value]"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        pytest.param({"limits": {"memory": "1Gi"}}, {"limits": {"memory": "1024Mi"}}, True, id="other words"),
+        pytest.param({"limits": {"memory": "1Gi"}}, {"limits": {"memory": "1G"}}, False, id="another amount"),
+        pytest.param({"limits": {}}, {}, True, id="empty and absent"),
+        pytest.param({"limits": {"cpu": "1"}}, {"limits": {"cpu": "1", "memory": "1"}}, False, id="one more"),
+        pytest.param({"claims": [{"name": "a"}]}, {"claims": [{"name": "b"}]}, False, id="another name"),
+        pytest.param({"claims": []}, {"claims": None}, True, id="an empty list and none"),
+    ],
+)
+def test_resources(one: Document, other: Document, is_same: bool) -> None:
+    assert means_the_same(one, other, "core", "ResourceRequirements") is is_same
+
+
+def test_an_absent_struct_is_not_an_empty_one() -> None:
+    assert not means_the_same({"affinity": {}}, {}, "core", "PodSpec")
+
+
+def test_every_field_is_there_under_its_go_name() -> None:
+    assert internal_value({"type": "Localhost"}, "SeccompProfile") == {"Type": "Localhost", "LocalhostProfile": None}
+
+
+def test_a_template_is_shown_as_kube_apiserver_holds_it() -> None:
+    """Metadata is embedded, and the namespaces of the host belong to the security context."""
+    spec = {"containers": [{"name": "c"}], "hostNetwork": True, "securityContext": {"runAsUser": 1}}
+    shown = internal_value({"metadata": {"labels": {"a": "b"}}, "spec": spec}, "PodTemplateSpec")
+    assert list(shown) == ["labels", "Spec"]
+    assert "HostNetwork" not in shown["Spec"]
+    assert "ServiceAccount" not in shown["Spec"]
+    context = shown["Spec"]["SecurityContext"]
+    assert list(context)[:6] == [
+        "HostNetwork",
+        "HostPID",
+        "HostIPC",
+        "ShareProcessNamespace",
+        "HostUsers",
+        "SELinuxOptions",
+    ]
+    assert (context["HostNetwork"], context["RunAsUser"]) == (True, 1)
+    assert shown["Spec"]["Containers"][0]["TTY"] is False
+    names = list(shown["Spec"])
+    assert names[names.index("Subdomain") + 1 :][:2] == ["SetHostnameAsFQDN", "Affinity"]
+    assert names[names.index("Priority") + 1 :][:2] == ["PreemptionPolicy", "DNSConfig"]
+
+
+def test_a_list_that_is_not_there_is_null() -> None:
+    assert internal_values(None, "PodIP") is None
+    assert internal_values([{"ip": "1.1.1.1"}], "PodIP") == [{"IP": "1.1.1.1"}]
+
+
+def test_a_diff_shows_what_changed_and_a_little_around() -> None:
+    old, new = {"name": "a", "image": "x"}, {"name": "a", "image": "y"}
+    lines = internal_diff(old, new, "Container").splitlines()
+    assert lines[0].startswith("@@ -1,")
+    assert [line for line in lines if line[0] in "+-"] == ['- "Image": "x",', '+ "Image": "y",']
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        pytest.param("{}", "", id="an object"),
+        pytest.param(" null", "", id="null is an object that is not there"),
+        pytest.param("x", "invalid character 'x' looking for beginning of value", id="no JSON"),
+        pytest.param("", "unexpected end of JSON input", id="nothing"),
+        pytest.param("[]", "json: cannot unmarshal array into Go value of type v1.Thing", id="a list"),
+        pytest.param("5", "json: cannot unmarshal number into Go value of type v1.Thing", id="a number"),
+        pytest.param('"a"', "json: cannot unmarshal string into Go value of type v1.Thing", id="a text"),
+        pytest.param("true", "json: cannot unmarshal bool into Go value of type v1.Thing", id="a flag"),
+    ],
+)
+def test_a_text_that_should_be_an_object(text: str, error: str) -> None:
+    assert json_error(text.encode(), "v1.Thing") == error
+    assert json_error(b"[]") == ""

@@ -13,7 +13,7 @@ from mooring.apiserver.validation.schema_rules import (
     validate_required,
     validate_required_enum,
 )
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 
 UNSUPPORTED = 'p: Unsupported value: "{}": supported values: "SCTP", "TCP", "UDP"'
 

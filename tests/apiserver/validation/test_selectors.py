@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.validation.selectors import plain_selector_matches, validate_conditions, validate_label_selector
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 
 BAD_VALUE: Document = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
 ODD: Document = {"matchExpressions": [{"key": "a", "operator": "Near"}]}

@@ -125,10 +125,3 @@ def test_the_router_lets_through_what_it_knows(accept: str) -> None:
 )
 def test_people_get_indented_json(pretty: str | None, user_agent: str, expected: bool) -> None:
     assert media.is_pretty(pretty, user_agent) is expected
-
-
-@pytest.mark.parametrize(
-    ("header", "expected"), [("", False), ("gzip", True), ("deflate, gzip", True), ("gzip;q=0.5", False)]
-)
-def test_accepted_encodings(header: str, expected: bool) -> None:
-    assert media.takes_gzip(header) is expected

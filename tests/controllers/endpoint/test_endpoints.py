@@ -8,7 +8,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import ENDPOINTS, POD, SERVICE
 from mooring.api.views.pod import Pod
 from mooring.controllers.endpoint.endpoints import are_subsets_same, plan_subsets, truncated
-from tests.controllers.network_documents import HTTP, backend, backend_view, service, service_view
+from tests.controllers.cluster_builders import HTTP, backend, backend_view, service, service_view
 from tests.controllers.world import Story, World, play
 
 ADMIN: Document = {"name": "admin", "port": 81, "targetPort": "admin", "protocol": "TCP"}

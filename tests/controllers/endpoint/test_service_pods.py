@@ -30,7 +30,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from tests.api_servers import create, open_loopback_client
-from tests.controllers.network_documents import backend, backend_view, service, service_view
+from tests.controllers.cluster_builders import backend, backend_view, service, service_view
 
 NAMED = {"name": "http", "port": 80, "targetPort": "web", "protocol": "TCP"}
 WEB = [{"name": "web", "containerPort": 8080, "protocol": "TCP"}]

@@ -13,12 +13,12 @@ import pytest
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE
-from mooring.api.views.endpoints import Endpoint, EndpointConditions, EndpointSlice
 from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import Endpoint, EndpointConditions, EndpointSlice
 from mooring.client.interface import Deletion
 from mooring.controllers.endpoint.slices_plan import Draft, SliceChanges, endpoint_of, plan_slices, slice_document
 from mooring.controllers.settings import ControllerSettings
-from tests.controllers.network_documents import backend, backend_view, node, service, service_view
+from tests.controllers.cluster_builders import backend, backend_view, node, service, service_view
 from tests.controllers.world import Story, World, play
 
 CONTROLLERS = ["endpointslice-controller", "endpoints-controller"]

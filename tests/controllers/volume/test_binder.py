@@ -12,7 +12,7 @@ from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
 from mooring.api.views.pod import Pod
 from mooring.client.errors import NotFoundError
 from mooring.controllers.volume.protection import uses
-from tests.controllers.storage_documents import BOUND, claim, claim_view, storage_class, volume
+from tests.controllers.cluster_builders import BOUND, claim, claim_view, storage_class, volume
 from tests.controllers.world import Story, World, play
 
 CONTROLLERS = ["persistentvolume-binder-controller"]

@@ -13,7 +13,7 @@ from mooring.api.well_known import LOCAL_PROVISIONER
 from mooring.controllers.table import CONTROLLERS
 from mooring.controllers.volume.local_provisioner import LocalProvisionerController, unsupported
 from tests.api_servers import store_object
-from tests.controllers.storage_documents import claim, claim_view, storage_class
+from tests.controllers.cluster_builders import claim, claim_view, storage_class
 from tests.controllers.world import Story, World, play
 
 BINDER = "persistentvolume-binder-controller"

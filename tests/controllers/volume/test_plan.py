@@ -29,7 +29,7 @@ from mooring.controllers.volume.plan import (
     plan_claim,
     plan_volume,
 )
-from tests.controllers.storage_documents import BOUND, claim_view, class_view, volume_view
+from tests.controllers.cluster_builders import BOUND, claim_view, class_view, volume_view
 
 FREE: dict[str, Any] = {"phase": "Available"}
 SELECTED = {"volume.kubernetes.io/selected-node": "n1"}

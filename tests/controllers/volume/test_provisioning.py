@@ -23,7 +23,7 @@ from mooring.controllers.volume.provisioning import (
     provisioner_of,
     provisioning_error,
 )
-from tests.controllers.storage_documents import claim_view, class_view, volume_view
+from tests.controllers.cluster_builders import claim_view, class_view, volume_view
 from tests.controllers.volume_bench import Bench, run_story
 
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"

@@ -28,7 +28,7 @@ from mooring.controllers.volume.writer import (
 )
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from tests.controllers.storage_documents import BOUND, claim_view, volume_view
+from tests.controllers.cluster_builders import BOUND, claim_view, volume_view
 from tests.controllers.volume_bench import Bench, run_story
 
 BY_CONTROLLER = {"pv.kubernetes.io/bound-by-controller": "yes"}

@@ -16,7 +16,7 @@ from mooring.api.kinds import CORE_EVENT, SECRET
 from mooring.kit.loop import run_real
 from mooring.kubelet.processes import sandboxes as sandboxes_module
 from mooring.kubelet.processes.sandboxes import HOST, SEPARATE, PodUsersError, Sandboxes
-from mooring.kubelet.processes.security_context import HostAbility, Identity, PodUsers
+from mooring.kubelet.processes.security_context import HostAbility, PodUsers, ProcessIdentity
 from mooring.kubelet.processes.shim.sandbox import NONE, ROOT, USER_NAMESPACE
 from tests.kubelet.processes.process_harness import RealPlay, container_pid, played_for_real, shell_pod
 
@@ -282,5 +282,5 @@ if can_run_as_user():
     ],
 )
 def test_who_sets_the_user(ability: HostAbility, user: int, sets_user: bool) -> None:
-    sandbox = Sandboxes(ability, None).sandbox("uid", Identity(user, ability.group), "/", ())
+    sandbox = Sandboxes(ability, None).sandbox("uid", ProcessIdentity(user, ability.group), "/", ())
     assert (sandbox.sets_user, sandbox.user) == (sets_user, user)

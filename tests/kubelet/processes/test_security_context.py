@@ -19,9 +19,9 @@ from mooring.kubelet.processes.security_context import (
     RANGE_SIZE,
     RANGES_MAX,
     HostAbility,
-    Identity,
     NoRangeError,
     PodUsers,
+    ProcessIdentity,
     SecurityError,
     id_map,
     identity_of,
@@ -38,7 +38,7 @@ DEFAULTS = tuple(sorted(CAPABILITIES[name] for name in DEFAULT_CAPABILITIES))
 
 def identity(
     host: HostAbility, of_pod: dict[str, Any], of_container: dict[str, Any], spec: dict[str, Any] | None = None
-) -> Identity:
+) -> ProcessIdentity:
     pod = pod_with({"securityContext": of_pod, **(spec or {})}, securityContext=of_container)
     return identity_of(pod, pod.spec.containers[0], host)
 

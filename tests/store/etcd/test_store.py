@@ -1,6 +1,10 @@
 """The store on etcd implements the interface, alone and with others on the same etcd.
 
 A watch can begin before the history that is kept here does: then etcd is asked for the rest.
+
+Readers see what anybody wrote before them, and share their questions.
+
+All servers on one etcd take turns in compacting it, and hear of what the others did.
 """
 
 from __future__ import annotations
@@ -12,7 +16,11 @@ import pytest
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup, run_bounded
-from mooring.store.etcd.store import EtcdStore
+from mooring.store.etcd.errors import EtcdUnreachable
+from mooring.store.etcd.mirror import EtcdMirror
+from mooring.store.etcd.settings import parse_address
+from mooring.store.etcd.store import Compaction, EtcdStore
+from mooring.store.etcd.wire import EtcdEndpoints, EtcdWire
 from mooring.store.interface import (
     MUST_NOT_EXIST,
     OutcomeUnknown,
@@ -39,7 +47,7 @@ from tests.store.contract import (
     names,
     told,
 )
-from tests.store.etcd.builders import QUICK, Etcd, play, play_two, wait_watchers
+from tests.store.etcd.builders import HASTY, QUICK, Etcd, Proxy, once_reachable, play, play_two, wait_watchers
 from tests.waiting import until
 
 
@@ -337,3 +345,146 @@ def test_a_past_that_somebody_compacted_without_a_word_is_gone(etcd: Etcd) -> No
             await store.list(PODS, at=since)
 
     play(etcd.url, scenario, replace(QUICK, changes_max=1))
+
+
+def test_a_hundred_readers_at_once_share_a_question(etcd: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        await fill(store, WEB)
+
+        async def read(number: int) -> bytes | None:
+            found = await store.get(WEB)
+            return found.value if found is not None else None
+
+        assert await run_bounded(read, range(100), limit=100, name="readers") == [b"web"] * 100
+        counts = store.statistics()
+        assert counts["fresh_readers"] == 100
+        assert counts["fresh_questions"] <= 3
+
+    play(etcd.url, scenario)
+
+
+def test_a_reader_who_comes_while_a_question_is_under_way_waits_for_the_next(etcd: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        async with TaskGroup("readers") as group:
+            group.start(store.get(WEB), name="first")
+            await SystemClock().wait(0)
+            await SystemClock().wait(0)
+            group.start(store.get(WEB), name="second")
+        assert store.statistics()["fresh_questions"] == 2
+
+    play(etcd.url, scenario)
+
+
+def test_a_revision_that_is_here_costs_no_question(etcd: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        revision = await fill(store, WEB)
+        await store.revision()
+        before = store.statistics()["fresh_questions"]
+        assert len((await store.list(PODS, at=revision)).records) == 1
+        async with store.watch(PODS, since=revision):
+            assert store.statistics()["fresh_questions"] == before
+
+    play(etcd.url, scenario)
+
+
+def test_everybody_who_waits_is_told_that_etcd_is_away(etcd: Etcd) -> None:
+    async def scenario() -> None:
+        async with (
+            Proxy(etcd.endpoint) as proxy,
+            await EtcdStore.open(proxy.url, SystemClock(), HASTY) as store,
+        ):
+            await proxy.cut()
+
+            async def read(number: int) -> None:
+                with pytest.raises(EtcdUnreachable):
+                    await store.get(WEB)
+
+            await run_bounded(read, range(5), limit=5, name="readers")
+            await proxy.mend()
+            assert await once_reachable(lambda: store.get(WEB)) is None
+
+    run_real(scenario())
+
+
+def test_a_mirror_that_does_not_come_up_is_said_to_be_behind(etcd: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        revision = await store.revision()
+        store._fresh._limits = replace(QUICK, request_s_max=0.05)
+        with pytest.raises(EtcdUnreachable, match="its events come only up to"):
+            await store._fresh.wait_reached(revision + 1)
+
+    play(etcd.url, scenario)
+
+
+def test_servers_take_turns_and_another_takes_over(etcd_alone: Etcd) -> None:
+    async def scenario() -> None:
+        endpoints = EtcdEndpoints(parse_address(etcd_alone.url), SystemClock(), QUICK)
+        one, other = (Compaction(endpoints, EtcdMirror(QUICK)) for _ in range(2))
+        compacted: list[int] = []
+        # The first turn of all compacts nothing: the key holds a 0, as kube-apiserver's does.
+        for server, is_theirs in [(one, True), (other, False), (one, True), (other, False), (other, True)]:
+            assert await server.take_turn() is is_theirs
+            compacted.append(await endpoints.ask(EtcdWire.read_compacted))
+        await endpoints.close()
+        assert compacted[:2] == [0, 0]
+        assert 0 < compacted[2] == compacted[3] < compacted[4]
+
+    run_real(scenario())
+
+
+def test_a_turn_compacts_what_was_there_at_the_last_one(etcd_alone: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        before = await fill(store, WEB)
+        await store._compaction.take_turn()
+        between = await fill(store, WEB, WEB)
+        assert len((await store.list(PODS, at=before)).records) == 1
+        await store._compaction.take_turn()
+        with pytest.raises(RevisionGone):
+            await store.list(PODS, at=before)
+        assert len((await store.list(PODS, at=between)).records) == 1
+        assert store.statistics()["compactions"] == 1
+
+    play(etcd_alone.url, scenario)
+
+
+def test_it_happens_by_itself(etcd_alone: Etcd) -> None:
+    async def scenario(store: EtcdStore) -> None:
+        before = await fill(store, WEB, WEB)
+        # There may be turns before and during the writes, and a turn is announced before etcd compacts.
+        await until(lambda: store.statistics()["revision_compacted"] >= before)
+        ended = store.statistics()["compactions"]
+        await until(lambda: store.statistics()["compactions"] > ended)
+        with pytest.raises(RevisionGone):
+            await store.list(PODS, at=before - 1)
+
+    play(etcd_alone.url, scenario, replace(QUICK, compaction_interval_s=0.05))
+
+
+def test_what_one_compacts_is_gone_for_the_other(etcd: Etcd) -> None:
+    async def scenario(one: EtcdStore, other: EtcdStore) -> None:
+        before = await fill(one, WEB)
+        kept = await fill(one, WEB, WEB)
+        assert len((await other.list(PODS, at=before)).records) == 1
+        await one.compact(kept)
+        await other.revision()
+        with pytest.raises(RevisionGone):
+            await other.list(PODS, at=before)
+        with pytest.raises(RevisionGone):
+            async with other.watch(PODS, since=before):
+                pass
+        async with other.watch(PODS, since=kept):
+            assert other.statistics()["revision_compacted"] == kept
+
+    play_two(etcd.url, scenario)
+
+
+def test_a_store_that_comes_later_knows_what_is_compacted(etcd: Etcd) -> None:
+    async def scenario(one: EtcdStore) -> None:
+        await one.compact(kept := await fill(one, WEB, WEB))
+        async with await EtcdStore.open(etcd.url, SystemClock(), QUICK) as other:
+            assert other.statistics()["revision_compacted"] == kept
+            with pytest.raises(RevisionGone) as gone:
+                await other.get(WEB, at=kept - 1)
+            assert gone.value.oldest == kept
+
+    play(etcd.url, scenario)

@@ -33,7 +33,7 @@ from mooring.store.etcd.errors import (
 )
 from mooring.store.etcd.settings import parse_address
 from mooring.store.etcd.store import EtcdStore
-from mooring.store.etcd.wire import EventStream, Wire
+from mooring.store.etcd.wire import EtcdWire, EventStream
 from mooring.store.interface import OutcomeUnknown, StoreChange, StoreError
 from tests.ports import silent_port
 from tests.store.contract import PODS, WEB, gather, told
@@ -275,9 +275,9 @@ def test_a_write_that_was_never_sent_is_not_unknown(etcd_alone: Etcd) -> None:
     play(etcd_alone.url, scenario, HASTY)
 
 
-def play_stream(etcd: Etcd, scenario: Callable[[Wire], Awaitable[None]]) -> None:
+def play_stream(etcd: Etcd, scenario: Callable[[EtcdWire], Awaitable[None]]) -> None:
     async def started() -> None:
-        wire = Wire(etcd.endpoint, parse_address(etcd.url), 2.0)
+        wire = EtcdWire(etcd.endpoint, parse_address(etcd.url), 2.0)
         try:
             await scenario(wire)
         finally:
@@ -295,7 +295,7 @@ async def read(stream: EventStream, count: int) -> list[StoreChange]:
 
 @pytest.mark.parametrize("has_previous", [True, False])
 def test_changes_come_with_what_was_there_before_if_that_is_wanted(etcd: Etcd, has_previous: bool) -> None:
-    async def scenario(wire: Wire) -> None:
+    async def scenario(wire: EtcdWire) -> None:
         first = await wire.put(WEB, b"one", None)
         await wire.put(WEB, b"", None)
         last = await wire.delete(WEB, None)
@@ -309,7 +309,7 @@ def test_changes_come_with_what_was_there_before_if_that_is_wanted(etcd: Etcd, h
 
 
 def test_a_stream_from_a_compacted_revision_says_how_far_it_is_compacted(etcd: Etcd) -> None:
-    async def scenario(wire: Wire) -> None:
+    async def scenario(wire: EtcdWire) -> None:
         await wire.put(WEB, b"one", None)
         last = await wire.put(WEB, b"two", None)
         await wire.compact(last)
@@ -322,7 +322,7 @@ def test_a_stream_from_a_compacted_revision_says_how_far_it_is_compacted(etcd: E
 
 
 def test_a_stream_that_is_broken_off_tells_its_reader_and_does_not_cancel_it(etcd: Etcd) -> None:
-    async def scenario(wire: Wire) -> None:
+    async def scenario(wire: EtcdWire) -> None:
         async with wire.stream(await wire.revision() + 1) as stream:
             await stream.next_changes()
 

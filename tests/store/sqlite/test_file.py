@@ -40,13 +40,13 @@ API = f"{PODS}default/api"
 def connections(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
     """The connections of the stores that are opened, so that a test can take room away from them."""
     opened: list[sqlite3.Connection] = []
-    connect = sqlite_file._connect_alone
+    connect = sqlite_file._connect_exclusively
 
     def connect_and_note(path: Path) -> sqlite3.Connection:
         opened.append(connect(path))
         return opened[-1]
 
-    monkeypatch.setattr(sqlite_file, "_connect_alone", connect_and_note)
+    monkeypatch.setattr(sqlite_file, "_connect_exclusively", connect_and_note)
     return opened
 
 
@@ -209,7 +209,7 @@ class FullDisk:
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_full = False
         self._reserve = directory / sqlite_file.RESERVE_NAME
-        insert, hold = StoreFile._insert, sqlite_file.Reserve.hold
+        insert, hold = StoreFile._insert, sqlite_file.DiskReserve.hold
 
         def load_if_possible(path: Path, acknowledged: int) -> Contents:
             if self._is_short():
@@ -221,12 +221,12 @@ class FullDisk:
                 raise full_error()
             insert(file, changes)
 
-        def hold_if_possible(reserve: sqlite_file.Reserve) -> bool:
+        def hold_if_possible(reserve: sqlite_file.DiskReserve) -> bool:
             return False if self.is_full and not reserve.is_held else hold(reserve)
 
         monkeypatch.setattr(sqlite_file, "load", load_if_possible)
         monkeypatch.setattr(StoreFile, "_insert", insert_if_possible)
-        monkeypatch.setattr(sqlite_file.Reserve, "hold", hold_if_possible)
+        monkeypatch.setattr(sqlite_file.DiskReserve, "hold", hold_if_possible)
 
     def _is_short(self) -> bool:
         return self.is_full and self._reserve.exists()

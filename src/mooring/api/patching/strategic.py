@@ -341,8 +341,6 @@ Fields: TypeAlias = "Mapping[str, MergeField]"
 
 MERGE = "merge"
 REPLACE = "replace"
-RETAIN_KEYS_STRATEGY = "retainKeys"
-MERGE_AND_RETAIN_KEYS = "merge,retainKeys"
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,11 +120,6 @@ def api_versions() -> tuple[str, ...]:
     return tuple(_PACKAGES)
 
 
-def package_of(api_version: str) -> str | None:
-    """The package of an API version: `apps/v1` is `apps`."""
-    return _PACKAGES.get(api_version)
-
-
 @cache
 def api_version_of_package(package: str) -> str:
     """The API version of a package: `apps` is `apps/v1`. Shared types count as core."""

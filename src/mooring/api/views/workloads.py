@@ -1,4 +1,4 @@
-"""Views of namespaces, services, workloads, controller revisions, budgets and priority classes.
+"""Views of namespaces, services and their endpoints, workloads, controller revisions, budgets, priority classes.
 
 1. The selector of a service or of a replication controller is a map. `None` selects nothing, `{}` everything.
 2. Of a pod template, only the metadata is decoded, except for DaemonSets, whose controller checks nodes with the spec.
@@ -19,6 +19,7 @@ from mooring.api.views.meta import (
     IntOrString,
     LabelSelector,
     ObjectMeta,
+    ObjectReference,
     ObjectWithRaw,
     Timestamp,
     View,
@@ -292,3 +293,53 @@ class ControllerRevision(ObjectWithRaw):
     kind: ClassVar[str] = "ControllerRevision"
 
     revision: Int64 = 0
+
+
+class EndpointConditions(View):
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+
+class ForZone(View):
+    name: str = ""
+
+
+class ForNode(View):
+    name: str = ""
+
+
+class EndpointHints(View):
+    for_zones: tuple[ForZone, ...] = ()
+    for_nodes: tuple[ForNode, ...] = ()
+
+
+class Endpoint(View):
+    addresses: tuple[str, ...] = ()
+    conditions: EndpointConditions = EndpointConditions()
+    hostname: str | None = None
+    target_ref: ObjectReference | None = None
+    node_name: str | None = None
+    zone: str | None = None
+    hints: EndpointHints | None = None
+
+
+class EndpointPort(View):
+    name: str | None = None
+    protocol: str | None = None
+    port: Int32 | None = None
+    app_protocol: str | None = None
+
+
+class EndpointSlice(ObjectWithRaw):
+    api_version: ClassVar[str] = "discovery.k8s.io/v1"
+    kind: ClassVar[str] = "EndpointSlice"
+
+    address_type: str = ""
+    endpoints: tuple[Endpoint, ...] = ()
+    ports: tuple[EndpointPort, ...] = ()
+
+
+class Endpoints(ObjectWithRaw):
+    api_version: ClassVar[str] = "v1"
+    kind: ClassVar[str] = "Endpoints"

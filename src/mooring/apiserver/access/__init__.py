@@ -5,8 +5,8 @@
     authentication, impersonation   from a certificate or a token to a user
     console_sessions                logins and sessions of the web console
     service_account_tokens, token_requests   tokens of service accounts
-    authorization                   the authorizers and the 403 response
-    rules, rbac, node_authorizer    attributes of a request, RBAC rules, role bindings, and the node authorizer
+    authorization                   attributes of a request, RBAC rules, the authorizers and the 403 response
+    rbac, node_authorizer           role bindings, and the node authorizer
     escalation, device_guard        admission checks that need an authorizer
     reviews                         SubjectAccessReview and its variants, TokenReview
     default_roles, default_cluster_roles, default_controller_roles   bootstrap policy

@@ -97,7 +97,6 @@ def _digest(token: str) -> bytes:
 
 
 CERTIFICATES_REMEMBERED_MAX = 4_096
-SPACE_WARNING = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 INVALID_TOKEN = "invalid bearer token"
 
 _USER_UID_OID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
@@ -187,12 +186,6 @@ def bearer_token(authorization: str) -> str | None:
     if len(parts) < 2 or parts[0].lower() != "bearer" or not parts[1]:
         return None
     return parts[1]
-
-
-def warning_about(authorization: str) -> str:
-    """What to warn a client of whose header looks like a bearer token and is none; empty for all others."""
-    parts = authorization.strip().split(" ", 2)
-    return SPACE_WARNING if len(parts) == 3 and parts[0].lower() == "bearer" and not parts[1] else ""
 
 
 def holder_of(certificate: bytes) -> _Holder | None:

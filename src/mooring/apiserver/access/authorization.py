@@ -1,6 +1,7 @@
-"""Authorization: the authorizers and the 403 response.
+"""Authorization: attributes of a request, RBAC rules, the authorizers and the 403 response.
 
-Input: `Attributes`. Output: a `Decision`; or `ForbiddenError` with the message and the details of kube-apiserver.
+Input: `Attributes`. Output: an `AuthorizationDecision`; or `ForbiddenError` with the message and the details of
+kube-apiserver.
 
 1. Authorizers are asked in order, and the first one that allows decides. No authorizer denies: a request that none
    allows is forbidden.
@@ -8,22 +9,231 @@ Input: `Attributes`. Output: a `Decision`; or `ForbiddenError` with the message 
    administrators.
 3. The reason of a denied request is part of the 403 message. It names missing roles, and nothing that the user may not
    know.
+
+A `Rule` of a role allows a request or not, and covers another rule or not. It allows its verbs on its resources of its
+API groups, or on its paths; with names only on objects of these names.
+
+1. `*` is every verb, group or resource; `*/scale` is that subresource of every resource; a path that ends in `*` is
+   every path with that prefix. `pods/*` is nothing but itself.
+2. A rule with names allows nothing where a request has no name: neither list nor create.
+3. Lists are kept as they were written, because reviews print them; sets next to them answer questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.access.rules import Attributes, Rule
 from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.client.errors import ForbiddenError
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Attributes:
+    """Who wants to do what with which object."""
+
+    user: User
+    verb: str
+    namespace: str = ""
+    api_group: str = ""
+    api_version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    path: str = ""
+    is_resource_request: bool = True
+    fields_equal: tuple[tuple[str, str], ...] = ()
+    """The field selector's equalities, as (field, value)."""
+
+    @property
+    def combined_resource(self) -> str:
+        """`pods`, or `pods/status`."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+def path_attributes(user: User, verb: str, path: str) -> Attributes:
+    """A request for a path that is no resource: `/healthz`, `/apis`."""
+    return Attributes(user, verb, path=path, is_resource_request=False)
+
+
+ALL = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    verbs: tuple[str, ...]
+    api_groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
+    non_resource_urls: tuple[str, ...] = ()
+    _verbs: frozenset[str] = field(init=False, repr=False, compare=False)
+    _api_groups: frozenset[str] = field(init=False, repr=False, compare=False)
+    _resources: frozenset[str] = field(init=False, repr=False, compare=False)
+    _resource_names: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_verbs", frozenset(self.verbs))
+        object.__setattr__(self, "_api_groups", frozenset(self.api_groups))
+        object.__setattr__(self, "_resources", frozenset(self.resources))
+        object.__setattr__(self, "_resource_names", frozenset(self.resource_names))
+
+    def allows(self, attributes: Attributes) -> bool:
+        if not attributes.is_resource_request:
+            return self.allows_path(attributes.verb, attributes.path)
+        return self.allows_resource(
+            attributes.verb, attributes.api_group, attributes.combined_resource, attributes.subresource
+        ) and self.allows_name(attributes.name)
+
+    def allows_resource(self, verb: str, api_group: str, combined_resource: str, subresource: str) -> bool:
+        """Whether it allows this of some object of the resource. `combined_resource` contains the subresource."""
+        return (
+            (verb in self._verbs or ALL in self._verbs)
+            and (api_group in self._api_groups or ALL in self._api_groups)
+            and (
+                combined_resource in self._resources
+                or ALL in self._resources
+                or (subresource != "" and f"*/{subresource}" in self._resources)
+            )
+        )
+
+    def allows_name(self, name: str) -> bool:
+        return not self._resource_names or name in self._resource_names
+
+    def allows_path(self, verb: str, path: str) -> bool:
+        return (verb in self._verbs or ALL in self._verbs) and any(
+            path_covers(url, path) for url in self.non_resource_urls
+        )
+
+    def covers(self, part: Rule) -> bool:
+        """Whether this rule covers a part, which has one verb and one resource or one path."""
+        return (
+            (ALL in self._verbs or part._verbs <= self._verbs)
+            and (ALL in self._api_groups or part._api_groups <= self._api_groups)
+            and all(self._covers_resource(resource) for resource in part.resources)
+            and all(any(path_covers(own, path) for own in self.non_resource_urls) for path in part.non_resource_urls)
+            and self._covers_names(part)
+        )
+
+    def _covers_resource(self, resource: str) -> bool:
+        if ALL in self._resources or resource in self._resources:
+            return True
+        _, slash, subresource = resource.partition("/")
+        return slash != "" and f"*/{subresource}" in self._resources
+
+    def _covers_names(self, part: Rule) -> bool:
+        if not self._resource_names:
+            return True
+        return bool(part.resource_names) and part._resource_names <= self._resource_names
+
+    def parts_count(self) -> int:
+        """How many `parts` there are."""
+        of_resources = len(self.api_groups) * len(self.resources) * max(len(self.resource_names), 1)
+        return (of_resources + len(self.non_resource_urls)) * len(self.verbs)
+
+    def parts(self) -> Iterator[Rule]:
+        """The same, in rules of one verb and one resource (and name), or one verb and one path."""
+        for group in self.api_groups:
+            for resource in self.resources:
+                for verb in self.verbs:
+                    if not self.resource_names:
+                        yield Rule((verb,), (group,), (resource,))
+                    for name in self.resource_names:
+                        yield Rule((verb,), (group,), (resource,), (name,))
+        for url in self.non_resource_urls:
+            for verb in self.verbs:
+                yield Rule((verb,), non_resource_urls=(url,))
+
+    def __str__(self) -> str:
+        """As 403 messages print it: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`."""
+        lists = (
+            ("APIGroups", self.api_groups),
+            ("Resources", self.resources),
+            ("NonResourceURLs", self.non_resource_urls),
+            ("ResourceNames", self.resource_names),
+            ("Verbs", self.verbs),
+        )
+        return f"{{{', '.join(f'{title}:{listed(items)}' for title, items in lists if items)}}}"
+
+
+def path_covers(own: str, path: str) -> bool:
+    """Whether permission for one path includes the other."""
+    return own == path or (own.endswith(ALL) and path.startswith(own.rstrip(ALL)))
+
+
+def rules_of(document: Document) -> tuple[Rule, ...]:
+    """The rules of a Role or a ClusterRole as it stands in the store."""
+    return tuple(
+        Rule(
+            verbs=tuple(rule.get("verbs") or ()),
+            api_groups=tuple(rule.get("apiGroups") or ()),
+            resources=tuple(rule.get("resources") or ()),
+            resource_names=tuple(rule.get("resourceNames") or ()),
+            non_resource_urls=tuple(rule.get("nonResourceURLs") or ()),
+        )
+        for rule in document.get("rules") or ()
+    )
+
+
+def document_of(rule: Rule) -> Document:
+    """The rule as it is written in a role. Empty lists are left out, except the verbs."""
+    lists = (
+        ("apiGroups", rule.api_groups),
+        ("resources", rule.resources),
+        ("resourceNames", rule.resource_names),
+        ("nonResourceURLs", rule.non_resource_urls),
+    )
+    return {"verbs": list(rule.verbs), **{field: list(items) for field, items in lists if items}}
+
+
+COMPARISONS_MAX = 100_000
+"""Comparisons of parts with held rules for one role, which take about 0.1 s. A rule of a thousand groups, resources and
+verbs has a billion parts."""
+
+
+def uncovered(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+    """The parts of the wanted rules that no held rule covers.
+
+    Beyond `COMPARISONS_MAX`, a rule that no held rule covers as a whole is not taken apart.
+    """
+    missing: list[Rule] = []
+    left = COMPARISONS_MAX
+    for rule in wanted:
+        left -= len(held)
+        if left >= 0 and any(own.covers(rule) for own in held):
+            continue
+        left -= rule.parts_count() * len(held)
+        if left < 0:
+            missing.append(rule)
+        else:
+            missing += [part for part in rule.parts() if not any(own.covers(part) for own in held)]
+    return missing
+
+
+def compacted(parts: Iterable[Rule]) -> list[Rule]:
+    """Parts about the same resource (and name) in one rule with all their verbs; paths stay as they are."""
+    paths = []
+    verbs: dict[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for part in parts:
+        if part.non_resource_urls:
+            paths.append(part)
+        else:
+            verbs.setdefault((part.api_groups, part.resources, part.resource_names), []).extend(part.verbs)
+    return paths + [Rule(tuple(found), *about) for about, found in verbs.items()]
+
+
+def listed(items: Iterable[str]) -> str:
+    """As Go prints a list of strings with %q: `["a" "b"]`."""
+    return f"[{' '.join(quoted(item) for item in items)}]"
+
+
+# --- authorizers ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationDecision:
     is_allowed: bool
     reason: str = ""
 
@@ -38,13 +248,13 @@ class HeldRules:
 
 
 class Authorizer(Protocol):
-    def authorize(self, attributes: Attributes) -> Decision: ...
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision: ...
 
     def rules_for(self, user: User, namespace: str) -> HeldRules: ...
 
 
-ALLOWED = Decision(True)
-NO_OPINION = Decision(False)
+ALLOWED = AuthorizationDecision(True)
+NO_OPINION = AuthorizationDecision(False)
 
 
 class AuthorizerChain:
@@ -53,7 +263,7 @@ class AuthorizerChain:
     def __init__(self, *authorizers: Authorizer) -> None:
         self._authorizers = authorizers
 
-    def authorize(self, attributes: Attributes) -> Decision:
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         if MASTERS_GROUP in attributes.user.groups:
             return ALLOWED
         reasons = []
@@ -63,7 +273,7 @@ class AuthorizerChain:
                 return decision
             if decision.reason:
                 reasons.append(decision.reason)
-        return Decision(False, "\n".join(reasons)) if reasons else NO_OPINION
+        return AuthorizationDecision(False, "\n".join(reasons)) if reasons else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> HeldRules:
         held = [authorizer.rules_for(user, namespace) for authorizer in self._authorizers]
@@ -72,20 +282,6 @@ class AuthorizerChain:
             tuple(error for each in held for error in each.errors),
             any(each.is_incomplete for each in held),
         )
-
-
-class EverythingAllowed:
-    """For a server without authorization."""
-
-    def authorize(self, attributes: Attributes) -> Decision:
-        return ALLOWED
-
-    def rules_for(self, user: User, namespace: str) -> HeldRules:
-        return HeldRules((_EVERY_RESOURCE, _EVERY_PATH))
-
-
-_EVERY_RESOURCE = Rule(verbs=("*",), api_groups=("*",), resources=("*",))
-_EVERY_PATH = Rule(verbs=("*",), non_resource_urls=("*",))
 
 
 def require(authorizer: Authorizer, attributes: Attributes) -> None:

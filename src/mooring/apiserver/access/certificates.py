@@ -56,22 +56,22 @@ class CertificateError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class CertificateSubject:
     """The subject of a client certificate."""
 
     user: str
     groups: tuple[str, ...] = ()
 
 
-ADMIN = Identity("admin", (MASTERS_GROUP,))
-SCHEDULER = Identity("system:kube-scheduler")
-KUBELET_CLIENT = Identity("kube-apiserver-kubelet-client", (MASTERS_GROUP,))
+ADMIN = CertificateSubject("admin", (MASTERS_GROUP,))
+SCHEDULER = CertificateSubject("system:kube-scheduler")
+KUBELET_CLIENT = CertificateSubject("kube-apiserver-kubelet-client", (MASTERS_GROUP,))
 """Who the API server is to kubelets."""
-CONTROLLER_MANAGER = Identity("system:kube-controller-manager")
+CONTROLLER_MANAGER = CertificateSubject("system:kube-controller-manager")
 
 
-def node_identity(node: str) -> Identity:
-    return Identity(f"{NODE_NAME_PREFIX}{node}", (NODES_GROUP,))
+def node_identity(node: str) -> CertificateSubject:
+    return CertificateSubject(f"{NODE_NAME_PREFIX}{node}", (NODES_GROUP,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def make_server_certificate(authority: Certified, hosts: Iterable[str], now_s: f
     return _signed(authority, name, now_s, ExtendedKeyUsageOID.SERVER_AUTH, names)
 
 
-def make_client_certificate(authority: Certified, identity: Identity, now_s: float) -> Certified:
+def make_client_certificate(authority: Certified, identity: CertificateSubject, now_s: float) -> Certified:
     return _signed(authority, _subject(identity), now_s, ExtendedKeyUsageOID.CLIENT_AUTH, None)
 
 
@@ -129,7 +129,7 @@ def names_hosts(certificate: x509.Certificate, hosts: Iterable[str]) -> bool:
     return set(names) == {_general_name(host) for host in all_hosts(hosts)}
 
 
-def is_for(certificate: x509.Certificate, identity: Identity) -> bool:
+def is_for(certificate: x509.Certificate, identity: CertificateSubject) -> bool:
     return certificate.subject == _subject(identity)
 
 
@@ -219,7 +219,7 @@ def _key_usage(*, is_authority: bool) -> x509.KeyUsage:
     )
 
 
-def _subject(identity: Identity) -> x509.Name:
+def _subject(identity: CertificateSubject) -> x509.Name:
     groups: Sequence[x509.NameAttribute[str]] = [
         x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in identity.groups
     ]

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mooring.api.document import Document
+from mooring.apiserver.access.authorization import Rule, document_of, rules_of, uncovered
 from mooring.apiserver.access.default_cluster_roles import (
     CLUSTER_ROLES,
     READ,
@@ -29,7 +30,6 @@ from mooring.apiserver.access.default_cluster_roles import (
     subject,
 )
 from mooring.apiserver.access.default_controller_roles import CONTROLLER_ROLES
-from mooring.apiserver.access.rules import Rule, document_of, rules_of, uncovered
 
 _AGGREGATE_TO = "rbac.authorization.k8s.io/aggregate-to-"
 _AGGREGATED = {"admin": "", "edit": "admin", "view": "edit"}

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.apiserver.access.authorization import Authorizer, forbidden
-from mooring.apiserver.access.rules import Attributes
+from mooring.apiserver.access.authorization import Attributes, Authorizer, forbidden
 from mooring.apiserver.access.users import NODE_NAME_KEY, User, service_account_of
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Call, Operation

@@ -20,7 +20,17 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.field_errors import aggregated, quoted
 from mooring.api.kinds import Kind
-from mooring.apiserver.access.authorization import Authorizer, HeldRules, forbidden_object
+from mooring.apiserver.access.authorization import (
+    Attributes,
+    Authorizer,
+    HeldRules,
+    Rule,
+    compacted,
+    forbidden_object,
+    listed,
+    rules_of,
+    uncovered,
+)
 from mooring.apiserver.access.rbac import (
     RBAC_GROUP,
     MissingRoleError,
@@ -28,7 +38,6 @@ from mooring.apiserver.access.rbac import (
     UnknownReferenceKindError,
     reference_of,
 )
-from mooring.apiserver.access.rules import Attributes, Rule, compacted, listed, rules_of, uncovered
 from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation

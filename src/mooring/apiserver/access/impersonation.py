@@ -26,8 +26,7 @@ from urllib.parse import unquote
 
 from mooring.api.field_errors import invalid_value, quoted
 from mooring.api.memory import Memory
-from mooring.apiserver.access.authorization import Authorizer, forbidden
-from mooring.apiserver.access.rules import Attributes
+from mooring.apiserver.access.authorization import Attributes, Authorizer, forbidden
 from mooring.apiserver.access.users import (
     ANONYMOUS,
     AUTHENTICATED_GROUP,

@@ -39,8 +39,8 @@ from mooring.api.document import Document
 from mooring.api.yaml import YamlError, load_document
 from mooring.apiserver.access.certificates import (
     CertificateError,
+    CertificateSubject,
     Certified,
-    Identity,
     all_hosts,
     is_for,
     is_signed_by,
@@ -100,7 +100,7 @@ class Keyring:
             self._keep("server.pem", found)
         return found
 
-    def client(self, identity: Identity) -> Certified:
+    def client(self, identity: CertificateSubject) -> Certified:
         """The certificate of a client."""
         authority, name = self.authority(), _client_file(identity)
         found = self._usable(
@@ -135,7 +135,7 @@ class Keyring:
         context.set_alpn_protocols(["http/1.1"])
         return context
 
-    def show(self, identity: Identity, context: ssl.SSLContext) -> None:
+    def show(self, identity: CertificateSubject, context: ssl.SSLContext) -> None:
         """Use a client certificate for outgoing connections."""
         self.client(identity)
         context.load_cert_chain(self._directory / _client_file(identity))
@@ -187,7 +187,7 @@ def _make_directory(directory: Path) -> None:
         raise KeyringError(f"cannot keep certificates in {directory}: {error.strerror or error}") from None
 
 
-def _client_file(identity: Identity) -> str:
+def _client_file(identity: CertificateSubject) -> str:
     name = identity.user.replace(":", "-")
     if not _is_file_name(name):
         raise KeyringError(f"the user name {identity.user!r} cannot be the name of a file; give it a plainer one")
@@ -212,7 +212,7 @@ def _unusable(path: Path, error: Exception) -> KeyringError:
 CLUSTER_NAME = "mooring"
 
 
-class KubeconfigError(Exception):
+class KubeconfigFileError(Exception):
     """A kubeconfig cannot be written. Says why, and what to do."""
 
 
@@ -240,9 +240,9 @@ def kubeconfig_document(
 
 
 def write_kubeconfig(path: Path, kubeconfig: Document, *, may_overwrite: bool = False) -> None:
-    """Writes the file, if there is none or it is one of ours. Raises `KubeconfigError`."""
+    """Writes the file, if there is none or it is one of ours. Raises `KubeconfigFileError`."""
     if not may_overwrite and path.exists() and not _is_ours(path):
-        raise KubeconfigError(
+        raise KubeconfigFileError(
             f"{path} exists and was not written by us: choose another path with --kubeconfig, or overwrite it with "
             "--overwrite-kubeconfig"
         )
@@ -250,7 +250,7 @@ def write_kubeconfig(path: Path, kubeconfig: Document, *, may_overwrite: bool = 
         path.parent.mkdir(parents=True, exist_ok=True)
         write_privately(path, yaml.safe_dump(kubeconfig, sort_keys=False).encode())
     except OSError as error:
-        raise KubeconfigError(f"cannot write the kubeconfig {path}: {error.strerror or error}") from None
+        raise KubeconfigFileError(f"cannot write the kubeconfig {path}: {error.strerror or error}") from None
 
 
 def _user_entry(credential: Certified | TokenCredential | None) -> Document:

@@ -34,8 +34,14 @@ from mooring.api.pod_references import (
     volume_secrets,
 )
 from mooring.api.well_known import MIRROR_POD_ANNOTATION
-from mooring.apiserver.access.authorization import ALLOWED, NO_OPINION, Decision, HeldRules
-from mooring.apiserver.access.rules import Attributes, Rule
+from mooring.apiserver.access.authorization import (
+    ALLOWED,
+    NO_OPINION,
+    Attributes,
+    AuthorizationDecision,
+    HeldRules,
+    Rule,
+)
 from mooring.apiserver.access.users import User, node_name_of
 
 NODE_LEASE_NAMESPACE = "kube-node-lease"
@@ -43,7 +49,7 @@ NODE_LEASE_NAMESPACE = "kube-node-lease"
 IsRelated = Callable[[str, str, str, str], bool]
 """Whether a node, by name, has something to do with an object, by resource, namespace and name."""
 
-_Authorize = Callable[["NodeAuthorizer", str, Attributes], Decision]
+_Authorize = Callable[["NodeAuthorizer", str, Attributes], AuthorizationDecision]
 
 
 class NodeAuthorizer:
@@ -51,13 +57,13 @@ class NodeAuthorizer:
         self._rules = tuple(rules)
         self._is_related = is_related
 
-    def authorize(self, attributes: Attributes) -> Decision:
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         user = attributes.user
         node = node_name_of(user)
         if node is None:
             return NO_OPINION
         if not node:
-            return Decision(False, f'unknown node for user "{user.name}"')
+            return AuthorizationDecision(False, f'unknown node for user "{user.name}"')
         authorize_kind = (
             _AUTHORIZERS.get((attributes.api_group, attributes.resource)) if attributes.is_resource_request else None
         )
@@ -70,74 +76,74 @@ class NodeAuthorizer:
             return HeldRules(())
         return HeldRules((), ("node authorizer does not support user rule resolution",), is_incomplete=True)
 
-    def authorize_related(self, node: str, attributes: Attributes) -> Decision:
+    def authorize_related(self, node: str, attributes: Attributes) -> AuthorizationDecision:
         if not attributes.name:
-            return Decision(False, "No Object name found")
+            return AuthorizationDecision(False, "No Object name found")
         if self._is_related(node, attributes.resource, attributes.namespace, attributes.name):
             return ALLOWED
-        return Decision(False, f"no relationship found between node '{node}' and this object")
+        return AuthorizationDecision(False, f"no relationship found between node '{node}' and this object")
 
 
-def _authorize_reading(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_reading(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> AuthorizationDecision:
     if attributes.verb not in ("get", "list", "watch"):
-        return Decision(False, "can only read resources of this type")
+        return AuthorizationDecision(False, "can only read resources of this type")
     if attributes.subresource:
-        return Decision(False, "cannot read subresource")
+        return AuthorizationDecision(False, "cannot read subresource")
     if not attributes.namespace:
-        return Decision(False, "can only read namespaced object of this type")
+        return AuthorizationDecision(False, "can only read namespaced object of this type")
     return nodes.authorize_related(node, attributes)
 
 
-def _authorize_getting(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_getting(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> AuthorizationDecision:
     if attributes.verb != "get":
-        return Decision(False, "can only get individual resources of this type")
+        return AuthorizationDecision(False, "can only get individual resources of this type")
     if attributes.subresource:
-        return Decision(False, "cannot get subresource")
+        return AuthorizationDecision(False, "cannot get subresource")
     return nodes.authorize_related(node, attributes)
 
 
-def _authorize_claim(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_claim(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> AuthorizationDecision:
     if attributes.subresource != "status":
         return _authorize_getting(nodes, node, attributes)
     if attributes.verb not in ("update", "patch"):
-        return Decision(False, "can only get/update/patch this type")
+        return AuthorizationDecision(False, "can only get/update/patch this type")
     return nodes.authorize_related(node, attributes)
 
 
-def _authorize_service_account(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_service_account(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> AuthorizationDecision:
     if attributes.verb == "get" and not attributes.subresource:
         return _authorize_reading(nodes, node, attributes)
     if attributes.verb != "create" or not attributes.name:
-        return Decision(False, "can only create tokens for individual service accounts")
+        return AuthorizationDecision(False, "can only create tokens for individual service accounts")
     if attributes.subresource != "token":
-        return Decision(False, "can only create token subresource of serviceaccount")
+        return AuthorizationDecision(False, "can only create token subresource of serviceaccount")
     return nodes.authorize_related(node, attributes)
 
 
-def _authorize_lease(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_lease(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> AuthorizationDecision:
     if attributes.verb not in _OWN_OBJECT_VERBS:
-        return Decision(False, "can only get, create, update, patch, or delete a node lease")
+        return AuthorizationDecision(False, "can only get, create, update, patch, or delete a node lease")
     if attributes.namespace != NODE_LEASE_NAMESPACE:
-        return Decision(False, f'can only access leases in the "{NODE_LEASE_NAMESPACE}" system namespace')
+        return AuthorizationDecision(False, f'can only access leases in the "{NODE_LEASE_NAMESPACE}" system namespace')
     # A request to create has no name in its path; admission compares the object's.
     if attributes.verb != "create" and attributes.name != node:
-        return Decision(False, "can only access node lease with the same name as the requesting node")
+        return AuthorizationDecision(False, "can only access node lease with the same name as the requesting node")
     return ALLOWED
 
 
-def _authorize_csi_node(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_csi_node(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> AuthorizationDecision:
     if attributes.verb not in _OWN_OBJECT_VERBS:
-        return Decision(False, "can only get, create, update, patch, or delete a CSINode")
+        return AuthorizationDecision(False, "can only get, create, update, patch, or delete a CSINode")
     if attributes.subresource:
-        return Decision(False, "cannot authorize CSINode subresources")
+        return AuthorizationDecision(False, "cannot authorize CSINode subresources")
     if attributes.verb != "create" and attributes.name != node:
-        return Decision(False, "can only access CSINode with the same name as the requesting node")
+        return AuthorizationDecision(False, "can only access CSINode with the same name as the requesting node")
     return ALLOWED
 
 
-def _authorize_slice(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_slice(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> AuthorizationDecision:
     if attributes.subresource:
-        return Decision(False, "cannot authorize ResourceSlice subresources")
+        return AuthorizationDecision(False, "cannot authorize ResourceSlice subresources")
     match attributes.verb:
         case "create":
             return ALLOWED
@@ -147,13 +153,13 @@ def _authorize_slice(nodes: NodeAuthorizer, node: str, attributes: Attributes) -
             if ("spec.nodeName", node) in attributes.fields_equal:
                 return ALLOWED
             text = "can only list/watch/deletecollection resourceslices with nodeName field selector"
-            return Decision(False, text)
+            return AuthorizationDecision(False, text)
         case _:
             verbs = "get, watch, list, create, update, patch, delete, deletecollection"
-            return Decision(False, f"only the following verbs are allowed for a ResourceSlice: {verbs}")
+            return AuthorizationDecision(False, f"only the following verbs are allowed for a ResourceSlice: {verbs}")
 
 
-def _authorize_node(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_node(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> AuthorizationDecision:
     match attributes.subresource, attributes.verb:
         case ("", "create" | "update" | "patch") | ("status", "update" | "patch"):
             return ALLOWED
@@ -161,12 +167,12 @@ def _authorize_node(nodes: NodeAuthorizer, node: str, attributes: Attributes) ->
             if attributes.name == node:
                 return ALLOWED
             others = f"'{attributes.name}'" if attributes.name else "all nodes"
-            return Decision(False, f"node '{node}' cannot read {others}, only its own Node object")
+            return AuthorizationDecision(False, f"node '{node}' cannot read {others}, only its own Node object")
         case _:
             return NO_OPINION
 
 
-def _authorize_pod(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> Decision:
+def _authorize_pod(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> AuthorizationDecision:
     match attributes.subresource, attributes.verb:
         case ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create"):
             return ALLOWED
@@ -177,7 +183,7 @@ def _authorize_pod(nodes: NodeAuthorizer, node: str, attributes: Attributes) -> 
                 return ALLOWED
             if attributes.name:
                 return nodes.authorize_related(node, attributes)
-            return Decision(False, "can only list/watch pods with spec.nodeName field selector")
+            return AuthorizationDecision(False, "can only list/watch pods with spec.nodeName field selector")
         case _:
             return NO_OPINION
 
@@ -198,6 +204,9 @@ _AUTHORIZERS: dict[tuple[str, str], _Authorize] = {
     ("", "nodes"): _authorize_node,
     ("", "pods"): _authorize_pod,
 }
+
+
+# --- the graph of nodes and objects ---------------------------------------------------------------------------
 
 
 GRAPH_KINDS = (POD, PERSISTENT_VOLUME, VOLUME_ATTACHMENT, RESOURCE_SLICE)

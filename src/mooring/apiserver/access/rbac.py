@@ -28,8 +28,14 @@ from mooring.api.field_errors import aggregated, quoted
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.memory import Memory
 from mooring.api.views.meta import LabelSelector
-from mooring.apiserver.access.authorization import NO_OPINION, Decision, HeldRules
-from mooring.apiserver.access.rules import Attributes, Rule, rules_of
+from mooring.apiserver.access.authorization import (
+    NO_OPINION,
+    Attributes,
+    AuthorizationDecision,
+    HeldRules,
+    Rule,
+    rules_of,
+)
 from mooring.apiserver.access.users import User, service_account_username
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
@@ -164,18 +170,18 @@ class RoleAuthorizer:
                 raise AssertionError(f"{resource} are neither roles nor bindings")
         self._grants.clear()
 
-    def authorize(self, attributes: Attributes) -> Decision:
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         grants = self._grants_of(attributes.user, attributes.namespace)
         if attributes.is_resource_request:
             for source, rule in grants.candidates_for(attributes):
                 if rule.allows_name(attributes.name):
-                    return Decision(True, f"RBAC: allowed by {source}")
+                    return AuthorizationDecision(True, f"RBAC: allowed by {source}")
         else:
             for source, rules in grants.held:
                 for rule in rules:
                     if rule.allows_path(attributes.verb, attributes.path):
-                        return Decision(True, f"RBAC: allowed by {source}")
-        return Decision(False, f"RBAC: {aggregated(grants.errors)}") if grants.errors else NO_OPINION
+                        return AuthorizationDecision(True, f"RBAC: allowed by {source}")
+        return AuthorizationDecision(False, f"RBAC: {aggregated(grants.errors)}") if grants.errors else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> HeldRules:
         """Every rule that a user holds in a namespace; with an empty one, those that they hold everywhere."""

@@ -27,8 +27,7 @@ from mooring.api.errors import LabelSelectorError
 from mooring.api.field_errors import aggregated, quoted
 from mooring.api.labels import LABEL_SELECTOR_OPERATORS, is_sound, label_key_errors, label_value_errors, parse_selector
 from mooring.apiserver.access.authentication import Authenticator
-from mooring.apiserver.access.authorization import Authorizer
-from mooring.apiserver.access.rules import Attributes, document_of, path_attributes
+from mooring.apiserver.access.authorization import Attributes, Authorizer, document_of, path_attributes
 from mooring.apiserver.access.service_account_tokens import InvalidTokenError
 from mooring.apiserver.access.users import User
 from mooring.client.errors import BadRequestError, Cause, InvalidError
@@ -265,6 +264,9 @@ def _resource_attributes(user: User, given: Document, fields_equal: tuple[tuple[
         name=given.get("name") or "",
         fields_equal=fields_equal,
     )
+
+
+# --- selectors ------------------------------------------------------------------------------------------------
 
 
 class FieldSelectorError(ValueError):

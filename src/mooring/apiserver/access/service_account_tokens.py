@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from mooring.api.document import Document
 from mooring.api.memory import Memory
-from mooring.apiserver.access.rules import listed
+from mooring.apiserver.access.authorization import listed
 from mooring.apiserver.access.users import (
     CREDENTIAL_KEY,
     NODE_NAME_KEY,
@@ -144,7 +144,6 @@ DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 SHORT_AUDIENCE = "https://kubernetes.default.svc"
 """What many clusters have as their issuer, and so what many clients ask for. It is accepted beside ours."""
 LEEWAY_S = 60.0
-KEYS_PATH = "/openid/v1/jwks"
 
 Lookup = Callable[[str, str, str], Document | None]
 """The object of a resource (plural), a namespace (or none) and a name, as far as we know."""

@@ -1,1 +1,1 @@
-"""Admission: what the cluster adds to objects, and forbids, beyond what is wrong in themselves. One file a plugin."""
+"""Admission plugins, one file each: they change or reject objects, depending on other objects of the cluster."""

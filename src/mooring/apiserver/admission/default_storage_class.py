@@ -1,8 +1,4 @@
-"""DefaultStorageClass: the class of a claim that names none.
-
-Input: a new claim.
-Output: the same, with the name of the default class, if there is one.
-"""
+"""DefaultStorageClass: a new claim without a storage class gets the default class, if there is one."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from mooring.apiserver.call import Operation
 
 
 class DefaultStorageClass(Admission):
-    """Names the default class."""
+    """Sets the default class of claims."""
 
     name = "DefaultStorageClass"
 
@@ -36,7 +32,7 @@ _IS_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta
 
 
 def class_of_claim(claim: Document) -> str | None:
-    """The class that a claim names; None if it leaves it open."""
+    """The class that a claim names; None if the claim has no storageClassName."""
     annotations = claim["metadata"].get("annotations") or {}
     if _CLASS in annotations:
         return str(annotations[_CLASS])
@@ -47,7 +43,7 @@ def class_of_claim(claim: Document) -> str | None:
 def default_class(classes: Sequence[Document]) -> Document | None:
     defaults = [one for one in classes if _is_default(one)]
     defaults.sort(key=lambda one: str(one["metadata"]["name"]))
-    # Times are written so that later ones are larger texts, and `max` takes the first of equals.
+    # Timestamps sort as texts, and `max` returns the first of equals.
     return max(defaults, key=lambda one: str(one["metadata"]["creationTimestamp"]), default=None)
 
 

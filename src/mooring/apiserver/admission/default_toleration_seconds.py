@@ -1,7 +1,6 @@
-"""DefaultTolerationSeconds: how long a pod stays on a node that fell silent, if it does not say.
+"""DefaultTolerationSeconds: new and changed pods tolerate the taints `not-ready` and `unreachable` for five minutes.
 
-Input: new and changed pods.
-Output: the same, tolerating `not-ready` and `unreachable` for five minutes each.
+A pod that has a toleration for one of these taints keeps it unchanged.
 """
 
 from __future__ import annotations

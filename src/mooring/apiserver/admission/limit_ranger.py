@@ -55,6 +55,9 @@ def _is_going(attempt: Attempt) -> bool:
     return attempt.old is not None and "deletionTimestamp" in attempt.old["metadata"]
 
 
+# --- defaults and bounds --------------------------------------------------------------------------------------
+
+
 ANNOTATION = "kubernetes.io/limit-ranger"
 MILLI_VALUE_MAX = INT64_MAX // 1000
 

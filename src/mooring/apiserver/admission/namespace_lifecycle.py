@@ -1,8 +1,7 @@
-"""NamespaceLifecycle: nothing comes into a namespace that does not exist, or that is going.
+"""NamespaceLifecycle: nothing is created in a namespace that does not exist or is terminating.
 
-Input: every write.
-Output: 404 for a missing namespace, 403 for a new object in a terminating one, and for the deletion of a namespace that
-    every cluster needs.
+Input: every write. Output: 404 for a missing namespace, 403 for a new object in a terminating one, and for the deletion
+of a namespace that every cluster needs.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
 
 class NamespaceLifecycle(Admission):
-    """Guards the door of every namespace."""
+    """Checks the namespace of each write."""
 
     name = "NamespaceLifecycle"
 

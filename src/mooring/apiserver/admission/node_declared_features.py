@@ -1,10 +1,10 @@
-"""NodeDeclaredFeatureValidator: a bound pod asks for no change that its node has not said it can make.
+"""NodeDeclaredFeatureValidator: a change of a bound pod needs no feature that its node has not declared.
 
 Input: a changed or resized pod that has a node.
 Output: nothing, or 403.
 
- 1. Two changes need a feature of the node today: other resources of an init container that is no sidecar, and other
-    resources of the pod as a whole.
+ 1. Two changes need a feature of the node: a resize of an init container that is not a sidecar, and a resize of
+    pod-level resources.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from mooring.apiserver.call import Operation
 
 
 class PersistentVolumeClaimResize(Admission):
-    """Looks at claims that grow."""
+    """Checks claims whose requested storage grows."""
 
     name = "PersistentVolumeClaimResize"
 

@@ -170,6 +170,9 @@ def _at(row: _Row, minor: int) -> Check | None:
     return known[-1] if known else None
 
 
+# --- the plugin -----------------------------------------------------------------------------------------------
+
+
 PODS_CHECKED_MAX = 3_000
 
 _LABEL = "pod-security.kubernetes.io/"
@@ -238,7 +241,7 @@ async def _check_maker(attempt: Attempt, maker: Document, lookup: Lookup) -> Non
         _warn(attempt, policy, template.get("metadata") or {}, template.get("spec") or {})
 
 
-def _warn(attempt: Attempt, policy: Policy, metadata: Document, spec: Document) -> None:
+def _warn(attempt: Attempt, policy: NamespacePolicy, metadata: Document, spec: Document) -> None:
     violations = violations_of(policy.warn, metadata, spec)
     if violations:
         attempt.call.warn(f'would violate PodSecurity "{policy.warn}": {text_of(violations)}')
@@ -270,7 +273,7 @@ def _has_new_images(spec: Document, old: Document) -> bool:
 # --- namespaces -------------------------------------------------------------------------------------------------
 
 
-class Policy(NamedTuple):
+class NamespacePolicy(NamedTuple):
     """What the labels of a namespace ask for, and what is wrong with them."""
 
     enforce: Level
@@ -278,10 +281,10 @@ class Policy(NamedTuple):
     errors: Sequence[FieldError]
 
 
-_NOTHING_ASKED = Policy(Level(), Level(), ())
+_NOTHING_ASKED = NamespacePolicy(Level(), Level(), ())
 
 
-def policy_of(labels: Mapping[str, str]) -> Policy:
+def policy_of(labels: Mapping[str, str]) -> NamespacePolicy:
     if not any(key.startswith(_LABEL) for key in labels):
         return _NOTHING_ASKED
     errors: list[FieldError] = []
@@ -293,7 +296,7 @@ def policy_of(labels: Mapping[str, str]) -> Policy:
         # What is enforced on pods is warned of for what makes them.
         has_version = f"{_LABEL}warn-version" in labels
         warn = Level(enforce.name, warn.minor if has_version else enforce.minor)
-    return Policy(enforce, warn, errors)
+    return NamespacePolicy(enforce, warn, errors)
 
 
 def _level(labels: Mapping[str, str], mode: str, if_unreadable: str, errors: list[FieldError]) -> Level:

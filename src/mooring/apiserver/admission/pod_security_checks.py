@@ -65,6 +65,9 @@ def is_windows(spec: Document) -> bool:
     return (spec.get("os") or {}).get("name") == "windows"
 
 
+# --- the baseline level ---------------------------------------------------------------------------------------
+
+
 SOUND_PROFILES = ("Localhost", "RuntimeDefault")
 
 _CAPABILITIES = frozenset(
@@ -285,6 +288,9 @@ def _is_bad_label(holder: Document, allowed: Set[str]) -> bool:
 
 def _is_host_process(holder: Document) -> bool:
     return bool((security_of(holder).get("windowsOptions") or {}).get("hostProcess"))
+
+
+# --- the restricted level -------------------------------------------------------------------------------------
 
 
 _VOLUMES = (

@@ -1,9 +1,9 @@
-"""PodTopologyLabels: a pod can read from its own labels in which zone and region it runs.
+"""PodTopologyLabels: a pod gets the zone and region of its node as labels.
 
-Input: bindings, and new pods that name their node.
-Output: the same, with the zone and region of the node as labels, whatever the pod called them before.
+Input: bindings, and new pods that name their node. Output: the same, with the labels of the node, which replace those
+of the pod.
 
- 1. A node that does not exist is no error: pods may be bound to it all the same.
+ 1. A node that does not exist is not an error: pods may be bound to it.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Input: new and changed pods; new, changed and deleted priority classes.
 Output: pods with priority, class name and preemption policy; 403 where they contradict their class.
 
- 1. Who names no class gets the global default, and if there is none, 0.
- 2. A cluster has at most one global default. Should a race have let two in, the lower one counts.
- 3. The two system classes cannot be deleted. kube-apiserver holds this in its registry rather than in admission.
+ 1. A pod without a class gets the global default, or 0 if there is none.
+ 2. A cluster has at most one global default. If a race created two, the lower one counts.
+ 3. The two system classes cannot be deleted. kube-apiserver checks this in its registry, not in admission.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _resolve(attempt: Attempt, pod: Document, resolved: _Class) -> None:
 
 
 def _keep(pod: Document, old: Document) -> None:
-    """A PUT of the original manifest need not repeat what admission added."""
+    """Copy what admission added from the old pod: a PUT of the original manifest does not repeat it."""
     for field in ("priority", "preemptionPolicy"):
         value = old["spec"].get(field)
         if value is not None and pod["spec"].get(field) is None:

@@ -145,6 +145,9 @@ async def _charged_to_pod(claim: ResourceClaim, attempt: Attempt, lookup: Lookup
     return pod_usage(pod, attempt.call.now_s) if is_charged_to(pod, claim, claims) else {}
 
 
+# --- the plugin -----------------------------------------------------------------------------------------------
+
+
 _MUST_BE_SAID = frozenset(f"{prefix}{name}" for prefix in ("", QUOTA_PREFIX, "limits.") for name in (CPU, MEMORY))
 
 

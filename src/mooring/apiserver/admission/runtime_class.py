@@ -1,10 +1,7 @@
-"""RuntimeClass: what a pod's container runtime costs, and on which nodes it is.
+"""RuntimeClass: a pod gets the overhead, node selector and tolerations of its runtime class.
 
-Input: a new pod.
-Output: the same, with the overhead, node selector and tolerations of its runtime class.
-
- 1. What the pod says itself must not contradict the class.
- 2. Of two tolerations one of which covers the other, the wider one stays.
+1. Fields of the pod must not contradict the class.
+2. A toleration that another one covers is dropped.
 """
 
 from __future__ import annotations
@@ -125,7 +122,7 @@ def _covers(wide: Document, narrow: Document) -> bool:
     if wide_effect == "NoExecute" and not _lasts(wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")):
         return False
     if wide_operator in ("", "Equal"):
-        # An operator that is left out means Equal for the wider one only: so kube-apiserver compares them.
+        # As in kube-apiserver, an absent operator means Equal for the wider toleration only.
         return narrow.get("operator") == "Equal" and narrow.get("value", "") == wide.get("value", "")
     return bool(wide_operator == "Exists")
 

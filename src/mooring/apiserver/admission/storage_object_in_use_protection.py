@@ -1,7 +1,6 @@
 """StorageObjectInUseProtection: volumes and claims are not deleted while they are used.
 
-Input: new volumes, claims and volume attributes classes.
-Output: the same, with the finalizer that a controller removes when they are no longer used.
+New volumes, claims and volume attributes classes get the finalizer that a controller removes when they are unused.
 """
 
 from __future__ import annotations

@@ -35,14 +35,16 @@ class UnknownPluginError(Exception):
     """A setting names an admission plugin that does not exist."""
 
 
-class Plugins(NamedTuple):
+class AdmissionPlugins(NamedTuple):
     """The enabled plugins, in the order in which they run."""
 
     mutating: Sequence[Admission]
     validating: Sequence[Admission]
 
 
-def admission_plugins(ledger: QuotaLedger, clock: Clock, entropy: Entropy, disabled: Collection[str] = ()) -> Plugins:
+def admission_plugins(
+    ledger: QuotaLedger, clock: Clock, entropy: Entropy, disabled: Collection[str] = ()
+) -> AdmissionPlugins:
     """All plugins except the disabled ones. Raises `UnknownPluginError`."""
     service_account = ServiceAccount(clock, entropy.fork("service accounts"))
     mutating: tuple[Admission, ...] = (
@@ -73,7 +75,7 @@ def admission_plugins(ledger: QuotaLedger, clock: Clock, entropy: Entropy, disab
     for name in disabled:
         if name not in names:
             raise UnknownPluginError(f"there is no admission plugin {name!r}; there are {', '.join(sorted(names))}")
-    return Plugins(
+    return AdmissionPlugins(
         [plugin for plugin in mutating if plugin.name not in disabled],
         [plugin for plugin in validating if plugin.name not in disabled],
     )

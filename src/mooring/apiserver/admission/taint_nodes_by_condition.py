@@ -1,8 +1,4 @@
-"""TaintNodesByCondition: a new node gets the taint not-ready.
-
-Input: a new node.
-Output: the same, with the taint that the node lifecycle controller takes away.
-"""
+"""TaintNodesByCondition: a new node gets the taint not-ready, which the node lifecycle controller removes."""
 
 from __future__ import annotations
 

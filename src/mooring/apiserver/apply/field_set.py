@@ -180,6 +180,9 @@ def _value_order(value: object) -> tuple[Any, ...]:
             return (5,)
 
 
+# --- sets -----------------------------------------------------------------------------------------------------
+
+
 FieldSet: TypeAlias = dict[str, "FieldSet"]
 Path: TypeAlias = tuple[str, ...]
 """Path elements from the root."""
@@ -233,8 +236,8 @@ def without_below(left: FieldSet, right: FieldSet) -> FieldSet:
             rest[element] = branch
         elif ends_here(other):
             continue
-        elif branch and (kept := without_below(branch, other)):
-            rest[element] = LEAF if len(kept) == 1 and SELF in kept else kept
+        elif branch and (without_ignored := without_below(branch, other)):
+            rest[element] = LEAF if len(without_ignored) == 1 and SELF in without_ignored else without_ignored
         elif not branch:
             rest[element] = LEAF
     return rest if rest != left else left
@@ -308,10 +311,10 @@ def _rest(left: FieldSet, right: FieldSet) -> FieldSet | None:
     is_changed = False
     for element, branch in left.items():
         other = right.get(element)
-        kept = branch if other is None else None if element == SELF else _rest(branch, other)
-        if kept is not None:
-            rest[element] = kept
-        if kept is not branch:
+        without_ignored = branch if other is None else None if element == SELF else _rest(branch, other)
+        if without_ignored is not None:
+            rest[element] = without_ignored
+        if without_ignored is not branch:
             is_changed = True
     if not is_changed:
         return left
@@ -337,7 +340,7 @@ Ignored: TypeAlias = Sequence[tuple[str, ...]]
 """Paths of plain field names."""
 
 
-def kept(fields: FieldSet, ignored: Ignored) -> FieldSet:
+def without_ignored(fields: FieldSet, ignored: Ignored) -> FieldSet:
     """A field set without what is ignored."""
     return without_below(fields, _set_of_names(tuple(ignored))) if fields and ignored else fields
 

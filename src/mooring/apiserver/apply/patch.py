@@ -37,10 +37,10 @@ from mooring.apiserver.apply.field_set import (
     Ignored,
     Path,
     difference,
-    kept,
     paths,
     shown,
     shown_path,
+    without_ignored,
 )
 from mooring.apiserver.apply.managers import (
     APPLY,
@@ -227,7 +227,7 @@ class _Applier:
 
     def apply(self, live: Document | None, applied: Document, managers: Managers, is_forced: bool) -> Document:
         last = managers.get(self._key)
-        fields = kept(claimed_fields(self._shape.root, applied), self._ignored)
+        fields = without_ignored(claimed_fields(self._shape.root, applied), self._ignored)
         managers[self._key] = Entry(self._api_version, fields, last.time if last is not None else None)
         wanted = applied if live is None else self._wanted(live, applied, managers, last)
         changes = Changes(self._shape, self._api_version, live or self._shape.empty, wanted, self._ignored)

@@ -40,10 +40,10 @@ from mooring.apiserver.apply.field_set import (
     difference,
     has,
     intersection,
-    kept,
     ordered,
     set_of,
     union,
+    without_ignored,
 )
 from mooring.apiserver.apply.managers import (
     UPDATE,
@@ -266,7 +266,7 @@ def _managers(entries: list[Any]) -> Managers:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class OwnershipChange:
     """What changed between two states of an object, as far as the way of writing can change it."""
 
     written: FieldSet
@@ -283,11 +283,11 @@ class Changes:
         self._old = old
         self._new = new
         self._ignored = ignored
-        self._by_version: dict[str, Change | None] = {}
+        self._by_version: dict[str, OwnershipChange | None] = {}
         self.own = self._compared(shape.root)
         """In the version of the request."""
 
-    def at(self, api_version: str) -> Change | None:
+    def at(self, api_version: str) -> OwnershipChange | None:
         """None if the version is not served."""
         if api_version == self._api_version:
             return self.own
@@ -296,9 +296,11 @@ class Changes:
             self._by_version[api_version] = None if grain is None else self._compared(grain)
         return self._by_version[api_version]
 
-    def _compared(self, grain: Grain) -> Change:
+    def _compared(self, grain: Grain) -> OwnershipChange:
         added, modified, removed = compare(grain, self._old, self._new, is_strict=self._shape.may_change)
-        return Change(kept(union(added, modified), self._ignored), kept(removed, self._ignored))
+        return OwnershipChange(
+            without_ignored(union(added, modified), self._ignored), without_ignored(removed, self._ignored)
+        )
 
 
 def conflicts(managers: Managers, changes: Changes, writer: ManagerId) -> dict[ManagerId, FieldSet]:

@@ -5,8 +5,8 @@ Input: definitions in the store. Output: entries of the `ResourceTable`.
     establishing   status of definitions, deletion, and the table of resources   naming   accepted names, conditions
     serving        from a definition to its resources; decoding of bodies         version  one version of a definition
     strategy       the strategy of custom resources                               scaling  the Scale subresource
-    schema         structural schemas, paths of fields, old and new values        metadata embedded resources
-    pruning        pruning and defaulting
+    schema         structural schemas, paths of fields, old and new values
+    pruning        pruning, defaulting, metadata of embedded resources
     value_rules, formats      validation by the OpenAPI schema
     rules, rule_compiling     validation by CEL rules
 

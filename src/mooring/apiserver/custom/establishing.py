@@ -67,7 +67,7 @@ class Establisher:
         self._clock = clock
         self._known: dict[str, Document] = {}
         self._due: dict[str, None] = {}
-        self._wake = asyncio.Event()
+        self._has_changes = asyncio.Event()
 
     # ------------------------------------------------------------------------------------------------ following
 
@@ -82,7 +82,7 @@ class Establisher:
 
     def _look_at(self, name: str) -> None:
         self._due[name] = None
-        self._wake.set()
+        self._has_changes.set()
 
     def _look_at_others(self, definition: Document) -> None:
         for name, other in self._known.items():
@@ -94,8 +94,8 @@ class Establisher:
     async def run(self) -> None:
         """Look at what is due, for ever."""
         while True:
-            await self._wake.wait()
-            self._wake.clear()
+            await self._has_changes.wait()
+            self._has_changes.clear()
             while self._due:
                 name = next(iter(self._due))
                 del self._due[name]

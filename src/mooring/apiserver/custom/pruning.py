@@ -1,4 +1,4 @@
-"""Pruning and defaulting of custom objects by their schema.
+"""Custom objects by their schema: pruning, defaulting, and the metadata of embedded resources.
 
 Input: an object, or a part of one, and its schema. Output: the same object without unknown fields, and their sorted
 paths; the same object with defaults.
@@ -9,18 +9,27 @@ paths; the same object with defaults.
 4. A default is set only if its parent exists: a default of `spec.a` creates no `spec`. Defaults are copied.
 5. All defaults of an object together have at most `DEFAULTS_BYTES_MAX`: a list of a hundred thousand `{}` could
    otherwise get a large default as often.
+6. Embedded resources are values with a kind, an apiVersion and metadata (`x-kubernetes-embedded-resource`). Their
+   metadata is made canonical and validated here; that of the object itself is decoded earlier.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from mooring.api.document import Document
 from mooring.apiserver.custom.schema import META_FIELDS, Schema
+from mooring.apiserver.validation.fields import FieldError, invalid, required
+from mooring.apiserver.validation.metadata import name_is_path_segment, validate_object_meta
+from mooring.apiserver.validation.names import dns_1035_label_errors
+from mooring.apiserver.wire.custom_bodies import custom_metadata
+from mooring.apiserver.wire.examine import DecodingError
 from mooring.client.errors import StatusError
 
 
 def prune(obj: Any, schema: Schema | None, *, is_root: bool) -> list[str]:
-    """Drop what the schema does not have. `schema` is None if there is none: then nothing has a place."""
+    """Drop fields that the schema does not have. `schema` None: drop all."""
     unknown: list[str] = []
     _prune(obj, schema, "", unknown, is_resource=is_root or (schema is not None and schema.is_embedded))
     unknown.sort()
@@ -37,7 +46,7 @@ def _prune(value: Any, schema: Schema | None, path: str, unknown: list[str], is_
             if not isinstance(item, dict | list):
                 continue
             if skips_lists:
-                # Below a list that keeps what is unknown, its items keep it too.
+                # The items of a list that preserves unknown fields preserve them, too.
                 if items is not None:
                     _keep(item, items, f"{path}[{index}]", unknown)
             else:
@@ -61,13 +70,13 @@ def _prune_fields(fields: Any, schema: Schema | None, path: str, unknown: list[s
             _prune(value, held, _below(path, name), unknown, held is not None and held.is_embedded)
     for name in dropped:
         del fields[name]
-        # Without a schema for them these are dropped silently at the root: they stand there by right.
+        # At the root these fields are known. If the schema lacks them, they are dropped without a warning.
         if path or name not in META_FIELDS:
             unknown.append(_below(path, name))
 
 
 def _keep(value: Any, schema: Schema, path: str, unknown: list[str], is_resource: bool = False) -> None:
-    """Go on to where a schema begins again."""
+    """Keep all fields, and prune below parts that have a schema again."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if (is_resource or schema.is_embedded) and name in META_FIELDS:
@@ -85,7 +94,7 @@ def _keep(value: Any, schema: Schema, path: str, unknown: list[str], is_resource
 
 
 def prune_nulls(value: Any, schema: Schema | None) -> None:
-    """Drop nulls where a value is wanted and nothing stands in for it."""
+    """Drop nulls of fields that are neither nullable nor have a default."""
     if schema is None:
         return
     if isinstance(value, dict):
@@ -169,3 +178,93 @@ def copied(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: copied(inner) for name, inner in value.items()}
     return [copied(item) for item in value] if isinstance(value, list) else value
+
+
+# --- embedded resources ---------------------------------------------------------------------------------------
+
+
+_STAND_IN_NAME = "fakename"
+
+
+class EmbeddedResourceError(Exception):
+    """Metadata that cannot be read."""
+
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def coerce_embedded(value: Any, schema: Schema | None, path: str = "", *, is_resource: bool = False) -> list[str]:
+    """Make embedded metadata canonical. Returns unknown fields. Raises `EmbeddedResourceError`."""
+    unknown: list[str] = []
+    for resource, place in _embedded_resources(value, schema, path, is_resource=is_resource):
+        unknown += _coerced(resource, place)
+    return unknown
+
+
+def validate_embedded(
+    value: Any, schema: Schema | None, path: str = "", *, is_resource: bool = False
+) -> list[FieldError]:
+    """Field errors of embedded resources."""
+    errors: list[FieldError] = []
+    for resource, place in _embedded_resources(value, schema, path, is_resource=is_resource):
+        errors += _validate_resource(resource, place)
+    return errors
+
+
+def _embedded_resources(
+    value: Any, schema: Schema | None, path: str, *, is_resource: bool = False
+) -> Iterator[tuple[Document, str]]:
+    """The embedded resources in a value with their paths, outer ones first."""
+    if schema is None or not (is_resource or schema.is_embedded or schema.has_embedded_below):
+        return
+    if isinstance(value, dict):
+        if is_resource or schema.is_embedded:
+            yield value, path
+        for name, inner in value.items():
+            held = schema.properties.get(name)
+            if held is not None:
+                yield from _embedded_resources(inner, held, f"{path}.{name}" if path else name)
+            elif schema.has_additional:
+                yield from _embedded_resources(inner, schema.additional, f"{path}[{name}]")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _embedded_resources(item, schema.items, f"{path}[{index}]")
+
+
+def _coerced(resource: Document, path: str) -> list[str]:
+    prefix = f"{path}." if path else ""
+    for name in ("apiVersion", "kind"):
+        if name in resource and not isinstance(resource[name], str):
+            raise EmbeddedResourceError(invalid(f"{prefix}{name}", resource[name], "must be a string"))
+    if "metadata" not in resource:
+        return []
+    try:
+        metadata, unknown = custom_metadata(resource["metadata"])
+    except DecodingError as error:
+        raise EmbeddedResourceError(invalid(f"{prefix}metadata", resource["metadata"], str(error))) from None
+    resource["metadata"] = metadata
+    return [f"{prefix}{text.removeprefix('unknown field ').strip(chr(34))}" for text in unknown]
+
+
+def _validate_resource(resource: Document, path: str) -> list[FieldError]:
+    prefix = f"{path}." if path else ""
+    errors = [required(f"{prefix}{name}") for name in ("apiVersion", "kind") if name not in resource]
+    for name, value in resource.items():
+        match name:
+            case "apiVersion" | "kind" if not isinstance(value, str):
+                errors.append(invalid(f"{prefix}{name}", value, "must be a string"))
+            case "apiVersion" | "kind" if not value:
+                errors.append(invalid(f"{prefix}{name}", value, "must not be empty"))
+            case "apiVersion" if value.count("/") > 1:
+                errors.append(invalid(f"{prefix}apiVersion", value, f"unexpected GroupVersion string: {value}"))
+            case "kind":
+                wrong = dns_1035_label_errors(value.lower())
+                if wrong:
+                    why = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
+                    errors.append(invalid(f"{prefix}kind", value, why))
+            case "metadata" if isinstance(value, dict):
+                named = value if value.get("name") else {**value, "name": _STAND_IN_NAME}
+                is_namespaced = bool(value.get("namespace"))
+                errors += validate_object_meta(named, is_namespaced, name_is_path_segment, f"{prefix}metadata")
+    return errors

@@ -102,10 +102,6 @@ def noted(node: Schema) -> Schema:
     return node
 
 
-NO_SCHEMA = noted(Schema({}))
-"""The schema of an unknown version: no fields."""
-
-
 def schemas_in(raw: Document) -> Iterator[Document]:
     """A schema as it was written and all schemas inside of it, wherever they stand."""
     yield raw
@@ -212,6 +208,9 @@ def same_json(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return isinstance(other, list) and len(one) == len(other) and all(map(same_json, one, other))
     return type(one) is type(other) and bool(one == other)
+
+
+# --- paths to fields ------------------------------------------------------------------------------------------
 
 
 _TOKENS = re.compile(r"'(?:[^'\\]|\\.|\\)*'|[.\[\]]|'[^.\[\]]*|[^.\[\]]+", re.DOTALL)

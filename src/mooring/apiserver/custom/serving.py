@@ -22,9 +22,15 @@ from mooring.api.document import Document
 from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind
 from mooring.apiserver.apply.shape import custom_shapes
 from mooring.apiserver.call import Call
-from mooring.apiserver.custom.metadata import EmbeddedResourceError, coerce_embedded
 from mooring.apiserver.custom.naming import is_served, is_true
-from mooring.apiserver.custom.pruning import DefaultsTooLargeError, fill_defaults, prune, prune_nulls
+from mooring.apiserver.custom.pruning import (
+    DefaultsTooLargeError,
+    EmbeddedResourceError,
+    coerce_embedded,
+    fill_defaults,
+    prune,
+    prune_nulls,
+)
 from mooring.apiserver.custom.scaling import scale_rules
 from mooring.apiserver.custom.schema import Schema
 from mooring.apiserver.custom.strategy import CustomStrategy

@@ -21,8 +21,7 @@ from mooring.api.document import Document
 from mooring.api.field_errors import NO_PATH, quoted
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
-from mooring.apiserver.custom.metadata import validate_embedded
-from mooring.apiserver.custom.pruning import fill_defaults
+from mooring.apiserver.custom.pruning import fill_defaults, validate_embedded
 from mooring.apiserver.custom.scaling import validate_actual, validate_wanted
 from mooring.apiserver.custom.schema import Pair, Schema, same_json
 from mooring.apiserver.custom.value_rules import validate_value
@@ -70,7 +69,7 @@ def _validate_map(items: list[Any], schema: Schema, path: str) -> list[FieldErro
 
 
 def _repeated(items: list[Any]) -> list[int]:
-    """Where something comes for the second time."""
+    """The indexes at which an item occurs for the second time."""
     seen: dict[bytes, int] = {}
     found = []
     for index, item in enumerate(items):
@@ -86,7 +85,7 @@ _ADVICE = "to avoid accidental conflicts with other finalizer writers"
 
 
 def finalizer_warnings(metadata: Document, old: Document | None) -> list[str]:
-    """A warning for each finalizer that is new and odd."""
+    """Warnings about new finalizers with unusual names."""
     known = frozenset((old or {}).get("finalizers") or ())
     added = sorted(frozenset(metadata.get("finalizers") or ()) - known)
     return [f"metadata.finalizers: {quoted(name)}: {text}" for name in added for text in _oddities(name)]
@@ -250,10 +249,10 @@ class CustomStatusStrategy(Strategy):
 
 
 def settle(obj: Document, stored: Stored | None) -> None:
-    """Make an object what it will be once it is stored.
+    """Change a validated object to the form in which it is stored.
 
-    1.0 was no whole number as long as it was looked at; it is stored as 1. And of an object that is stored in another
-    version nothing is left that the other version does not have.
+    Validation distinguishes 1.0 from 1; both are stored as 1. An object that is stored in another version loses the
+    fields that the other version does not have.
     """
     for name, value in obj.items():
         if name != "metadata" and isinstance(value, dict | list | float):
@@ -263,7 +262,7 @@ def settle(obj: Document, stored: Stored | None) -> None:
 
 
 def check_kind(kind: Kind, obj: Document) -> None:
-    """Refuses an object of another kind, under the name that it gives itself."""
+    """Rejects an object of another kind. The error has the kind in the object."""
     errors = []
     if obj.get("kind") != kind.kind:
         errors.append(invalid("kind", obj.get("kind", ""), f"must be {kind.kind}"))
@@ -281,7 +280,7 @@ def _raise_invalid(obj: Document, errors: list[FieldError]) -> NoReturn:
 def validate_rule(
     version: CustomVersion, known: list[FieldError], obj: Document, old: Document | None, pair: Pair | None, call: Call
 ) -> list[FieldError]:
-    """What the CEL rules find, if nothing else is in their way."""
+    """Errors of the CEL rules, if there are no other errors that prevent their evaluation."""
     if version.rules is None:
         return []
     if any(error.kind in _BLOCKING for error in known):

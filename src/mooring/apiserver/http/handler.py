@@ -20,10 +20,9 @@ from typing import Any
 
 from mooring.api.field_errors import quoted
 from mooring.api.kinds import ENDPOINTS
-from mooring.apiserver.access.authorization import require
+from mooring.apiserver.access.authorization import Attributes, path_attributes, require
 from mooring.apiserver.access.impersonation import Impersonation, wanted_user
 from mooring.apiserver.access.reviews import FieldSelectorError, parse_field_equalities
-from mooring.apiserver.access.rules import Attributes, path_attributes
 from mooring.apiserver.access.users import NODES_GROUP, User, anonymous
 from mooring.apiserver.call import Call
 from mooring.apiserver.errors import method_not_allowed, no_such_thing, store_error_status

@@ -140,7 +140,7 @@ class PresentState(Collector):
         for request_kind, count in self._requests_open().items():
             in_flight.add_metric((request_kind,), count)
         yield in_flight
-        text = "Requests that failed in a way that nobody foresaw."
+        text = "Requests that failed with an unexpected exception."
         yield CounterMetricFamily("mooring_apiserver_failures_total", text, self._failures())
         yield GaugeMetricFamily("mooring_tasks", "Tasks of the loop.", len(asyncio.all_tasks()))
         for statistic, value in sorted(self._store_statistics().items()):

@@ -136,7 +136,7 @@ class Objects:
             call.size_bytes = len(data)
             wanted = await self._worker.run(len(data), read_patch, data, form, call)
         except BadRequestError:
-            if form is not PatchForm.APPLY:  # what is not there cannot be patched badly
+            if form is not PatchForm.APPLY:  # a missing object is reported before errors of the patch
                 await self._api_server.reader.get(resource, call.namespace, call.name, "")
             raise
         if call.subresource == "scale":

@@ -123,6 +123,9 @@ def _manager(agent: str) -> str:
     return printable.encode()[:MANAGER_BYTES_MAX].decode(errors="ignore")
 
 
+# --- path and method ------------------------------------------------------------------------------------------
+
+
 ADDRESSES_CACHED_MAX = 1_024
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

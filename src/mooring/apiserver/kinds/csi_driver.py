@@ -18,7 +18,6 @@ from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.schema_rules import struct_rules
 
 _SPEC = struct_rules("storage", "CSIDriverSpec")
-GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 LIFECYCLE_MODES = ("Persistent", "Ephemeral")
 UPDATE_PERIOD_S_MIN = 10
 TOKEN_S_MIN = 600

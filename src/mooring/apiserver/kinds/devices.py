@@ -78,7 +78,7 @@ def validate_label(name: str, path: str) -> list[FieldError]:
 
 
 def validate_pool_name(name: str, path: str) -> list[FieldError]:
-    """The name of a pool: names of nodes and the like, with slashes between them."""
+    """The name of a pool: DNS subdomains separated by slashes."""
     if not name:
         return [required(path)]
     field_errors = [too_long(path, POOL_NAME_BYTES_MAX)] if len(name.encode()) > POOL_NAME_BYTES_MAX else []
@@ -86,7 +86,7 @@ def validate_pool_name(name: str, path: str) -> list[FieldError]:
 
 
 def validate_qualified_device_name(name: str, path: str) -> list[FieldError]:
-    """The name of an attribute or a capacity. With more than one slash anything goes."""
+    """The name of an attribute or a capacity. A name with more than one slash is not checked."""
     parts = name.split("/")
     if len(parts) == 1:
         return validate_identifier(name, path)
@@ -100,7 +100,7 @@ def validate_qualified_device_name(name: str, path: str) -> list[FieldError]:
 
 
 def validate_full_device_name(name: str, path: str) -> list[FieldError]:
-    """The same where there is no domain to assume."""
+    """The same, where the domain is required."""
     field_errors = validate_qualified_device_name(name, path)
     if "/" not in name:
         field_errors.append(
@@ -143,7 +143,7 @@ def validate_set(
     key: Callable[[Any], Hashable] = lambda item: item,
     shown: Callable[[Any], object] | None = None,
 ) -> list[FieldError]:
-    """The same for a list in which every item has a key of its own. `shown` prints a key that occurs again."""
+    """The same for a list whose items have unique keys. `shown` prints a duplicate key."""
     if len(items) > count_max:
         return [too_many(path, len(items), count_max)]
     field_errors = validate_each(items, count_max, check, path)

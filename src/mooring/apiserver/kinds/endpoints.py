@@ -13,11 +13,10 @@ from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.names import (
     dns_label_errors,
 )
-from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
+from mooring.apiserver.validation.schema_rules import struct_rules
 
 _ADDRESS = struct_rules("core", "EndpointAddress")
 _PORT = struct_rules("core", "EndpointPort")
-PROTOCOLS = sorted_enum_values("core", "Protocol")
 
 MANAGED_BY_LABEL = "endpoints.kubernetes.io/managed-by"
 CONTROLLER_NAME = "endpoint-controller"

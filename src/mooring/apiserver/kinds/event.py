@@ -127,10 +127,6 @@ def _validate_length(value: str, length_max: int, path: str) -> list[FieldError]
     return [invalid(path, "", f"can have at most {length_max} characters")]
 
 
-def _changed(value: object, path: str) -> list[FieldError]:
-    return validate_immutable(value, ..., path)
-
-
 # --- table -------------------------------------------------------------------------------------------------------
 
 

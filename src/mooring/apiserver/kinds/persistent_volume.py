@@ -38,7 +38,6 @@ _SOURCE_DEFAULTS: Mapping[str, Mapping[str, object]] = {
 ACCESS_MODES = sorted_enum_values("core", "PersistentVolumeAccessMode")
 SINGLE_POD = "ReadWriteOncePod"
 _SPEC = struct_rules("core", "PersistentVolumeSpec")
-VOLUME_MODES = sorted_enum_values("core", "PersistentVolumeMode")
 MOUNT_OPTIONS_ANNOTATION = "volume.beta.kubernetes.io/mount-options"
 
 _NEW_LABEL_NAMES = {

@@ -134,7 +134,7 @@ def _validate_capacity_amounts(amounts: Sequence[str], default: str, total: str,
         key=quantity_value,
         shown=lambda amount: str(quantity_value(amount)),
     )
-    # A list that is too long is not read, and so the default is not found in it.
+    # A list that is too long is not read, so the default is not checked against it.
     is_found = len(amounts) <= AMOUNTS_COUNT_MAX and any(_is_same_amount(amount, default) for amount in amounts)
     if not is_found:
         errors.append(invalid(path, default, "default value is not valid according to the requestPolicy"))
@@ -168,7 +168,7 @@ def _validate_step(step: str, low: str, high: str | None, default: str, total: s
     if first > parse_quantity(total):
         errors.append(invalid(path, step, f"one step {first} is larger than capacity value: {total}"))
     for amount in (default, high):
-        # kube-apiserver divides by a step of zero and falls over; we let it pass.
+        # kube-apiserver divides by a step of zero and panics; here it is accepted.
         if amount is None or not quantity_value(step):
             continue
         if (quantity_value(amount) - quantity_value(low)) % quantity_value(step):

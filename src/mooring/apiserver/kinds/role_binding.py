@@ -80,7 +80,7 @@ def _role_binding_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-_BINDING = KindTable(
+ROLE_BINDING_TABLE = KindTable(
     (
         NAME,
         column("Role", "What it allows."),
@@ -91,10 +91,6 @@ _BINDING = KindTable(
     ),
     _role_binding_cells,
 )
-
-ROLE_BINDING_TABLE = _BINDING
-
-CLUSTER_ROLE_BINDING_TABLE = _BINDING
 
 
 class RoleBindingStrategy(RbacStrategy):

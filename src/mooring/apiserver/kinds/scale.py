@@ -73,14 +73,6 @@ def scaled(obj: Document, scale: Document) -> Document:
     }
 
 
-def uid_conflict(obj: Document, scale: Document) -> str:
-    """Why the scale is meant for another object of this name; empty if it is not."""
-    wanted, uid = scale["metadata"].get("uid", ""), obj["metadata"]["uid"]
-    if not wanted or wanted == uid:
-        return ""
-    return f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
-
-
 def _selector_text(kind: Kind, spec: Document) -> str:
     """The selector as clients may send it in a query: by key, plain labels before expressions about the same key."""
     selector = spec.get("selector") or {}

@@ -30,7 +30,6 @@ from mooring.apiserver.validation.values import json_error
 OPAQUE = "Opaque"
 TLS = "kubernetes.io/tls"
 TLS_CERTIFICATE, TLS_KEY = "tls.crt", "tls.key"
-SERVICE_ACCOUNT_TOKEN = "kubernetes.io/service-account-token"
 SERVICE_ACCOUNT_NAME = "kubernetes.io/service-account.name"
 
 _DOCKER_CONFIG_KEYS = {

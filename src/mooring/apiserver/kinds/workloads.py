@@ -24,14 +24,13 @@ from mooring.apiserver.validation.names import dns_label_errors, percent_errors
 from mooring.apiserver.validation.selectors import validate_label_selector
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
-PERCENT_MAX = 100
 MISMATCH = "`selector` does not match template `labels`"
 RESTART_ALWAYS = "Always"
 HISTORY_MAX = 10
 
 
 def validate_nonnegative(value: int | None, path: str) -> list[FieldError]:
-    """A count that may be absent, but not below zero."""
+    """A count that may be absent, but not negative."""
     return [invalid(path, value, NOT_NEGATIVE)] if value is not None and value < 0 else []
 
 
@@ -58,7 +57,7 @@ def validate_at_most_100_percent(value: int | str, path: str) -> list[FieldError
 
 
 def int_or_percent(value: int | str | None) -> int:
-    """How much it is, whatever the unit; a text that is neither number nor percentage counts as nothing."""
+    """The number of a count or percentage; 0 for any other text."""
     percent = _percent(value)
     if percent is not None:
         return percent
@@ -109,7 +108,7 @@ def validate_workload_selector(selector: Document | None, path: str, owner: str)
 
 
 def template_labels(template: Document) -> Document | None:
-    """The labels of the pods to be; None if the template has none, `{}` if it was given none."""
+    """The labels in the template; None if absent, `{}` if the client sent an empty map."""
     metadata = template.get("metadata", {})
     labels: Document | None = metadata.get("labels")
     return {} if labels is None and isinstance(metadata, WithEmptyLabels) else labels
@@ -124,7 +123,7 @@ def validate_selector_matches(matcher: LabelMatcher, template: Document, path: s
 
 
 def validate_restart_policy_always(template: Document, owner: str, path: str) -> list[FieldError]:
-    """Pods that are to run for ever are restarted always and have no deadline; `path` is the template's."""
+    """The restart policy must be Always, and there must be no deadline. `path` is that of the template."""
     spec = template.get("spec") or {}
     field_errors = []
     restart = spec.get("restartPolicy", "")
@@ -141,7 +140,7 @@ def validate_immutable_selector(new: Document | None, old: Document | None, path
 
 
 def validate_not_decremented(status: Document, old_status: Document, path: str) -> list[FieldError]:
-    """The count of hash collisions only grows, and never vanishes."""
+    """The count of hash collisions must not decrease or be removed."""
     new, old = status.get("collisionCount"), old_status.get("collisionCount")
     if old is None or (new is not None and new >= old):
         return []
@@ -149,7 +148,7 @@ def validate_not_decremented(status: Document, old_status: Document, path: str) 
 
 
 def validate_at_most(status: Document, fields: Sequence[str], limit: str, detail: str, path: str) -> list[FieldError]:
-    """No part may be larger than the whole."""
+    """A count must not exceed the total."""
     count_max = status.get(limit, 0)
     counts = {field: status.get(field, 0) for field in fields}
     return [invalid(f"{path}.{field}", count, detail) for field, count in counts.items() if count > count_max]
@@ -180,7 +179,7 @@ class WorkloadStrategy(Strategy):
     """
 
     def empty_status(self) -> Document:
-        """What Go writes of a status in which nothing is set."""
+        """A status without any set field, as Go writes it."""
         return {}
 
     def template(self, obj: Document) -> Document:

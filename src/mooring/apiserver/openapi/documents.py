@@ -133,6 +133,9 @@ def _written(document: Document) -> EncodedDocument:
     return EncodedDocument(body, hashlib.sha512(body).hexdigest().upper())
 
 
+# --- one document ---------------------------------------------------------------------------------------------
+
+
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
 _TEXT: Document = {"type": "string"}

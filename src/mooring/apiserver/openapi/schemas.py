@@ -211,11 +211,11 @@ class Dialect:
     def reference(self, name: str) -> Document:
         return {"$ref": f"{self.prefix}{name}"}
 
-    def wrapped(self, name: str, **beside: object) -> Document:
-        """A reference with something beside it."""
+    def wrapped(self, name: str, **siblings: object) -> Document:
+        """A reference with other keys next to it."""
         if not self.is_third:
-            return {**self.reference(name), **{key: value for key, value in beside.items() if key != "default"}}
-        return {**beside, "allOf": [self.reference(name)]}
+            return {**self.reference(name), **{key: value for key, value in siblings.items() if key != "default"}}
+        return {**siblings, "allOf": [self.reference(name)]}
 
 
 SECOND = Dialect(is_third=False, prefix="#/definitions/")
@@ -245,8 +245,8 @@ def _translated(schema: Document, dialect: Dialect, others: list[str]) -> Docume
     for key, value in schema.items():
         if key == "@":
             others.append(value)
-            beside = {"default": schema["default"]} if "default" in schema else {}
-            return dialect.wrapped(value, **beside)
+            siblings = {"default": schema["default"]} if "default" in schema else {}
+            return dialect.wrapped(value, **siblings)
         if key == "default" and not dialect.is_third:
             continue
         made[key] = _translated(value, dialect, others) if isinstance(value, dict) else value

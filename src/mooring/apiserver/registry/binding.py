@@ -3,7 +3,7 @@
 Input: a call and a Binding, sent to `pods/NAME/binding` or to `bindings`. Output: the stored pod with its node, or a
 `StatusError`.
 
- 1. A pod gets a node once (`strategies.pod_binding`). The uid and the resourceVersion of the Binding are preconditions.
+ 1. A pod gets a node once (`kinds.pod.prepare`). The uid and the resourceVersion of the Binding are preconditions.
  2. The labels and annotations of the Binding, also those that admission adds, are added to the pod.
  3. No field manager owns the node's name: a binding is not an update of the pod.
 """

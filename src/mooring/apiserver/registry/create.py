@@ -100,7 +100,7 @@ def _prepare(resource: Resource, call: Call, obj: Document) -> None:
 
 
 def _validate_address(strategy: Strategy, metadata: Document) -> Sequence[FieldError]:
-    """What is wrong with metadata for any object, after the kind's own rules, so that their words come first."""
+    """Errors of the metadata of any object. They follow the errors of the kind's own rules."""
     if strategy.validates_metadata:
         return validate_object_name(metadata, name_is_path_segment, "metadata")
     return validate_object_meta(metadata, strategy.kind.is_namespaced, name_is_path_segment, "metadata")
@@ -123,7 +123,7 @@ async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) ->
     kind, metadata = resource.kind, obj["metadata"]
     name = metadata["name"]
     existing = None
-    if call.is_dry_run:  # what is not stored is not asked for which state it was meant
+    if call.is_dry_run:  # preconditions are not checked for what is not stored
         existing = await parts.object_storage.find(kind, call.namespace, name)
     else:
         if metadata.pop("resourceVersion", "") not in ("", "0") and call.verb == "create":

@@ -1,13 +1,13 @@
-"""Deleting: at once, after a time of grace, or when the last finalizer is gone.
+"""Delete an object: at once, after a grace period, or when the last finalizer is removed.
 
-Input: a call and DeleteOptions.
-Output: the object as it was or is, or a Status; or a `StatusError`.
+Input: a call and DeleteOptions. Output: the object before the deletion or as it is stored now, or a Status; or a
+`StatusError`.
 
-   gone        nothing holds it: it leaves the store
-   ending      it has a time to end in, or finalizers to wait for: it is marked, and leaves later
-   ending on   it was marked before, and nothing changes
+   deleted       no grace period and no finalizers: removed from the store
+   terminating   a grace period or finalizers: gets a deletionTimestamp, and is removed later
+   unchanged     it is terminating already, and the request changes nothing
 
- 1. A time of grace can only be shortened.
+ 1. A grace period can only be shortened.
  2. Finalizers of the garbage collector are set when the deletion begins, and not changed afterwards.
  3. The first deletion of a namespace or of a CustomResourceDefinition marks it as terminating. It is deleted when its
     contents are (`controllers.namespace`, `custom.establishing`). While `spec.finalizers` of a namespace has entries,
@@ -58,14 +58,14 @@ class DeleteOptions:
 
 
 class Deleted(NamedTuple):
-    """What is answered, and whether the object is gone."""
+    """The response, and whether the object is removed from the store."""
 
     document: Document
     is_gone: bool
 
 
 async def delete(parts: Parts, resource: Resource, call: Call, options: DeleteOptions) -> Deleted:
-    """Delete one object, or begin to."""
+    """Delete one object, or mark it as terminating."""
     kind = resource.kind
     if options.grace_s is not None and options.grace_s < 0:
         options = replace(options, grace_s=1)
@@ -152,7 +152,7 @@ def _check_preconditions(resource: Resource, call: Call, found: Stored, options:
 
 
 class _Ending(NamedTuple):
-    """How long the object has from now on, and when that is over."""
+    """The grace period of the object, and when it ends."""
 
     grace_s: int
     at_s: float
@@ -164,7 +164,7 @@ _PENDING = _Ending(-1, 0.0, False)
 
 
 def _ending(resource: Resource, call: Call, obj: Document, options: DeleteOptions) -> _Ending | None:
-    """How a kind that ends gracefully ends; None if it is just deleted."""
+    """The grace period of a kind with graceful deletion; None for other kinds."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in metadata:
         given_s = resource.strategy.graceful_s(obj, options.grace_s, call)
@@ -190,7 +190,7 @@ def _mark_ending(metadata: Document, ending: _Ending) -> None:
 
 
 def _mark_deleting(metadata: Document, call: Call) -> None:
-    """For kinds that end at once but for their finalizers."""
+    """For kinds without a grace period that wait for finalizers."""
     if "deletionTimestamp" not in metadata:
         if metadata.get("generation"):
             metadata["generation"] += 1
@@ -331,7 +331,7 @@ def checked_delete_options(document: Document) -> tuple[DeleteOptions, bool]:
 
 
 def check_delete_options(document: Document) -> None:
-    """Raises `InvalidError` if the options mean nothing."""
+    """Raises `InvalidError` for invalid options."""
     orphans, propagation = document.get("orphanDependents"), document.get("propagationPolicy")
     errors: list[FieldError] = []
     if orphans is not None and propagation is not None:

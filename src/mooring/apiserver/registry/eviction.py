@@ -3,13 +3,13 @@
 Input: a call and an Eviction.
 Output: the pod deleted, and its budget spent; or a `StatusError`: 429 if the budget does not allow it.
 
-   ends already, or has not begun    deleted, no budget is asked
+   terminating, finished or pending  deleted without a budget
    no budget                         deleted
    not ready                         deleted without spending, if its budget allows that (`unhealthyPodEvictionPolicy`)
    ready                             its budget is spent first; then deleted
 
  1. A budget is spent before the pod is deleted, on the condition that it is unchanged: so two evictions never
-    share one disruption. `disruptedPods` tells the disruption controller of a pod that is on its way out.
+    share one disruption. `disruptedPods` tells the disruption controller which pods are being evicted.
  2. A pod that is deleted because it is not ready must still be so: it is deleted only if it is unchanged.
  3. A condition of an evicted pod names the cause of the disruption.
  4. A budget whose controller has not seen its last change allows nothing yet: the error has a time to try again.
@@ -73,7 +73,7 @@ async def evict(parts: Parts, call: Call, body: Document) -> None:
         pod = await _pod(parts, call)
         if not _needs_no_budget(pod.document):
             return await _evict_within_budget(parts, eviction, options, pod)
-        # A pod that has not begun yet may begin meanwhile, and would be under its budget then.
+        # A pending pod may start meanwhile, and then its budget counts.
         is_guarded = options.revision is None and not _is_ending(pod.document)
         try:
             guarded = replace(options, revision=str(pod.revision)) if is_guarded else options
@@ -177,7 +177,7 @@ async def _mark_and_delete(parts: Parts, eviction: _Eviction, options: DeleteOpt
 
 
 async def _mark(parts: Parts, call: Call, options: DeleteOptions) -> int:
-    """Note on the pod that it is evicted; its revision then."""
+    """Set the condition of an evicted pod, and return its new revision."""
     for _ in range(WRITE_TRIES_MAX):
         found = await _pod(parts, call)
         pod = found.document
@@ -195,7 +195,7 @@ async def _mark(parts: Parts, call: Call, options: DeleteOptions) -> int:
 
 
 def _set_disrupted(pod: Document, now: str) -> bool:
-    """Whether that is news. `pod` is changed."""
+    """Set the condition; whether it changed. `pod` is changed."""
     status = pod.setdefault("status", {})
     before = status.get("conditions") or []
     status["conditions"] = with_condition(before, _EVICTED, now)
@@ -283,16 +283,16 @@ def _why_not(name: str, status: Document) -> str:
 
 def _exhausted(status: Document, now: str) -> list[Document]:
     conditions: list[Document] = status.get("conditions") or []
-    told: Document = {"type": _ALLOWED_CONDITION, "status": "False"}
+    condition: Document = {"type": _ALLOWED_CONDITION, "status": "False"}
     if status.get("observedGeneration"):
-        told["observedGeneration"] = status["observedGeneration"]
-    told |= {"lastTransitionTime": now, "reason": "InsufficientPods", "message": ""}
+        condition["observedGeneration"] = status["observedGeneration"]
+    condition |= {"lastTransitionTime": now, "reason": "InsufficientPods", "message": ""}
     before = next((one for one in conditions if one.get("type") == _ALLOWED_CONDITION), None)
     if before is None:
-        return [*conditions, told]
+        return [*conditions, condition]
     if before.get("status") == "False":
-        told["lastTransitionTime"] = before.get("lastTransitionTime")
-    return [told if one is before else one for one in conditions]
+        condition["lastTransitionTime"] = before.get("lastTransitionTime")
+    return [condition if one is before else one for one in conditions]
 
 
 def _too_many(why: str, *, retry_after_s: float | None) -> TooManyRequestsError:

@@ -1,9 +1,7 @@
 """The fields of metadata that the server sets or removes.
 
-Input: the metadata of the request.
-Output: the same, with the system's fields as they must be.
-
- 1. uid, creation and deletion are the server's: a creator's values are dropped, an updater's are overruled.
+1. Only the server sets uid, creation and deletion: values in a create are dropped, values in an update are replaced by
+   the stored ones.
 """
 
 from __future__ import annotations
@@ -34,13 +32,13 @@ def wipe_system_fields(metadata: Document) -> None:
 
 
 def fill_system_fields(metadata: Document, call: Call, entropy: Entropy) -> None:
-    """What only the server can give to a new object."""
+    """Set the fields of a new object that only the server sets."""
     metadata["creationTimestamp"] = call.now
     metadata["uid"] = entropy.uuid()
 
 
 def ensure_namespace(kind: Kind, metadata: Document, namespace: str) -> None:
-    """An object need not say its namespace, but what it says must be right. One that can have none loses it."""
+    """Set the namespace of the request; another one is an error. A cluster-scoped object loses its namespace."""
     if not kind.is_namespaced:
         metadata.pop("namespace", None)
         return
@@ -52,7 +50,7 @@ def ensure_namespace(kind: Kind, metadata: Document, namespace: str) -> None:
 
 
 def ensure_name(metadata: Document, call: Call) -> None:
-    """What is written through an address must be the object of that address."""
+    """The name of an object must be that of the path."""
     name = metadata.get("name")
     if not name:
         raise BadRequestError(
@@ -87,7 +85,7 @@ def drop_duplicate_owners(metadata: Document, call: Call, *, is_after_admission:
 
 
 def keep_system_fields(metadata: Document, old: Document) -> None:
-    """Overrule what an update says of the system's fields."""
+    """Replace the fields that only the server sets by the stored ones."""
     if not metadata.get("uid"):
         metadata["uid"] = old["uid"]
     metadata.pop("selfLink", None)

@@ -44,7 +44,7 @@ class NothingReserved:
 NOTHING_RESERVED = NothingReserved()
 
 
-class Reserve(Protocol):
+class Reserver(Protocol):
     """Gives an object what must be unique in the cluster, before it is validated. Raises `StatusError`."""
 
     async def __call__(self, resource: Resource, call: Call, obj: Document, old: Document | None) -> Reservation: ...
@@ -62,7 +62,7 @@ class Parts:
     entropy: Entropy
     shape_of: Callable[[Resource], Shape]
     """How the fields of a kind are merged, for those who manage them."""
-    reserve: Reserve
+    reserve: Reserver
     released: Callable[[Resource, Document], Awaitable[None]]
     """Told of every object that is gone, to take back what was reserved for it."""
     worker: Worker

@@ -3,8 +3,8 @@
 Input: a call and PodLogOptions.
 Output: the bytes; None for a pod that has no node yet; or a `StatusError`.
 
- 1. What is asked for is checked here: options first, then the pod, the container, the node, in this order.
- 2. Nodes of this process have their logs at hand (`Logs`); of all others their kubelets are asked (`RemoteLogs`).
+ 1. The order of checks: options, pod, container, node.
+ 2. Logs of nodes in this process are read directly (`Logs`), all others from their kubelets (`RemoteLogs`).
 
 Kubelets of other processes are asked as kube-apiserver asks them:
 
@@ -123,7 +123,7 @@ async def open_log(
         return None
     node = await lookup.get(NODE, "", node_name)
     if node is None:
-        # So kube-apiserver says it: it takes every miss on this way for the pod's.
+        # As in kube-apiserver, which reports any missing object here as a missing pod.
         raise not_found(POD, node_name)
     if own is not None and own.has_node(node_name):
         return await own.logs(pod, container, options)
@@ -150,7 +150,7 @@ def _container(pod: Document, wanted: str) -> str:
     own = [one["name"] for one in spec.get("containers") or []]
     if not wanted and len(own) == 1:
         return str(own[0])
-    # Only a pod's own containers can be left out, but any of its containers can be named.
+    # The default is one of the pod's containers; a request may name init and ephemeral containers, too.
     others = {
         field: [one["name"] for one in spec.get(field) or []] for field in ("initContainers", "ephemeralContainers")
     }

@@ -1,7 +1,6 @@
-"""Reading: one object, a listing, a watch.
+"""Get, list and watch objects.
 
-Input: a call and what it asks for.
-Output: stored bytes with their resourceVersion, as storage returns them.
+Input: a call and its options. Output: stored bytes with their resourceVersion, as storage returns them.
 
  1. A resourceVersion means "not older than", except where a request says `Exact`, or has a limit and says nothing.
  2. `0` means any version, which here is the last one, whatever the limit.
@@ -96,7 +95,7 @@ class Reader:
         )
 
     def checked(self, resource: Resource, selection: Selection) -> Selection:
-        """The selection, if the kind can be selected so."""
+        """The selection; raises if the kind does not have these selectors."""
         if not selection.fields:
             return selection
         allowed = resource.selectable_fields
@@ -112,7 +111,7 @@ class Reader:
 
 
 def check_continue_token(text: str) -> None:
-    """Raises `BadRequestError`, in Go's words, if a token is none at all."""
+    """Raises `BadRequestError` with Go's message if the token is not base64."""
     strange = _strange_byte(text)
     if strange is not None:
         error: str | None = f"illegal base64 data at input byte {strange}"
@@ -137,7 +136,7 @@ def _expired_token(folder: str, text: str) -> ExpiredError:
 
 
 def _strange_byte(text: str) -> int | None:
-    """The byte at which Go stops reading base64, padding included: its tokens have none. Python reads over much."""
+    """The byte at which Go stops reading base64. Go's tokens have no padding, and Python accepts more."""
     for index, letter in enumerate(text):  # up to the first strange one every letter is one byte
         if not (letter.isascii() and (letter.isalnum() or letter in "-_")):
             return index
@@ -145,7 +144,7 @@ def _strange_byte(text: str) -> int | None:
 
 
 def watch_revision(revision: str) -> int:
-    """Where a watch or a get starts; 0 for nowhere in particular. The words differ from those of a list."""
+    """The revision at which a watch or a get starts; 0 for any. The messages differ from those of a list."""
     try:
         return _revision_number(revision)
     except BadRequestError as error:

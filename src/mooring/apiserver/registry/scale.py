@@ -1,4 +1,4 @@
-"""Scaling: changing the replicas of an object and nothing else.
+"""Update the Scale of an object: only its replicas change.
 
 Input: a Scale, or a patch of one.
 Output: the Scale of the object as it is stored now.
@@ -30,7 +30,7 @@ from mooring.client.interface import PatchForm
 
 
 async def put_scale(parts: Parts, resource: Resource, call: Call, scale: Document) -> Document:
-    """Scale an object by a whole Scale. Whether it is meant is asked before whether the object is there."""
+    """Scale an object by a whole Scale. The name in the Scale is checked before the object is read."""
     ensure_namespace(resource.kind, scale["metadata"], call.namespace)
     ensure_name(scale["metadata"], call)
     return await _scale(parts, resource, call, lambda _: deepcopy(scale), None)

@@ -5,7 +5,7 @@ Output: the object as it is stored now; or a `StatusError`.
 
  1. `make` may be called again, on the object of a concurrent write.
  2. A request that names a resourceVersion is for that state only: another one is a conflict.
- 3. An object that only waits for its finalizers is deleted when the last one is taken away.
+ 3. A terminating object is deleted when its last finalizer is removed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def change(
         have = found.document["metadata"]["uid"] if found is not None else ""
         if uid and uid != have:
             key = kind.key(call.namespace, call.name)
-            # A dry run does not come as far as the store, which would put its folder in front.
+            # A dry run does not reach the store, which adds the prefix of its keys.
             key = f"/{key.removeprefix(REGISTRY)}" if call.is_dry_run else key
             raise other_uid(kind, key, call.name, uid, have)
         obj = await make(found.document if found is not None else None)
@@ -128,7 +128,7 @@ async def _replaced(
         result = await _written(parts, resource, call, found, obj)
         reservation.keep()
     except WriteConflict:
-        raise _Again from None  # a request that names its state finds another one now, and is refused then
+        raise _Again from None  # a request with a resourceVersion gets a conflict in the next attempt
     finally:
         reservation.close()
     return result
@@ -170,7 +170,7 @@ def _prepare(resource: Resource, strategy: Strategy, call: Call, obj: Document, 
 
 
 async def _written(parts: Parts, resource: Resource, call: Call, found: Stored, obj: Document) -> Changed:
-    """The object as it is then: what was stored, if nothing is new."""
+    """The object after the write; the stored one if nothing changed."""
     kind, old, metadata = resource.kind, found.document, obj["metadata"]
     if _is_finished(old["metadata"], metadata) and not resource.strategy.is_held(obj):
         if not call.is_dry_run:
@@ -187,13 +187,16 @@ async def _written(parts: Parts, resource: Resource, call: Call, found: Stored, 
 
 
 def _is_unchanged(obj: Document, old: Document) -> bool:
-    return obj == old and is_same(obj, old)  # to Python alone true would be 1
+    return obj == old and is_same(obj, old)  # in Python True equals 1
 
 
 def _is_finished(old: Document, new: Document) -> bool:
     return (
         bool(old.get("deletionTimestamp")) and not old.get("deletionGracePeriodSeconds") and not new.get("finalizers")
     )
+
+
+# --- PUT ------------------------------------------------------------------------------------------------------
 
 
 ReadBody = Callable[[], Document]

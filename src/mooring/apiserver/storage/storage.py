@@ -161,6 +161,9 @@ def _revision_number(text: str) -> int:
     return int(text or 0)
 
 
+# --- pages ----------------------------------------------------------------------------------------------------
+
+
 _VERSION = "meta.k8s.io/v1"
 INCONSISTENT = -1
 """As the revision of a token: go on as of now, whatever has changed since the list began."""

@@ -73,6 +73,9 @@ def with_revision(value: bytes, revision: int) -> bytes:
     return value.replace(_METADATA, b'"metadata":{"resourceVersion":"%d",' % revision, 1)
 
 
+# --- the two forms of events ----------------------------------------------------------------------------------
+
+
 CORE_NAMES = {
     "regarding": "involvedObject",
     "note": "message",
@@ -119,6 +122,9 @@ def served_field(path: str) -> str:
     """The path of a field of core, as events.k8s.io has it: `involvedObject.name` is `regarding.name`."""
     first, dot, rest = path.partition(".")
     return f"{SERVED_NAMES.get(first, first)}{dot}{rest}"
+
+
+# --- kinds that are stored in the form of another kind --------------------------------------------------------
 
 
 def stored_kind(kind: Kind) -> Kind:

@@ -125,7 +125,7 @@ class StorageWatch:
         self._kind = kind
         self._watch = watch
         self._matcher = matcher
-        self._told = since
+        self._reported_revision = since
         self._bookmark_s = bookmark_s
         self._is_bookmark_due = False
         self._is_bookmark_arranged = bookmark_s is None
@@ -161,7 +161,7 @@ class StorageWatch:
                 raise watch_gone(error) from None
             events = self._events(changes)
             if events:
-                self._told = changes[-1].revision
+                self._reported_revision = changes[-1].revision
                 return events
             if self._is_bookmark_due:
                 return [self._bookmark()]
@@ -195,7 +195,7 @@ class StorageWatch:
 
     def _arrange_bookmark(self) -> None:
         self._is_bookmark_arranged = True
-        if self._watch.seen_revision() > self._told:
+        if self._watch.seen_revision() > self._reported_revision:
             self._set_alarm()
         else:
             self._watch.when_advanced(self._set_alarm)
@@ -212,8 +212,8 @@ class StorageWatch:
 
     def _bookmark(self) -> BookmarkEvent:
         self._is_bookmark_due = self._is_bookmark_arranged = False
-        self._told = self._watch.seen_revision()
-        return BookmarkEvent(self._kind, self._told)
+        self._reported_revision = self._watch.seen_revision()
+        return BookmarkEvent(self._kind, self._reported_revision)
 
 
 def _event_of(change: StoreChange) -> StoreEvent:

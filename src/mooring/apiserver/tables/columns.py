@@ -89,6 +89,9 @@ def _name_and_age_cells(obj: Document, now_s: float) -> list[Cell]:
 NAME_AND_AGE = KindTable((NAME, AGE), _name_and_age_cells)
 
 
+# --- cells ----------------------------------------------------------------------------------------------------
+
+
 UNKNOWN = "<unknown>"
 _AHEAD_S_MAX = 2
 _MINUTE_S, _HOUR_S = 60, 3600

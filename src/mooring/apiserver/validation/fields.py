@@ -127,12 +127,6 @@ def too_long(field: str, length_max: int, unit: str = "byte") -> FieldError:
     )
 
 
-def too_short(field: str, length_min: int, unit: str = "character") -> FieldError:
-    return FieldError(
-        FieldErrorType.TOO_SHORT, field, f"must be at least {length_min} {unit}{'' if length_min == 1 else 's'}"
-    )
-
-
 def too_many(field: str, count: int, count_max: int) -> FieldError:
     plural = "" if count_max == 1 else "s"
     return FieldError(FieldErrorType.TOO_MANY, field, f"must have at most {count_max} item{plural}", count)

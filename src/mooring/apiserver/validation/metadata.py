@@ -12,7 +12,6 @@ from mooring.api.document import Document
 from mooring.api.labels import label_value_errors
 from mooring.apiserver.validation.fields import FieldError, forbidden, go_json, invalid, required, too_long
 from mooring.apiserver.validation.names import (
-    dns_1035_label_errors,
     dns_label_errors,
     dns_subdomain_errors,
     path_segment_errors,
@@ -40,10 +39,6 @@ def name_is_dns_subdomain(name: str, is_prefix: bool) -> Sequence[str]:
 
 def name_is_dns_label(name: str, is_prefix: bool) -> Sequence[str]:
     return dns_label_errors(without_trailing_dash(name) if is_prefix else name)
-
-
-def name_is_dns_1035_label(name: str, is_prefix: bool) -> Sequence[str]:
-    return dns_1035_label_errors(without_trailing_dash(name) if is_prefix else name)
 
 
 def name_is_path_segment(name: str, is_prefix: bool) -> Sequence[str]:

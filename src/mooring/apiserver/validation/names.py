@@ -23,20 +23,16 @@ _DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _UNDERSCORED_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _UNDERSCORED_SUBDOMAIN = rf"{_UNDERSCORED_LABEL}(\.{_UNDERSCORED_LABEL})*"
 _DNS_1035_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_WILDCARD_SUBDOMAIN = rf"\*\.{_DNS_SUBDOMAIN}"
 _PERCENT = "[0-9]+%"
 _HTTP_HEADER = "[-A-Za-z0-9]+"
-_ENVIRONMENT_NAME = "[-._a-zA-Z][-._a-zA-Z0-9]*"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 
 _is_dns_label = re.compile(_DNS_LABEL).fullmatch
 _is_dns_subdomain = re.compile(_DNS_SUBDOMAIN).fullmatch
 _is_underscored_subdomain = re.compile(_UNDERSCORED_SUBDOMAIN).fullmatch
 _is_dns_1035_label = re.compile(_DNS_1035_LABEL).fullmatch
-_is_wildcard_subdomain = re.compile(_WILDCARD_SUBDOMAIN).fullmatch
 _is_percent = re.compile(_PERCENT).fullmatch
 _is_http_header = re.compile(_HTTP_HEADER).fullmatch
-_is_environment_name = re.compile(_ENVIRONMENT_NAME).fullmatch
 _is_config_key = re.compile(_CONFIG_KEY).fullmatch
 _is_port_charset = re.compile("[-a-z0-9]+").fullmatch
 _has_letter = re.compile("[a-z]").search
@@ -53,10 +49,6 @@ _UNDERSCORED_RULE = _DNS_SUBDOMAIN_RULE.replace("'-' or '.'", "'_', '-' or '.'")
 _DNS_1035_RULE = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
     "start with an alphabetic character, and end with an alphanumeric character"
-)
-_WILDCARD_RULE = (
-    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
-    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character"
 )
 
 
@@ -109,13 +101,6 @@ def dns_1035_label_errors(value: str) -> tuple[str, ...]:
     return errors
 
 
-def wildcard_subdomain_errors(value: str) -> tuple[str, ...]:
-    errors = _too_long(value, DNS_SUBDOMAIN_LENGTH_MAX)
-    if not _is_wildcard_subdomain(value):
-        return (*errors, matching_rule(_WILDCARD_RULE, _WILDCARD_SUBDOMAIN, "*.example.com"))
-    return errors
-
-
 @lru_cache(maxsize=RESULTS_CACHED_MAX)
 def qualified_name_errors(value: str) -> tuple[str, ...]:
     """The rule of label keys, finalizers and resource names."""
@@ -151,18 +136,6 @@ def percent_errors(text: str) -> tuple[str, ...]:
 def http_header_name_errors(name: str) -> tuple[str, ...]:
     rule = "a valid HTTP header must consist of alphanumeric characters or '-'"
     return () if _is_http_header(name) else (matching_rule(rule, _HTTP_HEADER, "X-Header-Name"),)
-
-
-def environment_name_errors(name: str) -> tuple[str, ...]:
-    """The strict rule, which the relaxed one has replaced for new containers."""
-    errors: tuple[str, ...] = ()
-    if not _is_environment_name(name):
-        rule = (
-            "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', "
-            "and must not start with a digit"
-        )
-        errors = (matching_rule(rule, _ENVIRONMENT_NAME, "my.env-name", "MY_ENV.NAME", "MyEnvName1"),)
-    return errors + _directory_errors(name)
 
 
 def relaxed_environment_name_errors(name: str) -> tuple[str, ...]:

@@ -28,8 +28,6 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 SUPPORTED = (JSON, YAML, PROTOBUF)
 """Of bodies and of responses, as errors list them. Protobuf responses are listed, although we send none."""
 SUPPORTED_STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
-PRODUCED_BY_LISTS = (*SUPPORTED, *SUPPORTED_STREAMS)
-PRODUCED_BY_LOGS = ("text/plain", *SUPPORTED)
 
 METADATA_GROUP = "meta.k8s.io"
 METADATA_VERSIONS = ("v1", "v1beta1")
@@ -154,11 +152,6 @@ def is_pretty(pretty: str | None, user_agent: str) -> bool:
     if pretty:
         return pretty in _TRUE
     return user_agent.startswith(_PEOPLE)
-
-
-def takes_gzip(accept_encoding: str) -> bool:
-    """Whether a large answer may be compressed. `gzip;q=0.5` does not count: kube-apiserver looks for the bare word."""
-    return any(token.strip() == "gzip" for token in accept_encoding.split(","))
 
 
 _AS_IT_IS = Wanted()

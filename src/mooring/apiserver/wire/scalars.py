@@ -372,6 +372,9 @@ def _after_line_ends(data: bytes, position: int) -> int:
     return position
 
 
+# --- fields of JSONSchemaProps --------------------------------------------------------------------------------
+
+
 NOT_A_SCHEMA = "boolean or JSON schema expected"
 
 _Schema = Callable[[Any, list[str]], Any]

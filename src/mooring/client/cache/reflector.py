@@ -307,7 +307,7 @@ class Reflector(Generic[AnyView]):
     async def _watch_until_expired(self) -> None:
         while True:
             began_s = self._clock.now_s()
-            told_before = self._counts["changes"]
+            changes_before = self._counts["changes"]
             self._counts["watches"] += 1
             is_expired = False
             try:
@@ -318,7 +318,7 @@ class Reflector(Generic[AnyView]):
             except ClientError as error:
                 await self._back_off(error)
                 continue
-            is_silent = self._counts["changes"] == told_before
+            is_silent = self._counts["changes"] == changes_before
             if is_silent and self._clock.now_s() - began_s < SHORT_WATCH_S:
                 await self._back_off(None)
             if is_expired:

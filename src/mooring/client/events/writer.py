@@ -356,6 +356,9 @@ class EventWriter:
             self.enqueue(record)
 
 
+# --- formats --------------------------------------------------------------------------------------------------
+
+
 SIMILAR_MAX = 10
 SIMILAR_S = 600.0
 SIMILAR_KEYS_MAX = 10_000

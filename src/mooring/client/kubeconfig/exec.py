@@ -102,7 +102,7 @@ class ExecCredentials:
     async def _run(self) -> bytes:
         entry, is_interactive = self._entry, self._is_interactive()
         variables = {**self._environment, **{variable.name: variable.value for variable in entry.env}}
-        variables["KUBERNETES_EXEC_INFO"] = self._told(is_interactive).decode()
+        variables["KUBERNETES_EXEC_INFO"] = self._exec_info(is_interactive).decode()
         try:
             process = await asyncio.create_subprocess_exec(
                 entry.command,
@@ -126,7 +126,7 @@ class ExecCredentials:
             raise self._wrong(f"failed with exit code {process.returncode}")
         return answer
 
-    def _told(self, is_interactive: bool) -> bytes:
+    def _exec_info(self, is_interactive: bool) -> bytes:
         spec: dict[str, Any] = {"interactive": is_interactive}
         if self._entry.provide_cluster_info and self._cluster is not None:
             spec["cluster"] = self._cluster

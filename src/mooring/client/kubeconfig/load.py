@@ -339,6 +339,9 @@ def _impersonation(entry: UserEntry) -> list[tuple[str, str]]:
     return headers
 
 
+# --- the service account of a pod -----------------------------------------------------------------------------
+
+
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 logger = logging.getLogger(__name__)

@@ -17,10 +17,9 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import ENDPOINTS
-from mooring.api.views.endpoints import EndpointPort, Endpoints
 from mooring.api.views.meta import ObjectReference
 from mooring.api.views.pod import Pod
-from mooring.api.views.workloads import Service
+from mooring.api.views.workloads import EndpointPort, Endpoints, Service
 from mooring.api.well_known import (
     ENDPOINTS_MANAGED_BY_LABEL,
     ENDPOINTS_OVER_CAPACITY,

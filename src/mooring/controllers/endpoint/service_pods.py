@@ -16,9 +16,8 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address, ip_address
 
 from mooring.api.labels import NOTHING, LabelMatcher, matcher_of_pairs
-from mooring.api.views.endpoints import EndpointPort
 from mooring.api.views.pod import Container, Pod
-from mooring.api.views.workloads import Service, ServicePort
+from mooring.api.views.workloads import EndpointPort, Service, ServicePort
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.context import ControllerContext
 from mooring.controllers.pod_indexes import SelectorIndex

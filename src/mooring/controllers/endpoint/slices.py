@@ -14,10 +14,9 @@ from typing import ClassVar
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import ENDPOINT_SLICE
-from mooring.api.views.endpoints import EndpointSlice
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.api.views.workloads import Service
+from mooring.api.views.workloads import EndpointSlice, Service
 from mooring.api.well_known import ENDPOINT_SLICE_MANAGED_BY_LABEL, SERVICE_NAME_LABEL, ZONE
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome

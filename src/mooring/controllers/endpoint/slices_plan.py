@@ -18,7 +18,9 @@ from typing import TypeAlias
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.views.endpoints import (
+from mooring.api.views.meta import ObjectReference
+from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import (
     Endpoint,
     EndpointConditions,
     EndpointHints,
@@ -26,10 +28,8 @@ from mooring.api.views.endpoints import (
     EndpointSlice,
     ForNode,
     ForZone,
+    Service,
 )
-from mooring.api.views.meta import ObjectReference
-from mooring.api.views.pod import Pod
-from mooring.api.views.workloads import Service
 from mooring.api.well_known import (
     ENDPOINT_SLICE_MANAGED_BY_LABEL,
     ENDPOINTS_TRIGGER_TIME,

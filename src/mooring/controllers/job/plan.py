@@ -44,8 +44,7 @@ from mooring.controllers.job.indexes import (
     parse_indexes,
     with_indexes,
 )
-from mooring.controllers.pod_ranking import restarts_of
-from mooring.controllers.pods import is_active, is_ready, is_terminating, ready_condition
+from mooring.controllers.pods import is_active, is_ready, is_terminating, ready_condition, restarts_of
 from mooring.kit.clock import parse_rfc3339
 
 BURST_MAX = 500

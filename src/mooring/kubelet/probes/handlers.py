@@ -219,6 +219,9 @@ def _http_result(status: int, body: str) -> ProbeResult:
     return failure(f"HTTP probe failed with statuscode: {status}")
 
 
+# --- gRPC -----------------------------------------------------------------------------------------------------
+
+
 FRAME_BYTES_MAX = 16384
 HEALTH_NAMES = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")
 

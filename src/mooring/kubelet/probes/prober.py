@@ -242,6 +242,9 @@ class Prober:
             self._listener.record_event(run.pod, True, reason, message)
 
 
+# --- health ---------------------------------------------------------------------------------------------------
+
+
 GRACE_S = 30.0
 """The default grace period; the API server sets it on every pod."""
 

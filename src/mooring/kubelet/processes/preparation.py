@@ -21,7 +21,7 @@ from mooring.kubelet.environment import argv_of, environment_of
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
 from mooring.kubelet.processes.sandboxes import WORK_PATH, Sandboxes
-from mooring.kubelet.processes.security_context import Identity, NoRangeError, SecurityError, identity_of
+from mooring.kubelet.processes.security_context import NoRangeError, ProcessIdentity, SecurityError, identity_of
 from mooring.kubelet.processes.shim.client import ShimConfig, shim_config
 from mooring.kubelet.processes.shim.sandbox import NONE
 from mooring.kubelet.processes.stale_processes import OWNER_VARIABLE
@@ -138,7 +138,7 @@ class Preparation:
         """Set other limits for a run. Returns why that failed."""
         return self._cgroups.change(_run_name(pod_uid, container.name, attempt), container.resources)
 
-    def _own_mounts(self, pod_uid: str, container: FullContainer, identity: Identity) -> Sequence[Mount]:
+    def _own_mounts(self, pod_uid: str, container: FullContainer, identity: ProcessIdentity) -> Sequence[Mount]:
         """Working directory, termination log and temporary directories; none where nothing can be mounted."""
         if self._sandboxes.ability.level == NONE:
             return ()
@@ -177,7 +177,7 @@ def _no_command(container: FullContainer) -> NotReadyError:
     return NotReadyError(waiting, "Failed", f"Error: {text}", can_help_to_retry=False)
 
 
-def _base(identity: Identity) -> Mapping[str, str]:
+def _base(identity: ProcessIdentity) -> Mapping[str, str]:
     if identity.has_user_namespace:
         return {"PATH": _PATH, "HOME": WORK_PATH, **{name: os.environ[name] for name in _LOCALE if name in os.environ}}
     own = {name: value for name in _HANDED_DOWN if (value := os.environ.get(name))}

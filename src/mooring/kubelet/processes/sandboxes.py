@@ -14,7 +14,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mooring.kubelet.processes.security_context import ROOT_ID, HostAbility, Identity, PodUsers, id_map
+from mooring.kubelet.processes.security_context import ROOT_ID, HostAbility, PodUsers, ProcessIdentity, id_map
 from mooring.kubelet.processes.shim.client import Sandbox, ShimConfig, ShimMount, ShimProcess
 from mooring.kubelet.processes.shim.sandbox import NONE, ROOT, USER_NAMESPACE
 from mooring.kubelet.volumes.mounts import Mount
@@ -62,7 +62,7 @@ class Sandboxes:
                 return sandboxes
         return cls(HostAbility(user, group), users)
 
-    def sandbox(self, pod_uid: str, identity: Identity, directory: str, mounts: Sequence[Mount]) -> Sandbox:
+    def sandbox(self, pod_uid: str, identity: ProcessIdentity, directory: str, mounts: Sequence[Mount]) -> Sandbox:
         """Raises `NoRangeError`."""
         level = self.ability.level
         # Root without rights, as in some containers, may not even set the ids that it has.
@@ -115,7 +115,7 @@ async def _try(sandboxes: Sandboxes, directory: Path) -> str:
     source.mkdir(exist_ok=True)
     # The target does not exist, so that creating mount points is tried as well.
     mounts = [Mount("try", str(source), _TRY_PATH)]
-    identity = Identity(
+    identity = ProcessIdentity(
         ability.user,
         ability.group,
         has_pid_namespace=ability.has_pid_namespaces,

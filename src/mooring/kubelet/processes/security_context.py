@@ -1,7 +1,7 @@
 """Security contexts: the user, groups, capabilities and namespaces of a container; ids of pods on the host.
 
-Input: a pod, a container, what this process can do (`HostAbility`). Output: an `Identity`; or a `SecurityError` for
-what cannot be honoured. No field is ignored.
+Input: a pod, a container, what this process can do (`HostAbility`). Output: a `ProcessIdentity`; or a `SecurityError`
+for what cannot be honoured. No field is ignored.
 
  1. The container overrides the pod, field by field.
  2. There are no images, so there is no user of an image. A container without runAsUser runs as root in a user
@@ -84,7 +84,7 @@ class HostAbility:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProcessIdentity:
     """Who a container is, and what it may do. Ids are those in its user namespace."""
 
     user: int
@@ -99,7 +99,7 @@ class Identity:
     has_ipc_namespace: bool = False
 
 
-def identity_of(pod: FullPod, container: FullContainer, host: HostAbility) -> Identity:
+def identity_of(pod: FullPod, container: FullContainer, host: HostAbility) -> ProcessIdentity:
     """Raises `SecurityError`."""
     own, whole = container.security_context, pod.spec.security_context
     for what in _unsupported(pod, container, host):
@@ -108,7 +108,7 @@ def identity_of(pod: FullPod, container: FullContainer, host: HostAbility) -> Id
     user = _user(own, whole, host, container.name, has_user_namespace)
     group, groups = _groups(own, whole, host, container.name, has_user_namespace)
     dropped = {name.upper() for name in own.capabilities.drop}
-    return Identity(
+    return ProcessIdentity(
         user,
         group,
         groups,
@@ -233,6 +233,9 @@ def _unsupported(pod: FullPod, container: FullContainer, host: HostAbility) -> I
 
 def _config_error(message: str) -> SecurityError:
     return SecurityError("CreateContainerConfigError", message)
+
+
+# --- ids of pods on the host ----------------------------------------------------------------------------------
 
 
 LOCK_FILE = Path("/run/mooring-pod-users")

@@ -15,7 +15,7 @@ Inputs: all records at a revision, then every change of every key. Outputs: read
 3. What `compact_rev_key` declares as compacted is forgotten here too.
 4. A stream starts one revision after the mirror's: no change is lost or repeated. If missed changes are compacted,
    everything is loaded again and every watch is cut off.
-5. `Follower` never gives up. Without etcd the mirror stands still, and reads that need a newer one fail in time.
+5. `MirrorFollower` never gives up. Without etcd the mirror stands still, and reads that need a newer one fail in time.
 6. `Freshness`: a reader needs the revision of etcd from a request that was sent after the reader arrived. All waiting
    readers share one request. A reader that waits longer than `request_s_max` for the mirror gets `EtcdUnreachable`.
 7. If etcd answers with a revision below the mirror's, it was restored from a backup: the mirror is loaded again.
@@ -31,7 +31,7 @@ from mooring.kit.backoff import Backoff
 from mooring.kit.clock import Clock
 from mooring.store.etcd.errors import EtcdCompacted, EtcdReplaced, EtcdUnreachable, again
 from mooring.store.etcd.settings import EtcdLimits
-from mooring.store.etcd.wire import Endpoints, EventStream, Wire
+from mooring.store.etcd.wire import EtcdEndpoints, EtcdWire, EventStream
 from mooring.store.interface import (
     Record,
     RevisionAhead,
@@ -168,10 +168,10 @@ _FIRST_KEY, _END_KEY = b"/", b"0"
 logger = logging.getLogger(__name__)
 
 
-class Follower:
+class MirrorFollower:
     """Applies the events of etcd to the mirror."""
 
-    def __init__(self, endpoints: Endpoints, mirror: EtcdMirror, clock: Clock, limits: EtcdLimits) -> None:
+    def __init__(self, endpoints: EtcdEndpoints, mirror: EtcdMirror, clock: Clock, limits: EtcdLimits) -> None:
         self._endpoints = endpoints
         self._mirror = mirror
         self._clock = clock
@@ -232,7 +232,7 @@ class Follower:
                 if changes:
                     self._mirror.apply(changes)
 
-    async def _new_stream(self, wire: Wire) -> EventStream:
+    async def _new_stream(self, wire: EtcdWire) -> EventStream:
         await wire.revision()
         if wire.cluster != self._cluster:
             raise EtcdReplaced(f"etcd at {wire.endpoint} is cluster {wire.cluster:x}, not {self._cluster:x} as before")
@@ -245,7 +245,7 @@ class Follower:
             logger.warning("the watch of etcd is broken and is tried again: %s", error)
         await self._clock.wait(self._backoff.delay_s(self._failures))
 
-    async def _read_everything(self, wire: Wire) -> tuple[list[Record], int, int]:
+    async def _read_everything(self, wire: EtcdWire) -> tuple[list[Record], int, int]:
         limit = self._limits.loaded_records_max
         await wire.revision()
         self._cluster = wire.cluster
@@ -262,7 +262,9 @@ class Follower:
 class Freshness:
     """Asks etcd for its revision, for all readers."""
 
-    def __init__(self, endpoints: Endpoints, mirror: EtcdMirror, follower: Follower, limits: EtcdLimits) -> None:
+    def __init__(
+        self, endpoints: EtcdEndpoints, mirror: EtcdMirror, follower: MirrorFollower, limits: EtcdLimits
+    ) -> None:
         self._endpoints = endpoints
         self._mirror = mirror
         self._follower = follower
@@ -320,7 +322,7 @@ class Freshness:
     async def _ask(self) -> int:
         before = self._mirror.current_revision()
         self._questions += 1
-        revision = await self._endpoints.ask(Wire.revision)
+        revision = await self._endpoints.ask(EtcdWire.revision)
         if revision < before:
             logger.error("etcd is at revision %d and was at %d: everything is loaded again", revision, before)
             self._follower.reload()

@@ -39,9 +39,9 @@ from typing import Self, TypeVar
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.store.etcd.errors import EtcdCompacted, EtcdUnreachable
-from mooring.store.etcd.mirror import EtcdMirror, Follower, Freshness
+from mooring.store.etcd.mirror import EtcdMirror, Freshness, MirrorFollower
 from mooring.store.etcd.settings import EtcdAddress, EtcdLimits, parse_address
-from mooring.store.etcd.wire import Endpoints, ValueReader, Wire, as_it_is, decimal, encoded_key
+from mooring.store.etcd.wire import EtcdEndpoints, EtcdWire, ValueReader, as_it_is, decimal, encoded_key
 from mooring.store.interface import (
     Page,
     Record,
@@ -60,7 +60,7 @@ logger = logging.getLogger(__name__)
 class Compaction:
     """The compaction turns of this process."""
 
-    def __init__(self, endpoints: Endpoints, mirror: EtcdMirror) -> None:
+    def __init__(self, endpoints: EtcdEndpoints, mirror: EtcdMirror) -> None:
         self._endpoints = endpoints
         self._mirror = mirror
         self._version = 0
@@ -115,7 +115,13 @@ class EtcdWatch(MemoryWatch):
     __slots__ = ("_endpoints", "_fresh", "_limits", "_mirror", "_since")
 
     def __init__(
-        self, mirror: EtcdMirror, endpoints: Endpoints, fresh: Freshness, limits: EtcdLimits, folder: str, since: int
+        self,
+        mirror: EtcdMirror,
+        endpoints: EtcdEndpoints,
+        fresh: Freshness,
+        limits: EtcdLimits,
+        folder: str,
+        since: int,
     ) -> None:
         super().__init__(mirror, folder, since, limits.buffer_max)
         self._mirror = mirror
@@ -145,7 +151,7 @@ class EtcdWatch(MemoryWatch):
             self._buffer = missed + self._buffer
         return self
 
-    async def _fetch(self, wire: Wire, until: int) -> list[StoreChange]:
+    async def _fetch(self, wire: EtcdWire, until: int) -> list[StoreChange]:
         """The changes of the folder after `since`, up to and including `until`."""
         await wire.revision()
         missed: list[StoreChange] = []
@@ -175,13 +181,13 @@ _DEFAULT_LIMITS = EtcdLimits()
 class EtcdStore:
     """Implements `Store` on an etcd."""
 
-    def __init__(self, endpoints: Endpoints, clock: Clock, limits: EtcdLimits) -> None:
+    def __init__(self, endpoints: EtcdEndpoints, clock: Clock, limits: EtcdLimits) -> None:
         """Called by `open` only."""
         self._endpoints = endpoints
         self._clock = clock
         self._limits = limits
         self._mirror = EtcdMirror(limits)
-        self._follower = Follower(endpoints, self._mirror, clock, limits)
+        self._follower = MirrorFollower(endpoints, self._mirror, clock, limits)
         self._fresh = Freshness(endpoints, self._mirror, self._follower, limits)
         self._compaction = Compaction(endpoints, self._mirror)
         self._tasks = TaskGroup("etcd store")
@@ -202,7 +208,7 @@ class EtcdStore:
         The background tasks belong to the calling task, which should also close the store.
         """
         parsed = parse_address(address) if isinstance(address, str) else address
-        endpoints = Endpoints(parsed, clock, limits, read_value)
+        endpoints = EtcdEndpoints(parsed, clock, limits, read_value)
         store = cls(endpoints, clock, limits)
         try:
             await store._follower.load()
@@ -280,7 +286,7 @@ class EtcdStore:
         following = f"{extract.records[-1].key}\0" if remaining and extract.records else ""
         return Page(extract.records, at, following, remaining)
 
-    async def _ask_past(self, at: int, question: Callable[[Wire], Awaitable[Answer]]) -> Answer:
+    async def _ask_past(self, at: int, question: Callable[[EtcdWire], Awaitable[Answer]]) -> Answer:
         try:
             return await self._endpoints.ask(question)
         except EtcdCompacted:
@@ -295,7 +301,7 @@ class EtcdStore:
     async def delete(self, key: str, *, if_revision: int | None = None) -> int:
         return await self._write(key, lambda wire: wire.delete(key, if_revision))
 
-    async def _write(self, key: str, write: Callable[[Wire], Awaitable[int]]) -> int:
+    async def _write(self, key: str, write: Callable[[EtcdWire], Awaitable[int]]) -> int:
         assert key.startswith("/"), f"a key is a path, not {key!r}"
         if self._is_closed:
             raise StoreClosed("the store is closed and takes no more writes")

@@ -14,7 +14,7 @@
 Why aetcd's generated stubs instead of its client: the client has no TLS, calls back for each event, and does not return
 the revision of an answer.
 
-`Endpoints` uses one endpoint until it does not answer, then the next.
+`EtcdEndpoints` uses one endpoint until it does not answer, then the next.
 
 1. A read (`ask`) is repeated on every endpoint in turn, until `unreachable_s_max` has passed (`EtcdUnreachable`).
 2. A write is sent at most once. It may go to any endpoint that is connected. Without an answer the outcome is unknown
@@ -166,7 +166,7 @@ class Turn(NamedTuple):
     revision: int
 
 
-class Wire:
+class EtcdWire:
     """One endpoint."""
 
     def __init__(
@@ -191,7 +191,7 @@ class Wire:
 
     # ------------------------------------------------------------------------------------------------ reading
 
-    async def make_ready(self) -> Wire:
+    async def make_ready(self) -> EtcdWire:
         """Connect if necessary. Nothing is written."""
         if self._channel.get_state().name != "READY":
             await self.revision()
@@ -347,12 +347,15 @@ def _channel(endpoint: str, address: EtcdAddress) -> Any:
     return rpc.secure_channel(endpoint, credentials, options=(*_CHANNEL_OPTIONS, *name))
 
 
+# --- endpoints ------------------------------------------------------------------------------------------------
+
+
 Answer = TypeVar("Answer")
 
 logger = logging.getLogger(__name__)
 
 
-class Endpoints:
+class EtcdEndpoints:
     """The endpoints of one etcd."""
 
     def __init__(
@@ -361,7 +364,7 @@ class Endpoints:
         self._clock = clock
         self._limits = limits
         self._backoff = Backoff(limits.retry_s, limits.retry_s_max)
-        self._wires = [Wire(endpoint, address, limits.request_s_max, read_value) for endpoint in address.endpoints]
+        self._wires = [EtcdWire(endpoint, address, limits.request_s_max, read_value) for endpoint in address.endpoints]
         self._current = 0
         self._is_closed = False
         self._moves = 0
@@ -372,7 +375,7 @@ class Endpoints:
         for wire in self._wires:
             await wire.close()
 
-    async def ask(self, question: Callable[[Wire], Awaitable[Answer]]) -> Answer:
+    async def ask(self, question: Callable[[EtcdWire], Awaitable[Answer]]) -> Answer:
         """The answer of the first endpoint that gives one."""
         began_s, failures = self._clock.now_s(), 0
         while True:
@@ -385,9 +388,9 @@ class Endpoints:
                 if failures % len(self._wires) == 0:
                     await self._wait(failures // len(self._wires), began_s, error)
 
-    async def write(self, write: Callable[[Wire], Awaitable[Answer]]) -> Answer:
+    async def write(self, write: Callable[[EtcdWire], Awaitable[Answer]]) -> Answer:
         """Send a write once. Raises `OutcomeUnknown` if there is no answer."""
-        wire = await self.ask(Wire.make_ready)
+        wire = await self.ask(EtcdWire.make_ready)
         try:
             return await write(wire)
         except EtcdUnreachable as error:
@@ -397,12 +400,12 @@ class Endpoints:
                 f"the connection was lost during a write, which may have been carried out: {error}"
             ) from None
 
-    def _use(self) -> Wire:
+    def _use(self) -> EtcdWire:
         if self._is_closed:
             raise StoreClosed("the store is closed")
         return self._wires[self._current]
 
-    def _move_on(self, wire: Wire, error: EtcdUnreachable) -> None:
+    def _move_on(self, wire: EtcdWire, error: EtcdUnreachable) -> None:
         # Another task may have moved already.
         if wire is self._wires[self._current] and len(self._wires) > 1:
             self._current = (self._current + 1) % len(self._wires)

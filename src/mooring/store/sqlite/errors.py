@@ -83,6 +83,9 @@ def in_words(error: sqlite3.Error, path: Path, doing: str) -> FileError:
             return FileError(f"{path}: {said}")
 
 
+# --- limits ---------------------------------------------------------------------------------------------------
+
+
 MIB = 1024 * 1024
 
 

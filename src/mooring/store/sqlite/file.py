@@ -59,7 +59,7 @@ _ACKNOWLEDGED_NAME = "acknowledged"
 _ACKNOWLEDGED_BYTES = 30  # 20 digits, a space, 8 hex digits of a checksum, a newline
 
 
-class Reserve:
+class DiskReserve:
     """A file that occupies disk space until the space is needed."""
 
     def __init__(self, path: Path, size_bytes: int) -> None:
@@ -191,7 +191,7 @@ class StoreFile:
         self.file_bytes = 0
         self.free_bytes = 0
         """Free space on the disk after the last commit."""
-        self.reserve = Reserve(directory.path / RESERVE_NAME, limits.reserve_bytes)
+        self.reserve = DiskReserve(directory.path / RESERVE_NAME, limits.reserve_bytes)
         self._directory = directory
         self._path = directory.database
         self._connection = connection
@@ -330,7 +330,7 @@ def open_file(path: Path, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
             file, contents = _opened(directory, limits)
             file.reserve.hold()
         except (DiskFull, DiskFailing) as error:
-            if not Reserve(directory.path / RESERVE_NAME, limits.reserve_bytes).release():
+            if not DiskReserve(directory.path / RESERVE_NAME, limits.reserve_bytes).release():
                 raise
             # Not held again here: what else the process writes at its start needs space, too.
             logger.warning("%s. Its reserve of %d bytes is given up", error, limits.reserve_bytes)
@@ -350,7 +350,7 @@ def _opened(directory: DataDirectory, limits: SqliteLimits) -> tuple[StoreFile, 
         if not directory.database.exists():
             _create(directory, acknowledged)
         contents = load(directory.database, acknowledged)
-        return StoreFile(directory, _connect_alone(directory.database), contents.state, limits), contents
+        return StoreFile(directory, _connect_exclusively(directory.database), contents.state, limits), contents
     except OSError as error:
         raise DirectoryUnusable(
             f"{directory.path}: {error}. Make it readable and writable, or choose another one"
@@ -394,7 +394,7 @@ def _lay_out(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO state VALUES (?, ?, ?, ?)", _columns(FileState()))
 
 
-def _connect_alone(path: Path) -> sqlite3.Connection:
+def _connect_exclusively(path: Path) -> sqlite3.Connection:
     # One thread at a time calls, but not always the one that opened the file.
     connection = sqlite3.connect(
         path,

@@ -1,4 +1,9 @@
-"""Tests of kinds.custom_resource_definition.definition."""
+"""Tests of kinds.custom_resource_definition.definition.
+
+Tests of kinds.custom_resource_definition.status.
+
+Tests of kinds.custom_resource_definition.conversion.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,22 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import read_schema
+from mooring.apiserver.kinds.custom_resource_definition.conversion import (
+    has_known_review,
+    validate_bundle,
+    validate_conversion,
+)
 from mooring.apiserver.kinds.custom_resource_definition.definition import (
     name_errors,
     unrecognized_formats,
+    validate_approval,
     validate_column,
     validate_definition,
     validate_definition_update,
+    validate_names,
+    validate_preserving,
     validate_selectable,
+    validate_status,
     validate_subresources,
 )
 from tests.apiserver.custom.definitions import definition, fields, version
@@ -246,3 +260,148 @@ def test_what_was_accepted_once_may_stay() -> None:
 def test_unknown_formats() -> None:
     raw = fields(a={**TEXT, "format": "foo"}, b={**TEXT, "format": "date"}, c={"type": "boolean", "format": "x"})
     assert unrecognized_formats(definition(version(raw))) == ["foo", "x"]
+
+
+@pytest.mark.parametrize(
+    ("names", "paths"),
+    [
+        pytest.param(
+            {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}, [], id="fine"
+        ),
+        pytest.param({"plural": "Things", "singular": "1"}, ["names.plural", "names.singular"], id="upper case"),
+        pytest.param({"kind": "Thi ng", "listKind": "L_"}, ["names.kind", "names.listKind"], id="odd kinds"),
+        pytest.param({"kind": "Thing", "listKind": "Thing"}, ["names.listKind"], id="the same twice"),
+        pytest.param({"shortNames": ["ok", "A", ""]}, ["names.shortNames[1]", "names.shortNames[2]"], id="short names"),
+        pytest.param({"categories": ["all", "Q"]}, ["names.categories[1]"], id="categories"),
+    ],
+)
+def test_names(names: Document, paths: list[str]) -> None:
+    assert [error.field for error in validate_names(names, "names")] == paths
+
+
+@pytest.mark.parametrize(
+    ("stored", "found"),
+    [
+        pytest.param(["v1"], [], id="fine"),
+        pytest.param(
+            None, ["status.storedVersions: Invalid value: null: must have at least one stored version"], id="none"
+        ),
+        pytest.param(
+            ["v2"], ['status.storedVersions: Invalid value: ["v2"]: must have the storage version v1'], id="another one"
+        ),
+    ],
+)
+def test_stored_versions(stored: list[str] | None, found: list[str]) -> None:
+    whole = definition(version(), version(name="v2"))
+    whole["status"]["storedVersions"] = stored
+    assert [error.message for error in validate_status(whole)] == found
+
+
+def test_a_version_in_which_objects_were_stored_must_stay() -> None:
+    whole = definition()
+    whole["status"]["storedVersions"] = ["v0", "v1"]
+    (error,) = validate_status(whole)
+    assert (error.field, error.value) == ("status.storedVersions[0]", "v0")
+    assert error.detail.startswith("missing from spec.versions; v0 was previously a storage version")
+
+
+def protected(**annotations: str) -> Document:
+    whole = definition()
+    whole["spec"]["group"] = "foo.kubernetes.io"
+    whole["metadata"]["annotations"] = {
+        name.replace("_", "-") + ".kubernetes.io": text for name, text in annotations.items()
+    }
+    return whole
+
+
+def test_protected_groups_need_an_approval() -> None:
+    assert [error.kind.prefix for error in validate_approval(protected(), None)] == ["Required value"]
+    assert [error.kind.prefix for error in validate_approval(protected(api_approved="hm"), None)] == ["Invalid value"]
+    assert validate_approval(protected(api_approved="unapproved, a test"), None) == []
+    assert validate_approval(protected(), protected()) == []
+    assert validate_approval(definition(), None) == []
+
+
+def test_unknown_fields_can_no_longer_all_be_kept() -> None:
+    keeps = definition(version(), preserveUnknownFields=True)
+    assert len(validate_preserving(keeps, None)) == 1
+    assert validate_preserving(keeps, keeps) == []
+
+
+def webhook(client: Document | None = None, versions: list[str] | None = None) -> Document:
+    held: Document = {"conversionReviewVersions": ["v1"] if versions is None else versions}
+    return {"strategy": "Webhook", "webhook": held | ({"clientConfig": client} if client is not None else {})}
+
+
+SERVICE = {"name": "a", "namespace": "b", "port": 443}
+
+
+@pytest.mark.parametrize(
+    ("conversion", "found"),
+    [
+        pytest.param({"strategy": "None"}, [], id="none"),
+        pytest.param(webhook({"service": SERVICE}), [], id="a webhook"),
+        pytest.param(
+            {"strategy": "Foo"},
+            ['c.strategy: Unsupported value: "Foo": supported values: "None", "Webhook"'],
+            id="unknown",
+        ),
+        pytest.param({}, ["c.strategy: Required value"], id="nothing said"),
+        pytest.param(
+            {**webhook({"url": "https://a"}), "strategy": "None"},
+            [
+                "c.webhookClientConfig: Forbidden: should not be set when strategy is not set to Webhook",
+                "c.conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook",
+            ],
+            id="a webhook that is not asked for",
+        ),
+        pytest.param(
+            webhook(versions=[]),
+            [
+                "c.webhookClientConfig: Required value: required when strategy is set to Webhook",
+                "c.conversionReviewVersions: Required value",
+            ],
+            id="a webhook that is not there",
+        ),
+        pytest.param(
+            webhook({"url": "https://a", "service": SERVICE}),
+            ["c.webhookClientConfig: Required value: exactly one of url or service is required"],
+            id="two ways to it",
+        ),
+        pytest.param(
+            webhook({"service": {**SERVICE, "name": ""}}),
+            ["c.webhookClientConfig.service.namespace: Required value"],
+            id="names are confused",
+        ),
+        pytest.param(
+            webhook({"service": SERVICE}, ["v3", "v3"]),
+            [
+                'c.conversionReviewVersions[1]: Invalid value: "v3": duplicate version',
+                'c.conversionReviewVersions: Invalid value: ["v3","v3"]: must include at least one of v1, v1beta1',
+            ],
+            id="versions that nobody knows",
+        ),
+    ],
+)
+def test_conversions(conversion: Document, found: list[str]) -> None:
+    errors = validate_conversion(conversion, "c", needs_known_review=True, may_have_bad_bundle=True)
+    assert [error.message for error in errors] == found
+
+
+def test_addresses() -> None:
+    asked: dict[str, Any] = {"needs_known_review": True, "may_have_bad_bundle": True}
+    errors = validate_conversion(webhook({"url": "http://u@h/x?y#z"}), "c", **asked)
+    assert [error.detail for error in errors] == [
+        "'https' is the only allowed URL scheme; desired format: https://host[/path]",
+        "user information is not permitted in the URL",
+        "fragments are not permitted in the URL",
+        "query parameters are not permitted in the URL",
+    ]
+    errors = validate_conversion(webhook({"service": {**SERVICE, "path": "a//B_", "port": 0}}), "c", **asked)
+    assert [error.field.rpartition(".")[2] for error in errors] == ["port", "path", "path", "path", "path"]
+
+
+def test_bundles() -> None:
+    assert len(validate_bundle("bm90IHBlbQ==", "b")) == 1
+    assert has_known_review(None)
+    assert not has_known_review(webhook({}, ["v7"]))

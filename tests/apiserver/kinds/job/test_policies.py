@@ -13,7 +13,7 @@ from mooring.apiserver.kinds.job.policies import (
     validate_replacement_policy,
     validate_success_policy,
 )
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 
 
 @pytest.mark.parametrize(

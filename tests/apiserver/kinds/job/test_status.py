@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.job.status import is_condition_true, validate_job_status
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 
 EARLY, LATE = "2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"
 INDEXED: Document = {"completionMode": "Indexed", "completions": 5, "parallelism": 2, "backoffLimitPerIndex": 1}

@@ -23,7 +23,7 @@ from mooring.apiserver.kinds.pod.prepare import (
     with_condition,
 )
 from mooring.apiserver.storage.stored_form import decoded, encoded, partly_decoded, stored_form
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.pod_builders import NOW, call_for, changed, pod, stored
 from tests.apiserver.pod_strategies import PODS
 

@@ -12,7 +12,7 @@ from mooring.apiserver.kinds.pod.spec import (
     validate_pod_annotations_update,
     validate_profiles_match,
 )
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.pod_builders import changed, errors_of, pod, stored
 
 

@@ -14,7 +14,7 @@ from mooring.apiserver.kinds.pod.status import (
     validate_extended_claim,
     validate_pod_status,
 )
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.pod_builders import pod, stored
 
 SPEC = pod(

@@ -13,7 +13,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import POD
 from mooring.apiserver.kinds.pod.strategy import POD_TABLE, PodStrategy
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.pod_builders import NOW, call_for, changed, pod, stored
 
 STRATEGY = PodStrategy(POD)

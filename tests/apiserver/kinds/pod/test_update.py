@@ -17,7 +17,7 @@ from mooring.apiserver.kinds.pod.update import (
     validate_resize,
     validate_static,
 )
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import messages
 from tests.apiserver.pod_builders import changed, errors_of, pod, stored
 
 TERM: Document = {

@@ -14,8 +14,7 @@ from mooring.apiserver.kinds.service.validation import (
     validate_families_update,
     validate_service,
 )
-from tests.apiserver.core_documents import document
-from tests.apiserver.field_errors import messages
+from tests.apiserver.core_documents import document, messages
 
 FIRST, OTHER, SIX = "10.96.0.9", "10.96.0.10", "fd00::1"
 

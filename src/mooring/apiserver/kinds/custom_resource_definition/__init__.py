@@ -1,5 +1,4 @@
 """CustomResourceDefinition (apiextensions.k8s.io/v1).
 
-Reading order: `structural`, `rules`, `schema`, `conversion`, `status`,
-`definition`, `strategy`.
+Reading order: `structural`, `rules`, `schema`, `conversion`, `definition`, `strategy`.
 """

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mooring.api.document import Document
-from mooring.apiserver.custom.metadata import EmbeddedResourceError, coerce_embedded, validate_embedded
-from mooring.apiserver.custom.pruning import copied, prune
+from mooring.apiserver.custom.pruning import EmbeddedResourceError, coerce_embedded, copied, prune, validate_embedded
 from mooring.apiserver.custom.rules import rules_of
 from mooring.apiserver.custom.schema import META_FIELDS, Schema, read_schema, same_json
 from mooring.apiserver.custom.value_rules import ValueRules, validate_value

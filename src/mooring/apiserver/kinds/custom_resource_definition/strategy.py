@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.custom_resource_definition.status import validate_names
+from mooring.apiserver.kinds.custom_resource_definition.definition import validate_names
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.metadata import validate_object_meta, validate_object_meta_update

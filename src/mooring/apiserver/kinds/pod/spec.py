@@ -57,14 +57,12 @@ SEARCH_PATHS_MAX = 32
 SEARCH_CHARACTERS_MAX = 2048
 HOSTNAME_OVERRIDE_LENGTH_MAX = 64
 
-_DNS_POLICIES = enum_values("core", "DNSPolicy")
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 WHOLE_OBJECT = "[]"
 """How Kubernetes prints an empty path."""
 DEADLINE_S_MAX = 2**31 - 1
 
-_RESTART_POLICIES = enum_values("core", "RestartPolicy")
 _PREEMPTION_POLICIES = enum_values("core", "PreemptionPolicy")
 
 TOLERATIONS_ANNOTATION = "scheduler.alpha.kubernetes.io/tolerations"

@@ -46,15 +46,12 @@ _PORT = struct_rules("core", "ServicePort")
 _SPEC = struct_rules("core", "ServiceSpec")
 NO_ADDRESS = "None"
 FAMILIES = (IPV4, IPV6)
-FAMILY_POLICIES = sorted_enum_values("core", "IPFamilyPolicy")
 SINGLE_STACK = "SingleStack"
 BALANCER_IP_MODES = ("Proxy", "VIP")
 
 _ONCE_SET = "may not change once set"
 
 TYPES = sorted_enum_values("core", "ServiceType")
-AFFINITIES = sorted_enum_values("core", "ServiceAffinity")
-TRAFFIC_POLICIES = sorted_enum_values("core", "ServiceExternalTrafficPolicy")
 TRAFFIC_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 CLIENT_IP_TIMEOUT_S_MAX = 86_400
 TOPOLOGY_HINTS = "service.kubernetes.io/topology-aware-hints"

@@ -234,6 +234,9 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
+# --- mounts ---------------------------------------------------------------------------------------------------
+
+
 MIRRORED_ENTRIES_MAX = 4096
 
 _OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
