@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+from msgspec.structs import replace
 
 from mooring.api.decode import decode_as
 from mooring.api.errors import LabelSelectorError, ObjectError
@@ -29,7 +30,7 @@ from mooring.cli.explain.decide import in_queue_order
 from mooring.cli.explain.run import chosen_pod
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject, Manifests, find_sources
-from mooring.cli.terminal import ProgressBar
+from mooring.cli.terminal import ProgressBar, counted
 from mooring.kit.clock import Clock, SystemClock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
@@ -139,12 +140,26 @@ def _request(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Se
             raise input_error(f"pod {pod.key} is on node {pod.spec.node_name} already")
         return PlanRequest(Question.FIX, seed, (pod,))
     if options.is_capacity:
+        pods = _pod_types(asked, pods)
         if options.ratio and len(options.ratio) != len(pods):
-            raise input_error(f"--ratio has {len(options.ratio)} numbers for {len(pods)} pods; wanted one for each")
+            numbers, wanted = counted(len(options.ratio), "number"), counted(len(pods), "pod")
+            raise input_error(f"--ratio has {numbers} for {wanted}; wanted one for each")
         return PlanRequest(Question.CAPACITY, seed, tuple(pods), ratio=options.ratio)
     if options.is_defragment:
+        if len(pods) > 1:
+            raise input_error(f"found {len(pods)} pods that are not placed; --for makes room for one", options.for_pod)
         return PlanRequest(Question.DEFRAGMENT, seed, tuple(pods), moves_max=options.moves_max)
     return PlanRequest(Question.PLACE, seed, tuple(pods))
+
+
+def _pod_types(asked: AskedCluster, pods: Sequence[Pod]) -> list[Pod]:
+    """One pod for each workload, with its name, and the pods without one."""
+    found: dict[str, Pod] = {}
+    for pod in pods:
+        workload = asked.cluster.workload_of.get(pod.key)
+        name = workload.rpartition("/")[2] if workload is not None else pod.metadata.name
+        found.setdefault(workload or pod.key, replace(pod, metadata=replace(pod.metadata, name=name)))
+    return list(found.values())
 
 
 def _together(dump: Manifests, asked_about: Manifests) -> Manifests:
