@@ -17,7 +17,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, Kind
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.access import reviews
 from mooring.apiserver.access.users import NODES_GROUP, User
 from mooring.apiserver.admission.interface import Attempt
@@ -34,6 +34,7 @@ from mooring.apiserver.registry.binding import BINDING, bind
 from mooring.apiserver.registry.errors import invalid_kind, method_not_allowed
 from mooring.apiserver.server import PLAN_PAGE, ApiServer
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.wire.canonical import canonical
 from mooring.client.errors import Cause, InvalidError, ServerError, StatusError
 from mooring.kit.clock import format_rfc3339
 from mooring.serving.pages import PageRequest, PageResponse
@@ -83,8 +84,7 @@ class VirtualResources:
         response = await self._api_server.component_page(page, asked, user)
         if response.code != 200:
             raise _plan_error(plan, response)
-        result = await worker.run(len(response.body), msgspec.json.decode, response.body)
-        plan["status"] = {name: value for name, value in result.items() if value not in (None, [])}
+        plan["status"] = await worker.run(len(response.body), _plan_status, response.body)
         return with_warnings(json_reply(201, plan), call.warnings)
 
     async def _admit_pods(self, pods: list[Document], call: Call, size_bytes: int) -> None:
@@ -150,6 +150,14 @@ def _plan_request(plan: Document) -> Document:
     for pod in request.get("pods") or ():
         pod |= {"apiVersion": POD.api_version, "kind": POD.kind}
     return request
+
+
+def _plan_status(body: bytes) -> Document:
+    """The result without its empty fields, as in other objects."""
+    dropped: list[str] = []
+    status = canonical(struct_named("mooring", "PlanStatus"), msgspec.json.decode(body), dropped)
+    assert not dropped, f"the schema of Plan lacks {dropped}"
+    return status
 
 
 def _default_all(strategy: Strategy, pods: list[Document]) -> None:

@@ -82,7 +82,7 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
     now_s = clock.wall_s()
     engine = build_engine(options.config, options.plugins, options.seed, now_s, note, best_nodes_max=1)
     dump = read_sources(find_sources(options.clusters, "--cluster"), stdin)
-    asked_about = read_sources(find_sources(options.pod_files, "MANIFEST"), stdin)
+    asked_about = read_sources(find_sources(options.pod_files, "--for" if options.for_pod else "MANIFEST"), stdin)
     if options.replicas is not None:
         asked_about.objects = [_scaled(entry, options.replicas) for entry in asked_about.objects]
     asked = assemble(
