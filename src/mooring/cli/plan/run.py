@@ -24,15 +24,13 @@ from mooring.api.selector_text import parse_selector
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
-from mooring.cli.asked_cluster import AskedCluster, Note, assemble, build_engine, read_sources
+from mooring.cli.asked_cluster.assemble import AskedCluster, Note, assemble, build_engine, read_sources
+from mooring.cli.asked_cluster.pods import chosen_pod, in_queue_order, pending_pods
 from mooring.cli.errors import InputError, Problem, input_error
-from mooring.cli.explain.decide import in_queue_order
-from mooring.cli.explain.run import chosen_pod
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject, Manifests, find_sources
 from mooring.cli.terminal import ProgressBar, counted
 from mooring.kit.clock import Clock, SystemClock
-from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.changes import uncordoned
 from mooring.scheduler.plan.planner import PlanError, Planner
@@ -114,17 +112,10 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
 
 def _plan(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Sequence[Pod]) -> PlanResult:
     asked_keys = {pod.key for pod in pods}
-    pending = [engine.record(pod) for pod in in_queue_order(asked.cluster.pending) if pod.key not in asked_keys]
-    _nominate(engine, pending)
+    pending = pending_pods(engine, (pod for pod in asked.cluster.pending if pod.key not in asked_keys))
     request = _request(options, engine, asked, pods)
     with ProgressBar("planning", max(len(pending) + len(pods), 1), SystemClock()) as progress:
         return Planner(engine, lambda: pending).plan(request, lambda: progress.advance(1))
-
-
-def _nominate(engine: Engine, pending: Sequence[PodInfo]) -> None:
-    for pod in pending:
-        if pod.nominated_node and not pod.terminating and engine.is_responsible_for(pod):
-            engine.columns.nominate(pod, pod.nominated_node)
 
 
 def _request(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Sequence[Pod]) -> PlanRequest:
