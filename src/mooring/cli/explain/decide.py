@@ -19,10 +19,10 @@ from mooring.cli.asked_cluster.pods import in_queue_order, pending_pods
 from mooring.cli.explain.report import (
     GrantedDevice,
     NodeObstacles,
+    NodesRejecting,
     Outcome,
     PodExplanation,
     Preemption,
-    RejectionGroup,
     ScoreRow,
     Scores,
     Victim,
@@ -215,20 +215,20 @@ def _scores(decision: Decision, limit: int | None) -> Scores:
     )
 
 
-def _grouped(decision: Decision) -> tuple[RejectionGroup, ...]:
+def _grouped(decision: Decision) -> tuple[NodesRejecting, ...]:
     """The rejections, those of most nodes first."""
     by_status: dict[Status, list[str]] = {}
     for node, status in decision.node_to_status.items():
         if status is not None:
             by_status.setdefault(status, []).append(node)
     groups = [
-        RejectionGroup(status.plugin, status.code.value, status.reasons, tuple(sorted(nodes)))
+        NodesRejecting(status.plugin, status.code.value, status.reasons, tuple(sorted(nodes)))
         for status, nodes in by_status.items()
     ]
     return tuple(sorted(groups, key=lambda group: (-len(group.nodes), group.reasons)))
 
 
-def _counted(groups: tuple[RejectionGroup, ...]) -> dict[str, int]:
+def _counted(groups: tuple[NodesRejecting, ...]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for group in groups:
         for reason in group.reasons:

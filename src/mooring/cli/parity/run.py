@@ -37,7 +37,7 @@ from mooring.cli.parity.kube_scheduler import (
     KubeSchedulerError,
     version_of,
 )
-from mooring.cli.parity.record import Recorder
+from mooring.cli.parity.record import VerdictRecorder
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
 from mooring.client.http.client import HttpClient
 from mooring.client.interface import Client, Deletion
@@ -122,7 +122,7 @@ def run_parity(options: ParityOptions, stdin: BinaryIO, note: Note, clock: Clock
     version = version_of(options.binary)
     result = Parity(version, Tally(version))
     try:
-        with Recorder(options.record, version) if options.record else nullcontext() as recorder:
+        with VerdictRecorder(options.record, version) if options.record else nullcontext() as recorder:
             for seed, documents in _clusters(options, stdin, clock):
                 if seed is not None:
                     note(f"cluster of seed {seed}")
@@ -182,7 +182,7 @@ class _ParityRun:
     """One cluster."""
 
     def __init__(
-        self, options: ParityOptions, result: Parity, clock: Clock, recorder: Recorder | None, seed: int | None
+        self, options: ParityOptions, result: Parity, clock: Clock, recorder: VerdictRecorder | None, seed: int | None
     ) -> None:
         self._options = options
         self._recorder = recorder
