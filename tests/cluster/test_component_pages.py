@@ -90,6 +90,11 @@ def a_plan(**spec: Any) -> dict[str, Any]:
     return {"apiVersion": "mooring.dev/v1alpha1", "kind": "Plan", "metadata": {"name": "ask"}, "spec": spec}
 
 
+def pod_of(name: str, cpu: str) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {"metadata": {"name": name}, "spec": {"containers": [container]}}
+
+
 def without_empty_fields(value: Any) -> Any:
     if isinstance(value, dict):
         found = {name: without_empty_fields(each) for name, each in value.items()}
@@ -114,6 +119,10 @@ def test_a_plan_is_an_object_that_is_created_only(tmp_path: Path, processes: str
         result = up.ask("POST", "/plan", asked).document()
         assert plan["status"] == without_empty_fields(result)
         assert plan["status"]["nodesToAdd"] == [{"type": "node-0", "count": 1, "price": 2.5}]
+
+        shape = {"metadata": {"name": "large"}, "status": {"capacity": {"cpu": "99", "pods": "9"}}}
+        larger = a_plan(question="addNodes", nodeTypes=[{"node": shape}], pods=[pod_of("x", "40")])
+        assert up.ask("POST", PLANS, larger).document()["status"]["nodesToAdd"][0]["type"] == "large"
 
         limit = [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "20"}}}]
         pods: list[dict[str, Any]] = [
