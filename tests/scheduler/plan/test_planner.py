@@ -164,6 +164,19 @@ def test_an_unknown_node_is_an_error_with_the_nearest_name() -> None:
 # Adding nodes
 
 
+@pytest.mark.parametrize(
+    ("types", "words"),
+    [
+        ((), "adding nodes needs at least one type of node"),
+        ((NodeType("m", node("m"), count=1001),), "found 1001 nodes to add; a plan adds at most 1000"),
+        ((NodeType("m", node("m")), NodeType("m", node("n"))), 'found two types of nodes with the name "m"'),
+    ],
+)
+def test_types_of_nodes_that_cannot_be_added(types: tuple[NodeType, ...], words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        plan([node("n1")], Question.ADD_NODES, pod("p"), node_types=types)
+
+
 def test_the_smallest_number_of_nodes() -> None:
     pods = [pod(f"p{number}", cpu=1) for number in range(10)]
     result = plan([node("n1", cpu=1)], Question.ADD_NODES, *pods, node_types=(NodeType("m", node("m", cpu=4)),))

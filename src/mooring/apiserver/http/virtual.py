@@ -94,7 +94,7 @@ class VirtualResources:
         calls: list[Call] = []
         for pod in pods:
             metadata = pod.setdefault("metadata", {})
-            namespace = metadata.setdefault("namespace", "default")
+            namespace = metadata["namespace"] = metadata.get("namespace") or "default"
             name = metadata.get("name", "")
             calls.append(replace(call, kind=POD, namespace=namespace, name=name, is_dry_run=True, prior_errors=[]))
         await parts.worker.run(size_bytes, _default_all, strategy, pods)
