@@ -90,6 +90,18 @@ def a_plan(**spec: Any) -> dict[str, Any]:
     return {"apiVersion": "mooring.dev/v1alpha1", "kind": "Plan", "metadata": {"name": "ask"}, "spec": spec}
 
 
+def pod_of(name: str, cpu: str) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {"metadata": {"name": name}, "spec": {"containers": [container]}}
+
+
+def without_empty_fields(value: Any) -> Any:
+    if isinstance(value, dict):
+        found = {name: without_empty_fields(each) for name, each in value.items()}
+        return {name: each for name, each in found.items() if each not in (None, [], "")}
+    return [without_empty_fields(each) for each in value] if isinstance(value, list) else value
+
+
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_plan_is_an_object_that_is_created_only(tmp_path: Path, processes: str) -> None:
     with running(tmp_path, "--ephemeral", "--nodes", "2", "--processes", processes) as up:
@@ -105,8 +117,12 @@ def test_a_plan_is_an_object_that_is_created_only(tmp_path: Path, processes: str
         plan = created.document()
         assert (plan["metadata"]["name"], plan["spec"]) == ("ask", asked)
         result = up.ask("POST", "/plan", asked).document()
-        assert plan["status"] == {name: value for name, value in result.items() if value not in (None, [])}
+        assert plan["status"] == without_empty_fields(result)
         assert plan["status"]["nodesToAdd"] == [{"type": "node-0", "count": 1, "price": 2.5}]
+
+        shape = {"metadata": {"name": "large"}, "status": {"capacity": {"cpu": "99", "pods": "9"}}}
+        larger = a_plan(question="addNodes", nodeTypes=[{"node": shape}], pods=[pod_of("x", "40")])
+        assert up.ask("POST", PLANS, larger).document()["status"]["nodesToAdd"][0]["type"] == "large"
 
         limit = [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "20"}}}]
         pods: list[dict[str, Any]] = [

@@ -10,8 +10,9 @@ import pytest
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.cli.explain.cluster_input import ClusterInput
-from mooring.cli.explain.decide import Explainer, in_queue_order
+from mooring.cli.asked_cluster.cluster_input import ClusterInput
+from mooring.cli.asked_cluster.pods import in_queue_order
+from mooring.cli.explain.decide import Explainer
 from mooring.cli.explain.report import Outcome, PodExplanation
 from tests.api.builders import selector
 from tests.builders import budget, node, pod

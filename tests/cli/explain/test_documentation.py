@@ -7,8 +7,8 @@ import re
 import pytest
 
 from mooring.api.kinds import kind_of_view
+from mooring.cli.asked_cluster.live import KINDS_READ
 from mooring.cli.explain.command import explain
-from mooring.cli.explain.live import KINDS_READ
 from mooring.cli.explain.report import Outcome
 from mooring.cli.explain.text import HEADINGS
 from mooring.scheduler.framework.obstacle import ObstacleKind

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mooring.cli import asked_cluster
+from mooring.cli.asked_cluster import assemble
 from mooring.cli.errors import InputError
 from mooring.cli.explain.report import Outcome, Report
 from mooring.cli.explain.run import ExplainRequest, run_explain
@@ -93,7 +93,7 @@ def test_the_time_that_is_decided_for(
             told.append(services["clock"].wall_s())
             super().__init__(*arguments, services=services, **options)
 
-    monkeypatch.setattr(asked_cluster, "Engine", Watched)
+    monkeypatch.setattr(assemble, "Engine", Watched)
     request = ExplainRequest(("-",), now_s=now_s)
     report = run_explain(request, io.BytesIO((NODE + POD).encode()), lambda text: None, VirtualClock())
     assert (report.decided_at_s, told) == (decided_at_s, [decided_at_s])

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from mooring.cli.explain.report import (
     NodeObstacles,
+    NodesRejecting,
     Outcome,
     PodExplanation,
     Preemption,
-    RejectionGroup,
     Report,
     ScoreRow,
     Scores,
@@ -56,7 +56,7 @@ def unschedulable(draw: st.DrawFn) -> PodExplanation:
     victims = tuple(Victim(name, draw(st.integers(-9, 99)), None, ()) for name in nodes[:3])
     return PodExplanation(
         draw(NAMES), Outcome.UNSCHEDULABLE, node_count=9, message="0/9 nodes are available: no.",
-        rejections=(RejectionGroup("P", "Unschedulable", (reason,), nodes),), reasons={reason: len(nodes)},
+        rejections=(NodesRejecting("P", "Unschedulable", (reason,), nodes),), reasons={reason: len(nodes)},
         nearest=tuple(NodeObstacles(name, (Obstacle("P", ObstacleKind.OTHER, "something else"),)) for name in nodes),
         preemption=Preemption(nodes[0], victims),
     )  # fmt: skip

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from mooring.cli.asked_cluster.live import connect
 from mooring.cli.errors import InputError
-from mooring.cli.explain.live import connect
 from mooring.cli.plan.execute import Mover
 from mooring.kit.clock import SystemClock
 from tests.cli.screens import run

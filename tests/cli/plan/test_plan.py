@@ -50,6 +50,12 @@ def test_replicas_of_the_manifest(replicas: str, pods: int) -> None:
     assert len(result["placements"]) + len(result["pending"]) == pods
 
 
+def test_a_workload_counts_as_one_pod_for_the_capacity() -> None:
+    pods = planned("--capacity", CHECKOUT)["capacity"]["pods"]
+    assert list(pods) == ["shop/checkout"]
+    assert pods["shop/checkout"] > 1
+
+
 def test_the_seed_decides_between_equal_nodes(tmp_path: Path) -> None:
     file = tmp_path / "nodes.yaml"
     nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}"}} for number in range(30)]
@@ -97,8 +103,9 @@ def test_a_type_of_node_from_a_file(tmp_path: Path) -> None:
         (["--capacity"], "--capacity needs a MANIFEST"),
         (["--ratio", "1:2"], "--ratio belongs to --capacity"),
         (["--capacity", CHECKOUT, "--ratio", "1:x"], "is no ratio"),
-        (["--capacity", CHECKOUT, "--ratio", "1:2"], "--ratio has 2 numbers for 6 pods"),
+        (["--capacity", CHECKOUT, "--ratio", "1:2"], "--ratio has 2 numbers for 1 pod;"),
         (["--for", CHECKOUT], "--for belongs to --defragment"),
+        (["--defragment", "--for", CHECKOUT], "found 6 pods that are not placed; --for makes room for one"),
         (["--defragment", "--execute"], "--execute belongs to --defragment on a live cluster"),
         (["--defragment", CHECKOUT], "--defragment takes no MANIFEST"),
         (["--count", "none"], "neither a number from 1 on nor the word auto"),

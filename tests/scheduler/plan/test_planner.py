@@ -15,7 +15,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.planner import PlanError, Planner
 from mooring.scheduler.plan.request import NodeType, PlanRequest, PlanResult, Question
 from tests.api.builders import selector
-from tests.builders import HOSTNAME, budget, node, owned_by, pod, pods_like, spread
+from tests.builders import HOSTNAME, ZONE, budget, node, owned_by, pod, pods_like, spread
 from tests.scheduler.cache.logical_state import logical_state
 
 WEB = owned_by("ReplicaSet", "web")
@@ -164,6 +164,19 @@ def test_an_unknown_node_is_an_error_with_the_nearest_name() -> None:
 # Adding nodes
 
 
+@pytest.mark.parametrize(
+    ("types", "words"),
+    [
+        ((), "adding nodes needs at least one type of node"),
+        ((NodeType("m", node("m"), count=1001),), "found 1001 nodes to add; a plan adds at most 1000"),
+        ((NodeType("m", node("m")), NodeType("m", node("n"))), 'found two types of nodes with the name "m"'),
+    ],
+)
+def test_types_of_nodes_that_cannot_be_added(types: tuple[NodeType, ...], words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        plan([node("n1")], Question.ADD_NODES, pod("p"), node_types=types)
+
+
 def test_the_smallest_number_of_nodes() -> None:
     pods = [pod(f"p{number}", cpu=1) for number in range(10)]
     result = plan([node("n1", cpu=1)], Question.ADD_NODES, *pods, node_types=(NodeType("m", node("m", cpu=4)),))
@@ -253,6 +266,24 @@ def test_a_fix_that_requests_less_than_another_one_is_left_out() -> None:
     objects: list[ApiObject] = [node("n1", cpu=2), node("n2", cpu=1)]
     changes = [each.changes for each in plan(objects, Question.FIX, pod("p", cpu=4)).fixes]
     assert [each for each in changes if each[0].startswith("request")] == [("request 2 cpu instead of 4",)]
+
+
+def test_an_eviction_that_violates_a_budget_says_so() -> None:
+    other = pod("other", cpu=1, on="n1", owner=WEB, labels={"app": "x"})
+    objects = [node("n1", cpu=2), other, budget("b", selector(app="x"), allowed=0)]
+    changes = [each.changes for each in plan(objects, Question.FIX, pod("p", cpu=2)).fixes]
+    assert ("evict default/other from node n1 (violates budget default/b)",) in changes
+
+
+def test_new_nodes_that_differ_in_their_zone_only_are_one_fix() -> None:
+    objects: list[ApiObject] = [
+        *(node(f"n{number}", cpu=4, labels={ZONE: f"z{number}"}) for number in range(3)),
+        *(pod(f"other-{number}", cpu=1, on=f"n{number}", owner=WEB) for number in range(3)),
+        node("large", cpu=8, unschedulable=True),
+    ]
+    changes = [each.changes for each in plan(objects, Question.FIX, pod("p", cpu=4)).fixes]
+    new = [each[0] for each in changes if each[0].startswith("add")]
+    assert new == ["add a node like n0", "add a node like large"]
 
 
 def test_a_pod_that_fits_needs_no_fix() -> None:

@@ -7,17 +7,22 @@ import pytest
 from mooring.kit.clock import VirtualClock
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.reporting.nearest_misses import SHARE_MAX, NearestMisses
+from mooring.scheduler.reporting.nearest_misses import SAVED_S_MAX, SHARE_MAX, NearestMisses
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
 
 
 class SlowClock(VirtualClock):
-    """Each reading takes a second, so that an explanation takes one."""
+    """Each reading takes so long, and with it each explanation."""
+
+    def __init__(self, reading_s: float = 1.0) -> None:
+        super().__init__()
+        self.reading_s = reading_s
+        self.readings = 0
 
     def now_s(self) -> float:
-        self.readings = getattr(self, "readings", 0) + 1
-        return float(self.readings)
+        self.readings += 1
+        return self.reading_s * self.readings
 
 
 def rejected(engine: Engine, name: str, **wanted: object) -> Decision:
@@ -62,6 +67,12 @@ def test_explanations_take_a_share_of_the_time() -> None:
     took_s = explained.count(True)  # a second for each
     assert explained[0]
     assert 0.5 * SHARE_MAX < took_s / (clock.readings - started) <= 1.5 * SHARE_MAX
+
+
+def test_a_burst_of_rejections_is_explained() -> None:
+    engine, reading_s = engine_of(node("n1", cpu=4)), SAVED_S_MAX / 90
+    misses = NearestMisses(engine.columns, SlowClock(reading_s))
+    assert all(texts(misses, engine, rejected(engine, f"p{number}", cpu=9 + number)) for number in range(80))
 
 
 def test_a_failure_is_logged_and_the_attempt_goes_on(

@@ -16,8 +16,8 @@ from dataclasses import replace
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import POD, Kind
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.kinds import NODE, POD, Kind
+from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.access import reviews
 from mooring.apiserver.access.users import NODES_GROUP, User
 from mooring.apiserver.admission.interface import Attempt
@@ -31,8 +31,10 @@ from mooring.apiserver.http.objects import with_write_options
 from mooring.apiserver.http.reply import Reply, json_reply, success_status, with_warnings
 from mooring.apiserver.http.request import Address, Incoming
 from mooring.apiserver.registry.binding import BINDING, bind
+from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import PLAN_PAGE, ApiServer
 from mooring.apiserver.strategy import Strategy
+from mooring.apiserver.wire.canonical import canonical
 from mooring.client.errors import Cause, InvalidError, ServerError, StatusError
 from mooring.kit.clock import format_rfc3339
 from mooring.serving.pages import PageRequest, PageResponse
@@ -74,30 +76,35 @@ class VirtualResources:
         plan = await self._api_server.read_other(call, data, incoming.content_type, PLAN.api_version, PLAN.kind)
         worker = self._api_server.parts.worker
         request = await worker.run(len(data), _plan_request, plan)
-        pods = request.get("pods") or []
-        await self._admit_pods(pods, call, len(data))
+        nodes = [each["node"] for each in request.get("nodeTypes") or () if each.get("node")]
+        await worker.run(len(data), _default_all, self._resource(NODE).strategy, nodes)
+        await self._admit_pods(request.get("pods") or [], call, len(data))
         await worker.run(len(data), _stamp, PLAN, plan, call)
         page = self._api_server.component_pages[PLAN_PAGE]
         asked = PageRequest("POST", PLAN_PAGE, {}, body=await worker.run(len(data), msgspec.json.encode, request))
         response = await self._api_server.component_page(page, asked, user)
         if response.code != 200:
             raise _plan_error(plan, response)
-        result = await worker.run(len(response.body), msgspec.json.decode, response.body)
-        plan["status"] = {name: value for name, value in result.items() if value not in (None, [])}
+        plan["status"] = await worker.run(len(response.body), _plan_status, response.body)
         return with_warnings(json_reply(201, plan), call.warnings)
 
     async def _admit_pods(self, pods: list[Document], call: Call, size_bytes: int) -> None:
-        parts, resource = self._api_server.parts, self._api_server.resources.find(POD.api_version, POD.plural)
-        assert resource is not None, "pods are always served"
+        parts, strategy = self._api_server.parts, self._resource(POD).strategy
         calls: list[Call] = []
         for pod in pods:
             metadata = pod.setdefault("metadata", {})
-            namespace = metadata.setdefault("namespace", "default")
-            calls.append(replace(call, kind=POD, namespace=namespace, name=metadata.get("name", ""), is_dry_run=True))
-        await parts.worker.run(size_bytes, _default_all, resource.strategy, pods)
+            namespace = metadata["namespace"] = metadata.get("namespace") or "default"
+            name = metadata.get("name", "")
+            calls.append(replace(call, kind=POD, namespace=namespace, name=name, is_dry_run=True, prior_errors=[]))
+        await parts.worker.run(size_bytes, _default_all, strategy, pods)
         for pod, each in zip(pods, calls, strict=True):
             await parts.admission.admit(Attempt(Operation.CREATE, each, pod, None))
-        await parts.worker.run(size_bytes, _validate_all, resource.strategy, pods, calls)
+        await parts.worker.run(size_bytes, _validate_all, strategy, pods, calls)
+
+    def _resource(self, kind: Kind) -> Resource:
+        resource = self._api_server.resources.find(kind.api_version, kind.plural)
+        assert resource is not None, f"{kind.plural} are always served"
+        return resource
 
     async def _review(self, address: Address, incoming: Incoming, user: User) -> Reply:
         kind = _BY_ADDRESS[address.api_version, address.resource]
@@ -151,9 +158,17 @@ def _plan_request(plan: Document) -> Document:
     return request
 
 
-def _default_all(strategy: Strategy, pods: list[Document]) -> None:
-    for pod in pods:
-        strategy.default(pod)
+def _plan_status(body: bytes) -> Document:
+    """The result without its empty fields, as in other objects."""
+    dropped: list[str] = []
+    status = canonical(struct_named("mooring", "PlanStatus"), msgspec.json.decode(body), dropped)
+    assert not dropped, f"the schema of Plan lacks {dropped}"
+    return status
+
+
+def _default_all(strategy: Strategy, objects: list[Document]) -> None:
+    for each in objects:
+        strategy.default(each)
 
 
 def _validate_all(strategy: Strategy, pods: list[Document], calls: list[Call]) -> None:

@@ -18,10 +18,10 @@ from mooring.api.errors import ObjectError
 from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod, PodStatus
-from mooring.cli.asked_cluster import Note, assemble, build_engine, read_sources
+from mooring.cli.asked_cluster.assemble import Note, assemble, build_engine, read_sources
+from mooring.cli.asked_cluster.cluster_input import ClusterInput
+from mooring.cli.asked_cluster.pods import in_queue_order
 from mooring.cli.errors import input_error
-from mooring.cli.explain.cluster_input import ClusterInput
-from mooring.cli.explain.decide import in_queue_order
 from mooring.cli.manifests.read import find_sources
 from mooring.cli.terminal import ProgressBar
 from mooring.kit.clock import Clock, SystemClock, parse_rfc3339

@@ -4,10 +4,6 @@ In reading order:
 
   command         the click command and its options
   run             one run, from the options to the report
-  live            reads a cluster from its API server
-  cluster_input   completes the input with what an API server and its controllers would have added
-  admission       creates objects with the defaulting and admission of the API server
-  workloads       the pods that controllers would create
   coverage        which kinds the input lacks, and what is not judged without them
   decide          asks the engine about each pod
   report          the answers as data

@@ -39,7 +39,7 @@ from mooring.api.views.meta import ApiObject, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
 from mooring.api.views.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass
-from mooring.cli.explain.cluster_input import NAME_LABEL, ClusterInput
+from mooring.cli.asked_cluster.cluster_input import NAME_LABEL, ClusterInput, Supplied
 from mooring.cli.explain.report import NotJudged, Outcome, PodExplanation
 
 VOLUME_PLUGINS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
@@ -52,30 +52,6 @@ _LIMITS = "how many volumes a node can attach was not judged"
 
 AnyView = TypeVar("AnyView", bound=ApiObject)
 Side = TypeVar("Side", PodAffinity, PodAntiAffinity)
-
-
-@dataclass(frozen=True, slots=True)
-class Supplied:
-    """The kinds of which the input is complete."""
-
-    kinds: frozenset[str]
-    denied: frozenset[str] = frozenset()
-    """Kinds that the API server does not let the user list."""
-
-    def __contains__(self, kind: str) -> bool:
-        return kind in self.kinds
-
-    def absence(self, kind: str) -> str:
-        """`the input holds no PersistentVolumeClaims`."""
-        if kind in self.denied:
-            return f"you may not list {plural(kind)}"
-        return f"the input holds no {plural(kind)}"
-
-
-def plural(kind: str) -> str:
-    if kind.endswith("ss"):
-        return f"{kind}es"
-    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
 
 
 @dataclass(slots=True)

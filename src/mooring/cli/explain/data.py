@@ -8,10 +8,10 @@ from __future__ import annotations
 from mooring.cli.explain.report import (
     GrantedDevice,
     NodeObstacles,
+    NodesRejecting,
     NotJudged,
     PodExplanation,
     Preemption,
-    RejectionGroup,
     Report,
     Scores,
     Victim,
@@ -102,7 +102,7 @@ def _scores(scores: Scores) -> Data:
     }
 
 
-def _rejection(group: RejectionGroup) -> Data:
+def _rejection(group: NodesRejecting) -> Data:
     return {
         "plugin": group.plugin,
         "code": group.code,

@@ -13,21 +13,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import replace
 
-from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
-from mooring.cli.explain.cluster_input import ClusterInput
+from mooring.cli.asked_cluster.cluster_input import ClusterInput
+from mooring.cli.asked_cluster.pods import in_queue_order, pending_pods
 from mooring.cli.explain.report import (
     GrantedDevice,
     NodeObstacles,
+    NodesRejecting,
     Outcome,
     PodExplanation,
     Preemption,
-    RejectionGroup,
     ScoreRow,
     Scores,
     Victim,
 )
-from mooring.kit.clock import format_rfc3339, parse_rfc3339
+from mooring.kit.clock import format_rfc3339
 from mooring.scheduler.cache.disruption_budgets import BudgetRule, DisruptionBudgets
 from mooring.scheduler.cache.pods import NO_START_S, PodInfo
 from mooring.scheduler.cycle.decision import Decision
@@ -37,17 +37,6 @@ from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 
 _PREEMPTION = "preemption: "
-_NEVER_S = float("inf")
-
-
-def in_queue_order(pods: list[Pod]) -> list[Pod]:
-    """As the queue would hand them out."""
-
-    def place(pod: Pod) -> tuple[int, float]:
-        created = pod.metadata.creation_timestamp
-        return -(pod.spec.priority or 0), parse_rfc3339(created) if created is not None else _NEVER_S
-
-    return sorted(pods, key=place)  # sorting keeps the order of those that are equal
 
 
 class Explainer:
@@ -59,10 +48,7 @@ class Explainer:
         for view in (*cluster.objects, *cluster.placed):
             engine.put(view)
         self._budgets = DisruptionBudgets(engine.columns.objects.of(PodDisruptionBudget))
-        self._queue = [(pod, engine.record(pod)) for pod in in_queue_order(cluster.pending)]
-        for _, record in self._queue:
-            if record.nominated_node and not record.terminating and engine.is_responsible_for(record):
-                engine.columns.nominate(record, record.nominated_node)
+        self._queue = list(zip(in_queue_order(cluster.pending), pending_pods(engine, cluster.pending), strict=True))
 
     def explain(
         self, wanted: Set[str], decided: Callable[[int], None], *, ignores_others: bool = False
@@ -229,20 +215,20 @@ def _scores(decision: Decision, limit: int | None) -> Scores:
     )
 
 
-def _grouped(decision: Decision) -> tuple[RejectionGroup, ...]:
+def _grouped(decision: Decision) -> tuple[NodesRejecting, ...]:
     """The rejections, those of most nodes first."""
     by_status: dict[Status, list[str]] = {}
     for node, status in decision.node_to_status.items():
         if status is not None:
             by_status.setdefault(status, []).append(node)
     groups = [
-        RejectionGroup(status.plugin, status.code.value, status.reasons, tuple(sorted(nodes)))
+        NodesRejecting(status.plugin, status.code.value, status.reasons, tuple(sorted(nodes)))
         for status, nodes in by_status.items()
     ]
     return tuple(sorted(groups, key=lambda group: (-len(group.nodes), group.reasons)))
 
 
-def _counted(groups: tuple[RejectionGroup, ...]) -> dict[str, int]:
+def _counted(groups: tuple[NodesRejecting, ...]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for group in groups:
         for reason in group.reasons:

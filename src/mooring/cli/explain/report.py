@@ -56,7 +56,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class RejectionGroup:
+class NodesRejecting:
     """Nodes that rejected with the same words of the same plugin."""
 
     plugin: str
@@ -136,7 +136,7 @@ class PodExplanation:
     message: str = ""
     """The text of the FailedScheduling event, or what else there is to say."""
     scores: Scores | None = None
-    rejections: tuple[RejectionGroup, ...] = ()
+    rejections: tuple[NodesRejecting, ...] = ()
     reasons: Mapping[str, int] = field(default_factory=dict)
     """How many nodes gave each reason, most frequent first."""
     everywhere: tuple[Obstacle, ...] = ()

@@ -5,7 +5,6 @@ Takes the options of the command and returns a `Report`; notes about the input a
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from typing import BinaryIO
@@ -13,9 +12,10 @@ from typing import BinaryIO
 from mooring.api.errors import ObjectError
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import TERMINAL_PHASES
-from mooring.cli.asked_cluster import Note, assemble, build_engine, read_sources
+from mooring.cli.asked_cluster.assemble import Note, assemble, build_engine, read_sources
+from mooring.cli.asked_cluster.cluster_input import ClusterInput
+from mooring.cli.asked_cluster.pods import chosen_pod
 from mooring.cli.errors import input_error
-from mooring.cli.explain.cluster_input import ClusterInput
 from mooring.cli.explain.coverage import Coverage
 from mooring.cli.explain.decide import Explainer
 from mooring.cli.explain.report import Outcome, PodExplanation, Report
@@ -23,8 +23,6 @@ from mooring.cli.manifests.read import find_sources
 from mooring.cli.terminal import ProgressBar
 from mooring.kit.clock import Clock, SystemClock
 from mooring.scheduler.engine import Engine
-
-MATCHES_SHOWN_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,41 +130,3 @@ def _settled(pod: Pod) -> PodExplanation:
         node=pod.spec.node_name or None,
         message=f"its phase is {pod.status.phase}" if is_finished else "",
     )
-
-
-# Finding the pod
-
-
-def chosen_pod(wanted: str, cluster: ClusterInput, namespace: str) -> Pod:
-    """The pod that a name, or NAMESPACE/NAME, means; of several with that name the one in `namespace`. Raises
-    `InputError`."""
-    pods = cluster.pods()
-    matching = [pod for pod in pods if wanted in (pod.metadata.name, pod.key)]
-    if len(matching) > 1:
-        matching = [pod for pod in matching if pod.metadata.namespace == namespace] or matching
-    if len(matching) == 1:
-        return matching[0]
-    if matching:
-        keys = ", ".join(sorted(pod.key for pod in matching))
-        raise input_error(f'found several pods named "{wanted}"; say which one: {keys}')
-    near = _near(wanted, pods)
-    advice = f"did you mean {' or '.join(near)}?" if near else _pods(pods)
-    raise input_error(f'found no pod "{wanted}"; {advice}')
-
-
-def _near(wanted: str, pods: list[Pod]) -> list[str]:
-    """Pods with almost that name: typing errors first, then names that contain it."""
-    keys_of: dict[str, list[str]] = {}
-    for pod in pods:
-        keys_of.setdefault(pod.key if "/" in wanted else pod.metadata.name, []).append(pod.key)
-    alike = sorted(difflib.get_close_matches(wanted, keys_of, n=MATCHES_SHOWN_MAX))
-    containing = [name for name in sorted(keys_of) if wanted in name and name not in alike]
-    return [key for name in (*alike, *containing) for key in sorted(keys_of[name])][:MATCHES_SHOWN_MAX]
-
-
-def _pods(pods: list[Pod]) -> str:
-    if not pods:
-        return "there are no pods in the input"
-    keys = sorted(pod.key for pod in pods)
-    left = len(keys) - MATCHES_SHOWN_MAX
-    return f"there are {', '.join(keys[:MATCHES_SHOWN_MAX])}{f' and {left} more' if left > 0 else ''}"

@@ -30,7 +30,7 @@ from mooring.cli.parity.kube_scheduler import CONFIGURATION, BinaryVersion
 _encode = msgspec.json.Encoder().encode
 
 
-class Recorder:
+class VerdictRecorder:
     """Writes a recording, inside of a `with`. What was written before an interruption can be replayed."""
 
     def __init__(self, name: str, version: BinaryVersion) -> None:

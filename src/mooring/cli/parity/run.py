@@ -25,8 +25,8 @@ from mooring.api.kinds import Kind
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import TERMINAL_PHASES
 from mooring.apiserver.server import ApiServer
+from mooring.cli.asked_cluster.live import connect
 from mooring.cli.errors import InputError, input_error
-from mooring.cli.explain.live import connect
 from mooring.cli.manifests.read import find_sources, read_objects
 from mooring.cli.parity.compare import DEVICES_MINOR, Observed, Tally, compare_pod
 from mooring.cli.parity.generate import random_cluster
@@ -37,7 +37,7 @@ from mooring.cli.parity.kube_scheduler import (
     KubeSchedulerError,
     version_of,
 )
-from mooring.cli.parity.record import Recorder
+from mooring.cli.parity.record import VerdictRecorder
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
 from mooring.client.http.client import HttpClient
 from mooring.client.interface import Client, Deletion
@@ -122,7 +122,7 @@ def run_parity(options: ParityOptions, stdin: BinaryIO, note: Note, clock: Clock
     version = version_of(options.binary)
     result = Parity(version, Tally(version))
     try:
-        with Recorder(options.record, version) if options.record else nullcontext() as recorder:
+        with VerdictRecorder(options.record, version) if options.record else nullcontext() as recorder:
             for seed, documents in _clusters(options, stdin, clock):
                 if seed is not None:
                     note(f"cluster of seed {seed}")
@@ -182,7 +182,7 @@ class _ParityRun:
     """One cluster."""
 
     def __init__(
-        self, options: ParityOptions, result: Parity, clock: Clock, recorder: Recorder | None, seed: int | None
+        self, options: ParityOptions, result: Parity, clock: Clock, recorder: VerdictRecorder | None, seed: int | None
     ) -> None:
         self._options = options
         self._recorder = recorder

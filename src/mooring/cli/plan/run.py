@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
+from msgspec.structs import replace
 
 from mooring.api.decode import decode_as
 from mooring.api.errors import LabelSelectorError, ObjectError
@@ -23,15 +24,13 @@ from mooring.api.labels import parse_selector
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
-from mooring.cli.asked_cluster import AskedCluster, Note, assemble, build_engine, read_sources
+from mooring.cli.asked_cluster.assemble import AskedCluster, Note, assemble, build_engine, read_sources
+from mooring.cli.asked_cluster.pods import chosen_pod, in_queue_order, pending_pods
 from mooring.cli.errors import InputError, Problem, input_error
-from mooring.cli.explain.decide import in_queue_order
-from mooring.cli.explain.run import chosen_pod
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject, Manifests, find_sources
-from mooring.cli.terminal import ProgressBar
+from mooring.cli.terminal import ProgressBar, counted
 from mooring.kit.clock import Clock, SystemClock
-from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.changes import uncordoned
 from mooring.scheduler.plan.planner import PlanError, Planner
@@ -81,7 +80,7 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
     now_s = clock.wall_s()
     engine = build_engine(options.config, options.plugins, options.seed, now_s, note, best_nodes_max=1)
     dump = read_sources(find_sources(options.clusters, "--cluster"), stdin)
-    asked_about = read_sources(find_sources(options.pod_files, "MANIFEST"), stdin)
+    asked_about = read_sources(find_sources(options.pod_files, "--for" if options.for_pod else "MANIFEST"), stdin)
     if options.replicas is not None:
         asked_about.objects = [_scaled(entry, options.replicas) for entry in asked_about.objects]
     asked = assemble(
@@ -113,17 +112,10 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
 
 def _plan(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Sequence[Pod]) -> PlanResult:
     asked_keys = {pod.key for pod in pods}
-    pending = [engine.record(pod) for pod in in_queue_order(asked.cluster.pending) if pod.key not in asked_keys]
-    _nominate(engine, pending)
+    pending = pending_pods(engine, (pod for pod in asked.cluster.pending if pod.key not in asked_keys))
     request = _request(options, engine, asked, pods)
     with ProgressBar("planning", max(len(pending) + len(pods), 1), SystemClock()) as progress:
         return Planner(engine, lambda: pending).plan(request, lambda: progress.advance(1))
-
-
-def _nominate(engine: Engine, pending: Sequence[PodInfo]) -> None:
-    for pod in pending:
-        if pod.nominated_node and not pod.terminating and engine.is_responsible_for(pod):
-            engine.columns.nominate(pod, pod.nominated_node)
 
 
 def _request(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Sequence[Pod]) -> PlanRequest:
@@ -139,12 +131,26 @@ def _request(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Se
             raise input_error(f"pod {pod.key} is on node {pod.spec.node_name} already")
         return PlanRequest(Question.FIX, seed, (pod,))
     if options.is_capacity:
+        pods = _pod_types(asked, pods)
         if options.ratio and len(options.ratio) != len(pods):
-            raise input_error(f"--ratio has {len(options.ratio)} numbers for {len(pods)} pods; wanted one for each")
+            numbers, wanted = counted(len(options.ratio), "number"), counted(len(pods), "pod")
+            raise input_error(f"--ratio has {numbers} for {wanted}; wanted one for each")
         return PlanRequest(Question.CAPACITY, seed, tuple(pods), ratio=options.ratio)
     if options.is_defragment:
+        if len(pods) > 1:
+            raise input_error(f"found {len(pods)} pods that are not placed; --for makes room for one", options.for_pod)
         return PlanRequest(Question.DEFRAGMENT, seed, tuple(pods), moves_max=options.moves_max)
     return PlanRequest(Question.PLACE, seed, tuple(pods))
+
+
+def _pod_types(asked: AskedCluster, pods: Sequence[Pod]) -> list[Pod]:
+    """One pod for each workload, with its name, and the pods without one."""
+    found: dict[str, Pod] = {}
+    for pod in pods:
+        workload = asked.cluster.workload_of.get(pod.key)
+        name = workload.rpartition("/")[2] if workload is not None else pod.metadata.name
+        found.setdefault(workload or pod.key, replace(pod, metadata=replace(pod.metadata, name=name)))
+    return list(found.values())
 
 
 def _together(dump: Manifests, asked_about: Manifests) -> Manifests:

@@ -154,7 +154,7 @@ def _fixes(result: PlanResult, terminal: Terminal) -> Iterator[str]:
             start = f"{number}. " if index == 0 else " " * len(f"{number}. ")
             last = index + 1 == len(fix.changes)
             text = f"{start}{change}" + (f"  → {fix.node}" if last else ", and")
-            yield from wrapped(text, terminal.width, indent=2, hanging=5) if index == 0 else [f"  {text}"]
+            yield from wrapped(text.lstrip(), terminal.width, indent=2 if index == 0 else 2 + len(start), hanging=5)
 
 
 def _capacity(result: PlanResult, terminal: Terminal) -> Iterator[str]:

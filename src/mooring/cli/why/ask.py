@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from mooring.cli.asked_cluster import assemble, build_engine
+from mooring.cli.asked_cluster.assemble import assemble, build_engine
+from mooring.cli.asked_cluster.live import connect
+from mooring.cli.asked_cluster.pods import chosen_pod, in_queue_order
 from mooring.cli.errors import input_error
-from mooring.cli.explain.decide import in_queue_order
-from mooring.cli.explain.live import connect
-from mooring.cli.explain.run import chosen_pod
 from mooring.cli.manifests.read import Manifests
 from mooring.cli.options import SchedulerAddress
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError

@@ -210,13 +210,16 @@ class _Search:
     def _greedy_mix(self, pods: Sequence[PodInfo], missing: Sequence[PodInfo]) -> Slices[Counts | None]:
         """Add the node with the lowest price for what it takes, until no pod is missing; then drop needless ones.
 
-        The fewer pods are left, the less a node takes: a type is tried again only if its last ratio is the lowest."""
+        The fewer pods are left, the less a node takes: a type is tried again only if its last ratio is the lowest.
+        Pods that need others, such as those that are spread, may fit later: then all types are tried again."""
         wanted = {pod.uid for pod in missing}
         counts: Counter[str] = Counter()
         mark = self._mark()
         left = yield from self._unplaced(pods)
         left = [pod for pod in left if pod.uid in wanted]
-        ratios = [(0.0, name) for name in sorted(self._types)]
+        untried = [(0.0, name) for name in sorted(self._types)]
+        ratios = untried.copy()
+        needs_others = any(_needs_others(pod.signature) for pod in left)
         while left and ratios and sum(counts.values()) < NODES_MAX:
             _, name = heappop(ratios)
             inner = self._mark()
@@ -232,6 +235,8 @@ class _Search:
             if ratios[0] == (ratio, name):
                 counts[name] += 1
                 left = still
+                if needs_others:
+                    ratios = untried.copy()
             else:
                 self._undo_to(inner)
         self._undo_to(mark)

@@ -4,7 +4,8 @@
    of the pod where possible, once with changes of the node. Where only evictions help (resources, pod slots, host
    ports, anti-affinity), the fewest pods of the node are evicted. A new node like one of today is one change, too.
 2. Every fix is applied in a `WhatIf`, and the pod is decided again. Only fixes with which it gets a node are listed.
-3. A fix that only requests less than a listed one, for another node, is left out.
+3. A fix that only requests less than a listed one, for another node, is left out. So is a new node that differs from a
+   listed one only in its zone and region.
 4. Fewer changes come first; then changes of the pod, of a node, evictions, a new node; then those of nearer nodes.
 """
 
@@ -18,13 +19,15 @@ from msgspec.structs import replace
 
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import REGION, ZONE
+from mooring.scheduler.cache.disruption_budgets import BudgetCount
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU
 from mooring.scheduler.cycle.explain import Explanation, explain
 from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
 from mooring.scheduler.plan.add_nodes import node_like
 from mooring.scheduler.plan.changes import change_node, change_pod
-from mooring.scheduler.plan.place import Slices, without_preemption
+from mooring.scheduler.plan.place import Slices, eviction_budgets, without_preemption
 from mooring.scheduler.plan.replacement import Fate, fate_of
 from mooring.scheduler.plan.request import Fix
 from mooring.scheduler.plan.what_if import WhatIf
@@ -91,7 +94,7 @@ def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
         yield
         if of_rank[candidate.rank] == FIXES_OF_RANK_MAX:
             continue
-        if any(_changes_more(what_if, candidate, other) for other in listed):
+        if any(_changes_more(what_if, candidate, other) or _is_alike(candidate, other) for other in listed):
             continue
         node_name = _verify(what_if, pod, candidate)
         if node_name is not None:
@@ -109,6 +112,20 @@ def _changes_more(what_if: WhatIf, candidate: _FixCandidate, other: _FixCandidat
         return False
     requests, enough = (_changed_pod(what_if, each).signature.request_vector for each in (candidate.pod, other.pod))
     return bool((requests <= enough).all())
+
+
+def _is_alike(candidate: _FixCandidate, other: _FixCandidate) -> bool:
+    """Whether both are new nodes that differ in nothing but where they are."""
+    if candidate.rank != _RANK_NEW_NODE or other.rank != _RANK_NEW_NODE:
+        return False
+    assert candidate.node is not None, f"{candidate} has no node"
+    assert other.node is not None, f"{other} has no node"
+    return _anywhere(candidate.node) == _anywhere(other.node)
+
+
+def _anywhere(node: Node) -> Node:
+    labels = {key: value for key, value in node.metadata.labels.items() if key not in (ZONE, REGION)}
+    return replace(node, metadata=replace(node.metadata, labels=labels))
 
 
 def _candidates(what_if: WhatIf, pod: PodInfo, view: Pod, found: Explanation) -> Iterator[_FixCandidate]:
@@ -156,7 +173,8 @@ def _without_obstacles(
         evicted = _to_evict(what_if, _changed_pod(what_if, changed_view), changed_node, name)
         if not evicted:
             return None
-        texts += [f"evict {each.key} from node {name}" for each in evicted]
+        budgets = eviction_budgets(what_if)
+        texts += [_eviction_text(each, name, budgets) for each in evicted]
     rank = _RANK_EVICTION if evicted else _RANK_NODE if changed_node is not node else _RANK_POD
     return _FixCandidate(
         tuple(dict.fromkeys(texts)),
@@ -168,6 +186,11 @@ def _without_obstacles(
         evicted=evicted,
         other_texts=frozenset(texts) - lowered,
     )
+
+
+def _eviction_text(pod: PodInfo, node_name: str, budgets: BudgetCount) -> str:
+    violated = ", ".join(budgets.take(pod))
+    return f"evict {pod.key} from node {node_name}" + (f" (violates budget {violated})" if violated else "")
 
 
 def _changed_pod(what_if: WhatIf, view: Pod) -> PodInfo:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from difflib import get_close_matches
 
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plan.add_nodes import add_nodes
+from mooring.scheduler.plan.add_nodes import NODES_MAX, add_nodes
 from mooring.scheduler.plan.bound import fewest_used_nodes
 from mooring.scheduler.plan.capacity import capacity_for
 from mooring.scheduler.plan.defragment import empty_nodes, move_pods_for, usage
@@ -94,6 +95,12 @@ class Planner:
             raise PlanError(f"{request.question} needs a pod")
         if request.question is Question.ADD_NODES and not request.node_types:
             raise PlanError("adding nodes needs at least one type of node")
+        given = Counter(each.name for each in request.node_types)
+        if given and max(given.values()) > 1:
+            raise PlanError(f'found two types of nodes with the name "{given.most_common(1)[0][0]}"')
+        added = sum(each.count or 0 for each in request.node_types)
+        if added > NODES_MAX:
+            raise PlanError(f"found {added} nodes to add; a plan adds at most {NODES_MAX}")
 
     def _answer(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
         match request.question:

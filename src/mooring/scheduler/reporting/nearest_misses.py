@@ -1,8 +1,8 @@
 """Nearest misses: what was missing on the nodes that were nearest to taking a rejected pod, for its decision record.
 
-1. An explanation runs every filter on every node, which costs far more than a decision from cached results. It may take
-   `SHARE_MAX` of the time: after one that took 2 ms, the attempts of the next 38 ms have no nearest misses, unless
-   (2) applies. A pod that is rejected alone always has them.
+1. An explanation runs every filter on every node, which costs far more than a decision from cached results. All of them
+   together may take `SHARE_MAX` of the time, of which up to `SAVED_S_MAX` is saved for a burst of rejections. Beyond
+   that, attempts have no nearest misses, unless (2) applies.
 2. Pods that were rejected with the same cached diagnosis share them: no row has changed in between.
 3. Finding them changes no decision, and never raises: a failure is logged.
 """
@@ -24,6 +24,8 @@ from mooring.scheduler.framework.status import RejectionCount
 
 SHARE_MAX = 0.05
 """Of the time that the scheduling loop may spend on explanations."""
+SAVED_S_MAX = 0.1
+"""Time for explanations that is saved while none are needed."""
 NODES_MAX = 3
 OBSTACLES_MAX = 3
 """For each node."""
@@ -57,7 +59,8 @@ class NearestMisses:
     def __init__(self, columns: Columns, clock: Clock) -> None:
         self._columns = columns
         self._clock = clock
-        self._next_s = clock.now_s()
+        self._saved_s = SAVED_S_MAX
+        self._saved_at_s = clock.now_s()
         self._shared: dict[int, tuple[tuple[RejectionCount, ...], tuple[NearestMiss, ...]]] = {}
         """By the identity of a cached diagnosis' rejections, which are held here so that the identity stays theirs."""
 
@@ -70,11 +73,12 @@ class NearestMisses:
         if shared is not None:
             return shared[1]
         started_s = self._clock.now_s()
-        if started_s < self._next_s:
+        self._saved_s = min(self._saved_s + SHARE_MAX * (started_s - self._saved_at_s), SAVED_S_MAX)
+        self._saved_at_s = started_s
+        if self._saved_s <= 0:
             return ()
         misses = self._find(profile, decision)
-        ended_s = self._clock.now_s()
-        self._next_s = ended_s + (ended_s - started_s) * (1 / SHARE_MAX - 1)
+        self._saved_s -= self._clock.now_s() - started_s
         if len(self._shared) >= _SHARED_MAX:
             self._shared.clear()
         self._shared[id(rejections)] = rejections, misses

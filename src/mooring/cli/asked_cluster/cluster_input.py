@@ -46,7 +46,7 @@ from mooring.client.errors import StatusError
 from mooring.kit.entropy import Entropy
 
 if TYPE_CHECKING:
-    from mooring.cli.explain.admission import DryRunServer, NewPod
+    from mooring.cli.asked_cluster.admission import DryRunServer, NewPod
 
 Identity = tuple[str, str]
 """Kind and `namespace/name`."""
@@ -76,6 +76,30 @@ class ClusterInput:
         return [*self.pending, *self.placed, *self.finished]
 
 
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """The kinds of which the input is complete."""
+
+    kinds: frozenset[str]
+    denied: frozenset[str] = frozenset()
+    """Kinds that the API server does not let the user list."""
+
+    def __contains__(self, kind: str) -> bool:
+        return kind in self.kinds
+
+    def absence(self, kind: str) -> str:
+        """`the input holds no PersistentVolumeClaims`."""
+        if kind in self.denied:
+            return f"you may not list {plural(kind)}"
+        return f"the input holds no {plural(kind)}"
+
+
+def plural(kind: str) -> str:
+    if kind.endswith("ss"):
+        return f"{kind}es"
+    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+
+
 def complete(
     files: Sequence[ManifestObject],
     live: Sequence[ApiObject],
@@ -95,7 +119,7 @@ def complete(
     workloads = [entry for entry in workloads if isinstance(entry.view, WORKLOADS)]
     views = list(found.values())
     if workloads and server is not None:
-        from mooring.cli.explain.workloads import expand  # imports the controllers
+        from mooring.cli.asked_cluster.workloads import expand  # imports the controllers
 
         are_claims_known = "PersistentVolumeClaim" in supplied
         expansion = expand(workloads, views, server, entropy, now_s, are_claims_known=are_claims_known)
@@ -124,7 +148,7 @@ def _server(
     )
     if not is_needed and all(view.spec.priority is not None for view in found.values() if isinstance(view, Pod)):
         return None
-    from mooring.cli.explain.admission import DryRunServer
+    from mooring.cli.asked_cluster.admission import DryRunServer
 
     return DryRunServer(found, policies, now_s)
 

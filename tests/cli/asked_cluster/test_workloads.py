@@ -12,9 +12,9 @@ from mooring.api.decode import decode
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import ReplicaSet
+from mooring.cli.asked_cluster import workloads
+from mooring.cli.asked_cluster.cluster_input import ClusterInput, complete
 from mooring.cli.errors import InputError
-from mooring.cli.explain import workloads
-from mooring.cli.explain.cluster_input import ClusterInput, complete
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject
 from mooring.kit.entropy import Entropy

@@ -36,8 +36,8 @@ from mooring.apiserver.call import Call, FieldValidation, Operation
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.decode import decode_body
+from mooring.cli.asked_cluster.cluster_input import Identity
 from mooring.cli.errors import InputError, Problem
-from mooring.cli.explain.cluster_input import Identity
 from mooring.cli.manifests.read import Body, PlainObject
 from mooring.client.errors import StatusError
 from mooring.kit.clock import SystemClock, format_rfc3339

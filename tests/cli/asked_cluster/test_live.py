@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
+from mooring.cli.asked_cluster import live
 from mooring.cli.errors import InputError
-from mooring.cli.explain import live
 from mooring.client.http.connection import Connection
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy

@@ -13,10 +13,9 @@ from typing import BinaryIO
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.workloads import Deployment, ReplicaSet
+from mooring.cli.asked_cluster.cluster_input import ClusterInput, Supplied, complete, plural, skipped_note
+from mooring.cli.asked_cluster.live import LiveCluster, connect, read_cluster
 from mooring.cli.errors import input_error
-from mooring.cli.explain.cluster_input import ClusterInput, complete, skipped_note
-from mooring.cli.explain.coverage import Supplied, plural
-from mooring.cli.explain.live import LiveCluster, connect, read_cluster
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import Manifests, Source, read_manifests
 from mooring.cli.scheduler.configuration import checked_configuration, read_configuration
