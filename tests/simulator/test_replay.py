@@ -209,7 +209,7 @@ HEADER = (
     '{"recording":1,"mooring":"0.1.0","startedAt":"2026-01-01T00:00:00Z","seed":"1","stream":"x","configuration":{}}\n'
 )
 LIST = '{"type":"list","at":2.0,"kind":"nodes","items":[]}\n'
-ERRORS = {
+ERRORS: dict[str, tuple[str | bytes, str]] = {
     "no recording": (b"apiVersion: v1\n", "bad.recording: is no recording; wanted a file that"),
     "empty": (gzip.compress(b""), "bad.recording: has no complete line"),
     "no header": (LIST, "bad.recording:1: is no header of a recording: Object missing required field `recording`"),
