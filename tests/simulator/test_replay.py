@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -22,7 +23,7 @@ from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.reporting import recording as recording_module
-from mooring.scheduler.reporting.recording import PREVIOUS, Recording, RecordingError
+from mooring.scheduler.reporting.recording import PREVIOUS, Recording, RecordingError, RecordingLine
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.recordings import RecordingReader
 from tests.builders import node, pod
@@ -31,6 +32,7 @@ from tests.scheduler.config.builders import configuration
 from tests.scheduler.world import World, open_world, plain, replayed
 from tests.waiting import LIMIT_S, LOOK_EACH_S
 
+ROOT = Path(__file__).parents[2]
 SPREADING = configuration(
     profiles=[
         {
@@ -123,6 +125,13 @@ def test_what_is_recorded(minute: Path) -> None:
     (preemption,) = [line for line in lines if line.get("preemptionNode")]
     assert preemption["pod"] == "default/important"
     assert preemption["victims"]
+
+
+def test_the_lines_are_documented() -> None:
+    text = (ROOT / "docs/simulate.md").read_text()
+    table = text.partition("one JSON document per line:")[2].partition("`at` is in seconds")[0]
+    kinds = {line.__struct_config__.tag for line in get_args(RecordingLine)}
+    assert set(re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)) == kinds
 
 
 def test_the_replay_of_a_busy_minute_agrees(minute: Path) -> None:
