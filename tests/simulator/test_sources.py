@@ -97,6 +97,14 @@ def test_a_simkube_trace_is_simulated_and_belongs_to_the_identity(tmp_path: Path
     assert SweepTask(scenario, "default", 1).identity() != identity
 
 
+def test_pods_are_deleted_whether_they_run_or_wait(tmp_path: Path) -> None:
+    trace(tmp_path, event(0, deployment(6)), event(60, deployment(5)), event(90, deployment(1)), event(120))
+    text = "cluster: {pools: [{name: p, count: 2, cpu: '1', memory: 1Gi}]}\nduration: 100s\nsamples: {every: 50s}\n"
+    (tmp_path / "scenario.yaml").write_text(text + "workload: {simkube: {trace: cluster.sktrace}}\n")
+    result = simulate(read_scenario(tmp_path / "scenario.yaml", {}), "default", 1)
+    assert [(sample["running"], sample["pending"]) for sample in result.samples] == [(4, 2), (4, 2), (1, 0)]
+
+
 def test_resources_of_pools_are_checked(tmp_path: Path) -> None:
     text = DLRM_POOL.replace("1Ti", "large") + "workload: {dlrm: {trace: trace.csv}}\n"
     (tmp_path / "scenario.yaml").write_text(text)

@@ -219,7 +219,7 @@ class _SimkubeReader:
     def _end(self, workload: _Workload, count: int, at_s: float) -> None:
         for _ in range(count):
             pod = workload.running.pop()
-            self._arrivals.append(Arrival(pod.at_s, pod.pod, at_s - pod.at_s, owner=workload.key))
+            self._arrivals.append(Arrival(pod.at_s, pod.pod, owner=workload.key, deleted_s=at_s))
 
     def _delete(self, document: Mapping[str, Any], at_s: float) -> None:
         gvk, key = _identity(document)

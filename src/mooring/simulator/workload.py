@@ -36,6 +36,8 @@ class Arrival:
     owner: str = ""
     demand: int = 0
     """What the pod adds to the demand that samples are taken by: GPU thousandths."""
+    deleted_s: float = FOREVER_S
+    """When the pod is deleted, whether it runs or waits."""
 
 
 @dataclass(frozen=True, slots=True)
