@@ -218,11 +218,20 @@ HEADER = (
     '{"recording":1,"mooring":"0.1.0","startedAt":"2026-01-01T00:00:00Z","seed":"1","stream":"x","configuration":{}}\n'
 )
 LIST = '{"type":"list","at":2.0,"kind":"nodes","items":[]}\n'
+POD_LINE = (
+    '{"type":"change","at":1.0,"kind":"pods","change":"ADDED","object":{"metadata":{"name":"web","namespace":"default",'
+    '"uid":"u"},"spec":{"containers":[{"name":"c"}]}}}\n'
+)
+DECISION = '{"type":"decision","at":1.0,"pod":"default/web","uid":"u","message":"no nodes","node":"n1"}\n'
 ERRORS: dict[str, tuple[str | bytes, str]] = {
     "no recording": (b"apiVersion: v1\n", "bad.recording: is no recording; wanted a file that"),
     "empty": (gzip.compress(b""), "bad.recording: has no complete line"),
     "no header": (LIST, "bad.recording:1: is no header of a recording: Object missing required field `recording`"),
     "a later format": (HEADER.replace(":1,", ":9,", 1), ":1: has version 9 of the format; this mooring reads 1"),
+    "no seed": (HEADER.replace('"1"', '"one"'), ":1: is no header of a recording: invalid literal for int()"),
+    "no time": (HEADER.replace("2026-01", "then"), ":1: is no header of a recording"),
+    "no node": (HEADER + POD_LINE + DECISION, ":3: places pod default/web on node n1, which does not exist"),
+    "a part of nodes": (HEADER + LIST.replace('"items"', '"part":"page","items"'), ":2: has a part of a list of nodes"),
     "no JSON": (HEADER + LIST + "{]\n", "bad.recording:3: cannot be read: JSON is malformed"),
     "an unknown line": (HEADER + '{"type":"joke","at":0}\n', "bad.recording:2: cannot be read: Invalid value 'joke'"),
     "a bad number": (HEADER + LIST.replace("2.0", '"x"'), "bad.recording:2: cannot be read: Expected `float`"),
