@@ -21,6 +21,7 @@ import logging
 import mmap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +133,7 @@ class _SimkubeReader:
             for pod in workload.running:
                 self._arrivals.append(Arrival(pod.at_s, pod.pod, owner=workload.key))
         if self._left_out:
-            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._left_out.items()))
-            logger.warning("%s: objects without pods here: %s", self._path, kinds)
+            _log_left_out(self._path, ", ".join(f"{count} {kind}" for kind, count in sorted(self._left_out.items())))
         self._arrivals.sort(key=lambda arrival: arrival.at_s)
         return self._arrivals
 
@@ -243,6 +243,12 @@ class _SimkubeReader:
                     case _:
                         raise ValueError(f"the lifecycle {lifecycle!r} of {key} is none")
         return sorted(found)
+
+
+@cache
+def _log_left_out(path: Path, kinds: str) -> None:
+    """Once in a process, which reads the trace for each policy and seed."""
+    logger.warning("%s: objects without pods here: %s", path, kinds)
 
 
 def _identity(document: Mapping[str, Any]) -> tuple[str, str]:
