@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -22,7 +23,7 @@ from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.reporting import recording as recording_module
-from mooring.scheduler.reporting.recording import PREVIOUS, Recording, RecordingError
+from mooring.scheduler.reporting.recording import PREVIOUS, Recording, RecordingError, RecordingLine
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.recordings import RecordingReader
 from tests.builders import node, pod
@@ -31,6 +32,7 @@ from tests.scheduler.config.builders import configuration
 from tests.scheduler.world import World, open_world, plain, replayed
 from tests.waiting import LIMIT_S, LOOK_EACH_S
 
+ROOT = Path(__file__).parents[2]
 SPREADING = configuration(
     profiles=[
         {
@@ -125,6 +127,13 @@ def test_what_is_recorded(minute: Path) -> None:
     assert preemption["victims"]
 
 
+def test_the_lines_are_documented() -> None:
+    text = (ROOT / "docs/simulate.md").read_text()
+    table = text.partition("one JSON document per line:")[2].partition("`at` is in seconds")[0]
+    kinds = {line.__struct_config__.tag for line in get_args(RecordingLine)}
+    assert set(re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)) == kinds
+
+
 def test_the_replay_of_a_busy_minute_agrees(minute: Path) -> None:
     report = replayed(minute, load_configuration(None))
     assert report.attempts >= 18
@@ -209,11 +218,20 @@ HEADER = (
     '{"recording":1,"mooring":"0.1.0","startedAt":"2026-01-01T00:00:00Z","seed":"1","stream":"x","configuration":{}}\n'
 )
 LIST = '{"type":"list","at":2.0,"kind":"nodes","items":[]}\n'
-ERRORS = {
+POD_LINE = (
+    '{"type":"change","at":1.0,"kind":"pods","change":"ADDED","object":{"metadata":{"name":"web","namespace":"default",'
+    '"uid":"u"},"spec":{"containers":[{"name":"c"}]}}}\n'
+)
+DECISION = '{"type":"decision","at":1.0,"pod":"default/web","uid":"u","message":"no nodes","node":"n1"}\n'
+ERRORS: dict[str, tuple[str | bytes, str]] = {
     "no recording": (b"apiVersion: v1\n", "bad.recording: is no recording; wanted a file that"),
     "empty": (gzip.compress(b""), "bad.recording: has no complete line"),
     "no header": (LIST, "bad.recording:1: is no header of a recording: Object missing required field `recording`"),
     "a later format": (HEADER.replace(":1,", ":9,", 1), ":1: has version 9 of the format; this mooring reads 1"),
+    "no seed": (HEADER.replace('"1"', '"one"'), ":1: is no header of a recording: invalid literal for int()"),
+    "no time": (HEADER.replace("2026-01", "then"), ":1: is no header of a recording"),
+    "no node": (HEADER + POD_LINE + DECISION, ":3: places pod default/web on node n1, which does not exist"),
+    "a part of nodes": (HEADER + LIST.replace('"items"', '"part":"page","items"'), ":2: has a part of a list of nodes"),
     "no JSON": (HEADER + LIST + "{]\n", "bad.recording:3: cannot be read: JSON is malformed"),
     "an unknown line": (HEADER + '{"type":"joke","at":0}\n', "bad.recording:2: cannot be read: Invalid value 'joke'"),
     "a bad number": (HEADER + LIST.replace("2.0", '"x"'), "bad.recording:2: cannot be read: Expected `float`"),

@@ -15,6 +15,7 @@ from mooring.simulator.sources import SimulationInput, read_input
 from mooring.simulator.sweep import SweepTask
 from tests.simulator.test_traces import CPU_INSTANCE, GPU_INSTANCE, HEADER, deployment, event, trace, written
 
+ROOT = Path(__file__).parents[2]
 NODE = {
     "kind": "Node",
     "apiVersion": "v1",
@@ -84,6 +85,28 @@ def test_a_dlrm_trace_is_simulated(tmp_path: Path) -> None:
     assert (figures["placed"], figures["pending"]) == (1, 1), "no node has GPUs"
 
 
+def test_the_plugin_of_the_example_limits_the_pods_of_an_application(tmp_path: Path) -> None:
+    instances = [CPU_INSTANCE.replace("instance_9", f"instance_{n}").replace("-1", "2") for n in range(3)]
+    instances = [line.replace(",64,64,", ",1,1,").replace("320.5,320.5,255.0,300.0", "1,1,1,1") for line in instances]
+    other = instances[0].replace("instance_0", "instance_9").replace("app_130", "app_7")
+    written(tmp_path, HEADER + "".join(instances) + other)
+    text = DLRM_POOL.replace("count: 4", "count: 1") + "workload: {dlrm: {trace: trace.csv}}\n"
+    (tmp_path / "scenario.yaml").write_text(
+        text + f"plugins: ['{ROOT / 'examples/simulations/dlrm/max_per_node.py'}']\n"
+    )
+    figures = simulate(read_scenario(tmp_path / "scenario.yaml", {}), "default", 1).figures
+    assert (figures["placed"], figures["pending"]) == (3, 1)
+
+
+def test_the_example_can_be_read(tmp_path: Path) -> None:
+    path = written(tmp_path, HEADER + CPU_INSTANCE + GPU_INSTANCE)
+    scenario = read_scenario(ROOT / "examples/simulations/dlrm/experiment.yaml", {"trace": str(path)})
+    assert list(scenario.policies) == ["default", "packing"]
+    found = read_input(scenario, 1)
+    roles = {node.metadata.labels["role"] for node in found.nodes}
+    assert roles == {arrival.pod.spec.node_selector["role"] for arrival in found.workload.arrivals}
+
+
 def test_a_simkube_trace_is_simulated_and_belongs_to_the_identity(tmp_path: Path) -> None:
     trace(tmp_path, event(0, deployment(3)), event(60, deployment(5)))
     text = "cluster: {pools: [{name: p, count: 2, cpu: '1', memory: 1Gi}]}\n"
@@ -95,6 +118,14 @@ def test_a_simkube_trace_is_simulated_and_belongs_to_the_identity(tmp_path: Path
     identity = SweepTask(scenario, "default", 1).identity()
     trace(tmp_path, event(0, deployment(3)), event(60, deployment(4)))
     assert SweepTask(scenario, "default", 1).identity() != identity
+
+
+def test_pods_are_deleted_whether_they_run_or_wait(tmp_path: Path) -> None:
+    trace(tmp_path, event(0, deployment(6)), event(60, deployment(5)), event(90, deployment(1)), event(120))
+    text = "cluster: {pools: [{name: p, count: 2, cpu: '1', memory: 1Gi}]}\nduration: 100s\nsamples: {every: 50s}\n"
+    (tmp_path / "scenario.yaml").write_text(text + "workload: {simkube: {trace: cluster.sktrace}}\n")
+    result = simulate(read_scenario(tmp_path / "scenario.yaml", {}), "default", 1)
+    assert [(sample["running"], sample["pending"]) for sample in result.samples] == [(4, 2), (4, 2), (1, 0)]
 
 
 def test_resources_of_pools_are_checked(tmp_path: Path) -> None:

@@ -129,7 +129,10 @@ def trace(folder: Path, *events: Any, lifecycles: Any = None, tracked: Any = Non
 
 
 def lives(found: Arrivals) -> list[tuple[str, float, float]]:
-    return sorted((each.pod.metadata.name, each.at_s, each.lifetime_s) for each in found.arrivals)
+    """Name, arrival, and time until the end or the deletion of each pod."""
+    return sorted(
+        (each.pod.metadata.name, each.at_s, min(each.lifetime_s, each.deleted_s - each.at_s)) for each in found.arrivals
+    )
 
 
 def test_a_deployment_is_scaled_and_deleted(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.reporting.recording import (
     FORMAT_VERSION,
     GZIP_BITS,
@@ -50,6 +51,10 @@ class RecordingReader:
         if self.header.recording != FORMAT_VERSION:
             version = f"has version {self.header.recording} of the format; this mooring reads {FORMAT_VERSION}"
             raise ScenarioError(f"{path}:1", version)
+        try:
+            self.seed, self.started_s = int(self.header.seed), parse_rfc3339(self.header.started_at)
+        except ValueError as error:
+            raise ScenarioError(f"{path}:1", f"is no header of a recording: {error}") from error
 
     def __iter__(self) -> Iterator[tuple[int, RecordingLine]]:
         """The lines after the header with their numbers. Raises `ScenarioError`."""

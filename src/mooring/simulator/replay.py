@@ -28,7 +28,7 @@ from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
 from mooring.client.cache.reflector import Sink, TakesPages
 from mooring.client.interface import Change
-from mooring.kit.clock import VirtualClock, parse_rfc3339
+from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.binding.assumed_pods import AssumedPod, AssumedPods, forget_assumed
 from mooring.scheduler.binding.cycle import run_permit
@@ -125,14 +125,14 @@ class Replay:
         header = reader.header
         self._reader = reader
         self._is_exact = is_exact
-        self._clock = VirtualClock(wall_s=parse_rfc3339(header.started_at))
+        self._clock = VirtualClock(wall_s=reader.started_s)
         self._waiting = WaitingPods()
         self._recorded_node: str | None = None
         self._decided: DecisionLine | None = None
         """The last line, if it is a decision."""
         self._reserve_failure = ""
         """Why Reserve rejects the pod of that decision in the replay."""
-        entropy = Entropy(int(header.seed), header.stream)
+        entropy = Entropy(reader.seed, header.stream)
         self._engine = Engine(
             configuration,
             entropy=entropy,
@@ -199,7 +199,8 @@ class Replay:
         if line.part == "all":
             sink.replace(views, "")
             return
-        assert isinstance(sink, TakesPages), f"line {number}: {line.kind} are not listed in pages"
+        if not isinstance(sink, TakesPages):
+            raise self._reader.error(number, f"has a part of a list of {line.kind}, which have no parts")
         if line.part == "begin":
             sink.begin_list()
         elif line.part == "page":
@@ -232,6 +233,10 @@ class Replay:
             if not is_same:
                 self._differs(number, line, recorded, replayed, pod)
         if line.node is not None:
+            if line.node not in self._engine.columns.row_of:
+                raise self._reader.error(number, f"places pod {line.pod} on node {line.node}, which does not exist")
+            if line.uid in self._assumed_pods:
+                raise self._reader.error(number, f"places pod {line.pod}, whose binding has not ended")
             self._assume(replace(decision, node_name=line.node))
         else:
             self._reject(decision, line)

@@ -21,6 +21,7 @@ import logging
 import mmap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +133,7 @@ class _SimkubeReader:
             for pod in workload.running:
                 self._arrivals.append(Arrival(pod.at_s, pod.pod, owner=workload.key))
         if self._left_out:
-            kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self._left_out.items()))
-            logger.warning("%s: objects without pods here: %s", self._path, kinds)
+            _log_left_out(self._path, ", ".join(f"{count} {kind}" for kind, count in sorted(self._left_out.items())))
         self._arrivals.sort(key=lambda arrival: arrival.at_s)
         return self._arrivals
 
@@ -219,7 +219,7 @@ class _SimkubeReader:
     def _end(self, workload: _Workload, count: int, at_s: float) -> None:
         for _ in range(count):
             pod = workload.running.pop()
-            self._arrivals.append(Arrival(pod.at_s, pod.pod, at_s - pod.at_s, owner=workload.key))
+            self._arrivals.append(Arrival(pod.at_s, pod.pod, owner=workload.key, deleted_s=at_s))
 
     def _delete(self, document: Mapping[str, Any], at_s: float) -> None:
         gvk, key = _identity(document)
@@ -243,6 +243,12 @@ class _SimkubeReader:
                     case _:
                         raise ValueError(f"the lifecycle {lifecycle!r} of {key} is none")
         return sorted(found)
+
+
+@cache
+def _log_left_out(path: Path, kinds: str) -> None:
+    """Once in a process, which reads the trace for each policy and seed."""
+    logger.warning("%s: objects without pods here: %s", path, kinds)
 
 
 def _identity(document: Mapping[str, Any]) -> tuple[str, str]:

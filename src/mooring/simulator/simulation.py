@@ -255,6 +255,8 @@ class _Simulation:
             case (_SimulatedPod() as pod, int() as run):
                 if pod.run == run:
                     self._end(pod)
+            case _SimulatedPod() as pod:
+                self._delete(pod)
             case Arrival() as arrival:
                 self._arrive(arrival)
             case ScenarioEvent() as event:
@@ -267,7 +269,19 @@ class _Simulation:
     def _arrive(self, arrival: Arrival) -> None:
         self._demand += arrival.demand
         self._push_arrival()
-        self._enqueue(_SimulatedPod(arrival.pod, arrival.lifetime_s, arrival.owner, self._clock.now_s()))
+        pod = _SimulatedPod(arrival.pod, arrival.lifetime_s, arrival.owner, self._clock.now_s())
+        self._enqueue(pod)
+        if arrival.deleted_s != FOREVER_S:
+            self._push(arrival.deleted_s, _Kind.END, pod)
+
+    def _delete(self, pod: _SimulatedPod) -> None:
+        """The pod is deleted, whether it runs or waits."""
+        if pod.info is None:
+            return  # it has ended
+        if self._pods.get(pod.info.uid) is pod:
+            self._end(pod)
+        else:
+            self._drop_pending(pod)
 
     def _end(self, pod: _SimulatedPod) -> None:
         self._take_off(pod)

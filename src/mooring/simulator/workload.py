@@ -11,14 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mooring.api.decode import convert_as
-from mooring.api.views.pod import Pod
+from mooring.api.views.meta import ObjectMeta, OwnerReference
+from mooring.api.views.pod import Pod, PodSpec
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import signature_key
 
 FOREVER_S = math.inf
 HOUR_S = 3600.0
+SPECS_MAX = 4096
+"""Specs of pods, and owners, that are shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class Arrival:
     owner: str = ""
     demand: int = 0
     """What the pod adds to the demand that samples are taken by: GPU thousandths."""
+    deleted_s: float = FOREVER_S
+    """When the pod is deleted, whether it runs or waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +90,22 @@ def pod_view(
     node_selector: Mapping[str, str] | None = None,
 ) -> Pod:
     """A pending pod with one container."""
-    metadata: dict[str, object] = {"name": name, "namespace": "default", "labels": dict(labels or {})}
-    if owner:
-        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
-        metadata["ownerReferences"] = [reference]
+    references = (_reference(owner),) if owner else ()
+    metadata = ObjectMeta(name=name, namespace="default", labels=dict(labels or {}), owner_references=references)
+    spec = _spec(tuple(requests.items()), priority, tuple((node_selector or {}).items()))
+    return Pod(metadata=metadata, spec=spec)
+
+
+@lru_cache(maxsize=SPECS_MAX)
+def _spec(requests: tuple[tuple[str, str], ...], priority: int, node_selector: tuple[tuple[str, str], ...]) -> PodSpec:
+    """Shared by equal pods: a trace has a million pods and a few hundred kinds."""
     containers = [{"name": "main", "resources": {"requests": dict(requests)}}]
-    spec = {"containers": containers, "priority": priority, "nodeSelector": dict(node_selector or {})}
-    return convert_as(Pod, {"metadata": metadata, "spec": spec})
+    return convert_as(PodSpec, {"containers": containers, "priority": priority, "nodeSelector": dict(node_selector)})
+
+
+@lru_cache(maxsize=SPECS_MAX)
+def _reference(owner: str) -> OwnerReference:
+    return OwnerReference(api_version="apps/v1", kind="ReplicaSet", name=owner, uid=owner, controller=True)
 
 
 def arrival_times(rate_per_h: float, duration_s: float, entropy: Entropy) -> Iterator[float]:

@@ -92,6 +92,7 @@ def write_diary(story: Story, *faults: Fault, bindings_max: int = 1_000, **answe
         registry=registry,
         limits=Limits(bindings_max=bindings_max),
         through=lambda client, clock: FaultyClient(client, clock, Script(*faults)),
+        is_replayed=False,  # a replay would write to the diary
     )
     return Diary.lines
 

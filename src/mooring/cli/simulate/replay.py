@@ -152,15 +152,15 @@ def _shares(advance: Callable[[int], None]) -> Callable[[float], None]:
 def replay_json(outcome: ReplayOutcome) -> str:
     report = outcome.report
     document = {
-        "startedAt": outcome.header.started_at,
+        "started_at": outcome.header.started_at,
         "seed": outcome.header.seed,
         "exact": outcome.is_exact,
         "lines": report.lines,
         "attempts": report.attempts,
         "differing": report.differing,
         "moved": report.moved,
-        "placedOnlyRecorded": report.placed_only_recorded,
-        "placedOnlyReplayed": report.placed_only_replayed,
+        "placed_only_recorded": report.placed_only_recorded,
+        "placed_only_replayed": report.placed_only_replayed,
         "differences": [asdict(each) for each in report.differences],
     }
     return json.dumps(document, indent=2) + "\n"

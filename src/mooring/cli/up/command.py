@@ -157,7 +157,9 @@ class UpCommand(SectionedCommand):
             *("nodes", "cpu", "memory", "pods", "zones", "node_templates", "prune_nodes"),
             *("runtime", "pod_users", "stages", "routine_events", "default_storage_class", "node_lease_s"),
         ],
-        "Scheduler and controllers": ["config", "plugins", "controllers", "without", "processes"],
+        "Scheduler and controllers": [
+            *("config", "plugins", "record", "record_size_max", "controllers", "without", "processes"),
+        ],
         "API server": [
             *("port", "bind_address", "kubeconfig", "overwrite_kubeconfig", "token", "token_file"),
             *("token_auth_file", "anonymous_auth", "disable_admission_plugins", "event_ttl_s"),

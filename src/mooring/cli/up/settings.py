@@ -197,7 +197,9 @@ def _record_file(path: Path | None) -> str:
     return str(path.absolute())
 
 
-def _scheduler_configuration(path: Path | None, plugins: tuple[str, ...], *, is_recorded: bool) -> object | None:
+def _scheduler_configuration(
+    path: Path | None, plugins: tuple[str, ...], *, is_recorded: bool = False
+) -> object | None:
     """The content of the file. Raises `InputError` for it and for plugins, also those of installed packages."""
     if path is None and not plugins and not entry_points(group=ENTRY_POINT_GROUP):
         return None

@@ -184,10 +184,6 @@ class Recording:
         except OSError as error:
             raise RecordingError(f"cannot write the recording {path}: {error.strerror or error}") from error
 
-    @property
-    def has_ended(self) -> bool:
-        return bool(self._ended)
-
     def begin(self, configuration: SchedulerConfiguration, entropy: Entropy, plugins: Sequence[type[Plugin]]) -> None:
         """Writes the header. `entropy` is that of the engine."""
         header = RecordingHeader(
