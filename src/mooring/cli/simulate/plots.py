@@ -18,7 +18,7 @@ Point = tuple[float, float]
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 54, 42
 TICKS = 5
-LETTER_WIDTH = 7.5
+LETTER_WIDTH = 8.0
 """Of the font, on average."""
 LIGHT = ("#2563eb", "#d9480f", "#2b8a3e", "#862e9c", "#c2255c", "#0b7285", "#946200", "#495057")
 DARK = ("#74a9ff", "#ff922b", "#69db7c", "#da77f2", "#faa2c1", "#3bc9db", "#ffd43b", "#ced4da")
