@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
@@ -87,16 +88,20 @@ def test_an_identity_covers_everything_that_is_read(scenario: Scenario, tmp_path
     assert SweepTask(scenario, "default", 1).identity() == default
 
 
-@pytest.fixture(params=["processes", "dask", "ray"])
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+@pytest.fixture
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """An engine with two workers. The Dask cluster was there before, Ray starts one of its own."""
     if request.param == "dask":
         with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
             yield cluster.scheduler_address.replace("tcp://", "dask://")
         return
+    # Ray writes a token to the home folder unless it has one.
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", blake2b(str(os.getpid()).encode()).hexdigest())
     yield "ray://local" if request.param == "ray" else ""
 
 
+@pytest.mark.parametrize("engine", ["processes", "dask", "ray"], indirect=True)
 def test_a_killed_worker_and_the_engine_change_no_result(scenario: Scenario, tmp_path: Path, engine: str) -> None:
     tasks = [SweepTask(scenario, policy, seed) for policy in ("own", "default") for seed in (1, 2)]
     wanted = swept(tasks, 1)
@@ -106,12 +111,13 @@ def test_a_killed_worker_and_the_engine_change_no_result(scenario: Scenario, tmp
     def kill() -> None:
         os.kill(int(wait_until(lambda: mark.exists() and mark.read_text())), signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     assert swept(tasks, 2, on=engine) == wanted
     killer.join()
 
 
+@pytest.mark.parametrize("engine", ["processes", "dask"], indirect=True)  # Ray takes long to start
 def test_an_engine_reports_the_error_of_a_simulation(scenario: Scenario, tmp_path: Path, engine: str) -> None:
     (tmp_path / "own.py").write_text("nonsense")
     with pytest.raises(ScenarioError, match=r"policy own: .*own\.py"):

@@ -157,7 +157,7 @@ class RayEngine:
                     os.environ.setdefault(
                         "RAY_USAGE_STATS_ENABLED", "0"
                     )  # Ray reports its use to its authors otherwise
-                    ray.init(num_cpus=workers, include_dashboard=False, **options)
+                    ray.init("local", num_cpus=workers, include_dashboard=False, **options)
                 else:
                     ray.init(address if address == "auto" else f"ray://{address}", **options)
         except (ConnectionError, TimeoutError, ValueError) as error:

@@ -13,6 +13,8 @@ import pyarrow.parquet
 import pytest
 
 from mooring.cli.simulate import run as simulate_run
+from mooring.cli.simulate.text import as_lines
+from mooring.simulator.simulation import SimulationResult
 from tests.cli.screens import ROOT, run
 
 WEEKEND = "examples/simulations/weekend.yaml"
@@ -56,6 +58,19 @@ def test_the_fgd_rows(policy: str, trace: list[str]) -> None:
     for row in rows:
         assert 50 < row["gpu_allocation_percent_at_100"] <= row["gpu_allocation_percent_at_130"] <= 100
         assert 0 <= row["fragmentation_percent_at_100"] < 50
+
+
+def test_policies_that_do_not_fit_are_in_a_table_below() -> None:
+    figures = {"placed": 3.0, "memory_allocation_percent": 50.25}
+    results = [SimulationResult(f"policy-{number}", 1, figures, []) for number in range(9)]
+    lines = as_lines(results, 60)
+    assert max(map(len, lines)) <= 60
+    assert [line.split() for line in lines if "policy" in line] == [
+        ["policy-0", "policy-1", "policy-2"],
+        ["policy-3", "policy-4", "policy-5"],
+        ["policy-6", "policy-7", "policy-8"],
+    ]
+    assert sum(line.startswith("placed") for line in lines) == 3
 
 
 def test_assertions_decide_the_exit_code() -> None:

@@ -143,6 +143,7 @@ def simulate(
     from mooring.cli.simulate.report import write_folder
     from mooring.cli.simulate.run import SimulateOptions, run_simulate
     from mooring.cli.simulate.text import as_json, as_lines, difference_lines, placement_differences
+    from mooring.cli.terminal import standard_output
     from mooring.kit.clock import SystemClock
 
     options = SimulateOptions(
@@ -163,7 +164,7 @@ def simulate(
     if output == "json":
         click.echo(as_json(outcome.results), nl=False)
     else:
-        for line in as_lines(outcome.results):
+        for line in as_lines(outcome.results, standard_output().width):
             click.echo(line)
     if diff is not None:
         click.echo("", err=output == "json")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, log10
+from types import MappingProxyType
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
@@ -17,7 +18,7 @@ Point = tuple[float, float]
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 54, 42
 TICKS = 5
-LETTER_WIDTH = 7.5
+LETTER_WIDTH = 8.0
 """Of the font, on average."""
 LIGHT = ("#2563eb", "#d9480f", "#2b8a3e", "#862e9c", "#c2255c", "#0b7285", "#946200", "#495057")
 DARK = ("#74a9ff", "#ff922b", "#69db7c", "#da77f2", "#faa2c1", "#3bc9db", "#ffd43b", "#ced4da")
@@ -48,14 +49,22 @@ class Axis(NamedTuple):
             yield number * step
 
 
-def line_plot(title: str, x_title: str, lines: Mapping[str, Sequence[Point]], *, is_scatter: bool = False) -> str:
-    """A line for each name, or its points. The vertical axis begins at 0."""
+def line_plot(
+    title: str,
+    x_title: str,
+    lines: Mapping[str, Sequence[Point]],
+    *,
+    is_scatter: bool = False,
+    marks: Mapping[str, Sequence[Point]] = MappingProxyType({}),
+    y_low: float = 0.0,
+) -> str:
+    """A line for each name, or its points. `marks` are crosses beside the line of the same name."""
     legend, top = _legend(list(lines))
     points = [point for line in lines.values() for point in line]
     x_low, x_high = min(x for x, _ in points), max(x for x, _ in points)
     y_high = max(y for _, y in points)
     x_axis = Axis(x_low, x_high if x_high > x_low else x_low + 1, LEFT, WIDTH - RIGHT)
-    y_axis = Axis(0.0, 1.05 * y_high if y_high > 0 else 1.0, HEIGHT - BOTTOM, top)
+    y_axis = Axis(y_low, y_low + 1.05 * (y_high - y_low) if y_high > y_low else y_low + 1, HEIGHT - BOTTOM, top)
     parts = [*legend, *_grid(x_axis, y_axis), _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, x_title, anchor="middle")]
     for number, (name, line) in enumerate(lines.items()):
         colour = number % len(LIGHT)
@@ -65,6 +74,9 @@ def line_plot(title: str, x_title: str, lines: Mapping[str, Sequence[Point]], *,
         else:
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
             parts.append(f'<polyline class="s{colour}" points="{path}"><title>{escape(name)}</title></polyline>')
+        for x, y in marks.get(name, ()):
+            cross = f"M{x_axis.at(x) - 4:.1f} {y_axis.at(y) - 4:.1f}l8 8m0 -8l-8 8"
+            parts.append(f'<path class="s{colour}" d="{cross}"/>')
     return _document(title, parts)
 
 

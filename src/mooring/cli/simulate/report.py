@@ -181,8 +181,8 @@ def _waiting_times(results: Sequence[SimulationResult]) -> str:
     unit, unit_s = ("h", HOUR_S) if highest_s >= 2 * HOUR_S else ("min", 60.0) if highest_s >= 120 else ("s", 1.0)
     lines = {}
     for policy in policies_of(results):
-        waits = [result.wait_percentiles_s for result in results if result.policy == policy]
-        means = np.mean([each for each in waits if each], axis=0) / unit_s
+        waits = [each.wait_percentiles_s for each in results if each.policy == policy and each.wait_percentiles_s]
+        means = np.mean(waits, axis=0) / unit_s if waits else ()
         lines[policy] = [(float(percent), float(wait)) for percent, wait in enumerate(means)]
     return line_plot(f"waiting time ({unit}) by percentile of pods", "percentile", lines)
 

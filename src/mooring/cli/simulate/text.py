@@ -28,17 +28,25 @@ def as_json(results: Sequence[SimulationResult]) -> str:
     return json.dumps(result_rows(results), indent=2) + "\n"
 
 
-def as_lines(results: Sequence[SimulationResult]) -> list[str]:
-    """One column for each policy: the mean, and the standard deviation over seeds if there are several."""
+def as_lines(results: Sequence[SimulationResult], width: int) -> list[str]:
+    """One column for each policy: the mean, and the standard deviation over seeds if there are several. Policies that
+    do not fit into the width are in a table below."""
     if not results:
         return ["no simulation has finished"]
     rows = figure_table(results)
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    lines = [
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]).rstrip()
-        for row in rows
-    ]
-    return [*lines, "", seeds_line(results)]
+    lines: list[str] = []
+    begin = 1
+    while begin < len(widths):
+        end = begin + 1
+        while end < len(widths) and widths[0] + sum(2 + each for each in widths[begin : end + 1]) <= width:
+            end += 1
+        for row in rows:
+            cells = [row[place].rjust(widths[place]) for place in range(begin, end)]
+            lines.append("  ".join([row[0].ljust(widths[0]), *cells]).rstrip())
+        lines.append("")
+        begin = end
+    return [*lines, seeds_line(results)]
 
 
 def figure_table(results: Sequence[SimulationResult]) -> list[list[str]]:
