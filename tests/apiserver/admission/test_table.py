@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from mooring.api.document import Document
+from mooring.apiserver.access.authorization import EverythingAllowed
 from mooring.apiserver.admission.table import Plugins, UnknownPluginError, admission_plugins
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -18,7 +19,7 @@ class NoLedger:
 
 
 def plugins(*disabled: str) -> Plugins:
-    return admission_plugins(NoLedger(), VirtualClock(), Entropy(1), disabled)
+    return admission_plugins(NoLedger(), EverythingAllowed(), VirtualClock(), Entropy(1), disabled)
 
 
 def test_mutating() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from mooring.apiserver.access.authorization import Authorizer
 from mooring.apiserver.admission.default_storage_class import DefaultStorageClass
 from mooring.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
 from mooring.apiserver.admission.interface import Admission, QuotaLedger
@@ -42,14 +43,16 @@ class Plugins(NamedTuple):
     validating: Sequence[Admission]
 
 
-def admission_plugins(ledger: QuotaLedger, clock: Clock, entropy: Entropy, disabled: Collection[str] = ()) -> Plugins:
+def admission_plugins(
+    ledger: QuotaLedger, authorizer: Authorizer, clock: Clock, entropy: Entropy, disabled: Collection[str] = ()
+) -> Plugins:
     """All plugins except the disabled ones. Raises `UnknownPluginError`."""
     service_account = ServiceAccount(clock, entropy.fork("service accounts"))
     mutating: tuple[Admission, ...] = (
         NamespaceLifecycle(),
         LimitRanger(),
         service_account,
-        NodeRestriction(),
+        NodeRestriction(authorizer),
         TaintNodesByCondition(),
         Priority(),
         DefaultTolerationSeconds(),
