@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import pytest
 
-from mooring.apiserver.worker import WORKER_BYTES_MIN, Worker
+from mooring.apiserver.worker import COLLECTION_DELAY_S, PAUSE_S_MAX, WORKER_BYTES_MIN, Worker
+from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
 from tests.waiting import LIMIT_S
@@ -55,3 +57,27 @@ def test_an_error_is_raised_where_the_work_is_awaited() -> None:
 
     with pytest.raises(ValueError, match="as expected"):
         run_real(play())
+
+
+def test_nothing_is_collected_until_the_documents_of_large_work_are_freed() -> None:
+    async def play() -> list[bool]:
+        async with Worker() as worker:
+            found = [await worker.run(WORKER_BYTES_MIN, gc.isenabled), await worker.run(0, gc.isenabled)]
+            await SystemClock().wait(COLLECTION_DELAY_S)
+            return [*found, await worker.run(0, gc.isenabled)]
+
+    assert run(play()) == [False, False, True]
+
+
+def test_endless_large_work_does_not_keep_the_collector_away() -> None:
+    async def play() -> int:
+        async with Worker() as worker:
+            pauses = 0
+            for _ in range(int(3 * PAUSE_S_MAX / COLLECTION_DELAY_S) * 2):
+                await worker.run(WORKER_BYTES_MIN, lambda: None)
+                await SystemClock().wait(COLLECTION_DELAY_S / 2)
+                pauses += await worker.run(0, gc.isenabled)
+            return pauses
+
+    assert run(play()) == 3
+    assert gc.isenabled()

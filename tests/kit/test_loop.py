@@ -549,6 +549,25 @@ def test_a_callback_that_waits_takes_time_and_no_cpu() -> None:
     assert monitor.cpu.longest_s < monitor.wall.longest_s
 
 
+def test_a_collection_in_another_thread_blocks_the_loop() -> None:
+    monitor = LoopMonitor()
+    traversed: list[object] = [[] for _ in range(3_000_000)]  # so that a collection takes longer than a tick
+
+    async def play() -> None:
+        monitor.start(asyncio.get_running_loop())
+        await until(lambda: monitor.ticks)
+        began_s = time.thread_time()
+        await asyncio.to_thread(gc.collect)
+        ticks = monitor.ticks
+        await until(lambda: monitor.ticks > ticks + 1)
+        monitor.stop()
+        assert monitor.cpu.longest_s > time.thread_time() - began_s, "more than this thread used meanwhile"
+
+    run_real(play())
+    assert len(traversed) == 3_000_000
+    assert monitor._note_collection not in gc.callbacks
+
+
 def test_buckets_are_cumulative_and_short_intervals_are_not_counted() -> None:
     intervals = Intervals()
     for length_s in (0.009, 0.02, 0.04, 0.04, 99.0):

@@ -357,3 +357,19 @@ def test_another_pod_of_the_same_name_is_left_alone() -> None:
         assert await play.line("web") == "Pending"
 
     played(story, through=lambda client, clock: FaultyClient(client, clock, Script(late)))
+
+
+def test_a_change_of_another_client_is_corrected_although_the_watch_is_faster_than_the_answer() -> None:
+    late = Fault("patch", Outcome.DONE, kind=POD, answer_delay_s=5.0)
+
+    async def story(play: Play) -> None:
+        await play.create(pod())
+        await play.wait(3.0)
+        assert await play.line("web") == "Running ready main=running"
+        not_ready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+        await play.change("web", not_ready, subresource="status")
+        assert await play.line("web") == "Running main=running"
+        await play.wait(30.0)
+        assert await play.line("web") == "Running ready main=running"
+
+    played(story, through=lambda client, clock: FaultyClient(client, clock, Script(late)))

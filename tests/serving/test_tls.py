@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import nullcontext
 from pathlib import Path
 from typing import cast
 
@@ -56,6 +57,29 @@ def test_a_certificate_is_kept_where_it_was_asked_for(tmp_path: Path) -> None:
     assert (tmp_path / "made" / "kube-scheduler.key").stat().st_mode & 0o77 == 0
     serving_context(asked, NOW_S)
     assert (tmp_path / "made" / "kube-scheduler.crt").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("mode", "warning", "complaint"),
+    [
+        (0o600, "", ""),
+        (0o640, "", ""),
+        (0o644, "everybody can read the private key", ""),
+        (0o666, "", "everybody can write it .mode 666"),
+    ],
+)
+def test_keys_that_everybody_can_read_or_write(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, warning: str, complaint: str
+) -> None:
+    certificate, key = self_signed("t", ("localhost",), NOW_S)
+    (tmp_path / "t.crt").write_bytes(certificate)
+    (tmp_path / "t.key").write_bytes(key)
+    (tmp_path / "t.key").chmod(mode)
+    asked = ServingTls("t", certificate_file=str(tmp_path / "t.crt"), key_file=str(tmp_path / "t.key"))
+    with pytest.raises(ServingTlsError, match=complaint) if complaint else nullcontext():
+        serving_context(asked, NOW_S)
+    assert warning in caplog.text
+    assert bool(caplog.text) == bool(warning)
 
 
 def test_a_certificate_that_signs_itself_names_its_hosts() -> None:

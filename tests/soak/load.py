@@ -50,6 +50,7 @@ RECOVERY_S_MAX = 60.0
 NAMESPACE = "soak"
 WRITES = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 
 Outcome = tuple[int, bytes]
@@ -296,10 +297,17 @@ class Clients:
         return not self.is_over
 
     async def check_scheduling(self) -> None:
-        """A pod that fits is bound, after everything that has happened. It requests nothing: the nodes may be full."""
+        """A pod that fits is bound, after everything that has happened. It requests nothing: the nodes may be full.
+
+        A scheduler that lost its lease has ended, perhaps after the last fault: it is started again.
+        """
         pod, status = _pod("last", "0"), dict[str, Any]()
         began_s = self.clock.now_s()
         while self.clock.now_s() - began_s < RECOVERY_S_MAX:
+            for scheduler in self.plane.schedulers:
+                if not scheduler.is_alive:
+                    scheduler.start()
+                    self.counts[f"{scheduler.name} started again"] += 1
             await self.send("POST", PODS, pod)
             code, content = await self.send("GET", f"{PODS}/last")
             if code == 200:
@@ -308,8 +316,10 @@ class Clients:
                     return
                 status = found["status"]
             await self.clock.wait(0.5)
-        words = "\n".join(scheduler.last_words()[-500:] for scheduler in self.plane.schedulers)
-        self.violations.add("pods are scheduled", f"not bound within {RECOVERY_S_MAX:g} s: {status}\n{words}")
+        words = "\n".join(f"{each.name}: {each.last_words()[-1_500:]}" for each in self.plane.schedulers)
+        _, lease = await self.send("GET", LEASE)
+        text = f"not bound within {RECOVERY_S_MAX:g} s: {status}\nlease: {lease.decode()[-600:]}\n{words}"
+        self.violations.add("pods are scheduled", text)
 
     # ---------------------------------------------------------------------------------------------- strangers
 

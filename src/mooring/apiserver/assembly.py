@@ -159,7 +159,8 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
     services = _Services(ServiceAllocator(await lookup.list(kinds.SERVICE), entropy.fork("services")), object_storage)
     shapes = Shapes()
     ledger = OwnStatus(object_storage, resources, shapes.of)
-    plugins = admission_plugins(ledger, clock, entropy.fork("admission"), settings.disabled_admission_plugins)
+    disabled = settings.disabled_admission_plugins
+    plugins = admission_plugins(ledger, authorizer, clock, entropy.fork("admission"), disabled)
     guards = (RoleGuard(roles, authorizer), DeviceGuard(authorizer))
     parts = Parts(
         object_storage=object_storage,

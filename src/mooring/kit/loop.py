@@ -18,13 +18,15 @@ timer was late, at most for `TICK_S` longer. Neither asyncio nor uvloop reports 
 each callback would cost more than most callbacks.
 
 1. `wall` contains the time in which the operating system ran other processes, or in which another thread held the
-   interpreter lock. `cpu` is the CPU time that the loop's thread used in the same intervals.
+   interpreter lock. `cpu` is the CPU time that the loop's thread used in the same intervals. A garbage collection in
+   another thread is an interval of `cpu`, too: no thread runs meanwhile.
 2. Intervals shorter than `SHORT_S` are not counted: timers themselves are late by about a millisecond.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import heapq
 import logging
 import math
@@ -421,17 +423,33 @@ class LoopMonitor:
         self._timer: asyncio.TimerHandle | None = None
         self._due_s = 0.0
         self._cpu_s = 0.0
+        self._thread = 0
+        self._collection_began_s = 0.0
+        self._collections: list[float] = []
+        """The CPU times of collections in other threads since the last tick."""
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Measure a loop, in its own thread, until `stop`."""
         assert self._loop is None, "a monitor measures one loop at a time"
-        self._loop = loop
+        self._loop, self._thread = loop, threading.get_ident()
+        gc.callbacks.append(self._note_collection)
         loop.call_soon(self._begin)
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._loop is not None:
+            gc.callbacks.remove(self._note_collection)
         self._loop = self._timer = None
+
+    def _note_collection(self, phase: str, info: dict[str, int]) -> None:
+        """The garbage collector calls this in the thread that collects."""
+        if threading.get_ident() == self._thread:
+            return
+        if phase == "start":
+            self._collection_began_s = time.thread_time()
+        else:
+            self._collections.append(time.thread_time() - self._collection_began_s)
 
     def _begin(self) -> None:
         self._set_timer(time.monotonic(), time.thread_time())
@@ -442,6 +460,8 @@ class LoopMonitor:
         self.ticks += 1
         self.wall.note(late_s)
         self.cpu.note(min(late_s, cpu_s - self._cpu_s))
+        while self._collections:
+            self.cpu.note(self._collections.pop())
         self._set_timer(now_s, cpu_s)
 
     def _set_timer(self, now_s: float, cpu_s: float) -> None:

@@ -405,6 +405,13 @@ class PodWorker:
                 return True
         return False
 
+    def status_written(self, status: bytes, revision: int) -> None:
+        """The API server has this status since a revision. The watch may have been faster than the answer, and may have
+        delivered the change of another client in the meantime."""
+        self.last_status, self.last_status_revision = status, revision
+        if self.state is not WorkerState.TERMINATED and self._is_status_overwritten():
+            self._context.status_changed(self.uid)
+
     def _is_status_overwritten(self) -> bool:
         """Whether another client changed a condition of the kubelet, as the node lifecycle controller does for a lost
         node."""

@@ -99,9 +99,8 @@ class StatusManager:
         answer = await self._client.patch(
             POD, metadata.namespace, metadata.name, body, form=PatchForm.STRATEGIC, subresource="status"
         )
-        worker.last_status = _encode(status)
         reported = _read_answer(answer).metadata
-        worker.last_status_revision = revision_number(reported.resource_version)
+        worker.status_written(_encode(status), revision_number(reported.resource_version))
         if (reported.generation, reported.deletion_timestamp) == (metadata.generation, metadata.deletion_timestamp):
             self._own_writes.expect(
                 reported.resource_version

@@ -6,14 +6,18 @@ use.
  1. Without files the certificate is self-signed; with a directory it is kept there. Clients do not verify it: kubelet
     probes never do, and Prometheus can be configured not to.
  2. Client certificates are requested once there is a client CA. They are optional; an invalid one ends the connection.
- 3. The protocol is HTTP/1.1. The minimum TLS version is 1.2, whatever is requested.
+ 3. A key that everybody can write is an error; one that everybody can read is used, with a warning. A group may read
+    it, because Kubernetes mounts secrets so.
+ 4. The protocol is HTTP/1.1. The minimum TLS version is 1.2, whatever is requested.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import ssl
+import stat
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,6 +29,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+log = logging.getLogger(__name__)
 
 LIFETIME_S = 365 * 86_400
 BACKDATED_S = 3_600
@@ -187,9 +193,14 @@ def _names_in(certificate_file: str) -> list[str]:
 
 def _load(context: ssl.SSLContext, certificate_file: str, key_file: str) -> None:
     try:
+        mode = os.stat(key_file).st_mode
         context.load_cert_chain(certificate_file, key_file)
     except (OSError, ValueError) as error:  # an SSLError is an OSError
         raise ServingTlsError(f"{certificate_file} and {key_file} cannot be used: {error}") from None
+    if mode & stat.S_IWOTH:
+        raise ServingTlsError(f"{key_file} cannot be used: everybody can write it (mode {mode & 0o777:o})")
+    if mode & stat.S_IROTH:
+        log.warning("everybody can read the private key %s; run chmod o= on it", key_file)
 
 
 def _set_ciphers(context: ssl.SSLContext, names: Sequence[str]) -> None:

@@ -21,12 +21,13 @@ from mooring.api.kinds import (
     SERVICE_ACCOUNT,
     Kind,
 )
+from mooring.apiserver.access.authorization import Attributes, Decision, HeldRules
 from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.admission.node_restriction import NodeRestriction
 from mooring.apiserver.call import Operation
 from mooring.client.errors import ClientError
-from tests.apiserver.admission.builders import Known, attempt, container, named, pod, wait
+from tests.apiserver.admission.builders import NS, Known, attempt, container, named, pod, wait
 
 N1 = User("system:node:n1", groups=("system:nodes",))
 OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u1", "controller": True}
@@ -53,10 +54,22 @@ KNOWN = Known(
 )
 
 
+class RoleOfN1:
+    """A role that allows n1 the audience `audit` for tokens of the account `robot`."""
+
+    def authorize(self, attributes: Attributes) -> Decision:
+        wanted = (attributes.user, attributes.verb, attributes.namespace, attributes.resource, attributes.name)
+        allowed = (N1, "request-serviceaccounts-token-audience", NS, "audit", "robot")
+        return Decision(wanted == allowed and not attributes.api_group)
+
+    def rules_for(self, user: User, namespace: str) -> HeldRules:
+        raise AssertionError("nobody asks for rules")
+
+
 def error_of(one: Attempt, user: User = N1) -> str:
     """The message with which the plugin rejects the attempt; empty if it does not."""
     call = replace(one.call, user=user)
-    plugin = NodeRestriction()
+    plugin = NodeRestriction(RoleOfN1())
     if not plugin.handles(call.kind, call.subresource, one.operation):
         return ""
     try:
@@ -133,6 +146,7 @@ def slice_of(node_name: str) -> Document:
         pytest.param(deleted(RESOURCE_SLICE, slice_of("n1")), id="delete its slice"),
         pytest.param(token(MY_POD, "vault"), id="token with the audience of a volume"),
         pytest.param(token(MY_POD, "csi"), id="token with the audience of a CSI driver"),
+        pytest.param(token(MY_POD, "audit"), id="token with an audience that a role allows"),
         pytest.param(attempt(CONFIG_MAP, named("x")), id="kinds that the authorizer decides"),
     ],
 )  # fmt: skip
@@ -196,7 +210,11 @@ def test_a_node_may(allowed: Attempt) -> None:
         (token({**MY_POD, "uid": "x"}), "the UID in the bound object reference (x) does not match"),
         (token({**MY_POD, "name": "others", "uid": "uid-others"}), "bound to a pod scheduled on a different node"),
         (token(MY_POD, "vault", "csi"), "node may only request 0 or 1 audiences"),
-        (token(MY_POD, "bank"), 'audience "bank" not found in pod spec volume'),
+        (
+            token(MY_POD, "bank"),
+            'audience "bank" not found in pod spec volume, '
+            "system:node:n1 is not authorized to request tokens for this audience",
+        ),
         (token(MY_POD), 'audience "" not found in pod spec volume'),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, POD, Kind
+from mooring.apiserver.access.authorization import EverythingAllowed
 from mooring.apiserver.admission.interface import Admission, Attempt, Chain, Lookup, own_items, own_part, refused
 from mooring.apiserver.admission.table import AdmissionPlugins, UnknownPluginError, admission_plugins
 from mooring.apiserver.call import Operation
@@ -26,7 +27,7 @@ class NoLedger:
 
 
 def plugins(*disabled: str) -> AdmissionPlugins:
-    return admission_plugins(NoLedger(), VirtualClock(), Entropy(1), disabled)
+    return admission_plugins(NoLedger(), EverythingAllowed(), VirtualClock(), Entropy(1), disabled)
 
 
 def test_mutating() -> None:

@@ -159,6 +159,12 @@ def _yaml_aliases() -> Iterator[Sent]:
     return _yaml("x: &a [1]\ny: [" + _yaml_lines(lambda index: "*a,") + "]\n")
 
 
+@_input("YAML: aliases of aliases")
+def _yaml_nested_aliases() -> Iterator[Sent]:
+    lines = [f"a{number}: &a{number} [{','.join([f'*a{number - 1}'] * 9)}]\n" for number in range(1, 30)]
+    return _yaml("a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(lines))
+
+
 @_input("YAML: merge keys")
 def _yaml_merge() -> Iterator[Sent]:
     return _yaml("x: &a {b: c}\ny:\n" + _yaml_lines(lambda index: "- <<: *a\n"))
@@ -229,6 +235,11 @@ def _json_nested() -> Iterator[Sent]:
     yield Sent("POST", MAPS, encode(_config_map(x=_filled(lambda index: nested, BODY_BYTES))))
 
 
+@_input("JSON: lists in a list of an unknown field")
+def _json_lists() -> Iterator[Sent]:
+    yield Sent("POST", MAPS, encode(_config_map(x=_filled(lambda index: [], BODY_BYTES))))
+
+
 @_input("JSON: invalid at the end")
 def _json_invalid() -> Iterator[Sent]:
     body = encode(_config_map(data=_many(lambda index: (f"k{index}", ""), BODY_BYTES - 1000)))
@@ -245,14 +256,42 @@ def _json_encoding() -> Iterator[Sent]:
 def _protobuf_entries() -> Iterator[Sent]:
     entry = b"\x12\x06\x0a\x01a\x12\x01b"
     data = b"\x0a\x07\x0a\x05worst" + entry * (BODY_BYTES // len(entry) - 100)
-    head = b"\x0a\x0f\x0a\x02v1\x12\x09ConfigMap"
-    size = len(data)
-    varint = bytearray()
-    while size > 0x7F:
-        varint.append(size & 0x7F | 0x80)
-        size >>= 7
-    varint.append(size)
-    yield Sent("POST", MAPS, b"k8s\x00" + head + b"\x12" + bytes(varint) + data, PROTOBUF)
+    yield Sent("POST", MAPS, _protobuf("v1", "ConfigMap", data), PROTOBUF)
+
+
+def _field(number: int, data: bytes) -> bytes:
+    """A protobuf field of bytes."""
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    digits = bytearray()
+    while value > 0x7F:
+        digits.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*digits, value))
+
+
+def _protobuf(api_version: str, kind: str, raw: bytes) -> bytes:
+    identity = _field(1, api_version.encode()) + _field(2, kind.encode())
+    return b"k8s\x00" + _field(1, identity) + _field(2, raw)
+
+
+@_input("protobuf: containers of a pod")
+def _protobuf_containers() -> Iterator[Sent]:
+    container = _field(2, _field(1, b"c") + _field(2, b"i"))
+    raw = _field(1, _field(1, b"worst")) + _field(2, container * (OBJECT_BYTES // len(container)))
+    yield Sent("POST", PODS, _protobuf("v1", "Pod", raw), PROTOBUF)
+
+
+@_input("protobuf: schemas inside of each other")
+def _protobuf_schemas() -> Iterator[Sent]:
+    schema = b""
+    for _ in range(20_000):  # each is the `not` of the next
+        schema = _field(30, schema)
+    version = _field(1, b"v1") + _field(4, _field(1, schema))
+    raw = _field(1, _field(1, b"things.example.com")) + _field(2, _field(1, b"example.com") + _field(7, version))
+    yield Sent("POST", DEFINITIONS, _protobuf("apiextensions.k8s.io/v1", "CustomResourceDefinition", raw), PROTOBUF)
 
 
 # -------------------------------------------------------------------------------------------------------- metadata
@@ -312,8 +351,7 @@ def _managed_fields() -> Iterator[Sent]:
     return _with_metadata(managedFields=[entry])
 
 
-@_input("metadata: managers")
-def _managers() -> Iterator[Sent]:
+def _many_managers(size: int = OBJECT_BYTES) -> Iterator[Sent]:
     return _with_metadata(
         managedFields=_filled(
             lambda index: {
@@ -323,9 +361,21 @@ def _managers() -> Iterator[Sent]:
                 "fieldsType": "FieldsV1",
                 "fieldsV1": {"f:data": {"f:a": {}}},
                 "time": "2026-01-01T00:00:00Z",
-            }
+            },
+            size,
         )
     )
+
+
+@_input("metadata: managers")
+def _managers() -> Iterator[Sent]:
+    return _many_managers()
+
+
+@_input("metadata: a label of an object with many managers")
+def _managed_label() -> Iterator[Sent]:
+    yield from _many_managers()
+    yield Sent("PATCH", f"{MAPS}/worst", encode({"metadata": {"labels": {"a": "b"}}}), MERGE_PATCH)
 
 
 @_input("metadata: a name of a megabyte")
@@ -593,6 +643,29 @@ def _claim_many() -> Iterator[Sent]:
     yield _claim([f'device.driver == "{number}"' for number in range(20_000)])
 
 
+@_input("resource claim: selectors that compute much")
+def _claim_costly() -> Iterator[Sent]:
+    numbers = ",".join(map(str, range(60)))
+    loop = f"[{numbers}].all(x, [{numbers}].all(y, [{numbers}].exists(z, x + y + z < 0)))"
+    yield _claim([f"{loop} || device.driver == '{number}'" for number in range(32)])
+
+
+@_input("device class: long selectors")
+def _class_selectors() -> Iterator[Sent]:
+    long = [" || ".join([f'device.driver == "{number}"'] * 400)[:10_000] for number in range(32)]
+    selectors = [{"cel": {"expression": each.rpartition(" || ")[0]}} for each in long]
+    body = _named("DeviceClass", "resource.k8s.io/v1", spec={"selectors": selectors})
+    yield Sent("POST", "/apis/resource.k8s.io/v1/deviceclasses", encode(body))
+
+
+@_input("disruption budget: expressions of a selector")
+def _budget_selector() -> Iterator[Sent]:
+    expressions = _filled(lambda index: {"key": f"k{index}", "operator": "In", "values": ["a"]})
+    spec = {"selector": {"matchExpressions": expressions}, "maxUnavailable": 1}
+    body = _named("PodDisruptionBudget", "policy/v1", spec=spec)
+    yield Sent("POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", encode(body))
+
+
 # --------------------------------------------------------------------------------------------------------- patches
 
 
@@ -639,6 +712,16 @@ def _json_patch_copies() -> Iterator[Sent]:
 def _json_patch_paths() -> Iterator[Sent]:
     yield _create_map()
     steps = [{"op": "add", "path": "/data/" + "~0" * 10_000, "value": "v"}] * 100
+    yield Sent("PATCH", f"{MAPS}/worst", encode(steps), JSON_PATCH)
+
+
+@_input("JSON patch: nested values")
+def _json_patch_nested() -> Iterator[Sent]:
+    yield _create_map()
+    nested: Any = 1
+    for _ in range(90):
+        nested = [nested]
+    steps = [{"op": "add", "path": f"/x{index}", "value": nested} for index in range(9_000)]
     yield Sent("PATCH", f"{MAPS}/worst", encode(steps), JSON_PATCH)
 
 
@@ -710,6 +793,20 @@ def _apply_yaml() -> Iterator[Sent]:
     head = "kind: Pod\napiVersion: v1\nmetadata: {name: worst}\nspec:\n  containers:\n"
     text = f"{head}  - name: c\n    image: i\n    env:\n{env}"
     yield Sent("PATCH", f"{PODS}/worst?fieldManager=a", text.encode(), APPLY_PATCH)
+
+
+@_input("server-side apply: to an object with many managers")
+def _apply_managers() -> Iterator[Sent]:
+    yield from _many_managers(OBJECT_BYTES // 2)
+    body = encode(_config_map(data=_many(lambda index: (f"k{index}", ""), OBJECT_BYTES // 6)))
+    yield Sent("PATCH", f"{MAPS}/worst?fieldManager=a&force=true", body, APPLY_PATCH)
+
+
+@_input("server-side apply: containers and their ports")
+def _apply_containers() -> Iterator[Sent]:
+    ports = [{"containerPort": number + 1, "protocol": "TCP"} for number in range(40)]
+    containers = _filled(lambda index: {"name": f"c{index}", "image": "i", "ports": ports}, OBJECT_BYTES // 6)
+    yield Sent("PATCH", f"{PODS}/worst?fieldManager=a", encode(_pod(containers=containers)), APPLY_PATCH)
 
 
 # ------------------------------------------------------------------------------------------------- custom resources
@@ -954,6 +1051,16 @@ def _cel_functions() -> Iterator[Sent]:
     )
 
 
+@_input("server-side apply: nested fields of a custom kind")
+def _apply_custom() -> Iterator[Sent]:
+    yield _definition(_PRESERVED)
+    nested: Any = 1
+    for _ in range(60):
+        nested = {"a": nested}
+    document = _named("Thing", "example.com/v1", spec=_many(lambda index: (f"k{index}", nested), OBJECT_BYTES // 4))
+    yield Sent("PATCH", f"{THINGS}/worst?fieldManager=a", encode(document), APPLY_PATCH)
+
+
 # ---------------------------------------------------------------------------------------------------------- reading
 
 
@@ -998,6 +1105,27 @@ def _list_metadata() -> Iterator[Sent]:
 def _watch_table() -> Iterator[Sent]:
     yield from _large_maps(60, 10_000)
     yield Sent("GET", f"{MAPS}?watch=true&timeoutSeconds=1", accept=TABLE)
+
+
+@_input("watch: initial events and bookmarks of many objects")
+def _watch_list() -> Iterator[Sent]:
+    yield from _objects(1_500)
+    options = "watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+    yield Sent("GET", f"{MAPS}?{options}&timeoutSeconds=1")
+
+
+@_input("watch: many requirements of a selector")
+def _watch_requirements() -> Iterator[Sent]:
+    yield from _objects(200)
+    selector = ",".join(f"a{index}!=b" for index in range(1_500))
+    yield Sent("GET", f"{MAPS}?watch=true&resourceVersion=0&timeoutSeconds=1&labelSelector={selector}")
+
+
+@_input("list: sets of values of many labels")
+def _list_sets() -> Iterator[Sent]:
+    yield from _objects(200)
+    sets = ",".join(f"label-{index % 20}%20notin%20(a,b,c,d,e,f,g,h)" for index in range(350))
+    yield Sent("GET", f"{MAPS}?labelSelector={sets}")
 
 
 @_input("list: large objects as YAML")
@@ -1064,6 +1192,12 @@ def _openapi_2_again() -> Iterator[Sent]:
 @_input("OpenAPI: v3 of pods")
 def _openapi_3() -> Iterator[Sent]:
     yield Sent("GET", "/openapi/v3/api/v1")
+
+
+@_input("OpenAPI: v3 of a large definition")
+def _openapi_3_custom() -> Iterator[Sent]:
+    yield _definition({"type": "object", "properties": _many(lambda index: (f"p{index}", {"type": "string"}), 500_000)})
+    yield Sent("GET", "/openapi/v3/apis/example.com/v1")
 
 
 @_input("OpenAPI: v3 index")

@@ -87,6 +87,7 @@ def test_a_value_of_a_kind_that_is_not_served_is_left_untouched(key: str, value:
             "resource.k8s.io/v1 is served",
         ),
         (CRD_KEY, go_json(kube.ONE_VERSION | {"novel": 1}), "the fields novel"),
+        (POD_KEY, go_json(kube.POD | {"spec": kube.POD["spec"] | {"novel": 1}}), "the fields novel"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_named_by_its_key(key: str, value: bytes, why: str) -> None:

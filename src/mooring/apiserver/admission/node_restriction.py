@@ -6,9 +6,8 @@ Input: writes of users in the group `system:nodes`. Output: nothing, or 403. Rul
 2. A node creates mirror pods only: owned by its Node, and without secrets, config maps, accounts and claims.
 3. A node neither changes its taints nor sets labels that place workloads of others (`node-restriction.kubernetes.io/`
    and labels of Kubernetes that are not a kubelet's).
-4. A node requests tokens for its pods only, with an audience that a volume of the pod names.
-
-Missing: a role that allows a node further audiences (`request-serviceaccounts-token-audience`).
+4. A node requests tokens for its pods only, with an audience that a volume of the pod names, or for which a role allows
+   the node the verb `request-serviceaccounts-token-audience`: the resource is the audience, the name the account.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from mooring.api.kinds import (
 )
 from mooring.api.pod_references import config_map_names, secret_names, volume_claim_names
 from mooring.api.well_known import KUBELET_LABEL_DOMAINS, KUBELET_LABELS, MIRROR_POD_ANNOTATION
+from mooring.apiserver.access.authorization import Attributes, Authorizer
 from mooring.apiserver.access.node_authorizer import NODE_LEASE_NAMESPACE
 from mooring.apiserver.access.users import node_name_of
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, name_of, refused
@@ -45,8 +45,11 @@ class NodeRestriction(Admission):
 
     name = "NodeRestriction"
 
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
     def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
-        return kind in _CHECKS and operation is not Operation.CONNECT
+        return (kind in _CHECKS or kind is SERVICE_ACCOUNT) and operation is not Operation.CONNECT
 
     async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
         user = attempt.call.user
@@ -55,7 +58,10 @@ class NodeRestriction(Admission):
             return
         if not node:
             raise refused(attempt, f"could not determine node from user {quoted(user.name)}")
-        await _CHECKS[attempt.call.kind](node, attempt, lookup)
+        if attempt.call.kind is SERVICE_ACCOUNT:
+            await _check_token(node, attempt, lookup, self._authorizer)
+        else:
+            await _CHECKS[attempt.call.kind](node, attempt, lookup)
 
 
 # --- pods -------------------------------------------------------------------------------------------------------------
@@ -248,7 +254,7 @@ def _fixed_part_of_claim(claim: Document) -> Document:
 _SERVER_METADATA = ("resourceVersion", "managedFields")
 
 
-async def _check_token(node: str, attempt: Attempt, lookup: Lookup) -> None:
+async def _check_token(node: str, attempt: Attempt, lookup: Lookup, authorizer: Authorizer) -> None:
     if attempt.operation is not Operation.CREATE or attempt.call.subresource != "token":
         return
     spec = (attempt.obj or {}).get("spec") or {}
@@ -269,8 +275,20 @@ async def _check_token(node: str, attempt: Attempt, lookup: Lookup) -> None:
     audiences = spec.get("audiences") or [""]
     if len(audiences) > 1:
         raise refused(attempt, "node may only request 0 or 1 audiences")
-    if audiences[0] not in await _audiences_of_pod(pod, lookup):
-        raise refused(attempt, f"audience {quoted(audiences[0])} not found in pod spec volume")
+    if audiences[0] in await _audiences_of_pod(pod, lookup):
+        return
+    user = attempt.call.user
+    question = Attributes(
+        user,
+        "request-serviceaccounts-token-audience",
+        namespace=attempt.call.namespace,
+        api_version="v1",
+        resource=audiences[0],
+        name=name_of(attempt),
+    )
+    if not authorizer.authorize(question).is_allowed:
+        text = f"audience {quoted(audiences[0])} not found in pod spec volume"
+        raise refused(attempt, f"{text}, {user.name} is not authorized to request tokens for this audience")
 
 
 async def _audiences_of_pod(pod: Document, lookup: Lookup) -> set[str]:
@@ -299,7 +317,6 @@ _CHECKS = {
     POD: _check_pod,
     NODE: _check_node,
     PERSISTENT_VOLUME_CLAIM: _check_claim,
-    SERVICE_ACCOUNT: _check_token,
     LEASE: _check_lease,
     CSI_NODE: _check_csi_node,
     RESOURCE_SLICE: _check_slice,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from mooring.apiserver.access.authorization import Authorizer
 from mooring.apiserver.admission.default_storage_class import DefaultStorageClass
 from mooring.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
 from mooring.apiserver.admission.interface import Admission, QuotaLedger
@@ -43,7 +44,7 @@ class AdmissionPlugins(NamedTuple):
 
 
 def admission_plugins(
-    ledger: QuotaLedger, clock: Clock, entropy: Entropy, disabled: Collection[str] = ()
+    ledger: QuotaLedger, authorizer: Authorizer, clock: Clock, entropy: Entropy, disabled: Collection[str] = ()
 ) -> AdmissionPlugins:
     """All plugins except the disabled ones. Raises `UnknownPluginError`."""
     service_account = ServiceAccount(clock, entropy.fork("service accounts"))
@@ -51,7 +52,7 @@ def admission_plugins(
         NamespaceLifecycle(),
         LimitRanger(),
         service_account,
-        NodeRestriction(),
+        NodeRestriction(authorizer),
         TaintNodesByCondition(),
         Priority(),
         DefaultTolerationSeconds(),

@@ -16,7 +16,7 @@ texts of kube-apiserver, and a count of the checks that passed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -101,6 +101,15 @@ class NumberRules:
             yield _wrong(message, path, factor)
         elif not _is_multiple(value, factor):
             yield _wrong(f"{path} in body should be a multiple of {number_text(factor)}", path, value)
+
+
+_NO_NUMBER_RULES = NumberRules({}, "", "")
+
+
+def number_rules(raw: Document, type_name: str, form: str) -> NumberRules:
+    """The rules of a schema for a number. Most schemas have none, and a large definition has 50,000 schemas."""
+    has_rules = type_name in ("integer", "number") or any(name in raw for name in ("multipleOf", "minimum", "maximum"))
+    return NumberRules(raw, type_name, form) if has_rules else _NO_NUMBER_RULES
 
 
 def number_text(value: int | float) -> str:
@@ -207,19 +216,28 @@ def _placed(finding: Finding, path: str) -> FieldError:
     return finding.error(f"{path}.{own}" if path and own else own or path or NO_PATH)
 
 
+_NO_TEXTS: frozenset[str] = frozenset()
+_INT_OR_STRING = ("integer", "string")
+_ONE_TYPE = {name: (name,) for name in ("array", "boolean", "integer", "null", "number", "object", "string")}
+
+
 class ValueRules:
-    """What one schema says about a value."""
+    """What one schema says about a value. A large definition has 50,000 of them: it holds no empty list of its own."""
 
     def __init__(self, raw: Document) -> None:
-        types: list[str] = [raw["type"]] if raw.get("type") else []
-        self._types = ["integer", "string"] if raw.get("x-kubernetes-int-or-string") else types
+        name: str = raw.get("type", "")
+        self._types: tuple[str, ...] = _ONE_TYPE.get(name) or ((name,) if name else ())
+        if raw.get("x-kubernetes-int-or-string"):
+            self._types = _INT_OR_STRING
         self._only_type = self._types[0] if len(self._types) == 1 else ""
         self._is_nullable: bool = raw.get("nullable", False)
         self._format = known_format(raw.get("format", ""), self._only_type)
         self._format_check = check_of(self._format) if self._format else None
-        self._enum: list[Any] = raw.get("enum") or []
-        self._enum_texts = frozenset(choice for choice in self._enum if isinstance(choice, str))
-        self._numbers = NumberRules(raw, self._only_type, self._format)
+        self._enum: Sequence[Any] = raw.get("enum") or ()
+        self._enum_texts = (
+            frozenset(choice for choice in self._enum if isinstance(choice, str)) if self._enum else _NO_TEXTS
+        )
+        self._numbers = number_rules(raw, self._only_type, self._format)
         self._length_min, self._length_max = raw.get("minLength"), raw.get("maxLength")
         self._pattern: str = raw.get("pattern", "")
         self._count_min, self._count_max = raw.get("minItems"), raw.get("maxItems")
@@ -233,9 +251,9 @@ class ValueRules:
         self._is_closed = additional is False
         self._places = {name: place for place, name in enumerate(self._properties)}
         self._required = tuple(dict.fromkeys(raw.get("required") or ()))
-        self._all_of = [ValueRules(held) for held in raw.get("allOf") or ()]
-        self._any_of = [ValueRules(held) for held in raw.get("anyOf") or ()]
-        self._one_of = [ValueRules(held) for held in raw.get("oneOf") or ()]
+        self._all_of = tuple(ValueRules(held) for held in raw.get("allOf") or ())
+        self._any_of = tuple(ValueRules(held) for held in raw.get("anyOf") or ())
+        self._one_of = tuple(ValueRules(held) for held in raw.get("oneOf") or ())
         self._not = ValueRules(raw["not"]) if raw.get("not") is not None else None
         self._has_choices = bool(self._all_of or self._any_of or self._one_of or self._not)
 

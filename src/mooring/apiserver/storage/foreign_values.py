@@ -3,17 +3,21 @@
 Input: a key below `/registry/` and its value: JSON, or protobuf with the prefix `k8s\\0`. Output: the value in the form
 of `stored_form`; or `ValueUnreadable`, which names the key.
 
-1. Nothing is lost: a value with a field that the schema does not have is unreadable, and so is an encrypted value.
+1. Nothing is lost: a value with a field that the schema does not have, of a newer version, is unreadable, and so is an
+   encrypted value.
 2. A value below a key of a kind that is not served is returned unchanged.
 3. kube-apiserver v1.36 stores the kinds that are served here in the version that is served, except for
    CustomResourceDefinitions: they are JSON of apiextensions.k8s.io/v1beta1. An object in any other version is
    unreadable.
 4. kube-apiserver sorts the fields of custom resources, so that `metadata` may follow a field which contains another
-   `metadata`. It also ends JSON with a newline. `stored_form` allows neither.
+   `metadata`. It also ends JSON with a newline. `stored_form` allows neither. JSON without a newline is our own.
+5. kube-apiserver sets defaults when it reads a stored object: the phase of a claim, the kind of claim templates of a
+   StatefulSet. So do we, once: our own values have them.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +25,9 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, REGISTRY, Kind, all_kinds
 from mooring.api.schema.tables import struct_of_kind
+from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.storage.stored_form import encoded, stored_form, stored_kind
+from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.protobuf import MAGIC, ProtobufError, message, open_envelope
 from mooring.apiserver.wire.scalars import Irregular, ScalarError
@@ -68,7 +74,9 @@ def _from_json(key: str, value: bytes, kind: Kind | None) -> bytes:
         if kind is not CUSTOM_RESOURCE_DEFINITION or (name, api_version) != (kind.kind, OLD_DEFINITIONS):
             raise ValueUnreadable(key, f"it is a {name} of {api_version}, but {kind.api_version} is served; {_MIGRATE}")
         return _canonical_form(key, kind, definition_of_v1beta1(msgspec.json.decode(value)))
-    return value[:-1] if value.endswith(b"\n") else value
+    if not value.endswith(b"\n"):
+        return value
+    return value[:-1] if kind is None else _canonical_form(key, kind, msgspec.json.decode(value))
 
 
 def _fields(key: str, value: bytes, kind: Kind | None) -> dict[str, msgspec.Raw] | None:
@@ -112,7 +120,13 @@ def _canonical_form(key: str, kind: Kind, document: Document) -> bytes:
         raise ValueUnreadable(key, f"it is no {kind}: {str(error) or 'a field has the wrong type'}") from None
     if dropped:
         raise ValueUnreadable(key, f"it has the fields {', '.join(dropped)}, which {kind} does not have")
+    _strategy(kind).default(whole)
     return stored_form(kind, whole, whole["metadata"])
+
+
+@cache
+def _strategy(kind: Kind) -> Strategy:
+    return strategy_of(kind)
 
 
 # --- CustomResourceDefinitions ------------------------------------------------------------------------------------

@@ -215,11 +215,16 @@ def _validate_owner_reference(reference: Document, path: str) -> list[FieldError
     return errors
 
 
+def _manager_of(entry: Document) -> tuple[object, ...]:
+    """What an entry is looked up by, because an object may have thousands."""
+    return entry.get("manager"), entry.get("operation"), entry.get("subresource"), entry.get("apiVersion")
+
+
 def _validate_managed_fields(metadata: Document, path: str, stored: Document) -> list[FieldError]:
     errors: list[FieldError] = []
-    known = stored.get("managedFields") or ()
+    known = {_manager_of(entry): entry for entry in stored.get("managedFields") or ()}
     for index, entry in enumerate(metadata.get("managedFields") or ()):
-        if entry in known:
+        if known.get(_manager_of(entry)) == entry:
             continue  # a write keeps the entries of other managers
         here = f"{path}.managedFields[{index}]"
         if entry.get("operation") not in ("Apply", "Update"):

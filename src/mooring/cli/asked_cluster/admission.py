@@ -28,6 +28,7 @@ from mooring.api.kinds import LIMIT_RANGE, NAMESPACE, POD, PRIORITY_CLASS, RUNTI
 from mooring.api.schema.tables import struct_of_kind
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.pod import Pod, PodSpec
+from mooring.apiserver.access.authorization import EverythingAllowed
 from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.admission.interface import Attempt, Chain
 from mooring.apiserver.admission.table import admission_plugins
@@ -134,7 +135,7 @@ class DryRunServer:
         self._now_s = now_s
         self._now = format_rfc3339(int(now_s))
         self._lookup = InputLookup(views, self._now)
-        plugins = admission_plugins(_NoQuotas(), SystemClock(), Entropy(0), WITHOUT)
+        plugins = admission_plugins(_NoQuotas(), EverythingAllowed(), SystemClock(), Entropy(0), WITHOUT)
         self._chain = Chain(plugins.mutating, plugins.validating, self._lookup)
         self._strategies: dict[Kind, Strategy] = {}
         self._priorities: dict[str, PodSpec] = {}

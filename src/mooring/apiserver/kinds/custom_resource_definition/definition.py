@@ -36,6 +36,9 @@ from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.values import internal_value
 
 SELECTABLE_FIELDS_MAX = 8
+VERSIONS_MAX = 1_000
+"""kube-apiserver has no such limit. Each version becomes about 100 objects, which block all threads while the garbage
+collector traverses them."""
 _TYPES = ("boolean", "date", "integer", "number", "string")
 _FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _SELECTABLE_TYPES = ("string", "boolean", "integer")
@@ -264,6 +267,8 @@ def _may_have_bad_bundle(old: Document, conversion: Document | None) -> bool:
 
 def _validate_definition_spec(internal_spec: _InternalSpec, wishes: _Wishes) -> list[FieldError]:
     spec = internal_spec.spec
+    if len(internal_spec.versions) > VERSIONS_MAX:
+        return [too_many("spec.versions", len(internal_spec.versions), VERSIONS_MAX)]
     preserves = spec.get("preserveUnknownFields", False)
     errors = _validate_group(spec.get("group", ""))
     errors += _SPEC.validate(spec, "spec", "scope")
