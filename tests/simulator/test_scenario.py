@@ -65,7 +65,7 @@ def test_parameters_and_paths(tmp_path: Path) -> None:
         ("workload: web, ", "workload: api, ", 8, "no pods with replicas are called api"),
         ("scale: {workload: web, replicas: 3}", "remove: {pool: big}", 8, "no pool is called big"),
         ("scale: {workload: web, replicas: 3}", "add: {pool: small}", 8, "wanted pool and count"),
-        ("scale: {workload: web, replicas: 3}", "remove: {pool: small, for: 1h}", 8, "belongs to fail and cordon"),
+        ("scale: {workload: web, replicas: 3}", "remove: {pool: small, for: 1h}", 8, "belongs to fail, cordon and drain"),
         ("duration: 2h", "", 1, "duration is missing"),
         ("duration: 2h", "duration: 2h\nseeds: 5..1", 10, "seeds"),
         ("duration: 2h", "duration: 2h\nties: random", 10, "ties"),

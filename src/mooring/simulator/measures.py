@@ -3,7 +3,8 @@
 1. Sums are kept up to date with each placed and removed pod. The cost of an event does not depend on the size of the
    cluster; a sample may read all nodes.
 2. Allocation, used nodes and cost are integrals over time. Without a passage of time the last value counts.
-3. A pod that still waits at the end counts with the time that it has waited.
+3. A pod that still waits at the end counts with the time that it has waited, and an event that has not ended with the
+   time that it has taken.
 4. Fragmentation is the share of the cluster's cpu that is idle where pods of the workload do not fit: the mean over
    the `TYPES_MAX` most frequent pod types, weighted by their frequency. A plugin with a measure of the same name
    replaces it.
@@ -11,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -19,12 +21,17 @@ import numpy as np
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.engine import Engine
+from mooring.simulator.scenario import seconds
 from mooring.simulator.workload import HOUR_S, PodTypes
 
 TYPES_MAX = 20
+SAMPLES_DEFAULT = 48
+"""Samples of a scenario that does not say how often."""
 FRAGMENTATION = "fragmentation_percent"
 _NOT_MEASURED = (PODS, CPU_NON_ZERO, MEMORY_NON_ZERO)
 
+TIMED_EVENTS = ("drain", "upgrade", "rollout")
+"""Events whose mean duration is a figure."""
 _OF_SAMPLES = ("time_s", "pending", "running", "demand_percent")
 """Figures that only samples have."""
 
@@ -36,6 +43,12 @@ class SamplePlugin(Protocol):
     """A plugin with measures of its own. Every sample contains them."""
 
     def sample(self) -> Mapping[str, float]: ...
+
+
+def sample_times_s(every: str, duration_s: float) -> list[float]:
+    """The times of samples: `SAMPLES_DEFAULT` of them if the scenario does not say how often."""
+    every_s = seconds(every) if every else duration_s / SAMPLES_DEFAULT
+    return [number * every_s for number in range(math.floor(duration_s / every_s) + 1)] if every_s else [0.0]
 
 
 class SimulationMeter:
@@ -58,6 +71,22 @@ class SimulationMeter:
         self._price_per_h = 0.0
         self._integrals: Figures = {}
         self._cost = 0.0
+        self._events: list[tuple[str, float, float | None]] = []
+        """Name, begin and end of the events of the scenario; None: it has not ended."""
+
+    def pod_placed(self, key: str, node_name: str, wait_s: float) -> None:
+        """A pod got its first node."""
+        self.placed += 1
+        self.waits_s.append(wait_s)
+
+    def event_began(self, name: str) -> int:
+        """An event of the scenario began. Returns a number for `event_ended`."""
+        self._events.append((name, self._at_s, None))
+        return len(self._events) - 1
+
+    def event_ended(self, number: int) -> None:
+        name, began_s, _ = self._events[number]
+        self._events[number] = (name, began_s, self._at_s)
 
     def nodes_changed(self, price_per_h: float) -> None:
         """Nodes were added or removed: read the sums anew."""
@@ -118,8 +147,17 @@ class SimulationMeter:
             FRAGMENTATION: float(np.mean(fragmentation)),
             "evictions": float(self.evictions),
             "preemptions": float(self.preemptions),
+            **self._event_lengths_s(),
             "cost": self._cost,
         }
+
+    def _event_lengths_s(self) -> Figures:
+        lengths: dict[str, list[float]] = {}
+        for name, began_s, ended_s in self._events:
+            if name in TIMED_EVENTS:
+                end_s = ended_s if ended_s is not None else self._at_s
+                lengths.setdefault(f"{name}_s", []).append(end_s - began_s)
+        return {name: float(np.mean(each)) for name, each in lengths.items()}
 
     def _current(self) -> Figures:
         names = self._engine.columns.resources.names
