@@ -29,6 +29,9 @@ from mooring.simulator.budgets import NAMESPACE, budget_documents
 from mooring.simulator.cluster_objects import (
     arrival_document,
     deployment_document,
+    dump_documents,
+    is_of_dump,
+    namespaces,
     node_document,
     priority_classes,
     rollout_patch,
@@ -117,6 +120,7 @@ class ClusterSimulation:
                 cluster.group.start_background(self._repeat(number), name=f"event {number}")
             await self._wait_until(self._duration_s)
             await self._clock.wait(END_S)
+            meter.advance_to(self._duration_s)
             meter.preemptions = cluster.preemptions()
             figures = meter.totals(cluster.observer.waits_s(), len(cluster.observer.pending))
         return figures, meter.samples
@@ -125,20 +129,23 @@ class ClusterSimulation:
 
     async def _fill(self) -> None:
         """What is there at the beginning, before the components start."""
-        arrivals = self._input.workload.arrivals
-        pods = (arrival.pod for arrival in (*arrivals, *self._input.placed))
+        found, dump = self._input, self._scenario.cluster.dump
+        if dump:
+            has_model = self._scenario.workload.dump is not None
+            await self._cluster.clone(dump_documents(dump, found, has_arrival_model=has_model))
+        pods = [arrival.pod for arrival in found.workload.arrivals]
         for document in (
-            *map(node_document, self._input.nodes),
+            *(() if dump else namespaces(pods)),
+            *(() if dump else map(node_document, found.nodes)),
             *priority_classes(pods, self._groups.values()),
             *budget_documents(self._groups.values()),
-            *(arrival_document(placed, "", is_bare=True) for placed in self._input.placed),
         ):
             await self._cluster.create(document)
 
     async def _arrive(self) -> None:
         for arrival in self._input.workload.arrivals:
             group = self._groups.get(arrival.owner)
-            if group is not None and group.is_deployment:
+            if is_of_dump(arrival) or (group is not None and group.is_deployment):
                 continue
             await self._wait_until(arrival.at_s)
             is_bare = not arrival.owner or (group is not None and group.bare)
@@ -163,11 +170,11 @@ class ClusterSimulation:
         def before(now_s: float) -> None:
             nonlocal reported
             at_s = now_s - self._begin_s
-            measure.before(min(at_s, self._duration_s), is_end=at_s > self._duration_s)
+            measure.before(self.now_s(), at_s)
             percent = int(100 * at_s / self._duration_s) if self._duration_s else 100
-            if percent > reported:
+            if reported < percent <= 100:
                 reported = percent
-                self._progress(min(percent / 100, 1.0))
+                self._progress(percent / 100)
 
         self._clock.before = before
 
@@ -193,13 +200,13 @@ class ClusterSimulation:
 
     async def _carry_out(self, name: str, steps: Steps) -> None:
         meter = self._cluster.meter
-        began = meter.event_began(name)
+        began = meter.event_began(name, self.now_s())
         try:
             for command in steps:
                 await self._do(command)
         except ClientError as error:
             raise ScenarioError("", f"an event at {self.now_s():.0f} s: {error}") from error
-        meter.event_ended(began)
+        meter.event_ended(began, self.now_s())
 
     async def _do(self, command: Command) -> None:
         client = self._cluster.client
@@ -217,7 +224,7 @@ class ClusterSimulation:
             case FailNode(name):
                 if name in self._pool_of:
                     self._failed.add(name)
-                    self._cluster.kubelets.silence(name)
+                    await self._cluster.fail(name)
             case RecoverNode(name):
                 if name in self._pool_of:
                     self._failed.discard(name)

@@ -9,15 +9,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 import msgspec
 
 from mooring.api.document import Document
+from mooring.api.load import load_plain
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.cluster.clone import clone_body
+from mooring.cluster.clone import clone_body, implied_objects
 from mooring.simulator.budgets import APP, NAMESPACE
 from mooring.simulator.scenario import PodTemplatePart, RolloutPart, seconds
+from mooring.simulator.sources import SimulationInput
 from mooring.simulator.workload import FOREVER_S, Arrival
 
 START_FOR = "mooring.dev/start-for"
@@ -34,6 +37,7 @@ stageSets:
 CONTAINER = "main"
 IMAGE = "simulated"
 JOB_RETRIES = 1_000_000
+_OWNERS = ("CronJob", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet")
 EVICTED = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 
 
@@ -94,7 +98,7 @@ def pod_document(pod: Pod, lifetime_s: float) -> Document:
     metadata = {name: value for name, value in plain["metadata"].items() if name in ("name", "namespace")}
     metadata["labels"] = plain["metadata"].get("labels") or {}
     metadata["annotations"] = dict(plain["metadata"].get("annotations") or {})
-    spec: Document = {**plain["spec"], "restartPolicy": "Always" if lifetime_s == FOREVER_S else "Never"}
+    spec: Document = {**plain["spec"], "restartPolicy": "Never"}
     priority = spec.pop("priority", 0)
     if priority and not spec.get("priorityClassName"):
         spec["priorityClassName"] = priority_class_name(priority)
@@ -104,8 +108,43 @@ def pod_document(pod: Pod, lifetime_s: float) -> Document:
     return {"metadata": metadata, "spec": spec}
 
 
+def dump_documents(file: str, found: SimulationInput, *, has_arrival_model: bool) -> list[Document]:
+    """The objects of a dump for `clone`, without the pods that arrive later.
+
+    With an arrival model nothing else creates pods: their owners are left out, but for DaemonSets.
+    """
+    staying = {each.pod.key: each.lifetime_s for each in (*found.placed, *found.workload.arrivals) if is_of_dump(each)}
+    documents = [cast(Document, plain) for _, plain in load_plain(file) if isinstance(plain.get("metadata"), dict)]
+    kept: list[Document] = []
+    for document in documents:
+        if document.get("kind") == "Pod":
+            metadata = document["metadata"]
+            lifetime_s = staying.get(f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}")
+            if lifetime_s is not None:
+                kept.append(document if lifetime_s == FOREVER_S else _ending(document, lifetime_s))
+        elif not has_arrival_model or document.get("kind") not in _OWNERS:
+            kept.append(document)
+    return [*implied_objects(documents), *kept]
+
+
+def is_of_dump(arrival: Arrival) -> bool:
+    """Whether this pod is in a dump, and not one like it."""
+    return bool(arrival.pod.metadata.uid)
+
+
+def _ending(pod: Document, lifetime_s: float) -> Document:
+    annotations = {**(pod["metadata"].get("annotations") or {}), RUN_FOR: _duration(lifetime_s)}
+    metadata = {**pod["metadata"], "annotations": annotations}
+    return {**pod, "metadata": metadata, "spec": {**pod["spec"], "restartPolicy": "Never"}}
+
+
 def priority_class_name(priority: int) -> str:
     return f"priority-{priority}" if priority >= 0 else f"priority-minus-{-priority}"
+
+
+def namespaces(pods: Iterable[Pod]) -> list[Document]:
+    found = {pod.metadata.namespace for pod in pods} - {NAMESPACE}
+    return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in sorted(found)]
 
 
 def priority_classes(pods: Iterable[Pod], groups: Iterable[PodTemplatePart]) -> list[Document]:

@@ -1,20 +1,22 @@
 """The components of a simulation at cluster level, wired together on one virtual clock.
 
-1. The components are those of `mooring up`, with the defaults of kube-controller-manager and kubelet.
+1. The components are those of `mooring up`, with the defaults of kube-controller-manager and, but for heartbeats, of
+   the kubelet.
 2. Event objects are not stored: nobody reads them, and each would cost as much as a binding.
 3. Pods need no service account, and new nodes are ready at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import CORE_EVENT, EVENT, POD, Kind
+from mooring.api.kinds import CORE_EVENT, EVENT, LEASE, POD, Kind
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import NODE_LEASE_NAMESPACE
 from mooring.apiserver.access.certificates import new_key
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.loopback import LoopbackClient
@@ -22,12 +24,14 @@ from mooring.apiserver.server import ApiServer
 from mooring.client.cache.reflector import Reflector
 from mooring.client.errors import ClientError
 from mooring.client.interface import JsonObject, PatchForm
+from mooring.cluster.clone import clone
 from mooring.cluster.component_client import component_user
 from mooring.cluster.objects import create_object
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.kubelets import Kubelets
+from mooring.kubelet.node_status import renewal_patch
 from mooring.kubelet.settings import KubeletSettings
 from mooring.scheduler.scheduler import Scheduler
 from mooring.simulator.cluster_objects import STAGES
@@ -44,9 +48,15 @@ CONTROLLERS = (
     "-serviceaccount-controller",
     "-root-ca-certificate-publisher-controller",
     "-clusterrole-aggregation-controller",
+    "-endpoints-controller",
+    "-endpointslice-controller",
 )
-"""The others write objects that have no effect on pods without tokens."""
+"""The objects of those that are left out have no effect on pods here: no pod has a token, or is called."""
 DISABLED_ADMISSION = frozenset(("ServiceAccount", "TaintNodesByCondition"))
+KUBELETS = KubeletSettings(stages=STAGES, lease_s=160, status_period_s=86_400.0)
+"""Heartbeats are most of the cost of an idle node. A lease is renewed every 40 s instead of every 10 s, which is within
+the 50 s after which the node lifecycle controller gives up, and once more when its node fails. So a failure is noticed
+after 50 s, instead of 40 to 50 s."""
 STARTED_CHECK_S = 0.01
 
 
@@ -112,9 +122,7 @@ class SimulatedCluster:
         self._controllers = ControllerManager(
             self._client_of("kube-controller-manager"), clock, entropy.fork("controllers"), enabled=CONTROLLERS
         )
-        self.kubelets = Kubelets(
-            self._client_of("kubelet"), clock, entropy.fork("nodes"), KubeletSettings(stages=STAGES)
-        )
+        self.kubelets = Kubelets(self._client_of("kubelet"), clock, entropy.fork("nodes"), KUBELETS)
 
     async def start(self, nodes: int) -> None:
         """Start the components, and wait until all of them know what was created, and that many nodes."""
@@ -136,6 +144,19 @@ class SimulatedCluster:
             await create_object(self.api_server, self.client, document)
         except ClientError as error:
             raise ScenarioError("", f"{document['kind']} {document['metadata']['name']}: {error}") from error
+
+    async def clone(self, documents: Sequence[Document]) -> None:
+        """Create the objects of a dump. Raises `ScenarioError` if a node or a pod cannot be created."""
+        report = await clone(self.api_server, documents)
+        failures = [text for text in report.failures if text.startswith(("Node ", "Pod "))]
+        if failures:
+            raise ScenarioError("", failures[0])
+
+    async def fail(self, node: str) -> None:
+        """The kubelet of a node falls silent, just after it has renewed its lease."""
+        patch = renewal_patch(self.clock.wall_s())
+        await self.client.patch(LEASE, NODE_LEASE_NAMESPACE, node, patch, form=PatchForm.MERGE)
+        self.kubelets.silence(node)
 
     def preemptions(self) -> int:
         count = self.scheduler.metrics.registry.get_sample_value("scheduler_preemption_victims_count")

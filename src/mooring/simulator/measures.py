@@ -79,14 +79,14 @@ class SimulationMeter:
         self.placed += 1
         self.waits_s.append(wait_s)
 
-    def event_began(self, name: str) -> int:
+    def event_began(self, name: str, at_s: float) -> int:
         """An event of the scenario began. Returns a number for `event_ended`."""
-        self._events.append((name, self._at_s, None))
+        self._events.append((name, at_s, None))
         return len(self._events) - 1
 
-    def event_ended(self, number: int) -> None:
+    def event_ended(self, number: int, at_s: float) -> None:
         name, began_s, _ = self._events[number]
-        self._events[number] = (name, began_s, self._at_s)
+        self._events[number] = (name, began_s, at_s)
 
     def nodes_changed(self, price_per_h: float) -> None:
         """Nodes were added or removed: read the sums anew."""

@@ -3,8 +3,8 @@
 1. Figures are integrals over the state at the end of each instant. The clock knows when an instant ends: when its loop
    moves it. So nothing polls, and a sample sees everything that happened at its time.
 2. Allocation is that of the scheduler's columns, as at the engine level.
-3. A pod counts as placed when it is bound, and as evicted when it gets the condition DisruptionTarget. A pod that is
-   created in place of another one is a pod of its own.
+3. A pod counts as placed when it is bound, and as evicted when it gets the condition DisruptionTarget before it has
+   ended. A pod that is created in place of another one is a pod of its own.
 """
 
 from __future__ import annotations
@@ -53,19 +53,16 @@ class ClusterMeter:
         self._times_s = list(times_s)
         self._seen = (-1, -1)
 
-    def before(self, at_s: float, *, is_end: bool) -> None:
-        """Time moves to `at_s` of the scenario, or beyond its end there: what happened until now is complete."""
-        while self._times_s and (self._times_s[0] < at_s or is_end):
-            self._advance_to(self._times_s.pop(0))
-            self._meter.sample(len(self._observer.pending))
-        self._advance_to(at_s)
-
-    def _advance_to(self, at_s: float) -> None:
+    def before(self, now_s: float, next_s: float) -> None:
+        """Time moves on from one time of the scenario to another: what happened until now is complete."""
         changes = (self._columns.usage_changes.position, self._columns.fact_changes.position)
         if changes != self._seen:
             self._seen = changes
+            self._meter.advance_to(now_s)
             self._meter.nodes_changed(self._price_per_h())
-        self._meter.advance_to(at_s)
+        while self._times_s and self._times_s[0] < next_s:
+            self._meter.advance_to(self._times_s.pop(0))
+            self._meter.sample(len(self._observer.pending))
 
 
 class PodObserver:
@@ -95,15 +92,16 @@ class PodObserver:
         since_s = self.pending.pop(uid, None)
         if since_s is not None:
             self._meter.pod_placed(view.key, node, self._clock.now_s() - since_s)
-        if change is Change.DELETED or view.status.phase in TERMINAL_PHASES:
-            self.on_node.get(node, {}).pop(uid, None)
-        else:
-            self.on_node.setdefault(node, {})[uid] = view
-        if change is Change.DELETED:
-            self._evicted.discard(uid)
-        elif uid not in self._evicted and _is_disrupted(view):
+        # Before it is taken off its node: a controller may end a pod and say why at once, or evict one that has ended.
+        was_running = uid in self.on_node.get(node, {}) or since_s is not None
+        if was_running and uid not in self._evicted and _is_disrupted(view):
             self._evicted.add(uid)
             self._meter.evictions += 1
+        if change is Change.DELETED or view.status.phase in TERMINAL_PHASES:
+            self.on_node.get(node, {}).pop(uid, None)
+            self._evicted.discard(uid)
+        else:
+            self.on_node.setdefault(node, {})[uid] = view
 
     def waits_s(self) -> list[float]:
         """How long the pending pods have waited."""

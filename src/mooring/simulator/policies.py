@@ -21,7 +21,7 @@ from mooring.simulator.scenario import Scenario
 
 @contextmanager
 def loaded_policy(scenario: Scenario, policy: str) -> Iterator[tuple[SchedulerConfiguration, Registry]]:
-    """The configuration and the plugins of a policy. What is wrong with them, in the block too, is a `ScenarioError`."""
+    """The configuration and the plugins of a policy. Errors in them, also in the block, become `ScenarioError`."""
     part = scenario.policies[policy]
     config = part.config or scenario.config
     document: YamlDocument | None = None

@@ -259,7 +259,7 @@ class _Simulation:
         found = event.change()
         assert found is not None, "the scenario was validated"
         steps = event_steps(event, self, self._entropy.fork(f"event {number} {occurrence}"))
-        self._go_on(_RunningEvent(self.meter.event_began(found[0]), steps))
+        self._go_on(_RunningEvent(self.meter.event_began(found[0], self.now_s()), steps))
 
     def _go_on(self, event: _RunningEvent) -> None:
         """Carry out steps of the event until it waits for something."""
@@ -275,14 +275,14 @@ class _Simulation:
                     if not self._drain(event, command):
                         return
                 case Fork(steps):
-                    self._go_on(_RunningEvent(self.meter.event_began(""), steps))
+                    self._go_on(_RunningEvent(self.meter.event_began("", self.now_s()), steps))
                 case ScalePart():
                     self._scale(command)
                 case RolloutPart():
                     raise AssertionError("the scenario was validated")
                 case _:
                     self._change_node(command)
-        self.meter.event_ended(event.number)
+        self.meter.event_ended(event.number, self.now_s())
 
     def _change_node(self, command: AddNodes | RemoveNode | FailNode | RecoverNode | CordonNode) -> None:
         match command:
