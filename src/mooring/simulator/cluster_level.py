@@ -39,6 +39,7 @@ from mooring.simulator.cluster_objects import (
 from mooring.simulator.components import SimulatedCluster, open_cluster
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.events import (
+    DRAIN_CHECK_S,
     EVICTION_RETRY_S,
     AddNodes,
     Command,
@@ -57,8 +58,6 @@ from mooring.simulator.observer import ClusterMeter, MeasuringClock
 from mooring.simulator.scenario import RolloutPart, ScalePart, Scenario, seconds
 from mooring.simulator.sources import POOL, pool_node, read_input
 
-DRAIN_CHECK_S = 1.0
-"""As kubectl drain: time between two looks at pods that are terminating."""
 ROLLOUT_CHECK_S = 1.0
 END_S = 0.001
 """How far time moves beyond the end, so that everything of the last moment has happened."""
@@ -87,6 +86,7 @@ class ClusterSimulation:
     """One simulation; `run` may be called once."""
 
     _cluster: SimulatedCluster
+    _measure: ClusterMeter
 
     def __init__(self, scenario: Scenario, seed: int, clock: MeasuringClock, progress: Progress) -> None:
         self._scenario = scenario
@@ -111,7 +111,7 @@ class ClusterSimulation:
             self._cluster, meter = cluster, cluster.meter
             await self._fill()
             await cluster.start(len(self._input.nodes))
-            self._measure()
+            self._begin()
             for group in self._groups.values():
                 if group.is_deployment:
                     await cluster.create(deployment_document(group))
@@ -159,12 +159,12 @@ class ClusterSimulation:
         if delay_s > 0:
             await self._clock.wait(delay_s)
 
-    def _measure(self) -> None:
+    def _begin(self) -> None:
         """Time 0 is now."""
         self._begin_s = self._clock.now_s()
         times_s = sample_times_s(self._scenario.samples.every, self._duration_s)
         columns, observer = self._cluster.scheduler.engine.columns, self._cluster.observer
-        measure = ClusterMeter(self._cluster.meter, columns, observer, self._price_per_h, times_s)
+        measure = self._measure = ClusterMeter(self._cluster.meter, columns, observer, self._price_per_h, times_s)
         reported = 0
 
         def before(now_s: float) -> None:
@@ -204,6 +204,7 @@ class ClusterSimulation:
         try:
             for command in steps:
                 await self._do(command)
+                self._measure.nodes_changed()
         except ClientError as error:
             raise ScenarioError("", f"an event at {self.now_s():.0f} s: {error}") from error
         meter.event_ended(began, self.now_s())

@@ -33,7 +33,9 @@ stageSets:
       - {{name: starting, state: waiting, for: 1s, forAnnotation: {START_FOR}}}
       - {{name: running, state: running, forAnnotation: {RUN_FOR}}}
       - {{name: done, state: terminated}}
+    stop: {{exitCode: 143}}
 """
+"""A container that is stopped fails: a Job must not take an evicted pod for a success."""
 CONTAINER = "main"
 IMAGE = "simulated"
 JOB_RETRIES = 1_000_000

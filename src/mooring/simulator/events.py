@@ -31,7 +31,9 @@ from mooring.simulator.workload import FOREVER_S, exponential
 
 REDRAW_S = 600.0
 EVICTION_RETRY_S = 5.0
-"""As kubectl drain: time until an eviction that a budget forbids is tried again."""
+DRAIN_CHECK_S = 1.0
+"""As kubectl drain: time until an eviction that a budget forbids is tried again, and between two looks at pods that are
+terminating."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,10 @@ class ClusterMeter:
         self._times_s = list(times_s)
         self._seen = (-1, -1)
 
+    def nodes_changed(self) -> None:
+        """The price has changed."""
+        self._seen = (-1, -1)
+
     def before(self, now_s: float, next_s: float) -> None:
         """Time moves on from one time of the scenario to another: what happened until now is complete."""
         changes = (self._columns.usage_changes.position, self._columns.fact_changes.position)

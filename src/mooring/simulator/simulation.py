@@ -34,6 +34,7 @@ from mooring.scheduler.plan.replacement import Fate, fate_of
 from mooring.simulator.budgets import EngineBudgets
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.events import (
+    DRAIN_CHECK_S,
     EVICTION_RETRY_S,
     AddNodes,
     CordonNode,
@@ -316,20 +317,23 @@ class _Simulation:
 
         A drain ends at the first look that finds nothing to evict, so that evicted pods are placed before it goes on.
         """
-        columns, budgets, found = self._engine.columns, self._budgets.reader(), 0
+        columns, budgets, found, blocked = self._engine.columns, self._budgets.reader(), 0, 0
         for name in drain.names:
             row = columns.row_of.get(name)
             for info in list(columns.pods_on[row].values()) if row is not None else ():
                 if fate_of(info) is Fate.ENDS:
                     continue  # as kubectl drain --ignore-daemonsets
                 found += 1
-                if not budgets.blocking(info):
+                if budgets.blocking(info):
+                    blocked += 1
+                else:
                     budgets.take(info)
                     self._evict(self._pods[info.uid])
         now_s = self._clock.now_s()
         if found and now_s < event.drain_until_s:
             self._may_help()
-            self._push(now_s + EVICTION_RETRY_S, _Kind.NODES, event)
+            delay_s = EVICTION_RETRY_S if blocked else DRAIN_CHECK_S
+            self._push(min(now_s + delay_s, event.drain_until_s), _Kind.NODES, event)
             return False
         event.drain = None
         return True
@@ -388,7 +392,8 @@ class _Simulation:
         owner = controller_of(pod.view.metadata)
         if owner is not None and owner.kind in ("DaemonSet", "Node"):
             return
-        if owner is None and not pod.owner:
+        group = self._groups.get(pod.owner)
+        if owner is None and (not pod.owner or (group is not None and group.bare)):
             return
         pod.queued_s = self._clock.now_s()
         self._enqueue(pod)
