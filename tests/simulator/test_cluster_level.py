@@ -27,7 +27,9 @@ def samples(result: SimulationResult, name: str) -> list[float]:
 
 
 def test_replicas_are_a_deployment_that_is_scaled(tmp_path: Path) -> None:
-    text = POOL + WEB + "events: [{at: 10m, scale: {workload: web, replicas: 9}}]\nduration: 20m\nsamples: {every: 5m}\n"
+    text = (
+        POOL + WEB + "events: [{at: 10m, scale: {workload: web, replicas: 9}}]\nduration: 20m\nsamples: {every: 5m}\n"
+    )
     result = run(tmp_path, text)
     assert samples(result, "running") == [6, 6, 9, 9, 9]
     figures = result.figures
@@ -46,7 +48,9 @@ def test_a_rollout_replaces_pods_and_its_length_is_a_figure(tmp_path: Path) -> N
 
 
 def test_pods_of_a_lost_node_are_evicted_and_created_again(tmp_path: Path) -> None:
-    text = POOL + WEB + "events: [{at: 5m, fail: {pool: node, count: 1, for: 20m}}]\nduration: 40m\nsamples: {every: 5m}\n"
+    text = (
+        POOL + WEB + "events: [{at: 5m, fail: {pool: node, count: 1, for: 20m}}]\nduration: 40m\nsamples: {every: 5m}\n"
+    )
     result = run(tmp_path, text)
     # 50 s until the node counts as lost, and 300 s until its pods are evicted; they stay on it until it is back.
     assert samples(result, "running")[:2] == [6, 6]
@@ -208,7 +212,7 @@ def test_dumps(tmp_path: Path, workload: str, running: list[float], evictions: i
 def test_what_the_cluster_rejects_is_an_error_of_the_scenario(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="an event at 60 s names node-7, which does not exist"):
         run(tmp_path, POOL + WEB + "events: [{at: 1m, cordon: {nodes: [node-7]}}]\nduration: 10m\n")
-    with pytest.raises(ScenarioError, match=r"Deployment Web: .*Invalid value"):
-        run(tmp_path, POOL + WEB.replace("name: web", "name: Web") + "duration: 10m\n")
+    with pytest.raises(ScenarioError, match=r"Deployment web: .*Invalid value"):
+        run(tmp_path, POOL + WEB.replace("memory: 1Gi,", "memory: 1Gi, labels: {a: b c},") + "duration: 10m\n")
     with pytest.raises(ScenarioError, match="there is no such file"):
         run(tmp_path, POOL + WEB + "duration: 10m\nplugins: [none.py]\n")

@@ -52,7 +52,7 @@ def scenario_text(seed: int) -> str:
     )
 
 
-@pytest.mark.parametrize(("seed", "policy"), [(0, "default"), (1, "packing"), (2, "default"), (3, "packing"), (4, "default")])
+@pytest.mark.parametrize(("seed", "policy"), list(enumerate(["default", "packing"] * 3)))
 def test_the_same_pods_on_the_same_nodes(
     seed: int, policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,9 +71,5 @@ def test_the_same_pods_on_the_same_nodes(
         results[level] = simulate(read_scenario(tmp_path / "scenario.yaml", {}, level), policy, seed)
     assert len(bindings["engine"]) > 50
     assert bindings["cluster"] == bindings["engine"]
-    figures = ("cpu_allocation_percent", "memory_allocation_percent", "nodes_used")
-    for name in figures:
-        # A pod of the cluster level starts a millisecond after its binding.
-        assert results["cluster"].figures[name] == pytest.approx(results["engine"].figures[name], rel=1e-3)
-    for name in ("placed", "pending", "evictions"):
-        assert results["cluster"].figures[name] == results["engine"].figures[name]
+    # Lifetimes are annotations with nanoseconds.
+    assert results["cluster"].figures == pytest.approx(results["engine"].figures, rel=1e-6)

@@ -26,12 +26,10 @@ from mooring.kit.clock import VirtualClock, format_rfc3339
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.place import EvictionBudgets
-from mooring.simulator.scenario import PodTemplatePart
+from mooring.simulator.scenario import APP, PodTemplatePart
 
 NAMESPACE = "default"
 """Of the pods and budgets of a scenario."""
-APP = "app"
-"""The label of a group's pods with its name."""
 
 
 def budget_documents(groups: Iterable[PodTemplatePart]) -> list[Document]:

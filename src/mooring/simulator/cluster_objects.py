@@ -18,13 +18,16 @@ from mooring.api.load import load_plain
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.cluster.clone import clone_body, implied_objects
-from mooring.simulator.budgets import APP, NAMESPACE
-from mooring.simulator.scenario import PodTemplatePart, RolloutPart, seconds
+from mooring.kubelet.simulated.stages import STAGES_ANNOTATION
+from mooring.simulator.budgets import NAMESPACE
+from mooring.simulator.scenario import APP, PodTemplatePart, RolloutPart, seconds
 from mooring.simulator.sources import SimulationInput
 from mooring.simulator.workload import FOREVER_S, Arrival
 
 START_FOR = "mooring.dev/start-for"
 RUN_FOR = "mooring.dev/run-for"
+AT_ONCE = "at-once"
+"""The stage set of pods that start and stop without delay, as at the engine level."""
 STAGES = f"""
 stageSets:
   - name: simulated
@@ -34,6 +37,11 @@ stageSets:
       - {{name: running, state: running, forAnnotation: {RUN_FOR}}}
       - {{name: done, state: terminated}}
     stop: {{exitCode: 143}}
+  - name: {AT_ONCE}
+    stages:
+      - {{name: running, state: running, forAnnotation: {RUN_FOR}}}
+      - {{name: done, state: terminated}}
+    stop: {{for: 0s, exitCode: 143}}
 """
 """A container that is stopped fails: a Job must not take an evicted pod for a success."""
 CONTAINER = "main"
@@ -54,7 +62,7 @@ def deployment_document(group: PodTemplatePart) -> Document:
     if group.priority:
         spec["priorityClassName"] = priority_class_name(group.priority)
     labels = {APP: group.name, **group.labels}
-    annotations = {START_FOR: _duration(seconds(group.startup))}
+    annotations = _start_annotations(group.startup)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -80,8 +88,7 @@ def rollout_patch(change: RolloutPart) -> Document:
 def arrival_document(arrival: Arrival, startup: str, *, is_bare: bool) -> Document:
     """A Job with the pod that arrives; or the pod itself, if nothing creates it again."""
     pod = pod_document(arrival.pod, arrival.lifetime_s)
-    if startup:
-        pod["metadata"]["annotations"][START_FOR] = _duration(seconds(startup))
+    pod["metadata"]["annotations"] |= _start_annotations(startup)
     if is_bare:
         return {"apiVersion": "v1", "kind": "Pod", **pod}
     metadata = pod["metadata"]
@@ -165,7 +172,14 @@ def _container(cpu: str, memory: str) -> Document:
 
 
 def _duration(length_s: float) -> str:
-    return f"{length_s:.6f}s"
+    return f"{length_s:.9f}s"
+
+
+def _start_annotations(startup: str) -> dict[str, str]:
+    """`startup` empty: as the stage set says."""
+    if startup and not seconds(startup):
+        return {STAGES_ANNOTATION: AT_ONCE}
+    return {START_FOR: _duration(seconds(startup))} if startup else {}
 
 
 def _plain(view: Node | Pod) -> Document:

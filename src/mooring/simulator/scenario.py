@@ -31,8 +31,13 @@ _PATH = re.compile(r" - at `(?:key in )?`?\$\.?([^`]*)`")
 SEEDS_MAX = 1000
 PODS_MAX = 10_000_000
 """Pods of one workload."""
+APP = "app"
+"""The label of pods with the name of their group."""
 PRIORITY_MAX = 1_000_000_000
 """As of a PriorityClass."""
+NAME_LENGTH_MAX = 50
+"""At the cluster level. Controllers and numbers add to it, and a label has 63 characters."""
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _PERCENT = re.compile(r"(?:100|[0-9]{1,2})%")
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
@@ -344,6 +349,8 @@ def _validate_pods(scenario: Scenario, reporter: _Reporter) -> None:
             reporter.check_duration(f"{place}.lifetime", group.lifetime)
         reporter.check_duration(f"{place}.startup", group.startup)
         _validate_budget(group, place, reporter)
+        if APP in group.labels:
+            raise reporter.error(f"{place}.labels", f"{APP} is the name of the pods; name another label")
         if group.rate:
             try:
                 expected = rate_per_h(group.rate) * (scenario.duration_s or 0.0) / 3600
@@ -380,8 +387,16 @@ def _validate_cluster_level(scenario: Scenario, reporter: _Reporter) -> None:
         raise reporter.error("retry", "the scheduler of the cluster level always tries again")
     if openb is not None and openb.demand is not None:
         raise reporter.error("workload.openb.demand", "belongs to the engine level: pods arrive without time passing")
-    if not scenario.duration:
-        raise reporter.error("", "duration is missing; the cluster level needs one")
+    if scenario.samples.demand_percent:
+        raise reporter.error("samples.demandPercent", "belongs to the engine level")
+    parts = {"cluster.pools": scenario.cluster.pools, "workload.pods": scenario.workload.pods}
+    for place, named in parts.items():
+        for number, part in enumerate(named):
+            if len(part.name) > NAME_LENGTH_MAX or not _NAME.fullmatch(part.name):
+                wanted = f"lower case letters, digits and -, at most {NAME_LENGTH_MAX}"
+                raise reporter.error(
+                    f"{place}[{number}].name", f"{part.name!r} is no name of API objects; wanted {wanted}"
+                )
 
 
 def _validate_event(scenario: Scenario, event: ScenarioEvent, place: str, reporter: _Reporter) -> None:
@@ -434,8 +449,8 @@ def _validate_workload_change(
     if isinstance(change, RolloutPart):
         if scenario.level != "cluster":
             raise reporter.error(place, "only the cluster level has rollouts; set level: cluster, or --level cluster")
-        if not (change.cpu or change.memory or change.labels):
-            raise reporter.error(place, "wanted cpu, memory or labels")
+        if not (change.cpu or change.memory or change.labels) or APP in change.labels:
+            raise reporter.error(place, f"wanted cpu, memory or labels, and the label {APP} cannot change")
         _validate_amounts(change.cpu or group.cpu, change.memory or group.memory, place, reporter)
 
 
