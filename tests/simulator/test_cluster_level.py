@@ -88,7 +88,8 @@ BUDGET = "workload: {pods: [{name: web, replicas: 3, cpu: '2', memory: 1Gi, star
 )
 def test_drains_respect_budgets(tmp_path: Path, level: str, limit: str, expected: tuple[int, float, float]) -> None:
     text = (
-        'cluster: {pools: [{name: old, count: 3, cpu: "2", memory: 8Gi}, {name: new, count: 0, cpu: "8", memory: 8Gi}]}\n'
+        "cluster:\n  pools:\n    - {name: old, count: 3, cpu: '2', memory: 8Gi}\n"
+        "    - {name: new, count: 0, cpu: '8', memory: 8Gi}\n"
         + BUDGET.replace("LIMIT", limit)
         + "events: [{at: 5m, add: {pool: new, count: 1}}, {at: 5m, drain: {pool: old}}]\nduration: 30m\n"
     )
@@ -145,7 +146,8 @@ def test_a_seed_gives_the_same_bytes(tmp_path: Path) -> None:
         'cluster: {pools: [{name: node, count: 4, cpu: "4", memory: 8Gi}]}\nworkload:\n  pods:\n'
         '    - {name: web, replicas: 5, cpu: "1", memory: 1Gi, maxUnavailable: 50%}\n'
         '    - {name: job, rate: 120/h, lifetime: 4m, cpu: "1", memory: 1Gi}\n'
-        "events:\n  - {at: 3m, rollout: {workload: web, memory: 2Gi}}\n  - {at: 8m, drain: {pool: node, count: 1, for: 1m}}\n"
+        "events:\n  - {at: 3m, rollout: {workload: web, memory: 2Gi}}\n"
+        "  - {at: 8m, drain: {pool: node, count: 1, for: 1m}}\n"
         "  - {at: 10m, fail: {pool: node, mtbf: 30m, for: 5m}}\nduration: 30m\n"
     )
     first, again, other = (msgspec.json.encode(run(tmp_path, text, seed)) for seed in (1, 1, 2))

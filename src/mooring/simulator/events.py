@@ -134,8 +134,8 @@ def _chosen(change: NodesPart, nodes: EventNodes, entropy: Entropy) -> list[str]
     """The nodes of a change: those named, or some of the pool, by the seed."""
     unknown = [name for name in change.nodes if not nodes.has_node(name)]
     if unknown:
-        names = ", ".join(unknown)
-        raise ScenarioError("", f"an event at {nodes.now_s():.0f} s names {names}, which does not exist")
+        text = f"an event at {nodes.now_s():.0f} s names {', '.join(unknown)}, which does not exist"
+        raise ScenarioError("", text)
     if change.nodes:
         return change.nodes
     names = nodes.pool_nodes(change.pool)

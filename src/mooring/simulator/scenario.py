@@ -389,14 +389,12 @@ def _validate_cluster_level(scenario: Scenario, reporter: _Reporter) -> None:
         raise reporter.error("workload.openb.demand", "belongs to the engine level: pods arrive without time passing")
     if scenario.samples.demand_percent:
         raise reporter.error("samples.demandPercent", "belongs to the engine level")
-    parts = {"cluster.pools": scenario.cluster.pools, "workload.pods": scenario.workload.pods}
-    for place, named in parts.items():
-        for number, part in enumerate(named):
-            if len(part.name) > NAME_LENGTH_MAX or not _NAME.fullmatch(part.name):
-                wanted = f"lower case letters, digits and -, at most {NAME_LENGTH_MAX}"
-                raise reporter.error(
-                    f"{place}[{number}].name", f"{part.name!r} is no name of API objects; wanted {wanted}"
-                )
+    named = [(f"cluster.pools[{number}].name", pool.name) for number, pool in enumerate(scenario.cluster.pools)]
+    named += [(f"workload.pods[{number}].name", group.name) for number, group in enumerate(scenario.workload.pods)]
+    for place, name in named:
+        if len(name) > NAME_LENGTH_MAX or not _NAME.fullmatch(name):
+            wanted = f"wanted lower case letters, digits and -, at most {NAME_LENGTH_MAX}"
+            raise reporter.error(place, f"{name!r} is no name of API objects; {wanted}")
 
 
 def _validate_event(scenario: Scenario, event: ScenarioEvent, place: str, reporter: _Reporter) -> None:
