@@ -54,7 +54,7 @@ def test_the_rollout_runs_at_the_cluster_level() -> None:
     assert {line.split()[0] for line in lines[1:] if line} >= {"rollout_s", "drain_s", "upgrade_s", "evictions", "cost"}
     engine = run(*arguments, "--level", "engine")
     assert engine.exit_code == 2
-    assert f"mooring: {ROLLOUT}:16: events[0].rollout: only the cluster level has rollouts" in engine.stderr
+    assert f"mooring: {ROLLOUT}:15: events[0].rollout: only the cluster level has rollouts" in engine.stderr
 
 
 @pytest.mark.parametrize("policy", ["Random", "DotProd", "GpuClustering", "GpuPacking", "BestFit", "FGD"])
