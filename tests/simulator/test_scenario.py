@@ -22,6 +22,9 @@ duration: 2h
 """
 
 
+SCALE = "scale: {workload: web, replicas: 3}"
+
+
 def read(folder: Path, text: str, **values: str) -> Scenario:
     path = folder / "scenario.yaml"
     path.write_text(text)
@@ -65,7 +68,29 @@ def test_parameters_and_paths(tmp_path: Path) -> None:
         ("workload: web, ", "workload: api, ", 8, "no pods with replicas are called api"),
         ("scale: {workload: web, replicas: 3}", "remove: {pool: big}", 8, "no pool is called big"),
         ("scale: {workload: web, replicas: 3}", "add: {pool: small}", 8, "wanted pool and count"),
-        ("scale: {workload: web, replicas: 3}", "remove: {pool: small, for: 1h}", 8, "belongs to fail and cordon"),
+        (
+            "scale: {workload: web, replicas: 3}",
+            "remove: {pool: small, for: 1h}",
+            8,
+            "belongs to fail, cordon and drain",
+        ),
+        (SCALE, "drain: {pool: small, timeout: soon}", 8, "events[0].drain.timeout"),
+        (SCALE, "drain: {count: 1}", 8, "wanted either pool or nodes"),
+        (SCALE, "upgrade: {pool: big}", 8, "no pool is called big"),
+        (SCALE, "upgrade: {pool: small, surge: -1}", 8, "events[0].upgrade.surge: Expected `int` >= 0"),
+        (SCALE, "upgrade: {pool: small, delay: soon}", 8, "events[0].upgrade.delay"),
+        (SCALE, "fail: {pool: small, mtbf: 0s}", 8, "events[0].fail.mtbf: is 0"),
+        (SCALE, "fail: {nodes: [small-0], mtbf: 3h}", 8, "random failures want pool and mtbf"),
+        (SCALE, "remove: {pool: small, mtbf: 3h}", 8, "unknown field `mtbf`"),
+        (SCALE, "rollout: {workload: web, cpu: 2}", 8, "events[0].rollout.cpu: Expected `str`, got `int`"),
+        (SCALE, "rollout: {workload: web, cpu: 200m}", 8, "only the cluster level has rollouts"),
+        (SCALE, "fail: {pool: small}, drain: {pool: small}", 8, "wanted exactly one of add, remove,"),
+        ("replicas: 2,", "replicas: 2, minAvailable: 1, maxUnavailable: 1,", 6, "not both"),
+        ("replicas: 2,", "replicas: 2, minAvailable: some,", 6, "neither a number nor a share"),
+        ("replicas: 2,", "rate: 1/h, maxUnavailable: 1,", 6, "can have a number minAvailable"),
+        ("replicas: 2,", "replicas: 2, labels: {app: x},", 6, "app is the name of the pods"),
+        ("replicas: 2,", "replicas: 2, startup: soon,", 6, "workload.pods[0].startup"),
+        ("duration: 2h", "duration: 2h\nlevel: pods", 10, "level: Invalid enum value 'pods'"),
         ("duration: 2h", "", 1, "duration is missing"),
         ("duration: 2h", "duration: 2h\nseeds: 5..1", 10, "seeds"),
         ("duration: 2h", "duration: 2h\nties: random", 10, "ties"),
@@ -79,6 +104,28 @@ def test_errors_have_a_line(tmp_path: Path, old: str, new: str, line: int, words
         read(tmp_path, GOOD.replace(old, new, 1))
     assert words in error.value.text
     assert error.value.where == f"{tmp_path / 'scenario.yaml'}:{line}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("name: web, replicas", "name: Web, replicas", 6, "'Web' is no name of API objects"),
+        ("name: small", "name: big_one", 3, "'big_one' is no name of API objects"),
+        ("duration: 2h", "duration: 2h\nretry: false", 10, "always tries again"),
+        ("replicas: 2,", "replicas: 2, lifetime: 1h,", 8, "web is no Deployment at the cluster level"),
+        (SCALE, "rollout: {workload: web}", 8, "wanted cpu, memory or labels"),
+        (SCALE, "rollout: {workload: web, labels: {app: b}}", 8, "the label app cannot change"),
+        (SCALE, "rollout: {workload: web, cpu: much}", 8, "'much' is no quantity"),
+    ],
+)
+def test_errors_of_the_cluster_level_have_a_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
+    assert old in GOOD
+    path = tmp_path / "scenario.yaml"
+    path.write_text(GOOD.replace(old, new, 1))
+    with pytest.raises(ScenarioError) as error:
+        read_scenario(path, {}, "cluster")
+    assert words in error.value.text
+    assert error.value.where == f"{path}:{line}"
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

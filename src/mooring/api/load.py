@@ -30,18 +30,26 @@ class LoadError(ObjectError):
 def load(*paths: str | os.PathLike[str]) -> list[ApiObject]:
     """The objects of these files and folders. Raises `ObjectError`, and `OSError` if a file cannot be read."""
     views: list[ApiObject] = []
+    for where, plain in load_plain(*paths):
+        try:
+            views.append(convert(plain))
+        except UnknownKindError:
+            continue
+        except DecodeError as error:
+            raise LoadError(f"{where}: {error}") from None
+    return views
+
+
+def load_plain(*paths: str | os.PathLike[str]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The objects of these files and folders with all their fields, each with the place of its document.
+
+    Raises as `load`.
+    """
     for file in _files(paths):
         for document in load_documents(file.read_bytes(), str(file)):
-            if document.data is None:
-                continue  # an empty document, as between two `---`
-            for plain in _objects(document.data, f"{file}:{document.line}"):
-                try:
-                    views.append(convert(plain))
-                except UnknownKindError:
-                    continue
-                except DecodeError as error:
-                    raise LoadError(f"{file}:{document.line}: {error}") from None
-    return views
+            if document.data is not None:  # an empty document, as between two `---`
+                where = f"{file}:{document.line}"
+                yield from ((where, plain) for plain in _objects(document.data, where))
 
 
 def load_object(manifest: str) -> Mapping[str, object]:

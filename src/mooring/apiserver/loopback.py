@@ -21,6 +21,7 @@ from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
 from mooring.apiserver.registry import patches
 from mooring.apiserver.registry.binding import bind
+from mooring.apiserver.registry.eviction import evict
 from mooring.apiserver.registry.update import put
 from mooring.apiserver.server import ApiServer, issue_token
 from mooring.apiserver.storage.stored_form import stored_form, with_revision
@@ -136,6 +137,14 @@ class LoopbackClient:
                 metadata["uid"] = uid
             target = {"kind": "Node", "name": node_name}
             await bind(self._api_server.parts, call, {"metadata": metadata, "target": target})
+
+    async def evict(self, namespace: str, name: str, uid: str) -> None:
+        """Evict a pod. `TooManyRequestsError` if a disruption budget forbids it."""
+        with _STORE_ERRORS:
+            call = self._call("create", POD, namespace, name, "eviction")
+            metadata = {"name": name, "namespace": namespace}
+            body = {"metadata": metadata, "deleteOptions": {"preconditions": {"uid": uid}}}
+            await evict(self._api_server.parts, call, body)
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
         with _STORE_ERRORS:

@@ -38,3 +38,9 @@ def settle_memory() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS_BEFORE_COLLECTING, *gc.get_threshold()[1:])
+
+
+def release_memory() -> None:
+    """Call it after a cluster that was settled is gone: a cluster is full of cycles."""
+    gc.unfreeze()
+    gc.collect()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -40,6 +40,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config import SchedulerConfiguration
 from mooring.scheduler.config.codec import configuration_hash
+from mooring.scheduler.cycle.schedule_pod import TieBreak
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_buffer import BufferedPagedSink, BufferedSink, EventBuffer
 from mooring.scheduler.event_handlers.objects import EventTiming, object_handlers
@@ -100,8 +101,13 @@ class Scheduler:
         events_client: Client | None = None,
         decision_log: DecisionLog | None = None,
         recording: Recording | None = None,
+        services: Mapping[str, object] | None = None,
+        tie_break: Callable[[Columns], TieBreak] | None = None,
     ) -> None:
-        """`events_client` sends events. Without it they share `client`, and its rate limit, with bindings."""
+        """`events_client` sends events. Without it they share `client`, and its rate limit, with bindings.
+
+        `services` are further parameters that constructors of plugins may have.
+        """
         limits = limits if limits is not None else Limits()
         self._client = client
         self._clock = clock
@@ -128,7 +134,9 @@ class Scheduler:
                 "waiting_pods": self.waiting_pods,
                 "activate": self._activate,
                 "record_event": self._record_event,
+                **(services or {}),
             },
+            tie_break=tie_break,
         )
         self._extender_client = (
             _extender_client(self.engine, transport, self.event_buffer) if configuration.extenders else None

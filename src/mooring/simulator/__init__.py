@@ -13,8 +13,15 @@ In reading order:
     sources         the cluster and the workload of a scenario
     gpus            shared GPUs as columns, for plugins
     fragmentation   the GPU fragmentation of a node for typical pods
-    simulation      arrivals, departures and events on virtual time, decided by the engine
     measures        what a simulation reports
+    policies        configurations and plugins of a policy
+    events          what the events of a scenario do, as commands for both levels
+    budgets         PodDisruptionBudgets, and their status at the engine level
+    simulation      the engine level: arrivals, departures and events, decided by the engine
+    cluster_level   the cluster level: the same with API server, controllers and kubelets on virtual time
+    components      the components of the cluster level
+    cluster_objects the API objects of the cluster level
+    observer        measures a cluster on virtual time
     sweep           many simulations: their identities and stored results
     workers         runs a sweep in worker processes, or on a Dask or Ray cluster
     recordings      read the recording of a scheduler

@@ -3,7 +3,8 @@
 1. Sums are kept up to date with each placed and removed pod. The cost of an event does not depend on the size of the
    cluster; a sample may read all nodes.
 2. Allocation, used nodes and cost are integrals over time. Without a passage of time the last value counts.
-3. A pod that still waits at the end counts with the time that it has waited.
+3. A pod that still waits at the end counts with the time that it has waited, and an event that has not ended with the
+   time that it has taken.
 4. Fragmentation is the share of the cluster's cpu that is idle where pods of the workload do not fit: the mean over
    the `TYPES_MAX` most frequent pod types, weighted by their frequency. A plugin with a measure of the same name
    replaces it.
@@ -13,15 +14,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from mooring.api.well_known import ZONE
+from mooring.api.well_known import REGION, ZONE
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.engine import Engine
+from mooring.simulator.scenario import seconds
 from mooring.simulator.workload import HOUR_S, PodTypes
 
 TYPES_MAX = 20
@@ -29,16 +32,21 @@ NODES_IN_MAP_MAX = 120
 """Of a larger cluster, the map has nodes at equal distances."""
 NO_NODE = -1
 """In a map: there is no node in this row."""
+SAMPLES_DEFAULT = 48
+"""Samples of a scenario that does not say how often."""
 FRAGMENTATION = "fragmentation_percent"
 SKEW = "zone_skew"
 _NOT_MEASURED = (PODS, CPU_NON_ZERO, MEMORY_NON_ZERO)
 
+TIMED_EVENTS = ("drain", "upgrade", "rollout")
+"""Events whose mean duration is a figure."""
 _OF_SAMPLES = ("time_s", "pending", "running", "demand_percent", "load_percent")
 """Figures that only samples have."""
 _MEANS_OF_SAMPLES = (FRAGMENTATION, SKEW)
 """Figures of the whole simulation that are means over its samples."""
 
 Figures = dict[str, float]
+_WorkloadKey = tuple[str, tuple[tuple[str, str], ...]]
 NodeMap = np.ndarray[tuple[int], np.dtype[np.int8]]
 
 
@@ -47,6 +55,12 @@ class SamplePlugin(Protocol):
     """A plugin with measures of its own. Every sample contains them."""
 
     def sample(self) -> Mapping[str, float]: ...
+
+
+def sample_times_s(every: str, duration_s: float) -> list[float]:
+    """The times of samples: `SAMPLES_DEFAULT` of them if the scenario does not say how often."""
+    every_s = seconds(every) if every else duration_s / SAMPLES_DEFAULT
+    return [number * every_s for number in range(math.floor(duration_s / every_s) + 1)] if every_s else [0.0]
 
 
 class SimulationMeter:
@@ -62,6 +76,8 @@ class SimulationMeter:
         self.preemptions = 0
         self.waits_s: list[float] = []
         self.samples: list[dict[str, float]] = []
+        self.placements: dict[str, str] | None = None
+        """The first node of each pod, by key, if that is wanted."""
         self._at_s = 0.0
         self._used: np.ndarray[tuple[int], np.dtype[np.float64]] = np.zeros(0)
         self._capacity: np.ndarray[tuple[int], np.dtype[np.float64]] = np.zeros(0)
@@ -70,9 +86,28 @@ class SimulationMeter:
         self._integrals: Figures = {}
         self._cost = 0.0
         self._zones: list[str] = []
-        self._pods_in_zones: dict[bytes, dict[str, int]] = {}
-        """By signature: the pods of a workload are those of one signature."""
+        self._pods_in_zones: dict[_WorkloadKey, dict[str, int]] = {}
+        self._workload_of: dict[bytes, _WorkloadKey] = {}
+        """By signature."""
         self._maps: list[NodeMap] = []
+        self._events: list[tuple[str, float, float | None]] = []
+        """Name, begin and end of the events of the scenario; None: it has not ended."""
+
+    def pod_placed(self, key: str, node_name: str, wait_s: float) -> None:
+        """A pod got its first node."""
+        self.placed += 1
+        self.waits_s.append(wait_s)
+        if self.placements is not None:
+            self.placements[key] = node_name
+
+    def event_began(self, name: str, at_s: float) -> int:
+        """An event of the scenario began. Returns a number for `event_ended`."""
+        self._events.append((name, at_s, None))
+        return len(self._events) - 1
+
+    def event_ended(self, number: int, at_s: float) -> None:
+        name, began_s, _ = self._events[number]
+        self._events[number] = (name, began_s, at_s)
 
     def nodes_changed(self, price_per_h: float) -> None:
         """Nodes were added or removed: read the sums anew."""
@@ -158,8 +193,17 @@ class SimulationMeter:
             **sampled,
             "evictions": float(self.evictions),
             "preemptions": float(self.preemptions),
+            **self._event_lengths_s(),
             "cost": self._cost,
         }
+
+    def _event_lengths_s(self) -> Figures:
+        lengths: dict[str, list[float]] = {}
+        for name, began_s, ended_s in self._events:
+            if name in TIMED_EVENTS:
+                end_s = ended_s if ended_s is not None else self._at_s
+                lengths.setdefault(f"{name}_s", []).append(end_s - began_s)
+        return {name: float(np.mean(each)) for name, each in lengths.items()}
 
     def _current(self) -> Figures:
         names = self._engine.columns.resources.names
@@ -197,7 +241,10 @@ class SimulationMeter:
 
     def _count_in_zone(self, pod: PodInfo, row: int, change: int) -> None:
         if len(self._zones) > 1 and row >= 0:
-            counts = self._pods_in_zones.setdefault(pod.signature.key, dict.fromkeys(self._zones, 0))
+            workload = self._workload_of.get(pod.signature.key)
+            if workload is None:
+                workload = self._workload_of[pod.signature.key] = _workload_of(pod)
+            counts = self._pods_in_zones.setdefault(workload, dict.fromkeys(self._zones, 0))
             zone = self._zone(row)
             if zone in counts:
                 counts[zone] += change
@@ -222,3 +269,9 @@ class SimulationMeter:
     def _widen(self, length: int) -> None:
         if length > len(self._used):
             self._used = np.concatenate([self._used, np.zeros(length - len(self._used))])
+
+
+def _workload_of(pod: PodInfo) -> _WorkloadKey:
+    """The workload of a pod: its namespace and labels, but for those that the API server copies from its node."""
+    labels = {name: value for name, value in pod.signature.labels.items() if name not in (ZONE, REGION)}
+    return pod.namespace, tuple(sorted(labels.items()))

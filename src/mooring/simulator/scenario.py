@@ -31,6 +31,14 @@ _PATH = re.compile(r" - at `(?:key in )?`?\$\.?([^`]*)`")
 SEEDS_MAX = 1000
 PODS_MAX = 10_000_000
 """Pods of one workload."""
+APP = "app"
+"""The label of pods with the name of their group."""
+PRIORITY_MAX = 1_000_000_000
+"""As of a PriorityClass."""
+NAME_LENGTH_MAX = 50
+"""At the cluster level. Controllers and numbers add to it, and a label has 63 characters."""
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_PERCENT = re.compile(r"(?:100|[0-9]{1,2})%")
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 Percent = Annotated[float, Meta(gt=0, le=1000)]
@@ -99,8 +107,20 @@ class PodTemplatePart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
     rate: str = ""
     lifetime: str = ""
     """Mean of an exponential distribution; empty: pods run until the end."""
-    priority: int = 0
+    priority: Annotated[int, Meta(ge=-(2**31), le=PRIORITY_MAX)] = 0
     labels: dict[str, str] = {}
+    min_available: int | str | None = None
+    """With `max_unavailable`: the pods have a PodDisruptionBudget."""
+    max_unavailable: int | str | None = None
+    bare: bool = False
+    """Nothing creates an evicted pod again."""
+    startup: str = "1s"
+    """At the cluster level: the time from the binding until the pod is ready."""
+
+    @property
+    def is_deployment(self) -> bool:
+        """Whether the cluster level has a Deployment for these pods, and no single ones."""
+        return self.replicas is not None and not self.lifetime and not self.bare
 
 
 class WorkloadPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -124,12 +144,47 @@ class NodesPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     nodes: list[str] = []
     count: Count | None = None
     duration: str = field(name="for", default="")
-    """For `fail` and `cordon`: the nodes come back after this time."""
+    """For `fail`, `cordon` and `drain`: the nodes come back after this time."""
+
+
+class FailPart(NodesPart, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    mtbf: str = ""
+    """Mean time between failures of a node: nodes of the pool fail at random from now on."""
+
+
+class DrainPart(NodesPart, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    timeout: str = ""
+    """Pods that budgets protect for this long stay."""
+
+
+class UpgradePart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """All nodes of a pool are replaced by new ones."""
+
+    pool: str
+    surge: Annotated[int, Meta(ge=0, le=1000)] = 1
+    """Nodes that are replaced at a time, after as many were added. 0: one at a time, and it is removed first."""
+    delay: str = ""
+    """Until a new node is there."""
+    timeout: str = ""
+    """A node whose drain takes longer is removed with its pods."""
 
 
 class ScalePart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     workload: str
     replicas: Count
+
+
+class RolloutPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A change of a pod template, at the cluster level."""
+
+    workload: str
+    cpu: str = ""
+    memory: str = ""
+    labels: dict[str, str] = {}
+
+
+EventChange = NodesPart | UpgradePart | ScalePart | RolloutPart
+CHANGES = ("add", "remove", "cordon", "uncordon", "fail", "drain", "upgrade", "scale", "rollout")
 
 
 class ScenarioEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -141,13 +196,15 @@ class ScenarioEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     remove: NodesPart | None = None
     cordon: NodesPart | None = None
     uncordon: NodesPart | None = None
-    fail: NodesPart | None = None
+    fail: FailPart | None = None
+    drain: DrainPart | None = None
+    upgrade: UpgradePart | None = None
     scale: ScalePart | None = None
+    rollout: RolloutPart | None = None
 
-    def change(self) -> tuple[str, NodesPart | ScalePart] | None:
+    def change(self) -> tuple[str, EventChange] | None:
         """The name of the change, and the change; None unless there is exactly one."""
-        names = ("add", "remove", "cordon", "uncordon", "fail", "scale")
-        found = [(name, getattr(self, name)) for name in names if getattr(self, name) is not None]
+        found = [(name, getattr(self, name)) for name in CHANGES if getattr(self, name) is not None]
         return found[0] if len(found) == 1 else None
 
 
@@ -166,6 +223,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     cluster: ClusterPart
     workload: WorkloadPart
     parameters: dict[str, str] = {}
+    level: Literal["engine", "cluster"] = "engine"
     events: list[ScenarioEvent] = []
     duration: str = ""
     seeds: str | int = "1"
@@ -184,8 +242,11 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         return seconds(self.duration) if self.duration else None
 
 
-def read_scenario(path: Path, values: Mapping[str, str]) -> Scenario:
-    """The scenario of a file, with these values of parameters. Raises `ScenarioError`."""
+def read_scenario(path: Path, values: Mapping[str, str], level: str | None = None) -> Scenario:
+    """The scenario of a file, with these values of parameters, at another level if one is given.
+
+    Raises `ScenarioError`.
+    """
     document = _loaded(path)
     data = document.data
     if not isinstance(data, dict):
@@ -199,7 +260,7 @@ def read_scenario(path: Path, values: Mapping[str, str]) -> Scenario:
         raise ScenarioError(str(path), f"has no parameter {', '.join(unknown)}; {known}")
     known_values = {name: str(value) for name, value in declared.items()}
     known_values |= {name: _absolute(value) for name, value in values.items()}
-    filled = _filled(data, known_values, document, "")
+    filled = _filled({**data, **({"level": level} if level is not None else {})}, known_values, document, "")
     try:
         scenario = msgspec.convert(filled, Scenario)
     except msgspec.ValidationError as error:
@@ -281,6 +342,8 @@ def _validate(scenario: Scenario, reporter: _Reporter) -> None:
         seeds_of(scenario.seeds)
     except ValueError as error:
         raise reporter.error("seeds", str(error)) from error
+    if scenario.level == "cluster":
+        _validate_cluster_level(scenario, reporter)
     _validate_pools(scenario, reporter)
     _validate_pods(scenario, reporter)
     for number, event in enumerate(scenario.events):
@@ -310,6 +373,10 @@ def _validate_pods(scenario: Scenario, reporter: _Reporter) -> None:
             raise reporter.error(place, "wanted either replicas or rate")
         if group.lifetime:
             reporter.check_duration(f"{place}.lifetime", group.lifetime)
+        reporter.check_duration(f"{place}.startup", group.startup)
+        _validate_budget(group, place, reporter)
+        if APP in group.labels:
+            raise reporter.error(f"{place}.labels", f"{APP} is the name of the pods; name another label")
         if group.rate:
             try:
                 expected = rate_per_h(group.rate) * (scenario.duration_s or 0.0) / 3600
@@ -327,6 +394,35 @@ def _validate_amounts(amounts: Mapping[str, str], place: str, reporter: _Reporte
             raise reporter.error(f"{place}.{name}", f"{text!r} is no quantity: {error}") from error
 
 
+def _validate_budget(group: PodTemplatePart, place: str, reporter: _Reporter) -> None:
+    fields = {"minAvailable": group.min_available, "maxUnavailable": group.max_unavailable}
+    given = {name: value for name, value in fields.items() if value is not None}
+    if len(given) > 1:
+        raise reporter.error(place, "wanted minAvailable or maxUnavailable, not both")
+    for name, value in given.items():
+        is_valid = value >= 0 if isinstance(value, int) else _PERCENT.fullmatch(value)
+        if not is_valid:
+            raise reporter.error(f"{place}.{name}", f"{value!r} is neither a number nor a share such as 25%")
+        if not group.is_deployment and (name == "maxUnavailable" or isinstance(value, str)):
+            raise reporter.error(f"{place}.{name}", "pods without a number of replicas can have a number minAvailable")
+
+
+def _validate_cluster_level(scenario: Scenario, reporter: _Reporter) -> None:
+    openb = scenario.workload.openb
+    if not scenario.retry:
+        raise reporter.error("retry", "the scheduler of the cluster level always tries again")
+    if openb is not None and openb.demand is not None:
+        raise reporter.error("workload.openb.demand", "belongs to the engine level: pods arrive without time passing")
+    if scenario.samples.demand_percent:
+        raise reporter.error("samples.demandPercent", "belongs to the engine level")
+    named = [(f"cluster.pools[{number}].name", pool.name) for number, pool in enumerate(scenario.cluster.pools)]
+    named += [(f"workload.pods[{number}].name", group.name) for number, group in enumerate(scenario.workload.pods)]
+    for place, name in named:
+        if len(name) > NAME_LENGTH_MAX or not _NAME.fullmatch(name):
+            wanted = f"wanted lower case letters, digits and -, at most {NAME_LENGTH_MAX}"
+            raise reporter.error(place, f"{name!r} is no name of API objects; {wanted}")
+
+
 def _validate_event(scenario: Scenario, event: ScenarioEvent, place: str, reporter: _Reporter) -> None:
     reporter.check_duration(f"{place}.at", event.at)
     if event.every:
@@ -335,23 +431,52 @@ def _validate_event(scenario: Scenario, event: ScenarioEvent, place: str, report
             raise reporter.error(f"{place}.every", "is 0")
     found = event.change()
     if found is None:
-        raise reporter.error(place, "wanted exactly one of add, remove, cordon, uncordon, fail and scale")
+        raise reporter.error(place, f"wanted exactly one of {', '.join(CHANGES[:-1])} and {CHANGES[-1]}")
     name, change = found
-    if isinstance(change, ScalePart):
-        groups = {group.name: group for group in scenario.workload.pods}
-        if change.workload not in groups or groups[change.workload].replicas is None:
-            raise reporter.error(f"{place}.scale", f"no pods with replicas are called {change.workload}")
+    place = f"{place}.{name}"
+    if isinstance(change, ScalePart | RolloutPart):
+        _validate_workload_change(scenario, change, place, reporter)
+        return
+    if change.pool and change.pool not in {pool.name for pool in scenario.cluster.pools}:
+        raise reporter.error(f"{place}.pool", f"no pool is called {change.pool}")
+    if isinstance(change, UpgradePart | DrainPart) and change.timeout:
+        reporter.check_duration(f"{place}.timeout", change.timeout)
+    if isinstance(change, UpgradePart):
+        if change.delay:
+            reporter.check_duration(f"{place}.delay", change.delay)
         return
     if bool(change.pool) == bool(change.nodes):
-        raise reporter.error(f"{place}.{name}", "wanted either pool or nodes")
-    if change.pool and change.pool not in {pool.name for pool in scenario.cluster.pools}:
-        raise reporter.error(f"{place}.{name}.pool", f"no pool is called {change.pool}")
+        raise reporter.error(place, "wanted either pool or nodes")
     if name == "add" and (not change.pool or not change.count):
-        raise reporter.error(f"{place}.add", "wanted pool and count")
+        raise reporter.error(place, "wanted pool and count")
     if change.duration:
-        if name not in ("fail", "cordon"):
-            raise reporter.error(f"{place}.{name}.for", "belongs to fail and cordon")
-        reporter.check_duration(f"{place}.{name}.for", change.duration)
+        if name not in ("fail", "cordon", "drain"):
+            raise reporter.error(f"{place}.for", "belongs to fail, cordon and drain")
+        reporter.check_duration(f"{place}.for", change.duration)
+    if isinstance(change, FailPart) and change.mtbf:
+        reporter.check_duration(f"{place}.mtbf", change.mtbf)
+        if not seconds(change.mtbf):
+            raise reporter.error(f"{place}.mtbf", "is 0")
+        if not change.pool or change.count is not None or event.every:
+            raise reporter.error(place, "random failures want pool and mtbf, and neither count nor every")
+
+
+def _validate_workload_change(
+    scenario: Scenario, change: ScalePart | RolloutPart, place: str, reporter: _Reporter
+) -> None:
+    group = next((group for group in scenario.workload.pods if group.name == change.workload), None)
+    if group is None or group.replicas is None:
+        raise reporter.error(place, f"no pods with replicas are called {change.workload}")
+    if scenario.level == "cluster" and not group.is_deployment:
+        text = f"{change.workload} is no Deployment at the cluster level: its pods are bare or have a lifetime"
+        raise reporter.error(place, text)
+    if isinstance(change, RolloutPart):
+        if scenario.level != "cluster":
+            raise reporter.error(place, "only the cluster level has rollouts; set level: cluster, or --level cluster")
+        if not (change.cpu or change.memory or change.labels) or APP in change.labels:
+            raise reporter.error(place, f"wanted cpu, memory or labels, and the label {APP} cannot change")
+        amounts = {"cpu": change.cpu or group.cpu, "memory": change.memory or group.memory}
+        _validate_amounts(amounts, place, reporter)
 
 
 def _loaded(path: Path) -> YamlDocument:

@@ -1,24 +1,23 @@
 """A simulation at engine level: arrivals, departures and events on virtual time, decided by the scheduler's engine.
 
-`simulate` is a pure function of a scenario, a policy and a seed. Everything that happens at the same time happens in
-this order: pods end, nodes change, workloads are scaled, pods arrive, pending pods are scheduled, a sample is taken.
+`simulate` is a pure function of a scenario, a policy and a seed; it starts the cluster level, too. At the engine level
+everything that happens at the same time happens in this order: pods end, nodes change, workloads are scaled, pods
+arrive, pending pods are scheduled, a sample is taken.
 
 1. Binding and starting a pod take no time. A pod runs for its lifetime after it was placed.
 2. Pending pods are tried by priority, then by the time since which they wait. There is no backoff: a rejected pod is
    tried again when a pod has ended or a node has changed, and not before. Pods of one signature are rejected together.
-3. Preempted pods, and pods of removed nodes, end at once. If they have an owner, they are created again.
-4. The nodes that an event chooses depend on the seed alone, so they are the same for all policies.
+3. Preempted and evicted pods, and pods of removed nodes, end at once. If they have an owner, they are created again.
+4. What an event does is in `events`; this module carries out its commands.
 """
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heappop, heappush
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
@@ -26,31 +25,37 @@ from msgspec.structs import replace
 from mooring.api.views.meta import controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodStatus
-from mooring.api.yaml import YamlError, load_document
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
-from mooring.scheduler.cache.arrays import Int64s
-from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU
-from mooring.scheduler.catalogue import registry_with
-from mooring.scheduler.config import ConfigurationError
 from mooring.scheduler.cycle.decision import PreemptionPlan
-from mooring.scheduler.cycle.schedule_pod import TieBreak
 from mooring.scheduler.engine import Engine, UnknownProfileError
-from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unmentioned
-from mooring.scheduler.framework.registry import BadPluginError
-from mooring.scheduler.policy import load_configuration_or_policy
+from mooring.scheduler.plan.replacement import Fate, fate_of
+from mooring.simulator.budgets import EngineBudgets
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.measures import Figures, SimulationMeter
-from mooring.simulator.scenario import NodesPart, ScalePart, Scenario, ScenarioEvent, seconds
+from mooring.simulator.events import (
+    DRAIN_CHECK_S,
+    EVICTION_RETRY_S,
+    AddNodes,
+    CordonNode,
+    DrainNodes,
+    FailNode,
+    Fork,
+    Pause,
+    RecoverNode,
+    RemoveNode,
+    Steps,
+    event_steps,
+)
+from mooring.simulator.measures import Figures, SimulationMeter, sample_times_s
+from mooring.simulator.policies import loaded_policy, smallest_name
+from mooring.simulator.scenario import RolloutPart, ScalePart, Scenario, ScenarioEvent, seconds
 from mooring.simulator.sources import POOL, SimulationInput, gpu_milli, group_pod, pool_node, read_input
 from mooring.simulator.workload import FOREVER_S, Arrival, PodTypes
 
 PROGRESS_EVERY = 100
 """Arrivals between two reports of progress."""
-SAMPLES_DEFAULT = 48
-"""Samples of a scenario that does not say how often."""
 
 Progress = Callable[[float], None]
 """Called with the share that is done."""
@@ -104,6 +109,17 @@ class _PendingGroup:
     is_rejected: bool = False
 
 
+@dataclass(slots=True)
+class _RunningEvent:
+    """An event of the scenario that is being carried out."""
+
+    number: int
+    """As the meter counts it."""
+    steps: Steps
+    drain: DrainNodes | None = None
+    drain_until_s: float = FOREVER_S
+
+
 def simulate(
     scenario: Scenario,
     policy: str,
@@ -113,52 +129,39 @@ def simulate(
     keeps_placements: bool = False,
 ) -> SimulationResult:
     """Raises `ScenarioError`."""
-    found = read_input(scenario, seed)
-    clock = VirtualClock()
-    engine = build_engine(scenario, policy, seed, found.workload.types, clock)
-    run = _Simulation(scenario, seed, found, engine, clock, progress)
-    if keeps_placements:
-        run.placements = {}
-    figures = run.run()
+    if scenario.level == "cluster":
+        from mooring.simulator.cluster_level import simulate_cluster  # the whole of Mooring
+
+        figures, meter, pending_waits_s = simulate_cluster(scenario, policy, seed, progress, keeps_placements)
+    else:
+        found = read_input(scenario, seed)
+        clock = VirtualClock()
+        engine = build_engine(scenario, policy, seed, found.workload.types, clock)
+        meter = SimulationMeter(engine, found.workload.types)
+        meter.placements = {} if keeps_placements else None
+        run = _Simulation(scenario, seed, found, engine, meter, clock, progress)
+        figures, pending_waits_s = run.run(), run.pending_waits_s()
     return SimulationResult(
         policy,
         seed,
         figures,
-        run.meter.samples,
-        run.meter.wait_percentiles_s(run.pending_waits_s()),
-        run.meter.node_maps(),
-        run.placements or {},
+        meter.samples,
+        meter.wait_percentiles_s(pending_waits_s),
+        meter.node_maps(),
+        meter.placements or {},
     )
 
 
 def build_engine(scenario: Scenario, policy: str, seed: int, types: PodTypes, clock: VirtualClock) -> Engine:
     """The engine of a policy. Raises `ScenarioError`."""
-    part = scenario.policies[policy]
-    config = part.config or scenario.config
-    document = None
-    try:
-        document = load_document(Path(config).read_bytes(), config) if config else None
-        registry, names = registry_with([*scenario.plugins, *part.plugins])
-        configuration = load_configuration_or_policy(document.data if document is not None else None)
+    with loaded_policy(scenario, policy) as (configuration, registry):
         return Engine(
-            enabled_if_unmentioned(configuration, names),
+            configuration,
             entropy=Entropy(seed).fork("decisions"),
             registry=registry,
             services={"clock": clock, "workload": types},
-            tie_break=_smallest_name if scenario.ties == "name" else None,
+            tie_break=smallest_name if scenario.ties == "name" else None,
         )
-    except YamlError as error:
-        raise ScenarioError(f"{config}:{error.line}", f"cannot be read as YAML: {error.text}") from error
-    except OSError as error:
-        raise ScenarioError(config, f"cannot be read: {error.strerror or error}") from error
-    except ConfigurationError as error:
-        first = error.problems[0]
-        where = f"{config}:{document.line_of(first.path)}" if document is not None else ""
-        raise ScenarioError(where, first.text) from error
-    except (PluginFileError, BadPluginError) as error:
-        raise ScenarioError("", f"policy {policy}: {error}") from error
-    except ValueError as error:
-        raise ScenarioError(config, str(error)) from error
 
 
 class _Simulation:
@@ -168,6 +171,7 @@ class _Simulation:
         seed: int,
         found: SimulationInput,
         engine: Engine,
+        meter: SimulationMeter,
         clock: VirtualClock,
         progress: Progress,
     ) -> None:
@@ -191,14 +195,18 @@ class _Simulation:
         self._pods: dict[str, _SimulatedPod] = {}
         """Placed pods by uid."""
         self._prices = {pool.name: pool.price for pool in scenario.cluster.pools}
+        self._pools = {pool.name: pool for pool in scenario.cluster.pools}
         self._nodes_of_pool = {pool.name: pool.count for pool in scenario.cluster.pools}
+        self._failed: dict[str, Node] = {}
+        """Nodes that are not in the engine, and come back."""
         self._groups = {group.name: group for group in scenario.workload.pods}
         self._created_of_group = {group.name: group.replicas or 0 for group in scenario.workload.pods}
         self._dropped = 0
         """Pods that were rejected and are not tried again."""
-        self.placements: dict[str, str] | None = None
-        """The first node of each pod, by key."""
-        self.meter = SimulationMeter(engine, found.workload.types)
+        self.meter = meter
+        for view in found.objects:
+            engine.put(view)
+        self._budgets = EngineBudgets(engine, clock, scenario.workload.pods)
         self._start(found)
 
     def run(self) -> Figures:
@@ -227,7 +235,7 @@ class _Simulation:
     # Start
 
     def _start(self, found: SimulationInput) -> None:
-        for view in (*found.objects, *found.nodes):
+        for view in found.nodes:
             self._engine.put(view)
         for placed in found.placed:
             self._engine.put(placed.pod)
@@ -236,17 +244,16 @@ class _Simulation:
                 continue
             pod = _SimulatedPod(placed.pod, placed.lifetime_s, placed.owner, 0.0, info, was_placed=True)
             self._pods[info.uid] = pod
+            if self._budgets:
+                self._budgets.track(info, is_healthy=True)
             self._push_end(pod)
         self._nodes_changed()
         self._push_arrival()
-        for event in self._scenario.events:
-            self._push(seconds(event.at), _kind_of(event), event)
-        every_s = seconds(self._scenario.samples.every) if self._scenario.samples.every else 0.0
-        if not every_s and not self._demand_points:
-            every_s = self._duration_s / SAMPLES_DEFAULT
-        if every_s:
-            for number in range(math.floor(self._duration_s / every_s) + 1):
-                self._push(number * every_s, _Kind.SAMPLE, None)
+        for number in range(len(self._scenario.events)):
+            self._push_event(number, 0)
+        if self._scenario.samples.every or not self._demand_points:
+            for at_s in sample_times_s(self._scenario.samples.every, self._duration_s):
+                self._push(at_s, _Kind.SAMPLE, None)
 
     # Things that happen
 
@@ -259,10 +266,10 @@ class _Simulation:
                 self._delete(pod)
             case Arrival() as arrival:
                 self._arrive(arrival)
-            case ScenarioEvent() as event:
-                self._apply(event)
-            case (str() as kind, tuple() as nodes):
-                self._bring_back(kind, nodes)
+            case (int() as number, int() as occurrence):
+                self._begin(number, occurrence)
+            case _RunningEvent() as event:
+                self._go_on(event)
             case other:
                 raise AssertionError(f"unknown entry of the heap: {other!r}")
 
@@ -287,62 +294,106 @@ class _Simulation:
         self._take_off(pod)
         self._may_help()
 
-    def _apply(self, event: ScenarioEvent) -> None:
+    # Events
+
+    def _begin(self, number: int, occurrence: int) -> None:
+        event = self._scenario.events[number]
+        if event.every:
+            self._push_event(number, occurrence + 1)
         found = event.change()
         assert found is not None, "the scenario was validated"
-        if event.every:
-            self._push(self._clock.now_s() + seconds(event.every), _kind_of(event), event)
-        name, change = found
-        if isinstance(change, ScalePart):
-            self._scale(change)
+        steps = event_steps(event, self, self._entropy.fork(f"event {number} {occurrence}"))
+        self._go_on(_RunningEvent(self.meter.event_began(found[0], self.now_s()), steps))
+
+    def _go_on(self, event: _RunningEvent) -> None:
+        """Carry out steps of the event until it waits for something."""
+        if event.drain is not None and not self._drain(event, event.drain):
             return
-        if name == "add":
-            self._add(change)
-        else:
-            nodes = self._chosen(change)
-            for node in nodes:
-                if name in ("remove", "fail"):
-                    self._remove_node(node)
+        for command in event.steps:
+            match command:
+                case Pause(delay_s):
+                    self._push(self._clock.now_s() + delay_s, _Kind.NODES, event)
+                    return
+                case DrainNodes():
+                    event.drain, event.drain_until_s = command, self._clock.now_s() + command.timeout_s
+                    if not self._drain(event, command):
+                        return
+                case Fork(steps):
+                    self._go_on(_RunningEvent(self.meter.event_began("", self.now_s()), steps))
+                case ScalePart():
+                    self._scale(command)
+                case RolloutPart():
+                    raise AssertionError("the scenario was validated")
+                case _:
+                    self._change_node(command)
+        self.meter.event_ended(event.number, self.now_s())
+
+    def _change_node(self, command: AddNodes | RemoveNode | FailNode | RecoverNode | CordonNode) -> None:
+        match command:
+            case AddNodes(pool, count):
+                first = self._nodes_of_pool[pool]
+                self._nodes_of_pool[pool] = first + count
+                for number in range(first, first + count):
+                    self._engine.put(pool_node(self._pools[pool], number))
+            case RemoveNode(name):
+                self._remove_node(name)
+                self._failed.pop(name, None)
+            case FailNode(name):
+                node = self._remove_node(name)
+                if node is not None:
+                    self._failed[name] = node
+            case RecoverNode(name):
+                node = self._failed.pop(name, None)
+                if node is not None:
+                    self._engine.put(node)
+            case CordonNode(name, is_cordoned):
+                node = self._node(name)
+                if node is not None:
+                    self._engine.put(_cordoned(node, is_cordoned))
+                elif name in self._failed:
+                    self._failed[name] = _cordoned(self._failed[name], is_cordoned)
+        self._nodes_changed()
+        self._may_help()
+
+    def _drain(self, event: _RunningEvent, drain: DrainNodes) -> bool:
+        """Evict the pods that budgets allow to evict. Returns whether the drain has ended; if not, it will go on.
+
+        A drain ends at the first look that finds nothing to evict, so that evicted pods are placed before it goes on.
+        """
+        columns, budgets, found, blocked = self._engine.columns, self._budgets.count_evictions(), 0, 0
+        for name in drain.names:
+            row = columns.row_of.get(name)
+            for info in list(columns.pods_on[row].values()) if row is not None else ():
+                if fate_of(info) is Fate.ENDS:
+                    continue  # as kubectl drain --ignore-daemonsets
+                found += 1
+                if budgets.blocking(info):
+                    blocked += 1
                 else:
-                    self._engine.put(_cordoned(node, name == "cordon"))
-            if change.duration and nodes:
-                self._push(self._clock.now_s() + seconds(change.duration), _Kind.NODES, (name, tuple(nodes)))
-        self._nodes_changed()
-        self._may_help()
+                    budgets.take(info)
+                    self._evict(self._pods[info.uid])
+        now_s = self._clock.now_s()
+        if found and now_s < event.drain_until_s:
+            self._may_help()
+            delay_s = EVICTION_RETRY_S if blocked else DRAIN_CHECK_S
+            self._push(min(now_s + delay_s, event.drain_until_s), _Kind.NODES, event)
+            return False
+        event.drain = None
+        return True
 
-    def _bring_back(self, kind: str, nodes: Iterable[Node]) -> None:
-        for node in nodes:
-            if kind == "fail" or node.metadata.name in self._engine.columns.row_of:
-                self._engine.put(node)
-        self._nodes_changed()
-        self._may_help()
+    def now_s(self) -> float:
+        return self._clock.now_s()
 
-    def _add(self, change: NodesPart) -> None:
-        pool = next(pool for pool in self._scenario.cluster.pools if pool.name == change.pool)
-        first = self._nodes_of_pool[pool.name]
-        count = change.count or 0
-        self._nodes_of_pool[pool.name] = first + count
-        for number in range(first, first + count):
-            self._engine.put(pool_node(pool, number))
+    def has_node(self, name: str) -> bool:
+        return name in self._engine.columns.row_of or name in self._failed
 
-    def _chosen(self, change: NodesPart) -> list[Node]:
-        """The nodes of a change: those named, or some of the pool, by the seed."""
-        columns = self._engine.columns
-        nodes = {node.metadata.name: node for node in columns.nodes if node is not None}
-        if change.nodes:
-            unknown = [name for name in change.nodes if name not in nodes]
-            if unknown:
-                now_s = self._clock.now_s()
-                raise ScenarioError("", f"an event at {now_s:.0f} s names {', '.join(unknown)}, which does not exist")
-            return [nodes[name] for name in change.nodes]
-        names = sorted(name for name, node in nodes.items() if node.metadata.labels.get(POOL) == change.pool)
-        wanted = len(names) if change.count is None else min(change.count, len(names))
-        chosen: list[Node] = []
-        for _ in range(wanted):
-            name = self._entropy.choose(names)
-            names.remove(name)
-            chosen.append(nodes[name])
-        return chosen
+    def pool_nodes(self, pool: str) -> list[str]:
+        nodes = (node for node in self._engine.columns.nodes if node is not None)
+        return sorted(node.metadata.name for node in nodes if node.metadata.labels.get(POOL) == pool)
+
+    def _node(self, name: str) -> Node | None:
+        row = self._engine.columns.row_of.get(name)
+        return self._engine.columns.nodes[row] if row is not None else None
 
     def _scale(self, change: ScalePart) -> None:
         group = self._groups[change.workload]
@@ -361,11 +412,14 @@ class _Simulation:
             self._take_off(pod)
         self._may_help()
 
-    def _remove_node(self, node: Node) -> None:
-        row = self._engine.columns.row_of[node.metadata.name]
-        for info in list(self._engine.columns.pods_on[row].values()):
-            self._evict(self._pods[info.uid])
-        self._engine.remove(node)
+    def _remove_node(self, name: str) -> Node | None:
+        node = self._node(name)
+        if node is not None:
+            row = self._engine.columns.row_of[name]
+            for info in list(self._engine.columns.pods_on[row].values()):
+                self._evict(self._pods[info.uid])
+            self._engine.remove(node)
+        return node
 
     def _nodes_changed(self) -> None:
         nodes = (node for node in self._engine.columns.nodes if node is not None)
@@ -381,7 +435,8 @@ class _Simulation:
         owner = controller_of(pod.view.metadata)
         if owner is not None and owner.kind in ("DaemonSet", "Node"):
             return
-        if owner is None and not pod.owner:
+        group = self._groups.get(pod.owner)
+        if owner is None and (not pod.owner or (group is not None and group.bare)):
             return
         pod.queued_s = self._clock.now_s()
         self._enqueue(pod)
@@ -390,6 +445,8 @@ class _Simulation:
         """Remove a placed pod from its node."""
         info = pod.info
         assert info is not None, f"{pod.view.key} is on no node"
+        if self._budgets:
+            self._budgets.untrack(info)
         pod.run += 1
         row = info.row
         if pod.is_assumed:
@@ -405,6 +462,8 @@ class _Simulation:
 
     def _enqueue(self, pod: _SimulatedPod) -> None:
         info = pod.info = self._engine.record(pod.view)
+        if self._budgets:
+            self._budgets.track(info, is_healthy=False)
         self._number += 1
         self._queue.setdefault(info.signature.key, _PendingGroup()).pods.append((self._number, pod))
 
@@ -413,6 +472,8 @@ class _Simulation:
             for entry in group.pods:
                 if entry[1] is pod:
                     group.pods.remove(entry)
+                    if self._budgets and pod.info is not None:
+                        self._budgets.untrack(pod.info)
                     return
 
     def _may_help(self) -> None:
@@ -422,6 +483,7 @@ class _Simulation:
 
     def _schedule(self) -> None:
         """Try the pending pods whose signature was not rejected since the last change that may help."""
+        self._budgets.flush()
         heads: list[tuple[int, int, bytes]] = []
         for key, group in list(self._queue.items()):
             if not group.pods:
@@ -465,12 +527,11 @@ class _Simulation:
         pod.is_assumed = True
         self._pods[info.uid] = pod
         self.meter.pod_added(info)
+        if self._budgets:
+            self._budgets.track(info, is_healthy=True)
         if not pod.was_placed:
             pod.was_placed = True
-            self.meter.placed += 1
-            self.meter.waits_s.append(self._clock.now_s() - pod.queued_s)
-            if self.placements is not None:
-                self.placements[info.key] = decision.node_name
+            self.meter.pod_placed(info.key, decision.node_name, self._clock.now_s() - pod.queued_s)
         self._push_end(pod)
         return None
 
@@ -479,6 +540,7 @@ class _Simulation:
         self.meter.preemptions += 1
         for victim in victims:
             self._evict(self._pods[victim.uid])
+        self._budgets.flush()
         waiting = {key for _, _, key in heads}
         for key, group in self._queue.items():
             group.is_rejected = False
@@ -493,6 +555,11 @@ class _Simulation:
     def _push(self, at_s: float, kind: _Kind, what: object) -> None:
         self._number += 1
         heappush(self._heap, (at_s, kind, self._number, what))
+
+    def _push_event(self, number: int, occurrence: int) -> None:
+        event = self._scenario.events[number]
+        at_s = seconds(event.at) + occurrence * (seconds(event.every) if event.every else 0.0)
+        self._push(at_s, _kind_of(event), (number, occurrence))
 
     def _push_end(self, pod: _SimulatedPod) -> None:
         if pod.lifetime_s != FOREVER_S:
@@ -544,11 +611,3 @@ def _kind_of(event: ScenarioEvent) -> _Kind:
 
 def _cordoned(node: Node, is_cordoned: bool) -> Node:
     return replace(node, spec=replace(node.spec, unschedulable=is_cordoned))
-
-
-def _smallest_name(columns: Columns) -> TieBreak:
-    def choose(rows: Sequence[int] | Int64s) -> int:
-        names = columns.node_names
-        return min((int(row) for row in rows), key=names.__getitem__)
-
-    return choose

@@ -107,7 +107,8 @@ def group_pod(group: PodTemplatePart, number: int) -> Pod:
     """The pod with this number of a group."""
     requests = {"cpu": group.cpu, "memory": group.memory}
     labels = {"app": group.name, **group.labels}
-    return pod_view(f"{group.name}-{number}", requests, labels=labels, priority=group.priority, owner=group.name)
+    owner = "" if group.bare else group.name
+    return pod_view(f"{group.name}-{number}", requests, labels=labels, priority=group.priority, owner=owner)
 
 
 def gpu_milli(nodes: Iterable[Node]) -> int:

@@ -18,6 +18,7 @@ from mooring.simulator.simulation import SimulationResult
 from tests.cli.screens import ROOT, run
 
 WEEKEND = "examples/simulations/weekend.yaml"
+ROLLOUT = "examples/simulations/rollout.yaml"
 FGD = "examples/simulations/fgd/experiment.yaml"
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(f"n-{n},32000,131072,4,T4\n" for n in range(6))
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + "".join(
@@ -47,6 +48,18 @@ def test_the_weekend_prints_policies_side_by_side() -> None:
     figures = {line.split()[0] for line in lines[1:] if line}
     assert figures >= {"placed", "pending", "p99_wait_s", "nodes_used", "evictions", "cost", "fragmentation_percent"}
     assert lines[-1] == "Means over 2 seeds ± standard deviation."
+
+
+def test_the_rollout_runs_at_the_cluster_level() -> None:
+    arguments = ("simulate", ROLLOUT, "--seeds", "1", "--policy", "default", "--workers", "1")
+    result = run(*arguments, "--assert", "rollout_s < 300", "--assert", "pending == 0")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert {line.split()[0] for line in lines[1:] if line} >= {"rollout_s", "drain_s", "upgrade_s", "evictions", "cost"}
+    engine = run(*arguments, "--level", "engine")
+    assert engine.exit_code == 2
+    assert f"mooring: {ROLLOUT}:15: events[0].rollout: only the cluster level has rollouts" in engine.stderr
 
 
 @pytest.mark.parametrize("policy", ["Random", "DotProd", "GpuClustering", "GpuPacking", "BestFit", "FGD"])

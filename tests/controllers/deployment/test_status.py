@@ -190,6 +190,7 @@ def test_pausing_is_noted(is_paused: bool, before: str | None, after: tuple[str,
         pytest.param(progressing("ReplicaSetUpdated", updated_s=NOW_S - 100), 501.0, id="a second past the deadline"),
         pytest.param(progressing("ReplicaSetUpdated", updated_s=NOW_S - 600), 0.005, id="soon"),
         pytest.param(progressing("ProgressDeadlineExceeded", "False"), None, id="it is too late already"),
+        pytest.param(progressing("NewReplicaSetAvailable", updated_s=NOW_S - 600), None, id="it was over long ago"),
     ],
 )
 def test_a_rollout_that_stands_still_is_looked_at_again(condition: dict[str, Any], again_s: float | None) -> None:

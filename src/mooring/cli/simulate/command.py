@@ -19,6 +19,7 @@ HELP = """Runs a scenario on virtual time with several scheduling policies, and 
 
 \b
   mooring simulate examples/simulations/weekend.yaml
+  mooring simulate examples/simulations/rollout.yaml
   mooring simulate weekend.yaml --seeds 1..10 --output results
   mooring simulate weekend.yaml --assert "p99_wait_s <= 30"
   mooring simulate --replay run.recording --config packing.yaml
@@ -87,7 +88,11 @@ def _replay(
     type=click.Choice(["seed", "name"]),
     help="Of equally good nodes, a random one or the one with the smallest name. Default: as in the scenario.",
 )
-@click.option("--level", type=click.Choice(["engine"]), default="engine", show_default=True, help="What is simulated.")
+@click.option(
+    "--level",
+    type=click.Choice(["engine", "cluster"]),
+    help="Decisions only, or API server, controllers and kubelets as well. Default: as in the scenario.",
+)
 @click.option("--workers", type=click.IntRange(1, 256), help="Worker processes. Default: one for each processor.")
 @click.option(
     "--on",
@@ -117,7 +122,7 @@ def simulate(
     policies: tuple[str, ...],
     seeds: str,
     ties: str | None,
-    level: str,
+    level: str | None,
     workers: int | None,
     on: str,
     diff: tuple[str, str] | None,
@@ -152,6 +157,7 @@ def simulate(
         policies=policies,
         seeds=seeds,
         ties=ties,
+        level=level,
         workers=workers,
         on=on,
         diff=diff,

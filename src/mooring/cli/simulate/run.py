@@ -43,6 +43,7 @@ class SimulateOptions:
     policies: tuple[str, ...] = ()
     seeds: str = ""
     ties: str | None = None
+    level: str | None = None
     workers: int | None = None
     on: str = ""
     diff: tuple[str, str] | None = None
@@ -94,7 +95,7 @@ def run_simulate(options: SimulateOptions, clock: Clock) -> SimulateOutcome:
     """Raises `InputError`."""
     assertions = [parsed_assertion(text) for text in options.assertions]
     try:
-        scenario = read_scenario(Path(options.scenario), options.values)
+        scenario = read_scenario(Path(options.scenario), options.values, options.level)
         if options.ties is not None:
             scenario = replace(scenario, ties=options.ties)
         tasks = [

@@ -122,6 +122,8 @@ def check_again_in_s(deployment: Deployment, status: DeploymentStatus, now_s: fl
         return None
     if condition.reason == TIMED_OUT or condition.last_update_time is None:
         return None
+    if condition.reason == NEW_SET_AVAILABLE and status.replicas == status.updated_replicas:
+        return None  # the rollout is over and cannot time out: pods are missing, but not because of it
     left_s = parse_rfc3339(condition.last_update_time) + _deadline_s(deployment) - now_s
     return left_s + CHECK_MARGIN_S if left_s >= CHECK_MARGIN_S else max(left_s, 0.0) + CHECK_SOON_S
 

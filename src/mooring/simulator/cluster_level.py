@@ -1,0 +1,319 @@
+"""A simulation at cluster level: API server, scheduler, controllers and hollow nodes on virtual time.
+
+`simulate_cluster` is a pure function of a scenario, a policy and a seed, like the engine level. Time 0 of the scenario
+is when all components know all nodes.
+
+1. Pods with `replicas` are a Deployment. Other pods arrive one by one: each with a Job that creates it again when it is
+   evicted, or bare.
+2. A failed node is silent: it renews no lease, and the node lifecycle controller evicts its pods.
+3. What an event does is in `events`; this module carries out its commands through the API.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from mooring.api.decode import decode_as
+from mooring.api.kinds import DEPLOYMENT, NODE
+from mooring.api.views.meta import controller_of
+from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import Deployment
+from mooring.client.errors import ClientError, ConflictError, NotFoundError, TooManyRequestsError
+from mooring.client.interface import PatchForm
+from mooring.kit.entropy import Entropy
+from mooring.kit.loop import run
+from mooring.kit.memory import release_memory
+from mooring.simulator.budgets import NAMESPACE, budget_documents
+from mooring.simulator.cluster_objects import (
+    arrival_document,
+    deployment_document,
+    dump_documents,
+    is_of_dump,
+    namespaces,
+    node_document,
+    priority_classes,
+    rollout_patch,
+)
+from mooring.simulator.components import SimulatedCluster, open_cluster
+from mooring.simulator.errors import ScenarioError
+from mooring.simulator.events import (
+    DRAIN_CHECK_S,
+    EVICTION_RETRY_S,
+    AddNodes,
+    Command,
+    CordonNode,
+    DrainNodes,
+    FailNode,
+    Fork,
+    Pause,
+    RecoverNode,
+    RemoveNode,
+    Steps,
+    event_steps,
+)
+from mooring.simulator.measures import Figures, SimulationMeter, sample_times_s
+from mooring.simulator.observer import ClusterMeter, MeasuringClock
+from mooring.simulator.scenario import RolloutPart, ScalePart, Scenario, seconds
+from mooring.simulator.sources import POOL, pool_node, read_input
+
+ROLLOUT_CHECK_S = 1.0
+END_S = 0.001
+"""How far time moves beyond the end, so that everything of the last moment has happened."""
+_BY_NODE = ("DaemonSet", "Node")
+
+Progress = Callable[[float], None]
+
+
+def simulate_cluster(
+    scenario: Scenario, policy: str, seed: int, progress: Progress, keeps_placements: bool
+) -> tuple[Figures, SimulationMeter, list[float]]:
+    """The figures of a scenario, its meter, and how long pending pods have waited. Raises `ScenarioError`."""
+    clock = MeasuringClock()
+    simulation = ClusterSimulation(scenario, seed, clock, progress)
+    try:
+        with _quiet():
+            return run(simulation.run(policy, keeps_placements), clock)
+    except BaseExceptionGroup as group:
+        found = next(_scenario_errors(group), None)
+        if found is None:
+            raise
+        raise found from group
+    finally:
+        release_memory()
+
+
+class ClusterSimulation:
+    """One simulation; `run` may be called once."""
+
+    _cluster: SimulatedCluster
+    _measure: ClusterMeter
+
+    def __init__(self, scenario: Scenario, seed: int, clock: MeasuringClock, progress: Progress) -> None:
+        self._scenario = scenario
+        self._clock = clock
+        self._progress = progress
+        self._entropy = Entropy(seed)
+        self._input = read_input(scenario, seed)
+        self._groups = {group.name: group for group in scenario.workload.pods}
+        self._pools = {pool.name: pool for pool in scenario.cluster.pools}
+        self._nodes_of_pool = {pool.name: pool.count for pool in scenario.cluster.pools}
+        self._pool_of = {node.metadata.name: node.metadata.labels.get(POOL, "") for node in self._input.nodes}
+        """The nodes that exist, and their pools."""
+        self._failed: set[str] = set()
+        self._begin_s = 0.0
+        arrivals = self._input.workload.arrivals
+        last_s = arrivals[-1].at_s if arrivals else 0.0
+        self._duration_s = scenario.duration_s if scenario.duration_s is not None else last_s
+
+    async def run(self, policy: str, keeps_placements: bool) -> tuple[Figures, SimulationMeter, list[float]]:
+        types, entropy = self._input.workload.types, self._entropy.fork("cluster")
+        async with open_cluster(self._scenario, policy, types, self._clock, entropy) as cluster:
+            self._cluster, meter = cluster, cluster.meter
+            meter.placements = {} if keeps_placements else None
+            await self._fill()
+            await cluster.start(len(self._input.nodes))
+            self._begin()
+            for group in self._groups.values():
+                if group.is_deployment:
+                    await cluster.create(deployment_document(group))
+            cluster.group.start_background(self._arrive(), name="arrivals")
+            for number in range(len(self._scenario.events)):
+                cluster.group.start_background(self._repeat(number), name=f"event {number}")
+            await self._wait_until(self._duration_s)
+            await self._clock.wait(END_S)
+            meter.advance_to(self._duration_s)
+            meter.preemptions = cluster.preemptions()
+            waits_s = cluster.observer.waits_s()
+            figures = meter.totals(waits_s, len(cluster.observer.pending))
+        return figures, meter, waits_s
+
+    # The workload
+
+    async def _fill(self) -> None:
+        """What is there at the beginning, before the components start."""
+        found, dump = self._input, self._scenario.cluster.dump
+        if dump:
+            has_model = self._scenario.workload.dump is not None
+            await self._cluster.clone(dump_documents(dump, found, has_arrival_model=has_model))
+        pods = [arrival.pod for arrival in found.workload.arrivals]
+        for document in (
+            *(() if dump else namespaces(pods)),
+            *(() if dump else map(node_document, found.nodes)),
+            *priority_classes(pods, self._groups.values()),
+            *budget_documents(self._groups.values()),
+        ):
+            await self._cluster.create(document)
+
+    async def _arrive(self) -> None:
+        for arrival in self._input.workload.arrivals:
+            group = self._groups.get(arrival.owner)
+            if is_of_dump(arrival) or (group is not None and group.is_deployment):
+                continue
+            await self._wait_until(arrival.at_s)
+            is_bare = not arrival.owner or (group is not None and group.bare)
+            startup = group.startup if group is not None else ""
+            await self._cluster.create(arrival_document(arrival, startup, is_bare=is_bare))
+
+    # Time and measures
+
+    async def _wait_until(self, at_s: float) -> None:
+        delay_s = self._begin_s + at_s - self._clock.now_s()
+        if delay_s > 0:
+            await self._clock.wait(delay_s)
+
+    def _begin(self) -> None:
+        """Time 0 is now."""
+        self._begin_s = self._clock.now_s()
+        times_s = sample_times_s(self._scenario.samples.every, self._duration_s)
+        columns, observer = self._cluster.scheduler.engine.columns, self._cluster.observer
+        measure = self._measure = ClusterMeter(self._cluster.meter, columns, observer, self._price_per_h, times_s)
+        reported = 0
+
+        def before(now_s: float) -> None:
+            nonlocal reported
+            at_s = now_s - self._begin_s
+            measure.before(self.now_s(), at_s)
+            percent = int(100 * at_s / self._duration_s) if self._duration_s else 100
+            if reported < percent <= 100:
+                reported = percent
+                self._progress(percent / 100)
+
+        self._clock.before = before
+
+    def _price_per_h(self) -> float:
+        pools = (pool for name, pool in self._pool_of.items() if name not in self._failed and pool)
+        return sum(self._pools[pool].price for pool in pools)
+
+    # Events
+
+    async def _repeat(self, number: int) -> None:
+        event = self._scenario.events[number]
+        found = event.change()
+        assert found is not None, "the scenario was validated"
+        entropy = self._entropy.fork("events")
+        occurrence = 0
+        while True:
+            await self._wait_until(seconds(event.at) + occurrence * (seconds(event.every) if event.every else 0.0))
+            steps = event_steps(event, self, entropy.fork(f"event {number} {occurrence}"))
+            self._cluster.group.start_background(self._carry_out(found[0], steps), name=f"event {number}")
+            occurrence += 1
+            if not event.every:
+                return
+
+    async def _carry_out(self, name: str, steps: Steps) -> None:
+        meter = self._cluster.meter
+        began = meter.event_began(name, self.now_s())
+        try:
+            for command in steps:
+                await self._do(command)
+                self._measure.nodes_changed()
+        except ClientError as error:
+            raise ScenarioError("", f"an event at {self.now_s():.0f} s: {error}") from error
+        meter.event_ended(began, self.now_s())
+
+    async def _do(self, command: Command) -> None:
+        client = self._cluster.client
+        match command:
+            case Pause(delay_s):
+                await self._clock.wait(delay_s)
+            case Fork(steps):
+                self._cluster.group.start_background(self._carry_out("", steps), name="event")
+            case AddNodes(pool, count):
+                await self._add_nodes(pool, count)
+            case RemoveNode(name):
+                self._pool_of.pop(name, None)
+                self._failed.discard(name)
+                await client.delete(NODE, "", name)
+            case FailNode(name):
+                if name in self._pool_of:
+                    self._failed.add(name)
+                    await self._cluster.fail(name)
+            case RecoverNode(name):
+                if name in self._pool_of:
+                    self._failed.discard(name)
+                    self._cluster.kubelets.resume(name)
+            case CordonNode(name, is_cordoned):
+                cordon = {"spec": {"unschedulable": is_cordoned}}
+                await client.patch(NODE, "", name, cordon, form=PatchForm.MERGE)
+            case DrainNodes():
+                await self._drain(command)
+            case ScalePart(workload=workload, replicas=replicas):
+                patch = {"spec": {"replicas": replicas}}
+                await client.patch(DEPLOYMENT, NAMESPACE, workload, patch, form=PatchForm.MERGE)
+            case RolloutPart(workload=workload):
+                patch = rollout_patch(command)
+                await client.patch(DEPLOYMENT, NAMESPACE, workload, patch, form=PatchForm.STRATEGIC)
+                await self._wait_rolled_out(workload)
+
+    async def _add_nodes(self, pool: str, count: int) -> None:
+        first = self._nodes_of_pool[pool]
+        self._nodes_of_pool[pool] = first + count
+        for number in range(first, first + count):
+            node = pool_node(self._pools[pool], number)
+            await self._cluster.create(node_document(node))
+            self._pool_of[node.metadata.name] = pool
+
+    async def _drain(self, command: DrainNodes) -> None:
+        until_s = self._clock.now_s() + command.timeout_s
+        while left := self._pods_on(command.names):
+            blocked = 0
+            for pod in left:
+                if pod.metadata.deletion_timestamp is None:
+                    try:
+                        await self._cluster.client.evict(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+                    except TooManyRequestsError:
+                        blocked += 1
+                    except (NotFoundError, ConflictError):
+                        continue  # it is gone, or another one has its name
+            left_s = until_s - self._clock.now_s()
+            if left_s <= 0:
+                return
+            await self._clock.wait(min(EVICTION_RETRY_S if blocked else DRAIN_CHECK_S, left_s))
+
+    def _pods_on(self, names: tuple[str, ...]) -> list[Pod]:
+        """The pods that a drain evicts: not those that end with their node, as kubectl drain --ignore-daemonsets."""
+        found = [pod for name in names for pod in self._cluster.observer.on_node.get(name, {}).values()]
+        owners = ((pod, controller_of(pod.metadata)) for pod in found)
+        return [pod for pod, owner in owners if owner is None or owner.kind not in _BY_NODE]
+
+    async def _wait_rolled_out(self, workload: str) -> None:
+        while True:
+            deployment = decode_as(Deployment, await self._cluster.client.get(DEPLOYMENT, NAMESPACE, workload))
+            status, wanted = deployment.status, deployment.spec.replicas
+            counts = {status.replicas, status.updated_replicas, status.available_replicas}
+            if status.observed_generation >= deployment.metadata.generation and counts == {wanted}:
+                return
+            await self._clock.wait(ROLLOUT_CHECK_S)
+
+    # What events read
+
+    def now_s(self) -> float:
+        return self._clock.now_s() - self._begin_s
+
+    def has_node(self, name: str) -> bool:
+        return name in self._pool_of
+
+    def pool_nodes(self, pool: str) -> list[str]:
+        return sorted(name for name, found in self._pool_of.items() if found == pool and name not in self._failed)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Components warn of failed nodes and refused requests, which are what is simulated."""
+    logger = logging.getLogger("mooring")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _scenario_errors(group: BaseExceptionGroup[BaseException]) -> Iterator[ScenarioError]:
+    for error in group.exceptions:
+        if isinstance(error, ScenarioError):
+            yield error
+        elif isinstance(error, BaseExceptionGroup):
+            yield from _scenario_errors(error)

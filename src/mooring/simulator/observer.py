@@ -1,0 +1,116 @@
+"""Measures a cluster on virtual time: `MeasuringClock` before time moves, `PodObserver` by watching pods.
+
+1. Figures are integrals over the state at the end of each instant. The clock knows when an instant ends: when its loop
+   moves it. So nothing polls, and a sample sees everything that happened at its time.
+2. Allocation is that of the scheduler's columns, as at the engine level.
+3. A pod counts as placed when it is bound, and as evicted when it gets the condition DisruptionTarget before it has
+   ended. A pod that is created in place of another one is a pod of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mooring.api.views.pod import Pod
+from mooring.api.well_known import TERMINAL_PHASES
+from mooring.client.interface import Change
+from mooring.controllers.documents import DISRUPTION_TARGET
+from mooring.kit.clock import VirtualClock
+from mooring.scheduler.cache.columns import Columns
+from mooring.simulator.measures import SimulationMeter
+
+
+class MeasuringClock(VirtualClock):
+    """A virtual clock that calls `before` each time before it moves, with the time to which it moves."""
+
+    __slots__ = ("before",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: Callable[[float], None] = lambda now_s: None
+
+    def advance_to(self, now_s: float) -> None:
+        self.before(now_s)
+        super().advance_to(now_s)
+
+
+class ClusterMeter:
+    """Updates a meter from the columns, and takes its samples."""
+
+    def __init__(
+        self,
+        meter: SimulationMeter,
+        columns: Columns,
+        observer: PodObserver,
+        price_per_h: Callable[[], float],
+        times_s: Sequence[float],
+    ) -> None:
+        """`times_s` are those of samples."""
+        self._meter = meter
+        self._columns = columns
+        self._observer = observer
+        self._price_per_h = price_per_h
+        self._times_s = list(times_s)
+        self._seen = (-1, -1)
+
+    def nodes_changed(self) -> None:
+        """The price has changed."""
+        self._seen = (-1, -1)
+
+    def before(self, now_s: float, next_s: float) -> None:
+        """Time moves on from one time of the scenario to another: what happened until now is complete."""
+        changes = (self._columns.usage_changes.position, self._columns.fact_changes.position)
+        if changes != self._seen:
+            self._seen = changes
+            self._meter.advance_to(now_s)
+            self._meter.nodes_changed(self._price_per_h())
+        while self._times_s and self._times_s[0] < next_s:
+            self._meter.advance_to(self._times_s.pop(0))
+            self._meter.sample(len(self._observer.pending))
+
+
+class PodObserver:
+    """The reflector sink of a watch of pods."""
+
+    def __init__(self, meter: SimulationMeter, clock: VirtualClock) -> None:
+        self._meter = meter
+        self._clock = clock
+        self.pending: dict[str, float] = {}
+        """Pods without a node: since when, by uid."""
+        self.on_node: dict[str, dict[str, Pod]] = {}
+        """Pods that have not ended, by node and uid."""
+        self._evicted: set[str] = set()
+
+    def replace(self, views: Sequence[Pod], revision: str) -> None:
+        for view in views:
+            self.apply(Change.ADDED, view)
+
+    def apply(self, change: Change, view: Pod) -> None:
+        uid, node = view.metadata.uid, view.spec.node_name
+        if not node:
+            if change is Change.DELETED:
+                self.pending.pop(uid, None)
+            else:
+                self.pending.setdefault(uid, self._clock.now_s())
+            return
+        since_s = self.pending.pop(uid, None)
+        if since_s is not None:
+            self._meter.pod_placed(view.key, node, self._clock.now_s() - since_s)
+        # Before it is taken off its node: a controller may end a pod and say why at once, or evict one that has ended.
+        was_running = uid in self.on_node.get(node, {}) or since_s is not None
+        if was_running and uid not in self._evicted and _is_disrupted(view):
+            self._evicted.add(uid)
+            self._meter.evictions += 1
+        if change is Change.DELETED or view.status.phase in TERMINAL_PHASES:
+            self.on_node.get(node, {}).pop(uid, None)
+            self._evicted.discard(uid)
+        else:
+            self.on_node.setdefault(node, {})[uid] = view
+
+    def waits_s(self) -> list[float]:
+        """How long the pending pods have waited."""
+        return [self._clock.now_s() - since_s for since_s in self.pending.values()]
+
+
+def _is_disrupted(pod: Pod) -> bool:
+    return any(each.type == DISRUPTION_TARGET and each.status == "True" for each in pod.status.conditions)
