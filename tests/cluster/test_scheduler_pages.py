@@ -21,6 +21,7 @@ from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.extenders.extender import Extender, Transport
 from mooring.scheduler.loop import ATTEMPT_S_MAX
+from mooring.scheduler.console_history import History
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.pages import PageRequest, PageResponse
 from mooring.serving.server import Page
@@ -87,6 +88,7 @@ class Play:
                 may_lead=self.may_begin.is_set,
                 is_stopping=self.stop.is_set,
                 clock=clock,
+                history=History(self.scheduler, clock),
                 set_verbosity=self.verbosities.append,
             )
         )

@@ -137,6 +137,7 @@ def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str)
         assert (overview["nodes"], overview["pods"], overview["counts"]["gated"]) == (4, 1, 1)
         assert overview["rejections"][0]["pod"] == "default/large"
 
+        wait_until(lambda: 50 in base64.b64decode(data(up, "nodes")["cpu"]))  # answers are used again for a second
         nodes = data(up, "nodes")
         assert sorted(nodes["names"]) == ["node-0", "node-1", "node-2", "node-3"]
         assert nodes["zones"] == ["a", "b"]

@@ -16,11 +16,11 @@ from mooring.api.kinds import SERVICE_ACCOUNT
 from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Authorizer
-from mooring.apiserver.access.console_sessions import ConsoleSessions
 from mooring.apiserver.access.node_graph import NodeGraph
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
 from mooring.apiserver.access.token_requests import IssuedToken, requested_token
+from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import Attempt, Lookup
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.struct_shape import struct_shape
@@ -53,6 +53,7 @@ from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.serving.console.sessions import ConsoleSessions
 from mooring.serving.server import Page
 from mooring.store.interface import Store
 
@@ -95,7 +96,7 @@ class ApiServer:
     health: Health = field(default_factory=Health)
     discovery: Discovery = field(init=False)
     openapi: OpenApi = field(init=False)
-    console_sessions: ConsoleSessions = field(init=False)
+    console_sessions: ConsoleSessions[User] = field(init=False)
 
     def __post_init__(self) -> None:
         self.console_sessions = ConsoleSessions(self.clock)

@@ -38,11 +38,18 @@ FORWARD_S_MAX = 10.0
 
 SCHEDULER_PATHS = (
     *(
+        "/console/data/about",
+        "/console/data/learn",
         "/console/data/node",
         "/console/data/nodes",
         "/console/data/overview",
+        "/console/data/past",
+        "/console/data/past/at",
         "/console/data/pod",
         "/console/data/queue",
+        "/console/do/pause",
+        "/console/do/resume",
+        "/console/do/step",
     ),
     *("/debug/cache", "/debug/decisions", "/debug/queue", "/metrics", "/metrics/resources", "/plan"),
 )

@@ -10,7 +10,7 @@ Input: the scheduler, its elector, its configuration and flags. Output: pages by
     /debug/cache               nodes and assumed pods in the cache            ?node=NAME
     /debug/decisions           recent decisions                               ?pod=NAMESPACE/NAME&limit=100
     /plan                      POST a request: what would happen
-    /console/data/…            the data of the web console (`scheduler.console_data`)
+    /console/data/…            the data of the web console (`scheduler.console_data`, `cluster.console_pages`)
     /debug/pprof/…             profiles, with enableProfiling
     /debug/flags/v             PUT a number: the log verbosity
 """
@@ -31,11 +31,13 @@ from mooring import __version__
 from mooring.api.views.workloads import Namespace
 from mooring.client.election.elector import LeaderElector
 from mooring.cluster.component_metrics import add_kubernetes_gauges
+from mooring.cluster.console_pages import OWN_DECISIONS, ConsoleSource, console_pages
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.codec import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.console_data import ConsoleData
+from mooring.scheduler.console_history import History
 from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, queue_page
 from mooring.scheduler.plan.planner import PlanError, Planner
 from mooring.scheduler.plan.what_if import OutdatedPlan
@@ -67,6 +69,7 @@ class PageSources:
     may_lead: Callable[[], bool]
     is_stopping: Callable[[], bool]
     clock: Clock
+    history: History
     set_verbosity: Callable[[int], None] | None = None
 
 
@@ -91,7 +94,7 @@ def scheduler_pages(sources: PageSources) -> dict[str, Page]:
         "/configz": lambda question: configuration_page(encode_configuration(sources.configuration)),
         "/flagz": lambda question: flags_page(sources.name, sources.flags),
         "/statusz": statusz,
-        **scheduler_state_pages(sources.scheduler, sources.clock, sources.may_lead),
+        **scheduler_state_pages(sources.scheduler, sources.clock, sources.may_lead, sources.history),
     }
     if sources.configuration.enable_profiling:
         pages |= Profiler(sources.clock).pages()
@@ -100,7 +103,13 @@ def scheduler_pages(sources: PageSources) -> dict[str, Page]:
     return pages
 
 
-def scheduler_state_pages(scheduler: Scheduler, clock: Clock, may_lead: Callable[[], bool]) -> dict[str, Page]:
+def scheduler_state_pages(
+    scheduler: Scheduler,
+    clock: Clock,
+    may_lead: Callable[[], bool],
+    history: History,
+    source: ConsoleSource = OWN_DECISIONS,
+) -> dict[str, Page]:
     """The pages about the pods and nodes of a scheduler."""
 
     def cache(question: PageRequest) -> PageResponse:
@@ -115,9 +124,14 @@ def scheduler_state_pages(scheduler: Scheduler, clock: Clock, may_lead: Callable
         "/debug/decisions": lambda question: _decisions(scheduler, question),
         "/debug/queue": lambda question: _queue(scheduler, clock, question),
         "/plan": _plan_page(scheduler, clock),
-        **_console_pages(ConsoleData(scheduler, clock)),
+        **_console_pages(history.data),
+        **console_pages(scheduler, clock, history, source, may_lead),
     }
-    return {path: _naming(scheduler, page) for path, page in naming.items()} | {"/metrics/resources": resources}
+    return {path: _naming(scheduler, page) for path, page in naming.items()} | {
+        # Names nodes only, which have no namespace: masking would read a megabyte once per second.
+        "/console/data/nodes": lambda question: as_json(history.data.nodes(_first(question, "facts"))),
+        "/metrics/resources": resources,
+    }
 
 
 def _console_pages(data: ConsoleData) -> dict[str, Page]:
@@ -132,7 +146,6 @@ def _console_pages(data: ConsoleData) -> dict[str, Page]:
 
     return {
         "/console/data/node": node,
-        "/console/data/nodes": lambda question: as_json(data.nodes(_first(question, "facts"))),
         "/console/data/overview": lambda question: as_json(data.overview()),
         "/console/data/pod": pod,
         "/console/data/queue": lambda question: as_json(
@@ -236,7 +249,8 @@ def _queue(scheduler: Scheduler, clock: Clock, question: PageRequest) -> PageRes
     if not nearest.isdecimal():
         return text(f"nearest: found {nearest!r}, wanted a number\n", 400)
     if not pod:
-        return as_json(queue_page(*parts, clock))
+        paused = scheduler.pause.document()
+        return as_json(queue_page(*parts, clock) | ({"paused": paused} if paused is not None else {}))
     return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine, clock, int(nearest)))
 
 

@@ -57,6 +57,7 @@ from mooring.scheduler.framework.events import AnyEventResource
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.loop import SchedulingLoop
+from mooring.scheduler.pause import SchedulingPause
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queueing_hints import registered_kinds
 from mooring.scheduler.reporting.decision_log import DecisionLog
@@ -163,6 +164,7 @@ class Scheduler:
             with_extenders=bool(configuration.extenders),
             on_incoming=self.reports.pod_queued,
         )
+        self.pause = SchedulingPause(clock)
         self._timing = EventTiming(clock.now_s, self.metrics.event_handled)
         self.pods = PodEventHandler(
             self.engine, self.queue, self.assumed_pods, self.waiting_pods, profiles, self._timing
@@ -180,6 +182,7 @@ class Scheduler:
             clock,
             self.event_buffer,
             self._extender_client,
+            self.pause,
         )
         self.evictor = Evictor(
             self.evictions,
@@ -201,6 +204,7 @@ class Scheduler:
             self.reports,
             clock,
             self._extender_client,
+            self.pause,
         )
         self._expired_pods = ExpiredPodChecker(
             self.assumed_pods, self.engine, self.queue, self.pods, client, clock, self.event_buffer
@@ -235,6 +239,7 @@ class Scheduler:
 
     async def _stop(self) -> None:
         """Waits for running work and for pending events, up to `STOP_S_MAX`."""
+        self.pause.resume("the scheduler stops")
         try:
             async with asyncio.timeout(STOP_S_MAX):
                 while self._is_busy:

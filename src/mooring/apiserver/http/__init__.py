@@ -5,7 +5,6 @@ handler        one request: 401, 403, 429, 404, response    request       header
 objects        verbs on objects and subresources            query         parameters
 watches        one watch                                    rendering     JSON, YAML, Table, metadata; Accept
 broadcasts     watches with the same query share events     reply         responses, errors, Warning headers
-long_running   watches and followed logs                    plain_paths   health, version, discovery, OpenAPI
-virtual        reviews and bindings                         metrics       counters
-console        files, login and sessions of the console
+virtual        reviews and bindings                         plain_paths   health, version, discovery, OpenAPI
+metrics        counters
 """

@@ -114,6 +114,8 @@ def _settings(
                 election.renew_deadline_s,
                 election.retry_period_s,
             )
+        if flags["console"] and not flags["secure-port"]:
+            raise input_error("--console needs the secure port, and --secure-port is 0")
         port = _secure_port(flags, clock) if flags["secure-port"] else None
     except (KubeconfigError, TlsError, ElectionSettingsError, ServingTlsError, AllowedPathError) as error:
         raise input_error(str(error)) from error
@@ -172,6 +174,7 @@ def _secure_port(flags: Flags, clock: Clock) -> SecurePort:
         denied_remembered_s=_seconds(flags, "authorization-webhook-cache-unauthorized-ttl"),
         shares_address=bool(flags["permit-address-sharing"]),
         shares_port=bool(flags["permit-port-sharing"]),
+        has_console=bool(flags["console"]),
     )
 
 

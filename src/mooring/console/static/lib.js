@@ -3,11 +3,11 @@
 
 import { h, render } from "./vendor/preact.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
-import { signal, computed, effect } from "./vendor/signals.js";
+import { signal, computed, effect, batch } from "./vendor/signals.js";
 import htm from "./vendor/htm.js";
 
 export const html = htm.bind(h);
-export { render, signal, computed, effect, useEffect, useRef, useState };
+export { render, signal, computed, effect, batch, useEffect, useRef, useState };
 
 export const podLink = (key) => `#/pod/${key.split("/").map(encodeURIComponent).join("/")}`;
 export const nodeLink = (name) => `#/node/${encodeURIComponent(name)}`;

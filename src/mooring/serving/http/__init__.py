@@ -3,6 +3,7 @@
     listener     the listening socket and all connections
     acceptor     new connections: the TLS handshake, and its limits
     connection   one connection: requests in order
+    long_running   responses that last: watches, followed logs, live data
     parser       bytes to requests, with llhttp; limits of a connection
     request      one request
     body         the body of a request
