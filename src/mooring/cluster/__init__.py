@@ -19,6 +19,8 @@ In reading order:
 
     scheduler_process    a standalone scheduler
     scheduler_pages      the pages of its secure port
+    console_pages        those of them about the console's source, its past and its pause
+    observer             decides for the console what another scheduler decides in the cluster
     secure_port          the secure port of a component
     standalone           standalone controllers and nodes
     standalone_metrics   their metrics

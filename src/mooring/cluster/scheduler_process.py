@@ -228,7 +228,7 @@ class SchedulerProcess:
             set_verbosity=self._settings.set_verbosity,
         )
         async with AsyncExitStack() as stack:
-            if self._settings.port.has_console:
+            if self._settings.port.console is not None:
                 group = await stack.enter_async_context(TaskGroup("console"))
                 group.start_background(history.run(), name="history")
             opened = open_secure_port(self._settings.port, scheduler_pages(sources), self._clock, self._entropy)

@@ -12,7 +12,7 @@ lasts.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -33,11 +33,20 @@ from mooring.serving.tls import ServingTls, serving_context, trust
 
 REVIEW_LIMITS = HttpLimits(requests_per_s=200.0, burst=400, request_s_max=10.0)
 ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
-NEW_LINK = 'curl -k -H "Authorization: Bearer $TOKEN" https://HOST:PORT/console/link'
 CONSOLE_USER = Caller("mooring:console", groups=(MASTERS_GROUP, AUTHENTICATED))
-"""The user of the link in the log. Its session reads the console of this component and nothing else."""
+"""The user of the link. Its session reads the console of this component and nothing else."""
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleLogin:
+    """How users of the web console log in."""
+
+    announce: Callable[[str], None]
+    """Called with a link that logs in once, when the port is open."""
+    new_link: str = 'curl -k -H "Authorization: Bearer $TOKEN" https://HOST:PORT/console/link'
+    """How to get another link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +68,8 @@ class SecurePort:
     shares_address: bool = False
     shares_port: bool = False
     attributes: Attributes = by_path
-    has_console: bool = False
-    """Serve the web console, and log a link that logs in once."""
+    console: ConsoleLogin | None = None
+    """Serve the web console."""
 
 
 @asynccontextmanager
@@ -97,15 +106,15 @@ async def open_secure_port(
             tls=tls,
             shares_address=asked.shares_address,
             shares_port=asked.shares_port,
-            console=ConsolePaths(sessions, NEW_LINK) if asked.has_console else None,
+            console=ConsolePaths(sessions, asked.console.new_link) if asked.console is not None else None,
         )
         group = await stack.enter_async_context(TaskGroup("secure port"))
         if not asked.is_lookup_skipped:
             group.start_background(authorities.keep_looking(), name="authorities")
         await stack.enter_async_context(server)
-        if asked.has_console:
-            link = f"{_reachable(asked.host, server.port)}{LOGIN}?token={sessions.new_login(CONSOLE_USER)}"
-            logger.info("console: %s (logs in once, within an hour)", link)
+        if asked.console is not None:
+            token = sessions.new_login(CONSOLE_USER)
+            asked.console.announce(f"{_reachable(asked.host, server.port)}{LOGIN}?token={token}")
         yield server.port
 
 

@@ -27,7 +27,7 @@ from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.incluster import in_cluster_connection, is_in_cluster
 from mooring.client.kubeconfig.load import component_connection
 from mooring.cluster.scheduler_process import SchedulerProcess, SchedulerSettings
-from mooring.cluster.secure_port import SecurePort
+from mooring.cluster.secure_port import ConsoleLogin, SecurePort
 from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.logs import FORMATS, level_of, set_level, start_logs
@@ -174,8 +174,12 @@ def _secure_port(flags: Flags, clock: Clock) -> SecurePort:
         denied_remembered_s=_seconds(flags, "authorization-webhook-cache-unauthorized-ttl"),
         shares_address=bool(flags["permit-address-sharing"]),
         shares_port=bool(flags["permit-port-sharing"]),
-        has_console=bool(flags["console"]),
+        console=ConsoleLogin(_log_link) if flags["console"] else None,
     )
+
+
+def _log_link(link: str) -> None:
+    logger.info("console: %s (logs in once, within an hour)", link)
 
 
 def _proxy_rules(flags: Flags) -> ProxyRules:
