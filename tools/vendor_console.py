@@ -1,4 +1,5 @@
-"""Downloads the ES modules of the console from npm into `src/mooring/console/static/vendor/`.
+"""Downloads the ES modules of the console from npm into `src/mooring/console/static/vendor/`, and the checks of its
+accessibility (axe-core) into `tests/console/vendor/`.
 
     .venv/bin/python tools/vendor_console.py           the versions in PACKAGES
     .venv/bin/python tools/vendor_console.py --check   only compares the files with the manifest
@@ -7,7 +8,8 @@
    (`npm view PACKAGE dist.integrity`) and run the script.
 2. Browsers find modules by address, so the names of packages in `import` statements are replaced by relative paths, and
    the references to source maps, which are not copied, are removed. Nothing else changes.
-3. `manifest.json` has the version, licence and hashes of each module; `LICENSES.txt` has the texts of the licences.
+3. In each folder `manifest.json` has the version, licence and hashes of each module; `LICENSES.txt` has the texts of
+   the licences.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.request import urlopen
 
-VENDOR = Path(__file__).parents[1] / "src" / "mooring" / "console" / "static" / "vendor"
+ROOT = Path(__file__).parents[1]
+MODULES_FOLDER = ROOT / "src" / "mooring" / "console" / "static" / "vendor"
+TESTS_FOLDER = ROOT / "tests" / "console" / "vendor"
 DOWNLOAD_S_MAX = 60
 
 
@@ -66,6 +70,16 @@ PACKAGES = (
         {"dist/signals.mjs": "signals.js"},
     ),
 )
+TEST_PACKAGES = (
+    Package(
+        "axe-core",
+        "4.14.0",
+        "MPL-2.0",
+        "sha512-9WTZxEjsZ7b13TH8JPmbV2z8CHbl80/2hm3XPEG4JgNdQLK81IBRXmSxHfMAOkSqQeRxT/0dwNDz2GOm3zzpcQ==",
+        {"axe.min.js": "axe.min.js"},
+    ),
+)
+FOLDERS = {MODULES_FOLDER: PACKAGES, TESTS_FOLDER: TEST_PACKAGES}
 MODULES = {
     "preact": "./preact.js",
     "preact/hooks": "./hooks.js",
@@ -104,16 +118,17 @@ def with_paths(source: str, name: str) -> str:
     return _SOURCE_MAP.sub("\n", _IMPORT.sub(path_of, source))
 
 
-def vendor() -> None:
-    VENDOR.mkdir(parents=True, exist_ok=True)
+def vendor(folder: Path, packages: tuple[Package, ...]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     manifest: list[dict[str, object]] = []
     licences: list[str] = []
-    for package in PACKAGES:
+    for package in packages:
         contents = download(package)
         hashes: dict[str, str] = {}
         for source, target in package.files.items():
-            module = with_paths(contents[source].decode(), target).encode()
-            (VENDOR / target).write_bytes(module)
+            text = contents[source].decode()
+            module = (with_paths(text, target) if folder == MODULES_FOLDER else text).encode()
+            (folder / target).write_bytes(module)
             hashes[target] = hashlib.sha256(module).hexdigest()
         manifest.append(
             {
@@ -125,20 +140,20 @@ def vendor() -> None:
             }
         )
         licences.append(f"{package.name} {package.version}\n\n{contents['LICENSE'].decode().strip()}\n")
-    (VENDOR / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-    (VENDOR / "LICENSES.txt").write_text(f"\n{'-' * 80}\n\n".join(licences), encoding="utf-8")
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    (folder / "LICENSES.txt").write_text(f"\n{'-' * 80}\n\n".join(licences), encoding="utf-8")
 
 
-def problems() -> list[str]:
-    """What differs between the files and the manifest, or between the manifest and PACKAGES."""
-    manifest = json.loads((VENDOR / "manifest.json").read_text(encoding="utf-8"))
+def problems(folder: Path, packages: tuple[Package, ...]) -> list[str]:
+    """What differs between the files and the manifest, or between the manifest and the packages."""
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     found: list[str] = []
     if [(each["name"], each["version"], each["integrity"]) for each in manifest] != [
-        (each.name, each.version, each.integrity) for each in PACKAGES
+        (each.name, each.version, each.integrity) for each in packages
     ]:
-        found.append("manifest.json: other packages than in tools/vendor_console.py")
+        found.append(f"{folder}: other packages in manifest.json than in tools/vendor_console.py")
     wanted = {name: digest for package in manifest for name, digest in package["sha256"].items()}
-    present = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VENDOR.glob("*.js")}
+    present = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.js")}
     found += [
         f"{name}: differs from manifest.json"
         for name in sorted({*wanted} | {*present})
@@ -149,7 +164,8 @@ def problems() -> list[str]:
 
 if __name__ == "__main__":
     if "--check" not in sys.argv[1:]:
-        vendor()
-    differences = problems()
-    print("\n".join(differences) or f"{len(PACKAGES)} packages, as in manifest.json")
+        for folder, packages in FOLDERS.items():
+            vendor(folder, packages)
+    differences = [each for folder, packages in FOLDERS.items() for each in problems(folder, packages)]
+    print("\n".join(differences) or f"{len(PACKAGES) + len(TEST_PACKAGES)} packages, as in manifest.json")
     raise SystemExit(bool(differences))

@@ -100,6 +100,8 @@ async def _run(settings: SchedulerSettings) -> None:
 def _settings(
     flags: Flags, configuration: SchedulerConfiguration, registry: Registry, clock: Clock
 ) -> SchedulerSettings:
+    if flags["console"] and not flags["secure-port"]:
+        raise input_error("--console needs the secure port, and --secure-port is 0")
     election = configuration.leader_election
     try:
         connection = component_connection(
@@ -114,8 +116,6 @@ def _settings(
                 election.renew_deadline_s,
                 election.retry_period_s,
             )
-        if flags["console"] and not flags["secure-port"]:
-            raise input_error("--console needs the secure port, and --secure-port is 0")
         port = _secure_port(flags, clock) if flags["secure-port"] else None
     except (KubeconfigError, TlsError, ElectionSettingsError, ServingTlsError, AllowedPathError) as error:
         raise input_error(str(error)) from error

@@ -4,7 +4,7 @@ import { html, Bar, amount, podLink, count } from "./lib.js";
 import { node, filter, problem } from "./data.js";
 
 function Resources({ resources }) {
-  return html`<section class="panel"><h2>Resources</h2><table><thead><tr><th>Resource</th><th></th><th class="right">Requested</th><th class="right">Free</th><th class="right wide">Allocatable</th></tr></thead>
+  return html`<section class="panel"><h2>Resources</h2><table><thead><tr><th>Resource</th><th><span class="hidden">Share</span></th><th class="right">Requested</th><th class="right">Free</th><th class="right wide">Allocatable</th></tr></thead>
     <tbody>${resources.map(({ name, allocatable, requested }) => {
       const percent = allocatable ? (requested / allocatable) * 100 : requested ? 101 : 0;
       return html`<tr><td>${name}</td><td class="barcell"><${Bar} percent=${percent} label=${`${percent.toFixed(0)} % requested`} /></td>
@@ -18,7 +18,7 @@ function Pods({ page }) {
   const cpu = page.resources.find((each) => each.name === "cpu")?.allocatable ?? 0;
   return html`<section class="panel"><h2>Pods <span class="hint">${count(page.podCount)}</span></h2>
     ${page.pods.length < page.podCount && html`<p class="hint">The first ${count(page.pods.length)} are shown.</p>`}
-    ${shown.length === 0 ? html`<p class="hint">${page.podCount ? "No pod matches." : "No pods."}</p>` : html`<table><thead><tr><th>Pod</th><th></th><th class="right">cpu</th><th class="right">memory</th><th class="right wide">Priority</th></tr></thead>
+    ${shown.length === 0 ? html`<p class="hint">${page.podCount ? "No pod matches." : "No pods."}</p>` : html`<table><thead><tr><th>Pod</th><th><span class="hidden">Share</span></th><th class="right">cpu</th><th class="right">memory</th><th class="right wide">Priority</th></tr></thead>
     <tbody>${shown.map((each) => html`<tr key=${each.pod}><td><a href=${podLink(each.pod)}>${each.pod}</a>
       ${each.terminating && html` <span class="hint">terminating</span>`}${each.assumed && html` <span class="hint">being bound</span>`}</td>
       <td class="barcell"><${Bar} percent=${cpu ? (each.cpuMilli / cpu) * 100 : 0} label=${`${each.cpuMilli} millicores`} /></td>
