@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,41 @@ def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str)
         pod = data(up, "pod?pod=default/small")
         assert (pod["states"][0]["state"], pod["decisions"][0]["node"]) == ("on its node", used)
         assert up.ask("GET", "/console/data/pod?pod=small").code == 400
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_scheduling_is_paused_by_those_who_may(tmp_path: Path, processes: str) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "1", "--processes", processes) as up:
+        wait_until(lambda: data(up, "about"), why=up.log)
+        assert up.ask("POST", "/console/do/pause", token=LIMITED_TOKEN).code == 403
+        assert up.ask("GET", "/console/do/pause").code == 405
+        session = logged_in(up, login_link(up))
+        assert up.ask("POST", "/console/do/pause", token="", headers=session).code == 401, "not from the page"
+        assert data(up, "about")["paused"] is None
+        own = {**session, "X-Mooring-Console": "1", "Origin": up.url}
+        assert up.ask("POST", "/console/do/pause", token="", headers=own).code == 200
+        assert data(up, "about")["paused"]["until"]
+        create_pod(up, "web", "1")
+        wait_until(lambda: data(up, "learn?pod=default/web")["next"] == ["default/web"])
+        assert up.ask("POST", "/console/do/step").code == 200
+        wait_until(lambda: [each["pod"] for each in data(up, "learn?pod=default/web")["held"]] == ["default/web"])
+        assert up.ask("POST", "/console/do/resume").document() == {"paused": None}
+        wait_until(lambda: data(up, "learn?pod=default/web")["states"][0]["state"] == "on its node")
+
+
+def test_a_stream_sends_what_changes_to_those_who_may_see_it(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
+        wait_until(lambda: data(up, "about"), why=up.log)
+        assert up.ask("GET", "/console/data/live?watch=queue", token=LIMITED_TOKEN).code == 403
+        assert up.ask("GET", "/console/data/live").code == 400
+        with up.opened("/console/data/live?watch=node%3Fnode%3Dnothing&watch=live&watch=overview") as stream:
+            assert (stream.status, stream.headers["Content-Type"]) == (200, "text/event-stream")
+            assert stream.headers["Content-Security-Policy"].startswith("default-src 'self';")
+            lines = [stream.readline().decode() for _ in range(9)]
+            assert [json.loads(lines[place].removeprefix("data: "))["code"] for place in (1, 4)] == [404, 404]
+            assert lines[6] == "event: overview\n"
+            create_pod(up, "web", "1")
+            wait_until(lambda: '"bound": 1' in stream.readline().decode())
 
 
 def test_hostile_texts_stay_data(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from mooring.scheduler.cache.resources import CPU, CPU_NON_ZERO, MEMORY, MEMORY_
 from mooring.scheduler.pages import pod_page, queue_counts, queue_page
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.queue.states import QueueState
-from mooring.scheduler.reporting.decision_records import DecisionRecord
+from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecord
 from mooring.scheduler.scheduler import Scheduler
 
 REUSED_S = 0.9
@@ -228,6 +228,8 @@ def _reason(entry: QueuedPod, record: DecisionRecord | None) -> str:
     """Why a pod waits: the reason of the most nodes in its last attempt, or the plugins that reject it."""
     if entry.state is QueueState.GATED:
         return f"gated by {entry.gating_plugin}"
+    if record is not None and record.node is not None and record.binding not in ("", BOUND):
+        return record.binding
     if record is not None and record.node is None and record.rejections:
         largest = max(record.rejections, key=lambda each: each.nodes)
         return largest.reason or largest.plugin

@@ -24,7 +24,7 @@ function Help({ dialog }) {
 function Notices() {
   const now = about.value;
   if (!now) return null;
-  return html`${now.recomputed && html`<p class="notice" role="status"><b>Recomputed.</b> Another scheduler decides in this cluster${now.server && html` (<code>${now.server}</code>)`}. The queue and the attempts are computed here, from the state of the API server, with the default configuration of kube-scheduler.${now.notRead.length > 0 && html` Not read, and ignored: ${now.notRead.join(", ")}.`}</p>`}
+  return html`${now.recomputed && html`<p class="notice" role="status"><b>Recomputed.</b> Another scheduler decides in this cluster${now.server && html` (<code>${now.server}</code>)`}. The queue and the attempts are computed here, from the state of the API server; each pod is decided as if it were next.${now.notRead.length > 0 && html` Not read, and ignored: ${now.notRead.join(", ")}.`}</p>`}
     ${!now.recomputed && !now.leads && html`<p class="notice" role="status"><b>Standby.</b> Another scheduler has the Lease. This one makes no decisions.</p>`}
     ${now.paused && html`<p class="notice" role="status"><b>Paused.</b> Scheduling goes on at ${timeOfDay(now.paused.until)} at the latest. <a href="#/learn">Step or resume</a></p>`}`;
 }

@@ -65,13 +65,26 @@ export function explain(error, path = "*") {
   return "The server does not answer. Its last data are shown.";
 }
 
-const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+// Plain loops: at 100,000 nodes a callback for each byte takes longer than everything else together.
+function bytes(text) {
+  const raw = atob(text);
+  const column = new Uint8Array(raw.length);
+  for (let row = 0; row < raw.length; row += 1) column[row] = raw.charCodeAt(row);
+  return column;
+}
+
+function largest(columns) {
+  const [first, ...others] = columns;
+  const found = first.slice();
+  for (const column of others) for (let row = 0; row < found.length; row += 1) if (column[row] > found[row]) found[row] = column[row];
+  return found;
+}
 
 // Columns of nodes, with the names and zones that an earlier answer had.
 export function decodeNodes(answer, known) {
   const facts = answer.names ? answer : { ...answer, names: known.names, zone: known.zone, zones: known.zones };
   const columns = { cpu: bytes(answer.cpu), memory: bytes(answer.memory), pods: bytes(answer.pods) };
-  columns.largest = columns.cpu.map((value, row) => Math.max(value, columns.memory[row], columns.pods[row]));
+  columns.largest = largest(Object.values(columns));
   return { ...facts, flags: bytes(answer.flags), columns };
 }
 
