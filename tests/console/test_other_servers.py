@@ -156,6 +156,18 @@ def test_kinds_that_may_not_be_read_are_named(tmp_path: Path) -> None:
             assert any("rules about them are ignored" in line for line in console.printed)
 
 
+def test_a_taken_port_is_told_in_one_line(tmp_path: Path) -> None:
+    with running(tmp_path, *WITHOUT_SCHEDULER) as up, socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "mooring", "console", "--kubeconfig", str(up.kubeconfig), "--port", str(port)]
+        ended = subprocess.run(command, capture_output=True, text=True)
+        assert ended.returncode == 2
+        message = f"mooring: cannot listen on 127.0.0.1:{port}: address already in use; choose another port"
+        assert ended.stderr.strip() == message
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -12,13 +12,14 @@ import signal
 
 import click
 
+from mooring.api.kinds import NODE
 from mooring.cli.errors import input_error
 from mooring.cli.explain.live import connect
 from mooring.cli.options import note
 from mooring.cli.scheduler.configuration import checked_configuration, read_configuration
 from mooring.cli.terminal import ProgressBar, counted
 from mooring.client.errors import ClientError
-from mooring.client.http.client import HttpClient, HttpLimits
+from mooring.client.http.client import HttpClient, HttpLimits, collection_path
 from mooring.client.http.connection import Connection
 from mooring.client.http.tls import TlsError
 from mooring.cluster.observer import Observer
@@ -47,12 +48,21 @@ def run_console(kubeconfig: str, context: str, config: str | None, port: int, bi
     try:
         run_real(_run(connection, configuration, asked, clock))
     except (ClientError, TlsError) as error:
-        raise input_error(f"cannot read the cluster at {connection.server}: {error}") from None
+        text = str(error).removeprefix(f"GET {connection.server}{collection_path(NODE, '')}: ")
+        raise input_error(f"cannot read the cluster at {connection.server}: {text}") from None
     except ExceptionGroup as group:
-        taken = group.subgroup(PortTakenError)
+        taken = _port_error(group)
         if taken is None:
             raise
-        raise input_error(f"{taken.exceptions[0]}") from None
+        raise input_error(str(taken)) from None
+
+
+def _port_error(group: ExceptionGroup[Exception]) -> PortTakenError | None:
+    for error in group.exceptions:
+        found = _port_error(error) if isinstance(error, ExceptionGroup) else error
+        if isinstance(found, PortTakenError):
+            return found
+    return None
 
 
 async def _run(connection: Connection, configuration: SchedulerConfiguration, asked: SecurePort, clock: Clock) -> None:

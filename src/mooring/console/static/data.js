@@ -44,7 +44,7 @@ class Failure extends Error {
 }
 
 // Requests that change something: the server takes them from this page only.
-export async function post(path) {
+export async function act(path) {
   const response = await fetch(`do/${path}`, { method: "POST", headers: { "X-Mooring-Console": "1" }, credentials: "same-origin" });
   if (!response.ok) problem.value = explain(new Failure(response.status, (await response.text()).slice(0, 300)), `do/${path}`);
 }

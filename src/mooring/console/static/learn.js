@@ -1,7 +1,7 @@
 // Learn: pause the scheduler, and follow one pod through the queue, the scheduling cycle and the binding.
 
 import { html, Bar, podLink, nodeLink, count, plural, timeOfDay } from "./lib.js";
-import { about, filter, learn, learned, post, problem } from "./data.js";
+import { about, act, filter, learn, learned, problem } from "./data.js";
 
 const isBound = (record) => record?.binding === "bound";
 const isLost = (record) => Boolean(record?.node && record.binding && !isBound(record));
@@ -12,8 +12,8 @@ function Controls({ now }) {
   const next = held ? `sends the binding of ${held.pod} to ${held.node}`
     : now.next[0] ? `runs the scheduling cycle of ${now.next[0]}` : "runs the cycle of the next pod that comes";
   return html`<section class="panel"><div class="row">
-      ${paused ? html`<button onClick=${() => post("resume")}>Resume</button>` : html`<button onClick=${() => post("pause")}>Pause</button>`}
-      <button disabled=${!paused} onClick=${() => post("step")}>Step</button>
+      ${paused ? html`<button onClick=${() => act("resume")}>Resume</button>` : html`<button onClick=${() => act("pause")}>Pause</button>`}
+      <button disabled=${!paused} onClick=${() => act("step")}>Step</button>
       <span>${paused ? html`Paused since ${timeOfDay(paused.since)}. Step ${next}.` : "The scheduler runs. Pause it between two cycles to look at each step."}</span></div>
     <p class="hint">A pause ends 5 minutes after the last step. Meanwhile no pod of this cluster gets a node. Watches and the queue go on.</p></section>`;
 }

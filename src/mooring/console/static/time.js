@@ -27,8 +27,9 @@ async function load(time) {
   if (isAskedAgain) { isAskedAgain = false; load(place()); }
 }
 
+// The first and the last time that can be chosen. It does not subscribe: a chosen time stays while new samples come.
 function ends() {
-  const { samples, attemptsFrom } = past.value;
+  const { samples, attemptsFrom } = past.peek();
   const times = [...samples.map(([time]) => time), ...(attemptsFrom ? [attemptsFrom] : [])];
   if (times.length === 0) return null;
   return [Math.floor(Math.min(...times)), Math.ceil(Math.max(...times)) + MARGIN_S];
@@ -72,7 +73,7 @@ function Attempts({ rows }) {
 
 export function Time() {
   const range = past.value && ends();
-  useEffect(() => effect(() => { if (past.value && ends()) load(place()); }), []);
+  useEffect(() => effect(() => { if ((chosen.value === null ? past.value : past.peek()) && ends()) load(place()); }), []);
   if (!past.value) return !problem.value && html`<p class="loading">Loading …</p>`;
   if (!range) return html`<h1>Time</h1><p class="hint">Nothing is recorded yet.</p>`;
   const [from, to] = range;
