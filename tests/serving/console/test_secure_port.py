@@ -139,10 +139,10 @@ PROOF = {"X-Mooring-Console": "1"}
     ("headers", "is_own_origin", "code"),
     [
         pytest.param(PROOF, True, 200, id="by the page itself"),
-        pytest.param({}, True, 401, id="a form of the same host, without the header"),
-        pytest.param(PROOF, False, 401, id="a script without an origin"),
-        pytest.param({**PROOF, "Origin": "https://evil.example"}, False, 401, id="a script of another site"),
-        pytest.param({**PROOF, "Origin": "null"}, False, 401, id="a sandboxed frame"),
+        pytest.param({}, True, 403, id="a form of the same host, without the header"),
+        pytest.param(PROOF, False, 403, id="a script without an origin"),
+        pytest.param({**PROOF, "Origin": "https://evil.example"}, False, 403, id="a script of another site"),
+        pytest.param({**PROOF, "Origin": "null"}, False, 403, id="a sandboxed frame"),
     ],
 )
 def test_changes_come_from_the_page_itself(headers: dict[str, str], is_own_origin: bool, code: int) -> None:

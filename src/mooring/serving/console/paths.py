@@ -74,15 +74,25 @@ class ConsolePaths(Generic[Account]):
 
     def session_user(self, request: Request) -> Account | None:
         """The user of the session, if the request has the cookie of one and is a request that a session may make."""
-        if not request.path.startswith(ROOT) or not (request.method == "GET" or _is_own_post(request)):
-            return None
-        token = _cookies(request.header(b"cookie")).get(self._cookie)
+        return self._user(request) if request.method == "GET" or _is_own_post(request) else None
+
+    def _is_forged(self, request: Request) -> bool:
+        """Whether a request has nothing but the cookie of a session, and another site may have caused it."""
+        if request.method != "POST" or _is_own_post(request) or request.has(b"authorization"):
+            return False
+        return self._user(request) is not None
+
+    def _user(self, request: Request) -> Account | None:
+        token = _cookies(request.header(b"cookie")).get(self._cookie) if request.path.startswith(ROOT) else None
         return self._sessions.user_of(token) if token is not None else None
 
     def open_response(self, request: Request) -> PageResponse | None:
-        """The response to a request that needs no authentication; None for all other requests."""
+        """The response to a request that needs no authentication, or that another site may have caused; None for all
+        other requests."""
         if request.path == ROOT.rstrip("/"):
             return with_headers(PageResponse(b"", 301, "", headers=(("Location", ROOT),)))
+        if self._is_forged(request):
+            return with_headers(refused("this needs the header X-Mooring-Console and the Origin of this server"))
         if request.path != LOGIN:
             return None
         if request.method != "GET":
