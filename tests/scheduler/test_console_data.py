@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mooring.scheduler.console_data import shares
+from mooring.scheduler.console.nodes import shares
 
 
 @pytest.mark.parametrize(

@@ -52,19 +52,10 @@ UNKNOWN_POD = "not known: it does not exist, has finished, or waits for another 
 
 
 def queue_page(
-    queue: SchedulingQueue,
-    bindings: Mapping[str, Binding],
-    waiting: WaitingPods,
-    clock: Clock,
-    *,
-    limit: int = ROWS_MAX,
-    is_shown: IsShown | None = None,
+    queue: SchedulingQueue, bindings: Mapping[str, Binding], waiting: WaitingPods, clock: Clock
 ) -> dict[str, object]:
-    """Every pod that is queued or being bound, with its state, since when, and why.
-
-    `is_shown` selects pods by key and state.
-    """
-    rows = list(islice(_rows(queue, bindings, waiting, clock, is_shown=is_shown), limit))
+    """Every pod that is queued or being bound, with its state, since when, and why."""
+    rows = list(islice(_rows(queue, bindings, waiting, clock), ROWS_MAX))
     return {"counts": queue_counts(queue, bindings), "shown": len(rows), "pods": rows}
 
 
@@ -128,20 +119,23 @@ def _rows(
 ) -> Iterator[dict[str, object]]:
     for entry in queue.entries():
         if is_shown is None or is_shown(entry.pod.key, entry.state.words):
-            row = _queued_pod_row(queue, entry, clock)
-            binding = bindings.get(entry.pod.uid)
-            yield row if binding is None else row | _binding_fields(binding, waiting)
+            yield queued_pod_row(queue, entry, bindings.get(entry.pod.uid), waiting, clock)
     for uid, binding in bindings.items():
         if queue.status(uid) is None and (is_shown is None or is_shown(binding.pod.key, BINDING)):
-            yield {
-                "pod": binding.pod.key,
-                "uid": uid,
-                "scheduler": binding.entry.scheduler_name,
-                "priority": binding.pod.signature.priority,
-                "state": BINDING,
-                "since": _wall(binding.started_s, clock),
-                "attempts": binding.entry.attempts,
-            } | _binding_fields(binding, waiting)
+            yield binding_row(binding, waiting, clock)
+
+
+def binding_row(binding: Binding, waiting: WaitingPods, clock: Clock) -> dict[str, object]:
+    """A pod that has left the queue and is being bound."""
+    return {
+        "pod": binding.pod.key,
+        "uid": binding.pod.uid,
+        "scheduler": binding.entry.scheduler_name,
+        "priority": binding.pod.signature.priority,
+        "state": BINDING,
+        "since": wall_time(binding.started_s, clock),
+        "attempts": binding.entry.attempts,
+    } | _binding_fields(binding, waiting)
 
 
 def _binding_fields(binding: Binding, waiting: WaitingPods) -> dict[str, object]:
@@ -155,7 +149,10 @@ def _binding_fields(binding: Binding, waiting: WaitingPods) -> dict[str, object]
     return row
 
 
-def _queued_pod_row(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> dict[str, object]:
+def queued_pod_row(
+    queue: SchedulingQueue, entry: QueuedPod, binding: Binding | None, waiting: WaitingPods, clock: Clock
+) -> dict[str, object]:
+    """A pod in the queue, and the progress of its binding if it has one."""
     status = queue.status(entry.pod.uid)
     assert status is not None, f"{entry} has no status"
     row: dict[str, object] = {
@@ -164,7 +161,7 @@ def _queued_pod_row(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> d
         "scheduler": entry.scheduler_name,
         "priority": entry.pod.signature.priority,
         "state": status.state.words,
-        "since": _wall(status.since_s, clock),
+        "since": wall_time(status.since_s, clock),
         "cause": status.cause.words,
         "event": status.event_label,
         "attempts": status.attempts,
@@ -179,12 +176,12 @@ def _queued_pod_row(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> d
     if events:
         row["awaits"] = list(events)
     if status.backoff_end_s is not None:
-        row["backsOffUntil"] = _wall(status.backoff_end_s, clock)
+        row["backsOffUntil"] = wall_time(status.backoff_end_s, clock)
     if status.timeout_s is not None:
-        row["retriedAtTheLatest"] = _wall(status.timeout_s, clock)
+        row["retriedAtTheLatest"] = wall_time(status.timeout_s, clock)
     if entry.pod.nominated_node:
         row["nominatedNode"] = entry.pod.nominated_node
-    return row
+    return row if binding is None else row | _binding_fields(binding, waiting)
 
 
 def cache_page(columns: Columns, assumed_pods: AssumedPods, *, node: str = "") -> dict[str, object]:
@@ -222,7 +219,7 @@ def _amounts(columns: Columns, amounts: list[int]) -> dict[str, int]:
     }
 
 
-def _wall(now_s: float, clock: Clock) -> str:
+def wall_time(now_s: float, clock: Clock) -> str:
     """A time of the clock as a timestamp."""
     return format_rfc3339_micro(clock.wall_s() - clock.now_s() + now_s)
 

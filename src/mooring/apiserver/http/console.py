@@ -2,11 +2,12 @@
 
     /console/login?token=…   exchanges a login token for a session cookie, once; the only path without authentication
     /console/link            a new login link for the user who requests it
-    /console/data/…          pages of the scheduler, as JSON (`ApiServer.component_pages`)
+    /console/data/…          pages of the scheduler, as JSON (`ApiServer.component_pages`); POST plans, all others GET
     /console/…               the files of `mooring.console`
 
-1. The cookie of a session authenticates GET requests below /console/, and no other request: no request that another
-   site causes reaches the API with it. It is HttpOnly, Secure and SameSite=Strict.
+1. The cookie of a session authenticates requests below /console/, and no other request: no request that another
+   site causes reaches the API with it. It is HttpOnly, Secure and SameSite=Strict. A request that is no GET also needs
+   the header `X-Mooring-Console`, which no form of another site can send, and an Origin that is this server.
 2. Requests are authorized by RBAC like those for other paths (`nonResourceURLs`). A session has the rights of the user
    that its login was made for, and cannot make another login.
 3. The name of the cookie contains a random id of this server, because all ports of a host share their cookies.
@@ -30,6 +31,7 @@ DATA = "/console/data/"
 LINK = "/console/link"
 LOGIN = "/console/login"
 
+CSRF_HEADER = b"x-mooring-console"
 HTML = "text/html; charset=utf-8"
 HEADERS = (
     ("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
@@ -69,10 +71,13 @@ class ConsolePaths:
 
     def session_user(self, incoming: Incoming) -> User | None:
         """The user of the session, if the request has the cookie of one and is a request that a session may make."""
-        if incoming.method != "GET" or not incoming.path.startswith(ROOT):
+        if not incoming.path.startswith(ROOT):
             return None
         token = _cookies(incoming.header(b"cookie")).get(self._cookie)
-        return self._sessions.user_of(token) if token is not None else None
+        user = self._sessions.user_of(token) if token is not None else None
+        if user is not None and incoming.method != "GET":
+            _require_own_page(incoming)
+        return user
 
     def open_reply(self, incoming: Incoming) -> Reply | None:
         """The reply to a request that needs no authentication; None for all other requests."""
@@ -126,6 +131,13 @@ def _file(path: str, incoming: Incoming) -> Reply:
 def _with_headers(reply: Reply) -> Reply:
     reply.headers += HEADERS
     return reply
+
+
+def _require_own_page(incoming: Incoming) -> None:
+    """Raises if another site may have caused the request."""
+    origin = incoming.header(b"origin")
+    if not incoming.header(CSRF_HEADER) or origin != f"https://{incoming.header(b'host')}":
+        raise ForbiddenError("wanted the header X-Mooring-Console and the Origin of this server: CSRF check failed")
 
 
 def _cookies(header: str) -> dict[str, str]:

@@ -6,15 +6,32 @@ import { Overview } from "./overview.js";
 import { Queue } from "./queue.js";
 import { Pod } from "./pod.js";
 import { Node } from "./node.js";
+import { Workloads } from "./workloads.js";
+import { WhatIf } from "./whatif.js";
 
-const PAGES = { overview: Overview, queue: Queue, pod: Pod, node: Node };
-const FILTERS = { overview: "Highlight nodes", queue: "Filter pods", node: "Filter pods", pod: "NAMESPACE/NAME of a pod" };
-const KEYS = [["/", "filter; on a pod's page: go to a pod"], ["o", "overview"], ["q", "queue"], ["arrows, Enter", "select and open a node of the map"], ["Escape", "clear the filter, close this"], ["?", "this help"]];
+const PAGES = {
+  overview: Overview,
+  queue: Queue,
+  workloads: Workloads,
+  whatif: WhatIf,
+  pod: Pod,
+  node: Node,
+};
+// The pages of the header, with the keys that open them.
+const LINKS = [
+  ["overview", "#/", "Overview", "o"],
+  ["queue", "#/queue", "Queue", "q"],
+  ["workloads", "#/workloads", "Workloads", "w"],
+  ["whatif", "#/whatif", "What if", "i"],
+];
+const GO_TO = "NAMESPACE/NAME of a pod";
+const FILTERS = { overview: "Highlight nodes", queue: "Filter pods", workloads: "Filter workloads", node: "Filter pods" };
+const KEYS = [["/", "filter; NAMESPACE/NAME and Enter go to a pod"], ...LINKS.map(([, , text, key]) => [key, text]), ["arrows, Enter", "select and open a node of the map, or a pod of the queue"], ["Escape", "clear the filter, close this"], ["?", "this help"]];
 
 function Help({ dialog }) {
   return html`<dialog ref=${dialog} aria-label="Keyboard"><h2>Keyboard</h2>
     <dl>${KEYS.map(([key, text]) => html`<dt><kbd>${key}</kbd></dt><dd>${text}</dd>`)}</dl>
-    <p class="hint">The page reads the scheduler once per second and changes nothing.</p>
+    <p class="hint">The console reads the scheduler and changes nothing; plans are undone.</p>
     <form method="dialog"><button>Close</button></form></dialog>`;
 }
 
@@ -30,8 +47,7 @@ function App() {
       if (isTyping) return;
       if (event.key === "/") { event.preventDefault(); input.current.focus(); }
       else if (event.key === "?") dialog.current.showModal();
-      else if (event.key === "o") location.hash = "#/";
-      else if (event.key === "q") location.hash = "#/queue";
+      else location.hash = LINKS.find(([, , , key]) => key === event.key)?.[1] ?? location.hash;
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
@@ -40,9 +56,9 @@ function App() {
     if (event.key === "Enter" && /^[^/]+\/[^/]+$/.test(filter.value)) location.hash = `#/pod/${filter.value.split("/").map(encodeURIComponent).join("/")}`;
   };
   const Page = PAGES[page];
-  const link = (name, address, text) => html`<a href=${address} aria-current=${page === name ? "page" : undefined}>${text}</a>`;
-  return html`<header><strong>Mooring</strong><nav>${link("overview", "#/", "Overview")}${link("queue", "#/queue", "Queue")}</nav>
-    <input ref=${input} type="search" aria-label=${FILTERS[page]} placeholder=${`${FILTERS[page]}  ( / )`} value=${filter.value}
+  const filters = FILTERS[page] ?? GO_TO;
+  return html`<header><strong>Mooring</strong><nav>${LINKS.map(([name, address, text]) => html`<a key=${name} href=${address} aria-current=${page === name ? "page" : undefined}>${text}</a>`)}</nav>
+    <input ref=${input} type="search" aria-label=${filters} placeholder=${`${filters}  ( / )`} value=${filter.value}
       onInput=${(event) => { filter.value = event.target.value; }} onKeyDown=${goTo} />
     <button class="round" aria-label="Help" onClick=${() => dialog.current.showModal()}>?</button></header>
     ${problem.value && html`<p class="problem" role="alert">${problem.value}</p>`}
