@@ -135,7 +135,9 @@ def _console_pages(data: ConsoleData) -> dict[str, Page]:
         key = _first(question, "pod")
         found = data.manifest(key)
         missing = text(f"pod: the scheduler has no pod {key!r}\n", 404)
-        return _unreadable(key) or (as_json({"manifest": written_yaml(found).decode()}) if found else missing)
+        return _unreadable(key) or (
+            as_json({"pod": key, "manifest": written_yaml(found).decode()}) if found else missing
+        )
 
     def queue(question: PageRequest) -> PageResponse:
         sort, offset, limit = (_first(question, name) for name in ("sort", "offset", "limit"))

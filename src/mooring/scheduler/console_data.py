@@ -100,16 +100,16 @@ class ConsoleData:
         scheduler = self._scheduler
         parts = scheduler.queue, scheduler.bindings.running, scheduler.waiting_pods, scheduler.engine
         decisions = scheduler.reports.decisions.recent(pod=key, limit=DECISIONS_SHOWN_MAX)
+        namespace, _, name = key.partition("/")
+        queued = [
+            each for each in scheduler.queue.entries() if each.pod.name == name and each.pod.namespace == namespace
+        ]
         return {
             "pod": key,
             "now": format_rfc3339_micro(self._clock.wall_s()),
             "nodes": scheduler.engine.columns.node_count,
             "states": pod_page(key, *parts, self._clock)["pods"],
-            "queued": [
-                wall_time(waits_since_s(entry), self._clock)
-                for entry in scheduler.queue.entries()
-                if entry.pod.key == key
-            ],
+            "queued": [wall_time(waits_since_s(each), self._clock) for each in queued],
             "decisions": [record.document() for record in decisions],
         }
 

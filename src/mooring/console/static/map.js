@@ -42,10 +42,10 @@ function byName(names) {
 // The rows from the highest level to the lowest; rows of the same level keep their order.
 function byLevel(rows, levels) {
   const starts = new Uint32Array(257);
-  for (const row of rows) starts[256 - levels[row]] += 1;
+  for (let at = 0; at < rows.length; at += 1) starts[256 - levels[rows[at]]] += 1;
   for (let level = 1; level < 257; level += 1) starts[level] += starts[level - 1];
   const sorted = new Uint32Array(rows.length);
-  for (const row of rows) { const at = 255 - levels[row]; sorted[starts[at]] = row; starts[at] += 1; }
+  for (let at = 0; at < rows.length; at += 1) { const bucket = 255 - levels[rows[at]]; sorted[starts[bucket]] = rows[at]; starts[bucket] += 1; }
   return sorted;
 }
 
@@ -136,16 +136,22 @@ class Drawing {
 
   // The row at each place, and the place of each row.
   place(rows, group) {
-    const { plan } = this;
-    const next = [...plan.starts];
-    this.order ??= new Uint32Array(0);
-    if (this.order.length !== rows.length) { this.order = new Uint32Array(rows.length); this.x = new Int32Array(rows.length); this.y = new Int32Array(rows.length); }
-    for (const row of rows) {
+    const { step, columns, starts, tops } = this.plan;
+    if (this.order?.length !== rows.length) { this.order = new Uint32Array(rows.length); this.x = new Int32Array(rows.length); this.y = new Int32Array(rows.length); }
+    const { order, x, y } = this;
+    const next = Uint32Array.from(starts);
+    const right = columns * step;
+    const nextX = new Int32Array(starts.length);
+    const nextY = Int32Array.from(tops, (top) => top + TITLE);
+    for (let at = 0; at < rows.length; at += 1) {
+      const row = rows[at];
       const code = group[row];
-      const place = next[code]++ - plan.starts[code];
-      this.order[plan.starts[code] + place] = row;
-      this.x[row] = (place % plan.columns) * plan.step;
-      this.y[row] = plan.tops[code] + TITLE + Math.floor(place / plan.columns) * plan.step;
+      order[next[code]] = row;
+      next[code] += 1;
+      x[row] = nextX[code];
+      y[row] = nextY[code];
+      nextX[code] += step;
+      if (nextX[code] === right) { nextX[code] = 0; nextY[code] += step; }
     }
   }
 
@@ -158,9 +164,11 @@ class Drawing {
     }
     const pixels = new Uint32Array(this.image.data.buffer);
     pixels.fill(0);
+    const { pixels: bright, dimmed } = this.colours;
     for (let row = 0; row < levels.length; row += 1) {
-      const colour = (!matches || matches[row] ? this.colours.pixels : this.colours.dimmed)[levels[row]];
-      for (let line = 0, at = y[row] * width + x[row]; line < size; line += 1, at += width) pixels.fill(colour, at, at + size);
+      const colour = matches && !matches[row] ? dimmed[levels[row]] : bright[levels[row]];
+      let at = y[row] * width + x[row];
+      for (let line = 0; line < size; line += 1, at += width) for (let column = 0; column < size; column += 1) pixels[at + column] = colour;
     }
     this.scratch.getContext("2d").putImageData(this.image, 0, 0);
     context.clearRect(0, 0, width, height);

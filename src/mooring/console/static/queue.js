@@ -7,6 +7,7 @@ import { queue, queueState, queueOrder, queueWindow, filter, problem } from "./d
 const STATES = [["", "all"], ["active", "active"], ["backoff", "backoff"], ["unschedulable", "unschedulable"], ["gated", "gated"], ["in flight", "inFlight"], ["waiting for Permit", "waitingForPermit"], ["binding", "binding"]];
 const COLUMNS = [["pod", "Pod"], ["state", "State"], ["waits", "Waits", "right"], ["attempts", "Attempts", "right"], ["next", "Next attempt"], ["reason", "Reason"], ["helps", "May help"]];
 const WINDOW = 100;
+const HEADER = 60; // pixels that the header of the page covers
 const AROUND = 30; // rows that are requested before and after those in sight
 
 function States({ counts }) {
@@ -60,6 +61,9 @@ function Row({ row, now, place, isSelected }) {
     <td class="message" data-label="May help" title=${row.awaits?.join(", ")}>${row.awaits?.join(", ") ?? "–"}</td></tr>`;
 }
 
+// The style sheet sets one height for all rows, and another one on narrow screens.
+const heightOf = (body) => parseFloat(getComputedStyle(body).getPropertyValue("--row"));
+
 // The rows in sight: [first, end).
 function inSight(body, height, total) {
   const { top } = body.getBoundingClientRect();
@@ -76,8 +80,7 @@ function List({ page }) {
   useEffect(() => {
     const look = () => {
       if (!body.current) return;
-      // The style sheet sets one height for all rows, and another one on narrow screens.
-      const rowHeight = parseFloat(getComputedStyle(body.current).getPropertyValue("--row")) || 44;
+      const rowHeight = heightOf(body.current);
       setHeight(rowHeight);
       const sight = inSight(body.current, rowHeight, total);
       setSight((old) => (old[0] === sight[0] && old[1] === sight[1] ? old : sight));
@@ -91,24 +94,25 @@ function List({ page }) {
     addEventListener("resize", look);
     return () => { removeEventListener("scroll", look); removeEventListener("resize", look); };
   }, [total]);
+  const chosen = useRef(-1); // what `selected` will be: a key may come before the next drawing
   useEffect(() => {
     const onKey = (event) => {
-      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (/^(INPUT|SELECT|TEXTAREA|BUTTON|A)$/.test(event.target.tagName)) return;
-      if (step) {
-        event.preventDefault();
-        setSelected((old) => {
-          const place = Math.min(total - 1, Math.max(0, old + step));
-          const top = body.current.getBoundingClientRect().top + place * height;
-          if (top < 60) scrollBy(0, top - 60);
-          else if (top + height > innerHeight) scrollBy(0, top + height - innerHeight);
-          return place;
-        });
-      } else if (event.key === "Enter" && pods[selected - offset]) location.hash = podLink(pods[selected - offset].pod);
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      const row = queue.value.pods[chosen.current - queue.value.offset];
+      if (event.key === "Enter" && row) location.hash = podLink(row.pod);
+      if (!step) return;
+      event.preventDefault();
+      chosen.current = Math.min(queue.value.total - 1, Math.max(0, chosen.current + step));
+      setSelected(chosen.current);
+      const rowHeight = heightOf(body.current);
+      const top = body.current.getBoundingClientRect().top + chosen.current * rowHeight;
+      if (top < HEADER) scrollBy(0, top - HEADER);
+      else if (top + rowHeight > innerHeight) scrollBy(0, top + rowHeight - innerHeight);
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  });
+  }, []);
   const places = Array.from({ length: Math.max(0, Math.min(end, total) - first) }, (_, at) => first + at);
   return html`<table class="cards virtual" aria-rowcount=${total + 1}><${Head} />
     <tbody ref=${body}><tr class="space" aria-hidden="true" style=${{ height: `${first * height}px` }}></tr>

@@ -46,14 +46,16 @@ class QueueWindows:
         self._orders: dict[tuple[str, str, str, bool], tuple[float, list[Waiter]]] = {}
         """By filter, state, column and direction: until when the order is used, and the order."""
         self._sort_keys: dict[str, Callable[[Waiter, Records], Any]] = {
-            "pod": lambda each, _: (each.pod.namespace, each.pod.name),
+            "pod": lambda each, _: each.pod.key,
             "state": lambda each, _: self._state(each),
             "waits": lambda each, _: -waits_since_s(each),
             "attempts": lambda each, _: (each.entry if isinstance(each, Binding) else each).attempts,
             "priority": lambda each, _: each.pod.priority,
             "next": lambda each, _: self._next_attempt_s(each),
             "reason": lambda each, records: reason_of(each, records.get(each.pod.uid)),
-            "helps": lambda each, _: sorted(each.unschedulable_plugins) if isinstance(each, QueuedPod) else [],
+            "helps": lambda each, _: (
+                " ".join(sorted(each.unschedulable_plugins)) if isinstance(each, QueuedPod) else ""
+            ),
         }
 
     @property
