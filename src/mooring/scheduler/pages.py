@@ -12,7 +12,7 @@ each pod, as two gauges in Prometheus' text format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -44,9 +44,6 @@ NEAREST_MAX = 50
 
 BINDING = "binding"
 """The state of a pod that has left the queue and is being bound."""
-
-IsShown = Callable[[str, str], bool]
-"""Whether a page shows the pod with this key and state."""
 
 UNKNOWN_POD = "not known: it does not exist, has finished, or waits for another scheduler"
 
@@ -85,7 +82,7 @@ def pod_page(
 
     A pod without a node has the obstacles of the `nearest` nodes, as of now."""
     columns = engine.columns
-    rows = list(_rows(queue, bindings, waiting, clock, is_shown=lambda each, state: each == key))
+    rows = list(_rows(queue, bindings, waiting, clock, key))
     for entry in list(queue.entries()) if nearest else ():
         if entry.pod.key == key and entry.pod.uid not in columns.pods:
             explained = _nearest_nodes(engine, entry.pod, min(nearest, NEAREST_MAX))
@@ -114,14 +111,14 @@ def _rows(
     bindings: Mapping[str, Binding],
     waiting: WaitingPods,
     clock: Clock,
-    *,
-    is_shown: IsShown | None = None,
+    key: str = "",
 ) -> Iterator[dict[str, object]]:
+    """All pods, or those with a key."""
     for entry in queue.entries():
-        if is_shown is None or is_shown(entry.pod.key, entry.state.words):
+        if not key or entry.pod.key == key:
             yield queued_pod_row(queue, entry, bindings.get(entry.pod.uid), waiting, clock)
     for uid, binding in bindings.items():
-        if queue.status(uid) is None and (is_shown is None or is_shown(binding.pod.key, BINDING)):
+        if queue.get(uid) is None and (not key or binding.pod.key == key):
             yield binding_row(binding, waiting, clock)
 
 

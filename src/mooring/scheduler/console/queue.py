@@ -15,7 +15,8 @@ from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.binding.cycle import Binding
 from mooring.scheduler.pages import BINDING, binding_row, queue_counts, queued_pod_row, wall_time
 from mooring.scheduler.queue.queued_pod import QueuedPod
-from mooring.scheduler.queue.states import QueueState
+from mooring.scheduler.queue.states import BACKOFF_STATES, QueueState
+from mooring.scheduler.queue.sub_queues import backoff_end_s
 from mooring.scheduler.reporting.decision_records import DecisionRecord
 from mooring.scheduler.scheduler import Scheduler
 
@@ -30,6 +31,7 @@ ORDERS_MAX = 8
 
 WAITING = "waiting for Permit"
 LEFT = "left the queue"
+_STATE_WORDS = {state: state.words for state in QueueState} | {QueueState.ERROR_BACKOFF: QueueState.BACKOFF.words}
 
 Document: TypeAlias = dict[str, object]
 Waiter: TypeAlias = QueuedPod | Binding
@@ -51,7 +53,7 @@ class QueueWindows:
             "waits": lambda each, _: -waits_since_s(each),
             "attempts": lambda each, _: (each.entry if isinstance(each, Binding) else each).attempts,
             "priority": lambda each, _: each.pod.priority,
-            "next": lambda each, _: self._next_attempt_s(each),
+            "next": lambda each, _: _next_attempt(each),
             "reason": lambda each, records: reason_of(each, records.get(each.pod.uid)),
             "helps": lambda each, _: (
                 " ".join(sorted(each.unschedulable_plugins)) if isinstance(each, QueuedPod) else ""
@@ -130,13 +132,7 @@ class QueueWindows:
             return WAITING
         if isinstance(each, Binding):
             return BINDING
-        return QueueState.BACKOFF.words if each.state is QueueState.ERROR_BACKOFF else each.state.words
-
-    def _next_attempt_s(self, each: Waiter) -> float:
-        status = self._scheduler.queue.status(each.pod.uid)
-        if status is None:
-            return 0.0
-        return status.backoff_end_s or status.timeout_s or 0.0
+        return _STATE_WORDS[each.state]
 
     def _row(self, each: Waiter, records: Records) -> Document:
         scheduler, clock = self._scheduler, self._clock
@@ -158,6 +154,13 @@ def waits_since_s(each: Waiter) -> float:
     """When the pod first became active. A pod that is gated since its creation waits since it was queued."""
     entry = each.entry if isinstance(each, Binding) else each
     return entry.first_attempt_s if entry.first_attempt_s is not None else entry.queued_s
+
+
+def _next_attempt(each: Waiter) -> tuple[int, float]:
+    """A key that sorts pods by their next attempt: those that are tried now, in backoff, and waiting for an event."""
+    if isinstance(each, Binding) or each.state in (QueueState.ACTIVE, QueueState.IN_FLIGHT):
+        return (0, 0.0)
+    return (1, backoff_end_s(each)) if each.state in BACKOFF_STATES else (2, each.since_s)
 
 
 NO_ATTEMPT = "not tried yet"
