@@ -7,7 +7,8 @@ accessibility (axe-core) into `tests/console/vendor/`.
 1. Each archive is compared with the hash in PACKAGES. To update a module, change its version and hash
    (`npm view PACKAGE dist.integrity`) and run the script.
 2. Browsers find modules by address, so the names of packages in `import` statements are replaced by relative paths, and
-   the references to source maps, which are not copied, are removed. Nothing else changes.
+   the references to source maps, which are not copied, are removed. A script that defines a variable (`SCRIPTS`)
+   exports it: uPlot has no small module. Nothing else changes.
 3. In each folder `manifest.json` has the version, licence and hashes of each module; `LICENSES.txt` has the texts of
    the licences.
 """
@@ -69,6 +70,13 @@ PACKAGES = (
         "sha512-Rb+5RPo9gWSaHtzJeauhHxiC8KP/IF2DEPkHPEOGOnuy2wnJzRqyeLRankUCYd6ADqtxS6GnWGv6Ie343d8aYw==",
         {"dist/signals.mjs": "signals.js"},
     ),
+    Package(
+        "uplot",
+        "1.6.32",
+        "MIT",
+        "sha512-KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw==",
+        {"dist/uPlot.iife.min.js": "uplot.js", "dist/uPlot.min.css": "uplot.css"},
+    ),
 )
 TEST_PACKAGES = (
     Package(
@@ -80,6 +88,8 @@ TEST_PACKAGES = (
     ),
 )
 FOLDERS = {MODULES_FOLDER: PACKAGES, TESTS_FOLDER: TEST_PACKAGES}
+SCRIPTS = {"uplot.js": "uPlot"}
+"""File in `vendor/`: the variable that the script defines."""
 MODULES = {
     "preact": "./preact.js",
     "preact/hooks": "./hooks.js",
@@ -115,7 +125,8 @@ def with_paths(source: str, name: str) -> str:
             raise SystemExit(f"{name} imports {match[2]!r}, which is not vendored")
         return f'{match[1]}"{MODULES[match[2]]}"'
 
-    return _SOURCE_MAP.sub("\n", _IMPORT.sub(path_of, source))
+    exported = f"\nexport default {SCRIPTS[name]};\n" if name in SCRIPTS else ""
+    return _SOURCE_MAP.sub("\n", _IMPORT.sub(path_of, source)) + exported
 
 
 def vendor(folder: Path, packages: tuple[Package, ...]) -> None:
@@ -153,7 +164,8 @@ def problems(folder: Path, packages: tuple[Package, ...]) -> list[str]:
     ]:
         found.append(f"{folder}: other packages in manifest.json than in tools/vendor_console.py")
     wanted = {name: digest for package in manifest for name, digest in package["sha256"].items()}
-    present = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.js")}
+    modules = (path for path in folder.iterdir() if path.suffix in (".css", ".js"))
+    present = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in modules}
     found += [
         f"{name}: differs from manifest.json"
         for name in sorted({*wanted} | {*present})

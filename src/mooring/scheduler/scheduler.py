@@ -107,7 +107,7 @@ class Scheduler:
     ) -> None:
         """`events_client` sends events. Without it they share `client`, and its rate limit, with bindings."""
         limits = limits if limits is not None else Limits()
-        self._client = client
+        self.client = client
         self._clock = clock
         self._entropy = entropy
         columns = Columns()
@@ -292,11 +292,11 @@ class Scheduler:
         else:
             sink = BufferedSink(sink, self.event_buffer)
         entropy = self._entropy.fork(f"watch {kind.resource}")
-        return kind.resource, Reflector(self._client, kind, view, sink, clock=self._clock, entropy=entropy)
+        return kind.resource, Reflector(self.client, kind, view, sink, clock=self._clock, entropy=entropy)
 
     def _raw_reflector(self, kind: Kind, sink: Sink[Whole]) -> Reflector[Whole]:
         entropy = self._entropy.fork(f"watch whole {kind.plural}")
-        return Reflector(self._client, kind, Whole, sink, clock=self._clock, entropy=entropy)
+        return Reflector(self.client, kind, Whole, sink, clock=self._clock, entropy=entropy)
 
     def _record_event(self, pod: PodInfo, type_: EventType, reason: str, action: str, note: str) -> None:
         self.reports.event(pod, type_, reason, action, note)

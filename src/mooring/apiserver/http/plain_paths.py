@@ -209,7 +209,7 @@ def health_reply(health: Health, path: str, name: str, query: Query) -> Reply:
 
 
 _HEALTH = ("healthz", "livez", "readyz")
-_POSTED = frozenset({"/plan"})
+_POSTED = frozenset({"/console/data/plan", "/console/data/pods", "/plan"})
 """The pages of components that take a request body."""
 _POSTED_BELOW = "/console/do/"
 _CACHED = ("Cache-Control", "public, max-age=3600")

@@ -4,14 +4,19 @@
 import { signal, effect, batch } from "./lib.js";
 
 const RETRY_MS = 1000;
-const SAMPLES_MAX = 120;
+const SAMPLES_MAX = 600;
+const PLAIN_PAGES = ["queue", "workloads", "time", "learn"]; // pages whose address has no more parts
 
 export const route = signal(readRoute());
 export const filter = signal("");
 export const queueState = signal("");
+export const queueOrder = signal({ sort: "", descending: false });
+export const queueWindow = signal({ offset: 0, limit: 100 });
 export const problem = signal("");
 export const overview = signal(null);
-export const samples = signal([]); // pods bound per second, oldest first
+export const samples = signal([]); // of the charts, oldest first
+export const workloads = signal(null);
+export const mapLabel = signal(""); // the label by which the map groups nodes; empty: zones
 export const nodes = signal(null);
 export const queue = signal(null);
 export const pod = signal(null);
@@ -28,7 +33,8 @@ function readRoute() {
   try { parts = rest.map(decodeURIComponent); } catch { /* an address that nobody made: show the overview */ }
   if (name === "pod" && parts.length === 2) return { page: "pod", key: parts.join("/") };
   if (name === "node" && parts.length === 1) return { page: "node", key: parts[0] };
-  return { page: ["queue", "time", "learn"].includes(name) ? name : "overview", key: "" };
+  if (name === "whatif") return { page: "whatif", key: parts.join("/") };
+  return { page: PLAIN_PAGES.includes(name) ? name : "overview", key: "" };
 }
 
 addEventListener("hashchange", () => {
@@ -43,21 +49,26 @@ class Failure extends Error {
   constructor(code, message) { super(message); this.code = code; }
 }
 
-// Requests that change something: the server takes them from this page only.
+// Requests that change the scheduler: the server takes them from this page only.
 export async function act(path) {
   const response = await fetch(`do/${path}`, { method: "POST", headers: { "X-Mooring-Console": "1" }, credentials: "same-origin" });
   if (!response.ok) problem.value = explain(new Failure(response.status, (await response.text()).slice(0, 300)), `do/${path}`);
 }
 
-export async function get(path, parameters = {}) {
-  const response = await fetch(`data/${path}?${new URLSearchParams(parameters)}`, { credentials: "same-origin" });
+async function answered(response) {
   if (response.ok) return response.json();
-  throw new Failure(response.status, (await response.text()).slice(0, 300));
+  throw new Failure(response.status, (await response.text()).slice(0, 2000).trim());
 }
+
+export const get = async (path, parameters = {}) => answered(await fetch(`data/${path}?${new URLSearchParams(parameters)}`, { credentials: "same-origin" }));
+
+// The header is one that a form of another site cannot send: the server accepts no POST without it.
+export const post = async (path, body) => answered(await fetch(`data/${path}`, { method: "POST", credentials: "same-origin", headers: { "Content-Type": "application/json", "X-Mooring-Console": "1" }, body: JSON.stringify(body) }));
 
 export function explain(error, path = "*") {
   if (error.code === 401) return "The session has ended. Reload the page to see how to log in again.";
   if (error.code === 403 && path.startsWith("do/")) return `You are not allowed to do this: it needs post on the nonResourceURL /console/${path}.`;
+  if (error.code === 403 && error.message.includes("post")) return "You are not allowed to plan: it needs post on the nonResourceURL /console/*.";
   if (error.code === 403) return "You are not allowed to see this: it needs get on the nonResourceURL /console/*.";
   if (error.code === 404 && route.value.page === "node") return `There is no node ${route.value.key}.`;
   if (error.code === 404) return "This cluster runs no scheduler of Mooring.";
@@ -73,36 +84,26 @@ function bytes(text) {
   return column;
 }
 
-function largest(columns) {
-  const [first, ...others] = columns;
-  const found = first.slice();
-  for (const column of others) for (let row = 0; row < found.length; row += 1) if (column[row] > found[row]) found[row] = column[row];
-  return found;
-}
-
-// Columns of nodes, with the names and zones that an earlier answer had.
+// Columns of nodes, with the names and groups that an earlier answer had.
 export function decodeNodes(answer, known) {
-  const facts = answer.names ? answer : { ...answer, names: known.names, zone: known.zone, zones: known.zones };
-  const columns = { cpu: bytes(answer.cpu), memory: bytes(answer.memory), pods: bytes(answer.pods) };
-  columns.largest = largest(Object.values(columns));
-  return { ...facts, flags: bytes(answer.flags), columns };
+  const facts = answer.names ? { ...answer, group: bytes(answer.group) } : { ...answer, names: known.names, labels: known.labels, group: known.group, groups: known.groups };
+  return { ...facts, flags: bytes(answer.flags), columns: { cpu: bytes(answer.cpu), memory: bytes(answer.memory), pods: bytes(answer.pods) } };
 }
 
-let earlier = null;
+let isHistoryAsked = false;
 
 function takeOverview(answer) {
-  if (earlier && answer.nowSeconds > earlier.nowSeconds && answer.bound >= earlier.bound) {
-    const rate = (answer.bound - earlier.bound) / (answer.nowSeconds - earlier.nowSeconds);
-    samples.value = [...samples.value, rate].slice(-SAMPLES_MAX);
-  }
-  if (!earlier || answer.nowSeconds !== earlier.nowSeconds) earlier = answer;
+  if (!isHistoryAsked) { isHistoryAsked = true; get("history").then((found) => { samples.value = found.samples; }, () => { isHistoryAsked = false; }); }
+  if (answer.sample.time > (samples.value.at(-1)?.time ?? 0)) samples.value = [...samples.value, answer.sample].slice(-SAMPLES_MAX);
   overview.value = answer;
 }
 
 // What a page follows: names of pages below data/, with parameters.
 const FOLLOWED = {
-  overview: () => ["overview", ["nodes", nodes.value ? { facts: nodes.value.facts } : {}]],
-  queue: () => [["queue", { filter: filter.value, state: queueState.value }]],
+  overview: () => ["overview", ["nodes", { label: mapLabel.value, ...(nodes.value && { facts: nodes.value.facts }) }]],
+  queue: () => [["queue", { filter: filter.value, state: queueState.value, ...queueWindow.value, sort: queueOrder.value.sort, ...(queueOrder.value.descending && { descending: 1 }) }]],
+  workloads: () => ["workloads"],
+  whatif: () => [],
   pod: () => [["pod", { pod: route.value.key }]],
   node: () => [["node", { node: route.value.key }]],
   time: () => ["past"],
@@ -113,6 +114,7 @@ const TAKEN = {
   overview: takeOverview,
   nodes: (answer) => { nodes.value = decodeNodes(answer, nodes.value); },
   queue: (answer) => { queue.value = answer; },
+  workloads: (answer) => { workloads.value = answer; },
   pod: (answer) => { pod.value = answer; },
   node: (answer) => { node.value = answer; },
   past: (answer) => { past.value = answer; },
@@ -169,6 +171,6 @@ async function restart() {
 }
 
 export function start() {
-  effect(() => { void [route.value, filter.value, queueState.value, learned.value]; queueMicrotask(restart); });
+  effect(() => { void [route.value, filter.value, queueState.value, queueOrder.value, queueWindow.value, mapLabel.value, learned.value]; queueMicrotask(restart); });
   document.addEventListener("visibilitychange", restart);
 }

@@ -89,7 +89,7 @@ export function Time() {
         onInput=${(event) => { chosen.value = Number(event.target.value); }} />
     </section>
     ${now && html`<section class="panel"><h2>Nodes</h2>
-      ${now.nodes && now.nodes.names.length > 0 && html`<${NodeMap} nodes=${now.nodes} metric="largest" text=${filter.value} />`}
+      ${now.nodes && now.nodes.names.length > 0 && html`<${NodeMap} nodes=${now.nodes} metric="requested" order="name" text=${filter.value} />`}
       ${now.nodes ? html`<p class="hint">Exact at ${timeOfDay(now.sampled)}, when it was sampled: ${plural(now.bound, "pod")} bound, ${now.counts.unschedulable} unschedulable, ${now.counts.gated} gated. Blocks show the largest requested share.</p>`
         : html`<p class="hint">There is no sample from before the start of this scheduler.</p>`}</section>
     <${Waiting} now=${now} rows=${now.waiting.filter(isShown)} />
