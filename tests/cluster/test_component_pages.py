@@ -79,7 +79,7 @@ def test_the_scheduler_plans_without_changing_anything(tmp_path: Path, processes
         assert up.ask("POST", "/plan", {"question": "fix", "podNames": ["default/none"]}).code == 422
         assert up.ask("POST", "/plan", {"question": "guess"}).code == 422
         copies = up.ask("POST", "/plan", {"pods": pods[:1], "copies": [2]}).document()
-        name = f"default/{pods[0]['metadata']['name']}"
+        name = "default/p0"
         planned = [each["pod"] for each in (*copies["placements"], *copies["pending"])]
         assert sorted(planned) == [f"{name}-0", f"{name}-1"]
         for wrong in ([], [1, 1], [0], [20_000]):

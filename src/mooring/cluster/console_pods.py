@@ -48,7 +48,7 @@ _TOLERATION = re.compile(
 )
 
 
-class _Body(msgspec.Struct, forbid_unknown_fields=True):
+class _ManifestBody(msgspec.Struct, forbid_unknown_fields=True):
     manifest: str
     replicas: int | None = None
     requests: dict[str, str] = {}
@@ -59,7 +59,7 @@ class ManifestError(Exception):
     """The manifest has no pods that can be planned. The text is for the user."""
 
 
-_decode_body = msgspec.json.Decoder(_Body).decode
+_decode_body = msgspec.json.Decoder(_ManifestBody).decode
 
 
 def manifest_pods_page(client: LoopbackClient) -> Page:
@@ -78,7 +78,7 @@ def manifest_pods_page(client: LoopbackClient) -> Page:
 
 
 class _Manifest:
-    def __init__(self, client: LoopbackClient, asked: _Body) -> None:
+    def __init__(self, client: LoopbackClient, asked: _ManifestBody) -> None:
         self._client = client
         self._asked = asked
         self._tolerations = [_toleration(each) for each in asked.tolerations]
@@ -112,7 +112,10 @@ class _Manifest:
             convert_as(Pod, document)  # names a field that has a wrong type
             self._change(_part(document, "spec"))
             pod = {**document, "metadata": {**metadata, "generateName": f"{name or 'pod'}-"}}
-            await self._add(pod, name or "pod", namespace, 1 if self._asked.replicas is None else self._asked.replicas)
+            copies = 1 if self._asked.replicas is None else self._asked.replicas
+            if copies > 1:
+                self._notes.append(f"Pod {name}: {copies} copies; the command plans one, because a Pod has no replicas")
+            await self._add(pod, name or "pod", namespace, copies)
         elif view_type is None:
             self._notes.append(f"{kind or 'an object without kind'} {name}: left out, it has no pods")
         else:

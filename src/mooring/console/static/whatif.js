@@ -1,6 +1,6 @@
 // What if: pods of a manifest, changed requests, other nodes. The scheduler plans it and undoes it.
 
-import { html, signal, useEffect, nodeLink, Bar, count, plural } from "./lib.js";
+import { html, signal, useEffect, nodeLink, Bar, count, plural, shortReason } from "./lib.js";
 import { get, post, explain, route } from "./data.js";
 
 const QUESTIONS = [["place", "place these pods"], ["addNodes", "place them on more nodes"], ["removeNodes", "remove nodes"]];
@@ -113,7 +113,7 @@ function Pods({ result }) {
   const rows = [...result.pending.map((each) => ({ ...each, node: "" })), ...result.placements];
   return html`<section class="panel"><h2>Pods</h2><table class="cards"><thead><tr><th>Pod</th><th>Now</th><th>Plan</th></tr></thead>
     <tbody>${rows.slice(0, ROWS_SHOWN).map((each) => html`<tr key=${each.pod}><td>${each.pod}</td><td data-label="Now">${each.movedFrom ? html`<a href=${nodeLink(each.movedFrom)}>${each.movedFrom}</a>` : "no node"}</td>
-      <td data-label="Plan">${each.node ? html`✓ ${each.node}${each.victims.length > 0 && html` <span class="message">preempts ${each.victims.map((victim) => victim.pod).join(", ")}</span>`}` : html`✗ pending <span class="message">${each.message}</span>`}</td></tr>`)}</tbody></table>
+      <td data-label="Plan">${each.node ? html`✓ ${each.node}${each.victims.length > 0 && html` <span class="message">preempts ${each.victims.map((victim) => victim.pod).join(", ")}</span>`}` : html`✗ pending <span class="message" title=${each.message}>${shortReason(each.message)}</span>`}</td></tr>`)}</tbody></table>
     ${rows.length > ROWS_SHOWN && html`<p class="hint">The first ${count(ROWS_SHOWN)} of ${count(rows.length)} are shown.</p>`}</section>`;
 }
 

@@ -128,7 +128,7 @@ def _without_empty(value: Any) -> Any:
     return value
 
 
-class PodType(NamedTuple):
+class FittingType(NamedTuple):
     """Pods of one controller with the same requests, and the question how many more of them fit on a node."""
 
     title: str
@@ -138,7 +138,7 @@ class PodType(NamedTuple):
     request: PlanRequest
 
 
-def pod_types(scheduler: Scheduler, node_name: str) -> list[PodType]:
+def pod_types(scheduler: Scheduler, node_name: str) -> list[FittingType]:
     """The types of pods that the cluster has the most of. Pods of DaemonSets do not count: each node has its own."""
     engine, deployments = scheduler.engine, deployment_owners(scheduler.engine.columns)
     counts: Counter[tuple[str, bytes]] = Counter()
@@ -151,7 +151,7 @@ def pod_types(scheduler: Scheduler, node_name: str) -> list[PodType]:
             counts[key] += 1
             example.setdefault(key, pod)
     return [
-        PodType(
+        FittingType(
             key[0],
             count,
             requests_of(example[key]),

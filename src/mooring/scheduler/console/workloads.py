@@ -36,7 +36,7 @@ Document: TypeAlias = dict[str, object]
 
 
 @dataclass(slots=True)
-class Workload:
+class WorkloadStates:
     """What the scheduler knows of one controller of pods."""
 
     kind: str
@@ -62,17 +62,17 @@ class Workload:
 
 def workloads(scheduler: Scheduler) -> Document:
     """All workloads; those with the most pending pods first, then by name."""
-    found: dict[Key, Workload] = {}
+    found: dict[Key, WorkloadStates] = {}
     columns = scheduler.engine.columns
     deployment_of = deployment_owners(columns)
 
-    def workload(namespace: str, owner: OwnerReference | None) -> Workload:
+    def workload(namespace: str, owner: OwnerReference | None) -> WorkloadStates:
         if owner is not None:
             owner = deployment_of.get(owner.uid, owner)
         key = (owner.kind, namespace, owner.name) if owner is not None else ("Pod", namespace, UNOWNED)
         each = found.get(key)
         if each is None:
-            each = found[key] = Workload(*key)
+            each = found[key] = WorkloadStates(*key)
         return each
 
     for replica_set in columns.objects.of(ReplicaSet):
@@ -116,7 +116,7 @@ def _placed_state(pod: PodInfo, *, is_assumed: bool) -> str:
     return STARTED if pod.start_s < NO_START_S else PLACED
 
 
-def _add_wanted(workload: Workload, controller: ReplicaSet | StatefulSet) -> None:
+def _add_wanted(workload: WorkloadStates, controller: ReplicaSet | StatefulSet) -> None:
     replicas = controller.spec.replicas
     workload.wanted = (workload.wanted or 0) + (replicas if replicas is not None else 1)
 
