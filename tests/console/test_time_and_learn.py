@@ -72,12 +72,12 @@ def test_one_stream_follows_the_page_and_comes_back(up: Up, browser: Browser) ->
     requests = "performance.getEntriesByType('resource').filter((each) => each.name.includes('/console/data/'))"
     assert browser.evaluate(f"{requests}.every((each) => each.name.includes('/console/data/live?'))")
     browser.press("q")
-    browser.wait("document.querySelectorAll('tbody tr').length === 1")
+    shown(browser, "default/large")
     create_pod(up, "huge", "98")
-    browser.wait("document.querySelectorAll('tbody tr').length === 2")
+    shown(browser, "default/huge")
     before = wait_until(lambda: up.metric("apiserver_request_total"))
     create_pod(up, "vast", "97")
-    browser.wait("document.querySelectorAll('tbody tr').length === 3")
+    shown(browser, "default/vast")
     assert up.metric("apiserver_request_total") - before < 20, "the page does not ask again and again"
     browser.call("Network.enable")
     browser.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
