@@ -73,12 +73,12 @@ def test_one_stream_follows_the_page_and_comes_back(up: Up, browser: Browser) ->
     own = "/[/]console[/]data[/](live|history)[?]/"  # the charts begin with what was sampled before
     assert browser.evaluate(f"{requests}.every((each) => {own}.test(each.name))")
     browser.press("q")
-    browser.wait("document.querySelectorAll('tbody tr').length === 1")
+    shown(browser, "default/large")
     create_pod(up, "huge", "98")
-    browser.wait("document.querySelectorAll('tbody tr').length === 2")
+    shown(browser, "default/huge")
     before = wait_until(lambda: up.metric("apiserver_request_total"))
     create_pod(up, "vast", "97")
-    browser.wait("document.querySelectorAll('tbody tr').length === 3")
+    shown(browser, "default/vast")
     assert up.metric("apiserver_request_total") - before < 20, "the page does not ask again and again"
     browser.call("Network.enable")
     browser.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
