@@ -55,9 +55,9 @@ export const post = async (path, body) => answered(await fetch(`data/${path}`, {
 
 export function explain(error) {
   if (error.code === 401) return "The session has ended. A new link: kubectl get --raw /console/link";
+  if (error.code === 403 && error.message.includes("post")) return "You are not allowed to plan: it needs post on the nonResourceURL /console/*.";
   if (error.code === 403) return "You are not allowed to see this: it needs get on the nonResourceURL /console/*.";
   if (error.code === 404 && route.value.page === "node") return `There is no node ${route.value.key}.`;
-  if (error.code === 403 && error.message.includes("post")) return "You are not allowed to plan: it needs post on the nonResourceURL /console/*.";
   if (error.code === 404) return "This cluster runs no scheduler of Mooring.";
   if (error.code) return `The server answers ${error.code}: ${error.message}`;
   return "The server does not answer. Its last data are shown.";
