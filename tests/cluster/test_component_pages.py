@@ -99,6 +99,10 @@ def test_only_those_see_it_who_may(tmp_path: Path) -> None:
         allow(up, "queue", [{"nonResourceURLs": ["/debug/queue"], "verbs": ["get"]}])
         wait_until(lambda: up.ask("GET", "/debug/queue", token=LIMITED_TOKEN).code == 200)
         assert up.ask("GET", "/debug/decisions", token=LIMITED_TOKEN).code == 403
+        allow(up, "console", [{"nonResourceURLs": ["/console/*"], "verbs": ["get"]}])
+        wait_until(lambda: up.ask("GET", "/console/data/overview", token=LIMITED_TOKEN).code == 200)
+        for path in ("/console/data/plan", "/console/data/pods"):
+            assert up.ask("POST", path, {}, token=LIMITED_TOKEN).code == 403, path
 
 
 def allow(up: Up, name: str, rules: list[dict[str, Any]], namespace: str = "") -> None:

@@ -25,6 +25,8 @@ PAGES = {
     "#/pod/default/large": "Insufficient cpu",
     "#/pod/default/small": "Best nodes",
     "#/node/node-0": "ephemeral-storage",
+    "#/workloads": "Workloads",
+    "#/whatif": "What if",
     "#/time": "Pods that waited",
     "#/learn": "Choose a pod",
 }

@@ -56,7 +56,7 @@ function Row({ row, now, place, isSelected }) {
     <td data-label="State">${row.state}${row.node && html` on <a href=${nodeLink(row.node)}>${row.node}</a>`}</td>
     <td class="right" data-label="Waits">${duration(secondsBetween(row.waitsSince, now))}</td>
     <td class="right" data-label="Attempts">${row.attempts}</td>
-    <td data-label="Next attempt">${retry(row, now)}</td>
+    <td data-label="Next">${retry(row, now)}</td>
     <td class="message" data-label="Reason" title=${why(row)}>${shortReason(why(row))}</td>
     <td class="message" data-label="May help" title=${row.awaits?.join(", ")}>${row.awaits?.join(", ") ?? "–"}</td></tr>`;
 }
