@@ -102,7 +102,7 @@ def _candidates(scheduler: Scheduler, pod: PodInfo) -> list[Document]:
 def manifest_of(scheduler: Scheduler, key: str) -> Document | None:
     """A pod as a manifest, with the fields that the scheduler reads; None if there is no such pod.
 
-    The scheduler never decodes images, commands and environments, so the manifest has none."""
+    The scheduler never decodes commands and environments, so the manifest has none."""
     pod = _known_pod(scheduler, key)
     if pod is None:
         return None
