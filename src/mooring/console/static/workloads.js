@@ -41,7 +41,7 @@ export function Workloads() {
     ${page.total > page.workloads.length && html`<p class="hint">The first ${count(page.workloads.length)} of ${count(page.total)} are shown.</p>`}
     ${page.podsRead < page.pods && html`<p class="hint">Counted: ${count(page.podsRead)} of ${plural(page.pods, "pod")} on nodes.</p>`}
     ${shown.length === 0 ? html`<p class="hint">${page.total ? "No workload matches." : "There are no workloads."}</p>`
-      : html`<table class="cards"><thead><tr><th>Workload</th><th>Kind</th><th class="right">Pods</th><th></th><th>State</th><th>Pending</th></tr></thead>
+      : html`<table class="cards"><thead><tr><th>Workload</th><th>Kind</th><th class="right">Pods</th><th><span class="hidden">Share</span></th><th>State</th><th>Pending</th></tr></thead>
       <tbody>${shown.map((row) => html`<${Row} key=${`${row.kind} ${row.workload}`} row=${row} />`)}</tbody></table>`}
     <p class="hint">Pods that have finished are not shown: the scheduler does not hold them.</p>`;
 }
