@@ -1,4 +1,5 @@
-"""Downloads the ES modules of the console from npm into `src/mooring/console/static/vendor/`.
+"""Downloads the ES modules of the console from npm into `src/mooring/console/static/vendor/`, and the checks of its
+accessibility (axe-core) into `tests/console/vendor/`.
 
     .venv/bin/python tools/vendor_console.py           the versions in PACKAGES
     .venv/bin/python tools/vendor_console.py --check   only compares the files with the manifest
@@ -6,8 +7,10 @@
 1. Each archive is compared with the hash in PACKAGES. To update a module, change its version and hash
    (`npm view PACKAGE dist.integrity`) and run the script.
 2. Browsers find modules by address, so the names of packages in `import` statements are replaced by relative paths, and
-   the references to source maps, which are not copied, are removed. Nothing else changes.
-3. `manifest.json` has the version, licence and hashes of each module; `LICENSES.txt` has the texts of the licences.
+   the references to source maps, which are not copied, are removed. A script that defines a variable (`SCRIPTS`)
+   exports it: uPlot has no small module. Nothing else changes.
+3. In each folder `manifest.json` has the version, licence and hashes of each module; `LICENSES.txt` has the texts of
+   the licences.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.request import urlopen
 
-VENDOR = Path(__file__).parents[1] / "src" / "mooring" / "console" / "static" / "vendor"
+ROOT = Path(__file__).parents[1]
+MODULES_FOLDER = ROOT / "src" / "mooring" / "console" / "static" / "vendor"
+TESTS_FOLDER = ROOT / "tests" / "console" / "vendor"
 DOWNLOAD_S_MAX = 60
 
 
@@ -65,7 +70,26 @@ PACKAGES = (
         "sha512-Rb+5RPo9gWSaHtzJeauhHxiC8KP/IF2DEPkHPEOGOnuy2wnJzRqyeLRankUCYd6ADqtxS6GnWGv6Ie343d8aYw==",
         {"dist/signals.mjs": "signals.js"},
     ),
+    Package(
+        "uplot",
+        "1.6.32",
+        "MIT",
+        "sha512-KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw==",
+        {"dist/uPlot.iife.min.js": "uplot.js", "dist/uPlot.min.css": "uplot.css"},
+    ),
 )
+TEST_PACKAGES = (
+    Package(
+        "axe-core",
+        "4.14.0",
+        "MPL-2.0",
+        "sha512-9WTZxEjsZ7b13TH8JPmbV2z8CHbl80/2hm3XPEG4JgNdQLK81IBRXmSxHfMAOkSqQeRxT/0dwNDz2GOm3zzpcQ==",
+        {"axe.min.js": "axe.min.js"},
+    ),
+)
+FOLDERS = {MODULES_FOLDER: PACKAGES, TESTS_FOLDER: TEST_PACKAGES}
+SCRIPTS = {"uplot.js": "uPlot"}
+"""File in `vendor/`: the variable that the script defines."""
 MODULES = {
     "preact": "./preact.js",
     "preact/hooks": "./hooks.js",
@@ -101,19 +125,21 @@ def with_paths(source: str, name: str) -> str:
             raise SystemExit(f"{name} imports {match[2]!r}, which is not vendored")
         return f'{match[1]}"{MODULES[match[2]]}"'
 
-    return _SOURCE_MAP.sub("\n", _IMPORT.sub(path_of, source))
+    exported = f"\nexport default {SCRIPTS[name]};\n" if name in SCRIPTS else ""
+    return _SOURCE_MAP.sub("\n", _IMPORT.sub(path_of, source)) + exported
 
 
-def vendor() -> None:
-    VENDOR.mkdir(parents=True, exist_ok=True)
+def vendor(folder: Path, packages: tuple[Package, ...]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     manifest: list[dict[str, object]] = []
     licences: list[str] = []
-    for package in PACKAGES:
+    for package in packages:
         contents = download(package)
         hashes: dict[str, str] = {}
         for source, target in package.files.items():
-            module = with_paths(contents[source].decode(), target).encode()
-            (VENDOR / target).write_bytes(module)
+            text = contents[source].decode()
+            module = (with_paths(text, target) if folder == MODULES_FOLDER else text).encode()
+            (folder / target).write_bytes(module)
             hashes[target] = hashlib.sha256(module).hexdigest()
         manifest.append(
             {
@@ -125,20 +151,21 @@ def vendor() -> None:
             }
         )
         licences.append(f"{package.name} {package.version}\n\n{contents['LICENSE'].decode().strip()}\n")
-    (VENDOR / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-    (VENDOR / "LICENSES.txt").write_text(f"\n{'-' * 80}\n\n".join(licences), encoding="utf-8")
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    (folder / "LICENSES.txt").write_text(f"\n{'-' * 80}\n\n".join(licences), encoding="utf-8")
 
 
-def problems() -> list[str]:
-    """What differs between the files and the manifest, or between the manifest and PACKAGES."""
-    manifest = json.loads((VENDOR / "manifest.json").read_text(encoding="utf-8"))
+def problems(folder: Path, packages: tuple[Package, ...]) -> list[str]:
+    """What differs between the files and the manifest, or between the manifest and the packages."""
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     found: list[str] = []
     if [(each["name"], each["version"], each["integrity"]) for each in manifest] != [
-        (each.name, each.version, each.integrity) for each in PACKAGES
+        (each.name, each.version, each.integrity) for each in packages
     ]:
-        found.append("manifest.json: other packages than in tools/vendor_console.py")
+        found.append(f"{folder}: other packages in manifest.json than in tools/vendor_console.py")
     wanted = {name: digest for package in manifest for name, digest in package["sha256"].items()}
-    present = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VENDOR.glob("*.js")}
+    modules = (path for path in folder.iterdir() if path.suffix in (".css", ".js"))
+    present = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in modules}
     found += [
         f"{name}: differs from manifest.json"
         for name in sorted({*wanted} | {*present})
@@ -149,7 +176,8 @@ def problems() -> list[str]:
 
 if __name__ == "__main__":
     if "--check" not in sys.argv[1:]:
-        vendor()
-    differences = problems()
-    print("\n".join(differences) or f"{len(PACKAGES)} packages, as in manifest.json")
+        for folder, packages in FOLDERS.items():
+            vendor(folder, packages)
+    differences = [each for folder, packages in FOLDERS.items() for each in problems(folder, packages)]
+    print("\n".join(differences) or f"{len(PACKAGES) + len(TEST_PACKAGES)} packages, as in manifest.json")
     raise SystemExit(bool(differences))

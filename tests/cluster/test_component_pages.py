@@ -78,6 +78,12 @@ def test_the_scheduler_plans_without_changing_anything(tmp_path: Path, processes
         assert fixes[0]["changes"] == ["request 32 cpu instead of 99"]
         assert up.ask("POST", "/plan", {"question": "fix", "podNames": ["default/none"]}).code == 422
         assert up.ask("POST", "/plan", {"question": "guess"}).code == 422
+        copies = up.ask("POST", "/plan", {"pods": pods[:1], "copies": [2]}).document()
+        name = "default/p0"
+        planned = [each["pod"] for each in (*copies["placements"], *copies["pending"])]
+        assert sorted(planned) == [f"{name}-0", f"{name}-1"]
+        for wrong in ([], [1, 1], [0], [20_000]):
+            assert up.ask("POST", "/plan", {"pods": pods[:1], "copies": wrong}).code == (422 if wrong else 200), wrong
         assert up.ask("GET", "/plan").code == 405
         assert up.ask("POST", "/plan", {}, token=LIMITED_TOKEN).code == 403
         assert [node["requested"] for node in shown(up, "/debug/cache")["nodes"]] == [{}, {}]
@@ -152,12 +158,16 @@ def test_only_those_see_it_who_may(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
         wait_until(lambda: shown(up, "/debug/queue"))
         for path in SCHEDULER_PATHS:
-            method = "POST" if path == "/plan" else "GET"
+            method = "POST" if path.endswith("/plan") else "GET"
             assert up.ask(method, path, token="").code == 401, path
             assert up.ask(method, path, token=LIMITED_TOKEN).code == 403, path
         allow(up, "queue", [{"nonResourceURLs": ["/debug/queue"], "verbs": ["get"]}])
         wait_until(lambda: up.ask("GET", "/debug/queue", token=LIMITED_TOKEN).code == 200)
         assert up.ask("GET", "/debug/decisions", token=LIMITED_TOKEN).code == 403
+        allow(up, "console", [{"nonResourceURLs": ["/console/*"], "verbs": ["get"]}])
+        wait_until(lambda: up.ask("GET", "/console/data/overview", token=LIMITED_TOKEN).code == 200)
+        for path in ("/console/data/plan", "/console/data/pods"):
+            assert up.ask("POST", path, {}, token=LIMITED_TOKEN).code == 403, path
 
 
 def allow(up: Up, name: str, rules: list[dict[str, Any]], namespace: str = "") -> None:
@@ -180,7 +190,7 @@ def test_names_in_other_namespaces_are_masked(tmp_path: Path, processes: str) ->
         assert up.ask("POST", "/api/v1/namespaces", secret).code == 201
         create_pod(up, "large", "99")
         create_pod(up, "classified", "98", "secret")
-        allow(up, "asks", [{"nonResourceURLs": ["/debug/*", "/plan"], "verbs": ["get", "post"]}])
+        allow(up, "asks", [{"nonResourceURLs": ["/console/*", "/debug/*", "/plan"], "verbs": ["get", "post"]}])
         allow(up, "plans", [{"apiGroups": ["mooring.dev"], "resources": ["plans"], "verbs": ["create"]}])
         allow(up, "reads", [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}], "default")
 
@@ -196,12 +206,21 @@ def test_names_in_other_namespaces_are_masked(tmp_path: Path, processes: str) ->
             ("/debug/queue", "GET", None),
             ("/plan", "POST", {"question": "place"}),
             (PLANS, "POST", a_plan(question="place")),
+            ("/console/data/queue", "GET", None),
+            ("/console/data/plan", "POST", {"question": "place"}),
         ):
             assert names(path, LIMITED_TOKEN, method, body) == {"default/large", "hidden/1"}, path
             assert b"classified" not in up.ask(method, path, body, token=LIMITED_TOKEN).body
             assert names(path, ADMIN_TOKEN, method, body) == both
         assert up.ask("GET", "/debug/queue?pod=secret/classified", token=LIMITED_TOKEN).code == 403
         assert up.ask("GET", "/debug/queue?pod=default/large", token=LIMITED_TOKEN).code == 200
+        for path in ("explain", "manifest", "pod"):
+            for pod, code in (("secret/classified", 403), ("default/large", 200)):
+                assert up.ask("GET", f"/console/data/{path}?pod={pod}", token=LIMITED_TOKEN).code == code, (path, pod)
+        for path in ("overview", "workloads", "fits?node=node-0"):
+            answer = up.ask("GET", f"/console/data/{path}", token=LIMITED_TOKEN)
+            assert answer.code == 200, path
+            assert b"secret" not in answer.body, path
 
 
 def test_without_a_scheduler_there_is_nothing_to_show(tmp_path: Path) -> None:

@@ -32,6 +32,13 @@ FLAGS = (
 )
 
 
+NAVIGATED = "Inspected target navigated or closed"
+
+
+class ProtocolError(Exception):
+    """The browser refused a call."""
+
+
 class Browser:
     """One browser with one page."""
 
@@ -80,7 +87,8 @@ class Browser:
         while True:
             answer = self._message()
             if answer.get("id") == number:
-                assert "error" not in answer, f"{method}: {answer['error']}"
+                if "error" in answer:
+                    raise ProtocolError(f"{method}: {answer['error']}")
                 result: dict[str, Any] = answer["result"]
                 return result
 
@@ -96,7 +104,16 @@ class Browser:
     def wait(self, expression: str) -> Any:
         """Until the expression is true; its value. Elements count as true."""
         asked = f"(() => {{ const found = {expression}; return found instanceof Element ? true : found; }})()"
-        return wait_until(lambda: self.evaluate(asked), why=lambda: f"{expression} in {self.text()}; {self.problems}")
+
+        def look() -> Any:
+            try:
+                return self.evaluate(asked)
+            except ProtocolError as error:
+                if NAVIGATED not in str(error):  # the page that was asked is being replaced by the next one
+                    raise
+                return None
+
+        return wait_until(look, why=lambda: f"{expression} in {self.text()}; {self.problems}")
 
     def text(self) -> str:
         """What the page shows."""

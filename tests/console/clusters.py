@@ -21,6 +21,15 @@ def create_pod(up: Up, name: str, cpu: str, **spec: Any) -> None:
     assert up.ask("POST", PODS, body).code == 201
 
 
+def create_deployment(up: Up, name: str, replicas: int, cpu: str) -> None:
+    labels = {"app": name}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+    assert up.ask("POST", "/apis/apps/v1/namespaces/default/deployments", body).code == 201
+
+
 def data(up: Up, path: str) -> Any:
     """The data of a page of the console; None while the scheduler starts."""
     answer = up.ask("GET", f"/console/data/{path}")

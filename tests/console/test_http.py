@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -65,7 +67,7 @@ def test_a_login_is_redeemed_once_for_a_session_that_opens_the_console_only(tmp_
             ("POST", "/console/login"),
         ):
             answer = up.ask(method, path, token="", headers=session)
-            assert answer.code in (301, 401, 404, 405), (method, path)
+            assert answer.code in (301, 401, 403, 404, 405), (method, path)
             assert b"node-0" not in answer.body
         assert up.ask("GET", "/console/link", token="", headers=session).code == 403
         forged = {"Cookie": f"{cookie.partition('=')[0]}=wrong"}
@@ -137,10 +139,14 @@ def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str)
         assert (overview["nodes"], overview["pods"], overview["counts"]["gated"]) == (4, 1, 1)
         assert overview["rejections"][0]["pod"] == "default/large"
 
+        wait_until(lambda: 50 in base64.b64decode(data(up, "nodes")["cpu"]))  # answers are used again for a second
         nodes = data(up, "nodes")
         assert sorted(nodes["names"]) == ["node-0", "node-1", "node-2", "node-3"]
-        assert nodes["zones"] == ["a", "b"]
-        assert sorted(nodes["zone"]) == [0, 0, 1, 1]
+        assert nodes["groups"] == ["a", "b"]
+        assert sorted(base64.b64decode(nodes["group"])) == [0, 0, 1, 1]
+        assert "kubernetes.io/hostname" in nodes["labels"]
+        by_name = data(up, "nodes?label=kubernetes.io/hostname")
+        assert by_name["groups"] == sorted(nodes["names"])
         shares = base64.b64decode(nodes["cpu"])
         assert sorted(shares) == [0, 0, 0, 50]
         later = data(up, f"nodes?facts={nodes['facts']}")
@@ -156,12 +162,71 @@ def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str)
         assert queued["default/gated"]["gatedBy"] == "SchedulingGates"
         assert "Insufficient cpu" in queued["default/large"]["reason"]
         assert "NodeAdd" in queued["default/large"]["awaits"]
+        assert queued["default/large"]["waitsSince"] <= queued["default/large"]["since"]
         assert [each["pod"] for each in data(up, "queue?filter=lar")["pods"]] == ["default/large"]
+        second = data(up, "queue?sort=pod&offset=1&limit=1")
+        assert ([each["pod"] for each in second["pods"]], second["total"]) == (["default/large"], 2)
+        down = data(up, "queue?sort=attempts&descending=1")["pods"]
+        assert [each["attempts"] for each in down] == sorted((each["attempts"] for each in down), reverse=True)
+        for query in ("sort=colour", "offset=-1", "limit=x"):
+            assert up.ask("GET", f"/console/data/queue?{query}").code == 400, query
         assert [each["pod"] for each in data(up, "queue?state=gated")["pods"]] == ["default/gated"]
+
+        explained = data(up, "explain?pod=default/large")
+        assert explained["nearestNodes"][0]["obstacles"][0]["plugin"] == "NodeResourcesFit"
+        assert (explained["life"]["phase"], explained["candidates"]) == ("Pending", [])
+        wait_until(lambda: "started" in data(up, "explain?pod=default/small")["life"])
+        assert "nearestNodes" not in data(up, "explain?pod=default/small")
+        assert 'cpu: "5"' in data(up, "manifest?pod=default/small")["manifest"]
+        assert up.ask("GET", "/console/data/manifest?pod=default/nothing").code == 404
+        fits = {each["type"]: each for each in data(up, f"fits?node={used}")["types"]}
+        assert (fits["Pod default/small"]["fits"], fits["Pod default/large"]["fits"]) == (1, 0)
+        assert fits["Pod default/large"]["reason"] == "Insufficient cpu"
+        assert up.ask("GET", "/console/data/fits?node=nothing").code == 404
+        [unowned] = data(up, "workloads")["workloads"]
+        assert (unowned["kind"], unowned["states"]) == ("Pod", {"started": 1, "pending": 2})
+        sample = data(up, "history")["samples"][-1]
+        assert sample["reasons"] == {"Insufficient cpu": 1, "gated by SchedulingGates": 1}
+        assert 0 <= sample["pendingWaits"][0] <= sample["pendingWaits"][1]
 
         pod = data(up, "pod?pod=default/small")
         assert (pod["states"][0]["state"], pod["decisions"][0]["node"]) == ("on its node", used)
         assert up.ask("GET", "/console/data/pod?pod=small").code == 400
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_scheduling_is_paused_by_those_who_may(tmp_path: Path, processes: str) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "1", "--processes", processes) as up:
+        wait_until(lambda: data(up, "about"), why=up.log)
+        assert up.ask("POST", "/console/do/pause", token=LIMITED_TOKEN).code == 403
+        assert up.ask("GET", "/console/do/pause").code == 405
+        session = logged_in(up, login_link(up))
+        assert up.ask("POST", "/console/do/pause", token="", headers=session).code == 403, "not from the page"
+        assert data(up, "about")["paused"] is None
+        own = {**session, "X-Mooring-Console": "1", "Origin": up.url}
+        assert up.ask("POST", "/console/do/pause", token="", headers=own).code == 200
+        assert data(up, "about")["paused"]["until"]
+        create_pod(up, "web", "1")
+        wait_until(lambda: data(up, "learn?pod=default/web")["next"] == ["default/web"])
+        assert up.ask("POST", "/console/do/step").code == 200
+        wait_until(lambda: [each["pod"] for each in data(up, "learn?pod=default/web")["held"]] == ["default/web"])
+        assert up.ask("POST", "/console/do/resume").document() == {"paused": None}
+        wait_until(lambda: data(up, "learn?pod=default/web")["states"][0]["state"] == "on its node")
+
+
+def test_a_stream_sends_what_changes_to_those_who_may_see_it(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
+        wait_until(lambda: data(up, "about"), why=up.log)
+        assert up.ask("GET", "/console/data/live?watch=queue", token=LIMITED_TOKEN).code == 403
+        assert up.ask("GET", "/console/data/live").code == 400
+        with up.opened("/console/data/live?watch=node%3Fnode%3Dnothing&watch=live&watch=overview") as stream:
+            assert (stream.status, stream.headers["Content-Type"]) == (200, "text/event-stream")
+            assert stream.headers["Content-Security-Policy"].startswith("default-src 'self';")
+            lines = [stream.readline().decode() for _ in range(9)]
+            assert [json.loads(lines[place].removeprefix("data: "))["code"] for place in (1, 4)] == [404, 404]
+            assert lines[6] == "event: overview\n"
+            create_pod(up, "web", "1")
+            wait_until(lambda: '"bound": 1' in stream.readline().decode())
 
 
 def test_hostile_texts_stay_data(tmp_path: Path) -> None:
@@ -180,3 +245,96 @@ def test_without_a_scheduler_no_link_is_printed(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--without", "scheduler,controllers,nodes") as up:
         assert not any("console" in line for line in up.lines("Ctrl-C ends it"))
         assert up.ask("GET", "/console/data/overview").code == 404
+
+
+MANIFEST = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: c, image: i, resources: {requests: {cpu: "1"}, limits: {cpu: "1"}}}]
+"""
+
+
+def posted(up: Up, path: str, body: object, headers: dict[str, str]) -> Answer:
+    return up.ask("POST", f"/console/data/{path}", body, token="", headers=headers)
+
+
+def test_a_session_plans_with_the_header_and_the_origin_of_the_page_only(tmp_path: Path) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
+        session = logged_in(up, login_link(up))
+        own = {"Origin": up.url, "X-Mooring-Console": "1"}
+        wait_until(lambda: posted(up, "plan", {}, session | own).code == 200)
+        for headers, code in (
+            ({}, 403),
+            ({"Origin": up.url}, 403),
+            ({"X-Mooring-Console": "1"}, 403),
+            ({"X-Mooring-Console": "1", "Origin": "https://other.example"}, 403),
+            ({"X-Mooring-Console": "1", "Origin": "null"}, 403),
+            (own, 200),
+        ):
+            assert posted(up, "plan", {}, session | headers).code == code, headers
+        assert posted(up, "plan", {}, own).code == 401, "the header alone is no login"
+        assert up.ask("GET", "/console/data/plan", token="", headers=session).code == 405
+        assert posted(up, "overview", {}, session | own).code == 405
+        assert up.ask("POST", "/plan", {}, token="", headers=session | own).code == 401, "not below /console/"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_manifest_is_planned_as_if_it_were_created(tmp_path: Path, processes: str) -> None:
+    with running(tmp_path, "--ephemeral", "--nodes", "2", "--cpu", "4", "--processes", processes) as up:
+        wait_until(lambda: data(up, "overview"))
+        asked = {"manifest": MANIFEST, "replicas": 3, "requests": {"cpu": "3"}, "tolerations": ["gpu=yes:NoSchedule"]}
+        answer = up.ask("POST", "/console/data/pods", asked)
+        assert answer.code == 200, answer.body
+        found = answer.document()
+        [pod] = found["pods"]
+        assert (pod["metadata"]["name"], found["copies"], pod["spec"]["priority"]) == ("web-new", [3], 0)
+        assert {"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"} in pod["spec"]["tolerations"]
+        assert pod["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}
+        assert "replicas: 3" in found["manifest"]
+        wait_until(lambda: data(up, "nodes")["names"] == ["node-0", "node-1"])
+        plan = up.ask("POST", "/console/data/plan", {"pods": found["pods"], "copies": found["copies"]}).document()
+        assert sorted(each["node"] for each in plan["placements"]) == ["node-0", "node-1"]
+        assert [each["pod"] for each in plan["pending"]] == ["default/web-new-2"]
+        assert up.ask("GET", "/apis/apps/v1/deployments").document()["items"] == []
+        assert up.ask("GET", "/api/v1/namespaces/default/pods").document()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"manifest": "a: [1"}, "manifest:"),
+        ({"manifest": ""}, "the manifest is empty"),
+        ({"manifest": "kind: Service\nmetadata: {name: s}"}, "no pods to place; Service s: left out"),
+        ({"manifest": MANIFEST.replace("Deployment", "DaemonSet")}, "`mooring plan FILE` does"),
+        ({"manifest": MANIFEST.replace("image: i,", "image: i, ports: [{containerPort: -1}],")}, "containerPort"),
+        ({"manifest": MANIFEST.replace("{name: web}", "{name: web, namespace: nowhere}")}, "nowhere"),
+        ({"replicas": -1}, "replicas: found -1"),
+        ({"requests": {"cpu": "much"}}, "cpu: found 'much'"),
+        ({"manifest": MANIFEST.replace("replicas: 2", "replicas: many")}, "replicas"),
+        ({"manifest": "kind: Pod\nmetadata: []"}, "metadata: found list, wanted an object"),
+        ({"manifest": "kind: Pod\nmetadata: {name: p}\nspec: {containers: [1]}"}, "containers"),
+        ({"manifest": "kind: List\nitems: [1]"}, "found an item that is no object"),
+        ({"tolerations": ["a=b:Never"]}, "wanted *, KEY"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_a_manifest_without_pods_to_plan_is_explained(
+    plain_cluster: Up, change: dict[str, object], message: str
+) -> None:
+    answer = plain_cluster.ask("POST", "/console/data/pods", {"manifest": MANIFEST} | change)
+    assert answer.code == 422
+    assert message in answer.body.decode()
+
+
+@pytest.fixture(scope="module")
+def plain_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with running(tmp_path_factory.mktemp("plain"), "--ephemeral", "--nodes", "1") as up:
+        wait_until(lambda: up.ask("GET", "/api/v1/namespaces/default/serviceaccounts/default").code == 200)
+        yield up

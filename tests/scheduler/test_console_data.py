@@ -1,11 +1,23 @@
-"""Shares of resources as bytes."""
+"""Shares of resources as bytes, and waiting times."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import numpy as np
 import pytest
 
-from mooring.scheduler.console_data import shares
+from mooring.client.interface import UnavailableClient
+from mooring.kit.clock import VirtualClock
+from mooring.kit.entropy import Entropy
+from mooring.kit.histogram import HistogramValue
+from mooring.scheduler.config import load_configuration
+from mooring.scheduler.console.nodes import shares
+from mooring.scheduler.console.overview import OTHER, WINDOW_S, OverviewHistory, histogram_quantile
+from mooring.scheduler.console_data import ConsoleData
+from mooring.scheduler.scheduler import Scheduler
+from mooring.serving.pages import as_json
+from tests.builders import node
 
 
 @pytest.mark.parametrize(
@@ -24,3 +36,48 @@ from mooring.scheduler.console_data import shares
 )
 def test_a_share_is_a_percentage_that_fits_into_a_byte(used: int, allocatable: int, percent: int) -> None:
     assert shares(np.array([used]), np.array([allocatable])).tolist() == [percent]
+
+
+def test_an_update_of_many_nodes_has_a_few_bytes_for_each() -> None:
+    count = 5_000
+    scheduler = Scheduler(UnavailableClient(), load_configuration(None), clock=VirtualClock(), entropy=Entropy(1))
+    for number in range(count):
+        scheduler.engine.put(node(f"node-{number}", cpu=4))
+    data = ConsoleData(scheduler, VirtualClock())
+    whole = data.nodes("")
+    update = as_json(data.nodes(str(whole["facts"]))).body
+    assert len(whole["names"]) == count  # type: ignore[arg-type]
+    assert b"node-1" not in update
+    assert len(update) <= 16 * count
+
+
+@pytest.mark.parametrize(
+    ("share", "counts", "quantile"),
+    [
+        (0.5, [0, 0, 0], None),
+        (0.5, [4, 0, 0], 0.5),
+        (0.5, [0, 4, 0], 1.5),
+        (0.99, [0, 100, 0], 1.99),
+        (0.5, [2, 2, 0], 1.0),
+        (0.99, [1, 0, 9], 2.0),
+    ],
+)
+def test_a_quantile_is_interpolated_within_its_bucket(share: float, counts: list[int], quantile: float | None) -> None:
+    found = histogram_quantile(share, (1.0, 2.0), counts)
+    assert found is None if quantile is None else found == pytest.approx(quantile)
+
+
+def test_samples_have_rates_and_the_waits_of_the_last_minute() -> None:
+    history, waits = OverviewHistory(), HistogramValue((1.0, 2.0))
+    first = history.sample(0.0, 100.0, 0, [], Counter(), [])
+    assert (first["boundPerSecond"], first["boundWaits"], first["pendingWaits"]) == (None, [None, None], [None, None])
+    for _ in range(10):
+        waits.observe(0.5)
+    reasons = Counter({f"reason {number}": number for number in range(1, 10)})
+    second = history.sample(2.0, 102.0, 10, [waits], reasons, [1.0, 3.0])
+    assert (second["boundPerSecond"], second["boundWaits"]) == (5.0, [0.5, 0.99])
+    assert second["pendingWaits"] == [2.0, pytest.approx(2.98)]
+    assert second["reasons"] == {f"reason {number}": number for number in range(9, 2, -1)} | {OTHER: 3}
+    later = history.sample(3.0 + WINDOW_S, 200.0, 10, [waits], Counter(), [])
+    assert later["boundWaits"] == [None, None], "pods bound before the window do not count"
+    assert history.samples() == [first, second, later]

@@ -92,16 +92,25 @@ class LoopbackClient:
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
         with _STORE_ERRORS:
-            resource = self._api_server.resources.of_kind(kind)
-            call = self._call("create", kind, namespace)
-            data = _encode(body)
-            call.size_bytes = len(data)
-            read = self._api_server.body_reader(resource, call, data, JSON)
-            obj = await self._api_server.parts.run(resource.strategy, call, read)
-            created = await creating.create(self._api_server.parts, resource, call, obj)
+            created = await self._created(self._call("create", kind, namespace), body)
             if not is_answer_wanted:
                 return b""
             return created.answer or _answer(kind, created.document)
+
+    async def dry_run_create(self, kind: Kind, namespace: str, body: JsonObject) -> Document:
+        """The object that `create` would store. Nothing is stored."""
+        with _STORE_ERRORS:
+            call = self._call("create", kind, namespace)
+            call.is_dry_run = True
+            return (await self._created(call, body)).document
+
+    async def _created(self, call: Call, body: JsonObject) -> creating.Created:
+        resource = self._api_server.resources.of_kind(call.kind)
+        data = _encode(body)
+        call.size_bytes = len(data)
+        read = self._api_server.body_reader(resource, call, data, JSON)
+        obj = await self._api_server.parts.run(resource.strategy, call, read)
+        return await creating.create(self._api_server.parts, resource, call, obj)
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         with _STORE_ERRORS:

@@ -17,7 +17,6 @@ from mooring.api.kinds import SERVICE_ACCOUNT, Kind
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Attributes, Authorizer
-from mooring.apiserver.access.console_sessions import ConsoleSessions
 from mooring.apiserver.access.node_authorizer import NodeGraph
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
@@ -54,6 +53,7 @@ from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.serving.console.sessions import ConsoleSessions
 from mooring.serving.pages import PageRequest, PageResponse, masked
 from mooring.serving.server import Page
 from mooring.store.interface import Store
@@ -99,7 +99,7 @@ class ApiServer:
     health: Health = field(default_factory=Health)
     discovery: Discovery = field(init=False)
     openapi: OpenApi = field(init=False)
-    console_sessions: ConsoleSessions = field(init=False)
+    console_sessions: ConsoleSessions[User] = field(init=False)
 
     def __post_init__(self) -> None:
         self.console_sessions = ConsoleSessions(self.clock)

@@ -18,6 +18,7 @@ from click.shell_completion import get_completion_class
 from mooring import __version__
 from mooring.cli.clusters.command import down, status
 from mooring.cli.compare.command import compare
+from mooring.cli.console.command import console
 from mooring.cli.errors import InputError
 from mooring.cli.explain.command import explain
 from mooring.cli.options import output_option
@@ -76,7 +77,7 @@ def version(output: str) -> None:
 
 SECTIONS = {
     "Clusters": (up, status, down),
-    "Questions about a cluster": (explain, why, queue, plan, compare, simulate, parity),
+    "Questions about a cluster": (explain, why, queue, console, plan, compare, simulate, parity),
     "Components for any cluster": (scheduler, controllers, nodes),
     "Other": (completion, version),
 }

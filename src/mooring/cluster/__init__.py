@@ -8,6 +8,7 @@ In reading order:
     control_plane        the scheduler and the controllers, which need only a client
     component_client     loopback clients of components
     component_pages      pages of the components that the API server serves
+    console_pods         the pods of a manifest, for the console
     worker               the worker process, for the control plane of a large cluster
     worker_messages      messages to the worker process
     worker_process       its main module
@@ -19,6 +20,9 @@ In reading order:
 
     scheduler_process    a standalone scheduler
     scheduler_pages      the pages of its secure port
+    console_pages        those of them about the console's source, its past and its pause
+    observer             decides for the console what another scheduler decides in the cluster
+    plan_pages           those of them that plan
     secure_port          the secure port of a component
     standalone           standalone controllers and nodes
 """

@@ -32,7 +32,7 @@ from mooring.apiserver.access.keyring import (
     kubeconfig_document,
     write_kubeconfig,
 )
-from mooring.apiserver.access.users import User
+from mooring.apiserver.access.users import User, authenticated
 from mooring.apiserver.admission.table import UnknownPluginError
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.bootstrap import NAMESPACES
@@ -95,7 +95,7 @@ class RunningCluster:
 
     def console_link(self) -> str:
         """A link that logs in the administrator to the console, once."""
-        token = self.api_server.console_sessions.new_login(ADMINISTRATOR)
+        token = self.api_server.console_sessions.new_login(authenticated(ADMINISTRATOR))
         return f"{_reachable(self.url)}/console/login?token={token}"
 
 

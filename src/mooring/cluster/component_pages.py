@@ -37,13 +37,11 @@ FORWARD_S_MAX = 10.0
 """How long the worker process may take for a page: a busy scheduler yields every few milliseconds."""
 
 SCHEDULER_PATHS = (
-    *(
-        "/console/data/node",
-        "/console/data/nodes",
-        "/console/data/overview",
-        "/console/data/pod",
-        "/console/data/queue",
-    ),
+    *("/console/data/about", "/console/data/explain", "/console/data/fits", "/console/data/history"),
+    *("/console/data/learn", "/console/data/manifest", "/console/data/node", "/console/data/nodes"),
+    *("/console/data/overview", "/console/data/past", "/console/data/past/at", "/console/data/plan"),
+    *("/console/data/pod", "/console/data/queue", "/console/data/workloads"),
+    *("/console/do/pause", "/console/do/resume", "/console/do/step"),
     *("/debug/cache", "/debug/decisions", "/debug/queue", "/metrics", "/metrics/resources", "/plan"),
 )
 """The pages of the scheduler that the API server serves. Its own /metrics contains those of the scheduler."""

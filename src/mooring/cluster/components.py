@@ -32,6 +32,10 @@ async def run_components(
 
     Sets `nodes_ready` when the nodes of the settings are.
     """
+    if settings.runs("scheduler"):
+        from mooring.cluster.console_pods import manifest_pods_page
+
+        api_server.component_pages["/console/data/pods"] = manifest_pods_page(component_client(api_server, "console"))
     async with TaskGroup("components") as group:
         if worker is not None:
             run = run_worker(settings.control_plane, worker, clock, entropy, api_server.component_pages)

@@ -13,12 +13,15 @@ from typing import Any
 from prometheus_client import generate_latest
 
 from mooring.client.interface import Client
+from mooring.cluster.console_pages import ConsoleSource
 from mooring.cluster.scheduler_pages import METRICS_TYPE, scheduler_state_pages
 from mooring.cluster.settings import ControlPlaneSettings
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
+from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.catalogue import configuration_with
+from mooring.scheduler.console_history import History
 from mooring.scheduler.reporting.recording import Recording
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.pages import PageResponse
@@ -46,8 +49,11 @@ async def run_scheduler(
     )
     metrics = scheduler.metrics.registry
     pages["/metrics"] = lambda request: PageResponse(generate_latest(metrics), content_type=METRICS_TYPE)
-    pages |= scheduler_state_pages(scheduler, clock, may_lead=lambda: True)
-    await scheduler.run()
+    history = History(scheduler, clock)
+    pages |= scheduler_state_pages(scheduler, clock, lambda: True, history, ConsoleSource(can_pause=True))
+    async with TaskGroup("scheduler with its history") as group:
+        group.start_background(history.run(), name="history")
+        await scheduler.run()
 
 
 async def run_controllers(

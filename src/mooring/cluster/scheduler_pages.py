@@ -10,36 +10,36 @@ Input: the scheduler, its elector, its configuration and flags. Output: pages by
     /debug/cache               nodes and assumed pods in the cache            ?node=NAME
     /debug/decisions           recent decisions                               ?pod=NAMESPACE/NAME&limit=100
     /plan                      POST a request: what would happen
-    /console/data/…            the data of the web console (`scheduler.console_data`)
+    /console/data/…            the data of the web console (`scheduler.console_data`, `cluster.console_pages`)
     /debug/pprof/…             profiles, with enableProfiling
     /debug/flags/v             PUT a number: the log verbosity
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
-import msgspec
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import Metric
 
 from mooring import __version__
 from mooring.api.views.workloads import Namespace
+from mooring.apiserver.wire.yaml_text import written_yaml
 from mooring.client.election import LeaderElector
 from mooring.cluster.component_metrics import add_kubernetes_gauges
+from mooring.cluster.console_pages import OWN_DECISIONS, ConsoleSource, console_pages
+from mooring.cluster.plan_pages import PlanPages
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.codec import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
+from mooring.scheduler.console.queue import WINDOW_MAX
 from mooring.scheduler.console_data import ConsoleData
+from mooring.scheduler.console_history import History
 from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, queue_page
-from mooring.scheduler.plan.planner import PlanError, Planner
-from mooring.scheduler.plan.what_if import OutdatedPlan
-from mooring.scheduler.plan.wire import decode_request
 from mooring.scheduler.reporting.decision_records import SHOWN_MAX
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, ping, status_page
@@ -48,7 +48,6 @@ from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page
 
 EMULATES = "1.36"
-PLAN_RETRY_S = 0.005
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LISTED = ("/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz")
 
@@ -67,6 +66,7 @@ class PageSources:
     may_lead: Callable[[], bool]
     is_stopping: Callable[[], bool]
     clock: Clock
+    history: History
     set_verbosity: Callable[[int], None] | None = None
 
 
@@ -91,7 +91,7 @@ def scheduler_pages(sources: PageSources) -> dict[str, Page]:
         "/configz": lambda question: configuration_page(encode_configuration(sources.configuration)),
         "/flagz": lambda question: flags_page(sources.name, sources.flags),
         "/statusz": statusz,
-        **scheduler_state_pages(sources.scheduler, sources.clock, sources.may_lead),
+        **scheduler_state_pages(sources.scheduler, sources.clock, sources.may_lead, sources.history),
     }
     if sources.configuration.enable_profiling:
         pages |= Profiler(sources.clock).pages()
@@ -100,7 +100,13 @@ def scheduler_pages(sources: PageSources) -> dict[str, Page]:
     return pages
 
 
-def scheduler_state_pages(scheduler: Scheduler, clock: Clock, may_lead: Callable[[], bool]) -> dict[str, Page]:
+def scheduler_state_pages(
+    scheduler: Scheduler,
+    clock: Clock,
+    may_lead: Callable[[], bool],
+    history: History,
+    source: ConsoleSource = OWN_DECISIONS,
+) -> dict[str, Page]:
     """The pages about the pods and nodes of a scheduler."""
 
     def cache(question: PageRequest) -> PageResponse:
@@ -114,10 +120,17 @@ def scheduler_state_pages(scheduler: Scheduler, clock: Clock, may_lead: Callable
         "/debug/cache": cache,
         "/debug/decisions": lambda question: _decisions(scheduler, question),
         "/debug/queue": lambda question: _queue(scheduler, clock, question),
-        "/plan": _plan_page(scheduler, clock),
-        **_console_pages(ConsoleData(scheduler, clock)),
+        **PlanPages(scheduler, clock).pages(),
+        **_console_pages(history.data),
+        **console_pages(scheduler, clock, history, source, may_lead),
     }
-    return {path: _naming(scheduler, page) for path, page in naming.items()} | {"/metrics/resources": resources}
+    return {path: _naming(scheduler, page) for path, page in naming.items()} | {
+        # Names nodes only, which have no namespace: masking would read a megabyte once per second.
+        "/console/data/nodes": lambda question: as_json(
+            history.data.nodes(_first(question, "facts"), _first(question, "label"))
+        ),
+        "/metrics/resources": resources,
+    }
 
 
 def _console_pages(data: ConsoleData) -> dict[str, Page]:
@@ -130,14 +143,44 @@ def _console_pages(data: ConsoleData) -> dict[str, Page]:
         key = _first(question, "pod")
         return _unreadable(key) or as_json(data.pod(key))
 
+    async def explain(question: PageRequest) -> PageResponse:
+        key = _first(question, "pod")
+        return _unreadable(key) or as_json(await data.explain(key))
+
+    def manifest(question: PageRequest) -> PageResponse:
+        key = _first(question, "pod")
+        found = data.manifest(key)
+        missing = text(f"pod: the scheduler has no pod {key!r}\n", 404)
+        return _unreadable(key) or (
+            as_json({"pod": key, "manifest": written_yaml(found).decode()}) if found else missing
+        )
+
+    def queue(question: PageRequest) -> PageResponse:
+        sort, offset, limit = (_first(question, name) for name in ("sort", "offset", "limit"))
+        if sort and sort not in data.queue_columns:
+            return text(f"sort: found {sort!r}, wanted one of {', '.join(data.queue_columns)}\n", 400)
+        for name, value in (("offset", offset), ("limit", limit)):
+            if value and not value.isdecimal():
+                return text(f"{name}: found {value!r}, wanted a number\n", 400)
+        found = data.queue(
+            _first(question, "filter"),
+            _first(question, "state"),
+            offset=int(offset or 0),
+            limit=int(limit or WINDOW_MAX),
+            sort=sort,
+            descending=bool(_first(question, "descending")),
+        )
+        return as_json(found)
+
     return {
+        "/console/data/explain": explain,
+        "/console/data/history": lambda question: as_json(data.history()),
+        "/console/data/manifest": manifest,
         "/console/data/node": node,
-        "/console/data/nodes": lambda question: as_json(data.nodes(_first(question, "facts"))),
         "/console/data/overview": lambda question: as_json(data.overview()),
         "/console/data/pod": pod,
-        "/console/data/queue": lambda question: as_json(
-            data.queue(_first(question, "filter"), _first(question, "state"))
-        ),
+        "/console/data/queue": queue,
+        "/console/data/workloads": lambda question: as_json(data.workloads()),
     }
 
 
@@ -151,33 +194,6 @@ def _naming(scheduler: Scheduler, page: Page) -> Page:
         return replace(response, namespaces=named_namespaces(response.body, known | response.namespaces))
 
     return named
-
-
-def _plan_page(scheduler: Scheduler, clock: Clock) -> Page:
-    """POST a request (`scheduler.plan.wire`). Plans run one after the other, in slices between scheduling cycles."""
-    turn = asyncio.Lock()
-    planner = Planner(scheduler.engine, scheduler.pending_pods)
-
-    async def let_others_run() -> None:
-        await clock.wait(0)
-        while scheduler.event_buffer.is_held:  # a decision waits for extenders, and needs the columns as they are
-            await clock.wait(PLAN_RETRY_S)
-
-    async def page(question: PageRequest) -> PageResponse:
-        if question.method != "POST":
-            return text("wanted POST with a request as JSON\n", 405)
-        async with turn:
-            await let_others_run()
-            try:
-                request = decode_request(question.body, scheduler.engine.columns, scheduler.pending_pods)
-                result = await planner.plan_in_slices(request, clock.now_s, let_others_run)
-            except PlanError as error:
-                return text(f"{error}\n", 422)
-            except OutdatedPlan as error:
-                return text(f"the cluster changes faster than the plan: {error}; try again\n", 503)
-        return PageResponse(msgspec.json.encode(result), content_type="application/json")
-
-    return page
 
 
 def _checks(sources: PageSources) -> dict[str, dict[str, Check]]:
@@ -236,7 +252,8 @@ def _queue(scheduler: Scheduler, clock: Clock, question: PageRequest) -> PageRes
     if not nearest.isdecimal():
         return text(f"nearest: found {nearest!r}, wanted a number\n", 400)
     if not pod:
-        return as_json(queue_page(*parts, clock))
+        paused = scheduler.pause.document()
+        return as_json(queue_page(*parts, clock) | ({"paused": paused} if paused is not None else {}))
     return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine, clock, int(nearest)))
 
 

@@ -39,6 +39,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.types import SchedulerConfiguration
+from mooring.scheduler.console_history import History
 from mooring.scheduler.extenders.extender import extenders_of
 from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.framework.registry import Registry
@@ -207,6 +208,7 @@ class SchedulerProcess:
         if self._settings.port is None:
             yield
             return
+        history = History(scheduler, self._clock, self._settings.decision_log)
         sources = PageSources(
             name=NAME,
             scheduler=scheduler,
@@ -218,8 +220,13 @@ class SchedulerProcess:
             may_lead=self._may_begin.is_set,
             is_stopping=self._stop.is_set,
             clock=self._clock,
+            history=history,
             set_verbosity=self._settings.set_verbosity,
         )
-        async with open_secure_port(self._settings.port, scheduler_pages(sources), self._clock, self._entropy) as port:
-            self.port = port
+        async with AsyncExitStack() as stack:
+            if self._settings.port.console is not None:
+                group = await stack.enter_async_context(TaskGroup("console"))
+                group.start_background(history.run(), name="history")
+            opened = open_secure_port(self._settings.port, scheduler_pages(sources), self._clock, self._entropy)
+            self.port = await stack.enter_async_context(opened)
             yield

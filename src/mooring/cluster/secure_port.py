@@ -12,25 +12,41 @@ lasts.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
+from mooring.api.well_known import MASTERS_GROUP
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.serving.authentication import DelegatingAuthenticator
+from mooring.serving.authentication import AUTHENTICATED, Caller, DelegatingAuthenticator
 from mooring.serving.authorities import Authorities, AuthoritiesError, AuthorityFiles
 from mooring.serving.authorization import AllowedPaths, Attributes, DelegatingAuthorizer, by_path
+from mooring.serving.console.paths import LOGIN, ConsolePaths
+from mooring.serving.console.sessions import ConsoleSessions
+from mooring.serving.http.listener import EVERYWHERE
 from mooring.serving.server import Page, SecureServer
 from mooring.serving.tls import ServingTls, serving_context, trust
 
 REVIEW_LIMITS = HttpLimits(requests_per_s=200.0, burst=400, request_s_max=10.0)
 ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
+CONSOLE_USER = Caller("mooring:console", groups=(MASTERS_GROUP, AUTHENTICATED))
+"""The user of the link. Its session reads the console of this component and nothing else."""
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleLogin:
+    """How users of the web console log in."""
+
+    announce: Callable[[str], None]
+    """Called with a link that logs in once, when the port is open."""
+    new_link: str = 'curl -k -H "Authorization: Bearer $TOKEN" https://HOST:PORT/console/link'
+    """How to get another link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +68,8 @@ class SecurePort:
     shares_address: bool = False
     shares_port: bool = False
     attributes: Attributes = by_path
+    console: ConsoleLogin | None = None
+    """Serve the web console."""
 
 
 @asynccontextmanager
@@ -77,6 +95,7 @@ async def open_secure_port(
             denied_s=asked.denied_remembered_s,
             attributes=asked.attributes,
         )
+        sessions: ConsoleSessions[Caller] = ConsoleSessions(clock)
         server = SecureServer(
             pages,
             authenticator,
@@ -87,12 +106,23 @@ async def open_secure_port(
             tls=tls,
             shares_address=asked.shares_address,
             shares_port=asked.shares_port,
+            console=ConsolePaths(sessions, asked.console.new_link) if asked.console is not None else None,
         )
         group = await stack.enter_async_context(TaskGroup("secure port"))
         if not asked.is_lookup_skipped:
             group.start_background(authorities.keep_looking(), name="authorities")
         await stack.enter_async_context(server)
+        if asked.console is not None:
+            token = sessions.new_login(CONSOLE_USER)
+            asked.console.announce(f"{_reachable(asked.host, server.port)}{LOGIN}?token={token}")
         yield server.port
+
+
+def _reachable(host: str, port: int) -> str:
+    """The URL of the port for a browser on this machine."""
+    if host in EVERYWHERE:
+        host = "127.0.0.1"
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
 
 
 async def _client(

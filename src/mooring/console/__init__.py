@@ -1,6 +1,6 @@
 """The files of the web console: HTML, styles and ES modules in `static/`, read once.
 
-Input: the package's own files. Output: `Asset`s by name. The API server serves them (`apiserver.http.console`).
+Input: the package's own files. Output: `Asset`s by name. `serving.console` serves them.
 
 `static/vendor/` holds modules from npm; its `manifest.json` has their versions, licences and hashes, and
 `tools/vendor_console.py` updates them. There is no build step: a browser loads the files as they are.

@@ -133,6 +133,10 @@ class KeyedHeap(Generic[Key, Value]):
         """All items in the order of `pop`; O(n log n)."""
         return [(entry[KEY], entry[VALUE]) for entry in sorted(self._living.values())]
 
+    def first(self, count: int) -> list[Value]:
+        """The first values in the order of `pop`; O(n)."""
+        return [entry[VALUE] for entry in heapq.nsmallest(count, self._living.values())]
+
     def statistics(self) -> HeapStatistics:
         return HeapStatistics(
             size=len(self._living),

@@ -10,4 +10,5 @@ Packages, from the lowest layer to the highest (`pyproject.toml` has the whole c
   extenders         the cycle with extenders over HTTP
   binding           the binding cycle and assumed pods
   scheduler         wires the components and runs them
+  console           the data of the web console
 """

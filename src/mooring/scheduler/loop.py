@@ -7,7 +7,8 @@ Outputs  an assumed pod, passed to the binding cycle; or a failure, passed to th
  2. The loop yields to other tasks (bindings, watches, leases) every few milliseconds.
  3. A pod that is terminating or assumed already is skipped.
  4. An error ends the attempt of one pod, never the loop.
- 5. `problem` is for the health check of the process: the loop has ended, or one attempt does not end.
+ 5. While scheduling is paused (`pause`), each step runs one cycle.
+ 6. `problem` is for the health check of the process: the loop has ended, or one attempt does not end.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from mooring.scheduler.eviction import Evictor
 from mooring.scheduler.extenders.client import ExtenderClient
 from mooring.scheduler.failure import FailureHandler, failed_with_error, rejected_in_cycle, rejected_on_node
 from mooring.scheduler.framework.status import Code, Status
+from mooring.scheduler.pause import SchedulingPause
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.nearest_misses import NearestMisses
@@ -56,6 +58,7 @@ class SchedulingLoop:
         reports: Reports,
         clock: Clock,
         extender_client: ExtenderClient | None,
+        pause: SchedulingPause,
     ) -> None:
         self._engine = engine
         self._queue = queue
@@ -67,6 +70,7 @@ class SchedulingLoop:
         self._clock = clock
         self._extender_client = extender_client
         self._nearest_misses = NearestMisses(engine.columns, clock)
+        self._pause = pause
         self._attempt_started_s: float | None = None
         self._has_ended = False
 
@@ -75,6 +79,7 @@ class SchedulingLoop:
         try:
             while True:
                 await self._queue.wait_until_ready()
+                await self._pause.wait_turn()
                 await self._run_batch()
                 await self._clock.wait(0)
         finally:
@@ -107,7 +112,7 @@ class SchedulingLoop:
                 self.schedule(entry)
             else:
                 await self._schedule_with_extenders(entry, self._extender_client)
-            if self._clock.now_s() >= end_s:
+            if self._clock.now_s() >= end_s or self._pause.is_on:
                 return
 
     def schedule(self, entry: QueuedPod) -> None:

@@ -12,7 +12,7 @@ each pod, as two gauges in Prometheus' text format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -45,26 +45,14 @@ NEAREST_MAX = 50
 BINDING = "binding"
 """The state of a pod that has left the queue and is being bound."""
 
-IsShown = Callable[[str, str], bool]
-"""Whether a page shows the pod with this key and state."""
-
 UNKNOWN_POD = "not known: it does not exist, has finished, or waits for another scheduler"
 
 
 def queue_page(
-    queue: SchedulingQueue,
-    bindings: Mapping[str, Binding],
-    waiting: WaitingPods,
-    clock: Clock,
-    *,
-    limit: int = ROWS_MAX,
-    is_shown: IsShown | None = None,
+    queue: SchedulingQueue, bindings: Mapping[str, Binding], waiting: WaitingPods, clock: Clock
 ) -> dict[str, object]:
-    """Every pod that is queued or being bound, with its state, since when, and why.
-
-    `is_shown` selects pods by key and state.
-    """
-    rows = list(islice(_rows(queue, bindings, waiting, clock, is_shown=is_shown), limit))
+    """Every pod that is queued or being bound, with its state, since when, and why."""
+    rows = list(islice(_rows(queue, bindings, waiting, clock), ROWS_MAX))
     return {"counts": queue_counts(queue, bindings), "shown": len(rows), "pods": rows}
 
 
@@ -94,7 +82,7 @@ def pod_page(
 
     A pod without a node has the obstacles of the `nearest` nodes, as of now."""
     columns = engine.columns
-    rows = list(_rows(queue, bindings, waiting, clock, is_shown=lambda each, state: each == key))
+    rows = list(_rows(queue, bindings, waiting, clock, key))
     for entry in list(queue.entries()) if nearest else ():
         if entry.pod.key == key and entry.pod.uid not in columns.pods:
             explained = _nearest_nodes(engine, entry.pod, min(nearest, NEAREST_MAX))
@@ -123,25 +111,28 @@ def _rows(
     bindings: Mapping[str, Binding],
     waiting: WaitingPods,
     clock: Clock,
-    *,
-    is_shown: IsShown | None = None,
+    key: str = "",
 ) -> Iterator[dict[str, object]]:
+    """All pods, or those with a key."""
     for entry in queue.entries():
-        if is_shown is None or is_shown(entry.pod.key, entry.state.words):
-            row = _queued_pod_row(queue, entry, clock)
-            binding = bindings.get(entry.pod.uid)
-            yield row if binding is None else row | _binding_fields(binding, waiting)
+        if not key or entry.pod.key == key:
+            yield queued_pod_row(queue, entry, bindings.get(entry.pod.uid), waiting, clock)
     for uid, binding in bindings.items():
-        if queue.status(uid) is None and (is_shown is None or is_shown(binding.pod.key, BINDING)):
-            yield {
-                "pod": binding.pod.key,
-                "uid": uid,
-                "scheduler": binding.entry.scheduler_name,
-                "priority": binding.pod.signature.priority,
-                "state": BINDING,
-                "since": _wall(binding.started_s, clock),
-                "attempts": binding.entry.attempts,
-            } | _binding_fields(binding, waiting)
+        if queue.get(uid) is None and (not key or binding.pod.key == key):
+            yield binding_row(binding, waiting, clock)
+
+
+def binding_row(binding: Binding, waiting: WaitingPods, clock: Clock) -> dict[str, object]:
+    """A pod that has left the queue and is being bound."""
+    return {
+        "pod": binding.pod.key,
+        "uid": binding.pod.uid,
+        "scheduler": binding.entry.scheduler_name,
+        "priority": binding.pod.signature.priority,
+        "state": BINDING,
+        "since": wall_time(binding.started_s, clock),
+        "attempts": binding.entry.attempts,
+    } | _binding_fields(binding, waiting)
 
 
 def _binding_fields(binding: Binding, waiting: WaitingPods) -> dict[str, object]:
@@ -155,7 +146,10 @@ def _binding_fields(binding: Binding, waiting: WaitingPods) -> dict[str, object]
     return row
 
 
-def _queued_pod_row(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> dict[str, object]:
+def queued_pod_row(
+    queue: SchedulingQueue, entry: QueuedPod, binding: Binding | None, waiting: WaitingPods, clock: Clock
+) -> dict[str, object]:
+    """A pod in the queue, and the progress of its binding if it has one."""
     status = queue.status(entry.pod.uid)
     assert status is not None, f"{entry} has no status"
     row: dict[str, object] = {
@@ -164,7 +158,7 @@ def _queued_pod_row(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> d
         "scheduler": entry.scheduler_name,
         "priority": entry.pod.signature.priority,
         "state": status.state.words,
-        "since": _wall(status.since_s, clock),
+        "since": wall_time(status.since_s, clock),
         "cause": status.cause.words,
         "event": status.event_label,
         "attempts": status.attempts,
@@ -179,12 +173,12 @@ def _queued_pod_row(queue: SchedulingQueue, entry: QueuedPod, clock: Clock) -> d
     if events:
         row["awaits"] = list(events)
     if status.backoff_end_s is not None:
-        row["backsOffUntil"] = _wall(status.backoff_end_s, clock)
+        row["backsOffUntil"] = wall_time(status.backoff_end_s, clock)
     if status.timeout_s is not None:
-        row["retriedAtTheLatest"] = _wall(status.timeout_s, clock)
+        row["retriedAtTheLatest"] = wall_time(status.timeout_s, clock)
     if entry.pod.nominated_node:
         row["nominatedNode"] = entry.pod.nominated_node
-    return row
+    return row if binding is None else row | _binding_fields(binding, waiting)
 
 
 def cache_page(columns: Columns, assumed_pods: AssumedPods, *, node: str = "") -> dict[str, object]:
@@ -222,7 +216,7 @@ def _amounts(columns: Columns, amounts: list[int]) -> dict[str, int]:
     }
 
 
-def _wall(now_s: float, clock: Clock) -> str:
+def wall_time(now_s: float, clock: Clock) -> str:
     """A time of the clock as a timestamp."""
     return format_rfc3339_micro(clock.wall_s() - clock.now_s() + now_s)
 

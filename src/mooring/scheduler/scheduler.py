@@ -54,6 +54,7 @@ from mooring.scheduler.failure import FailureHandler
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 from mooring.scheduler.loop import SchedulingLoop
+from mooring.scheduler.pause import SchedulingPause
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.reporting.decision_log import DecisionLog
 from mooring.scheduler.reporting.decision_records import BEST_NODES_MAX
@@ -109,7 +110,7 @@ class Scheduler:
         `services` are further parameters that constructors of plugins may have.
         """
         limits = limits if limits is not None else Limits()
-        self._client = client
+        self.client = client
         self._clock = clock
         self._entropy = entropy
         columns = Columns()
@@ -174,6 +175,7 @@ class Scheduler:
             with_extenders=bool(configuration.extenders),
             on_incoming=self.reports.pod_queued,
         )
+        self.pause = SchedulingPause(clock)
         self._timing = EventTiming(clock.now_s, self.metrics.event_handled)
         self.pods = PodEventHandler(
             self.engine, self.queue, self.assumed_pods, self.waiting_pods, profiles, self._timing
@@ -191,6 +193,7 @@ class Scheduler:
             clock,
             self.event_buffer,
             self._extender_client,
+            self.pause,
         )
         self.evictor = Evictor(
             self.evictions,
@@ -212,6 +215,7 @@ class Scheduler:
             self.reports,
             clock,
             self._extender_client,
+            self.pause,
         )
         lookups = self.pods if recording is None else RecordedPodUpdates(self.pods, recording)
         self._expired_pods = ExpiredPodChecker(
@@ -249,6 +253,7 @@ class Scheduler:
 
     async def _stop(self) -> None:
         """Waits for running work and for pending events, up to `STOP_S_MAX`."""
+        self.pause.resume("the scheduler stops")
         try:
             async with asyncio.timeout(STOP_S_MAX):
                 while self._is_busy:
@@ -298,11 +303,11 @@ class Scheduler:
         else:
             sink = BufferedSink(sink, self.event_buffer)
         entropy = self._entropy.fork(f"watch {kind.resource}")
-        return kind.resource, Reflector(self._client, kind, view, sink, clock=self._clock, entropy=entropy)
+        return kind.resource, Reflector(self.client, kind, view, sink, clock=self._clock, entropy=entropy)
 
     def _raw_reflector(self, kind: Kind, sink: Sink[Whole]) -> Reflector[Whole]:
         entropy = self._entropy.fork(f"watch whole {kind.plural}")
-        return Reflector(self._client, kind, Whole, sink, clock=self._clock, entropy=entropy)
+        return Reflector(self.client, kind, Whole, sink, clock=self._clock, entropy=entropy)
 
     def _record_event(self, pod: PodInfo, type_: EventType, reason: str, action: str, note: str) -> None:
         self.reports.event(pod, type_, reason, action, note)

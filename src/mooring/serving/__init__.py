@@ -9,6 +9,7 @@
     authorities      which certificate authorities are trusted
     authorization    always-allowed paths, otherwise a SubjectAccessReview
     tls              the serving certificate and the TLS context
+    console/         the web console: logins, sessions, files, live data
     http/            the HTTP/1.1 server
 
 Nothing here depends on a component: scheduler, controllers and kubelets use it.

@@ -30,6 +30,8 @@ class PageResponse:
     """A body of unknown length, instead of `body`."""
     namespaces: frozenset[str] = frozenset()
     """The namespaces of the objects that the body names."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Besides those of every response of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,16 @@ def unauthorized() -> PageResponse:
 def forbidden(user: str, verb: str, path: str, reason: str = "") -> PageResponse:
     message = f'forbidden: User "{_harmless(user)}" cannot {_harmless(verb)} path "{_harmless(path)}"'
     return _status(f"{message}: {reason}" if reason else message, "Forbidden", 403, details={})
+
+
+def refused(message: str) -> PageResponse:
+    return _status(message, "Forbidden", 403, details={})
+
+
+def method_not_allowed() -> PageResponse:
+    return _status(
+        "the server does not allow this method on the requested resource", "MethodNotAllowed", 405, details={}
+    )
 
 
 def failed(message: str) -> PageResponse:

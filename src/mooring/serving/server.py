@@ -3,6 +3,8 @@
     connection (TLS) ──> authentication ──> authorization ──> page of the path ──> response
                               401                403               404
 
+With a console (`serving.console`), the cookie of its session authenticates the requests that it may make.
+
 Input: pages by path (a path that ends with a slash covers everything below it), an authenticator, an authorizer, TLS.
 Output: a server that listens inside `async with`.
 
@@ -25,10 +27,13 @@ from typing import Self
 from urllib.parse import unquote
 
 from mooring.kit.clock import Clock
-from mooring.serving.authentication import DelegatingAuthenticator
+from mooring.serving.authentication import ANONYMOUS, Caller, DelegatingAuthenticator
 from mooring.serving.authorization import DelegatingAuthorizer
+from mooring.serving.console.live import STALLED_S_MAX, LiveStreams
+from mooring.serving.console.paths import DATA, LIVE, ROOT, ConsolePaths, with_headers
 from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.listener import HttpListener
+from mooring.serving.http.long_running import LongRunningRequests
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, masked, not_found, text, unauthorized
@@ -56,8 +61,12 @@ class SecureServer:
         tls: ssl.SSLContext,
         shares_address: bool = False,
         shares_port: bool = False,
+        console: ConsolePaths[Caller] | None = None,
     ) -> None:
         self._pages = pages
+        self._console = console
+        self._live = LiveStreams(clock)
+        self._long_running = LongRunningRequests(STALLED_S_MAX)
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._host = host
@@ -84,6 +93,7 @@ class SecureServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._long_running.end()
         await self._listener.__aexit__(kind, error, trace)
 
     async def _serve(self, request: Request) -> Response | Stream:
@@ -94,12 +104,24 @@ class SecureServer:
         except Exception as error:
             logger.error("%s %s failed", request.method, request.path, exc_info=error)
             response = failed(str(error) or type(error).__name__)
-        headers: Headers = (("Cache-Control", "no-cache, private"), ("X-Content-Type-Options", "nosniff"))
-        if response.file_name:
-            headers = (*headers, ("Content-Disposition", f'attachment; filename="{response.file_name}"'))
+        headers = _headers_of(response)
         if response.stream is not None:
-            return await _streamed(request, response, response.stream, headers)
+            return await self._streamed(request, response, response.stream, headers)
         return Response(response.code, response.body, response.content_type, headers)
+
+    async def _streamed(
+        self, request: Request, response: PageResponse, pieces: AsyncIterator[bytes], headers: Headers
+    ) -> Stream:
+        stream = request.stream(response.code, response.content_type, headers)
+        try:
+            async with self._long_running.long_running(request, stream, None) as long_running:
+                async for piece in pieces:
+                    await long_running.write(piece)
+        except ConnectionError:
+            logger.info("the client of %s disconnected before the end", request.path)
+            raise
+        stream.finish()
+        return stream
 
     def _page_of(self, path: str) -> Page | None:
         page = self._pages.get(path)
@@ -109,37 +131,78 @@ class SecureServer:
         return page
 
     async def _respond(self, request: Request) -> PageResponse:
-        caller = await self._authenticator.caller(request.certificate, _headers(request))
+        open_response = self._console.open_response(request) if self._console is not None else None
+        if open_response is not None:
+            return open_response
+        caller = await self._caller(request)
+        path = unquote(request.path)
         if caller is None:
-            return unauthorized()
-        verb, path = request.method.lower(), unquote(request.path)
-        decision = await self._authorizer.decide(caller, verb, path)
-        if not decision.is_allowed:
-            return forbidden(caller.name, verb, path, decision.reason)
-        page = self._page_of(path)
-        if page is None:
-            return not_found()
+            return self._unauthorized(path)
+        denied = await self._denied(caller, request.method, path)
+        if denied is not None:
+            return denied
+        query = {name: list(values) for name, values in request.query.items()}
+        if self._console is not None and path.startswith(ROOT):
+            if path == LIVE:
+                asked = PageRequest(request.method, path, query)
+                return self._live.response(asked, partial(self._live_page, request))
+            if self._page_of(path) is None:
+                return self._console.response(path, request, caller)
         try:
             body = await request.read(BODY_BYTES_MAX)
         except BodyTooLargeError:
             return text(f"more than {BODY_BYTES_MAX} bytes were sent\n", 413)
-        query = {name: list(values) for name, values in request.query.items()}
-        asked = PageRequest(request.method, path, query, request.header(b"accept"), body)
+        response = await self._page_response(
+            PageRequest(request.method, path, query, request.header(b"accept"), body), caller
+        )
+        return with_headers(response) if path.startswith(ROOT) else response
+
+    async def _caller(self, request: Request) -> Caller | None:
+        if self._console is not None and not request.certificate and not request.has(b"authorization"):
+            user = self._console.session_user(request)
+            if user is not None:
+                return user
+        return await self._authenticator.caller(request.certificate, _headers(request))
+
+    def _unauthorized(self, path: str) -> PageResponse:
+        if self._console is None or not path.startswith(ROOT) or path.startswith(DATA):
+            return unauthorized()
+        return self._console.unauthorized()
+
+    async def _denied(self, caller: Caller, method: str, path: str) -> PageResponse | None:
+        """The response to a request that is not allowed; None if it is."""
+        verb = method.lower()
+        decision = await self._authorizer.decide(caller, verb, path)
+        if decision.is_allowed:
+            return None
+        if caller is ANONYMOUS and self._console is not None and path.startswith(ROOT):
+            return self._unauthorized(path)
+        return forbidden(caller.name, verb, path, decision.reason)
+
+    async def _page_response(self, asked: PageRequest, caller: Caller) -> PageResponse:
+        page = self._page_of(asked.path)
+        if page is None:
+            return not_found()
         answer = page(asked)
         response = await answer if inspect.isawaitable(answer) else answer
         return await masked(asked, response, partial(self._authorizer.may_list_pods, caller))
 
+    async def _live_page(self, request: Request, asked: PageRequest) -> PageResponse:
+        """One page of a live stream, authenticated and authorized again."""
+        caller = await self._caller(request)
+        if caller is None:
+            return unauthorized()
+        return await self._denied(caller, asked.method, asked.path) or await self._page_response(asked, caller)
 
-async def _streamed(request: Request, response: PageResponse, pieces: AsyncIterator[bytes], headers: Headers) -> Stream:
-    stream = request.stream(response.code, response.content_type, headers)
-    try:
-        async for piece in pieces:
-            await stream.write(piece)
-    except ConnectionError:
-        logger.info("the client of %s disconnected before the end", request.path)
-        raise
-    stream.finish()
-    return stream
+
+def _headers_of(response: PageResponse) -> Headers:
+    headers = response.headers
+    for name, value in (("Cache-Control", "no-cache, private"), ("X-Content-Type-Options", "nosniff")):
+        if not any(known == name for known, _ in headers):
+            headers = (*headers, (name, value))
+    if response.file_name:
+        headers = (*headers, ("Content-Disposition", f'attachment; filename="{response.file_name}"'))
+    return headers
 
 
 def _headers(request: Request) -> dict[str, list[str]]:

@@ -10,11 +10,11 @@ from typing import cast
 import aiohttp
 import pytest
 
-from mooring.apiserver.http.long_running import LongRunningRequests
 from mooring.apiserver.http.request import RequestLimits
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
+from mooring.serving.http.long_running import LongRunningRequests
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Stream
 from tests.apiserver.http.served import served

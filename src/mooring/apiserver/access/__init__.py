@@ -3,7 +3,6 @@
     users                           users and groups
     certificates, keyring           the certificate authority, its files, and the kubeconfig file
     authentication, impersonation   from a certificate or a token to a user
-    console_sessions                logins and sessions of the web console
     service_account_tokens, token_requests   tokens of service accounts
     authorization                   attributes of a request, RBAC rules, the authorizers and the 403 response
     rbac, node_authorizer           role bindings, and the node authorizer

@@ -16,6 +16,7 @@ import gzip
 import logging
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mooring.api.field_errors import quoted
@@ -26,13 +27,11 @@ from mooring.apiserver.access.reviews import FieldSelectorError, parse_field_equ
 from mooring.apiserver.access.users import NODES_GROUP, User, anonymous
 from mooring.apiserver.call import Call
 from mooring.apiserver.errors import method_not_allowed, no_such_thing, store_error_status
-from mooring.apiserver.http.console import DATA, ROOT, ConsolePaths, data_reply, unauthorized_reply
-from mooring.apiserver.http.long_running import LongRunningRequests
 from mooring.apiserver.http.metrics import PresentState, RequestMetrics
 from mooring.apiserver.http.objects import Objects, Subresources
 from mooring.apiserver.http.plain_paths import PlainPaths
 from mooring.apiserver.http.rendering import negotiated, negotiated_error
-from mooring.apiserver.http.reply import NOT_CACHED, Reply, page_not_found, with_warnings
+from mooring.apiserver.http.reply import NOT_CACHED, Reply, error_reply, page_not_found, page_reply, with_warnings
 from mooring.apiserver.http.request import Address, Incoming, RequestLimits, is_custom_address, read_address
 from mooring.apiserver.http.virtual import VirtualResources
 from mooring.apiserver.http.watches import Streams
@@ -48,12 +47,17 @@ from mooring.client.errors import (
     UnauthorizedError,
 )
 from mooring.kit.clock import Clock, format_rfc3339
+from mooring.serving.console.live import LiveStreams
+from mooring.serving.console.paths import DATA, DO, HEADERS, LIVE, ROOT, ConsolePaths
+from mooring.serving.http.long_running import LongRunningRequests
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream
+from mooring.serving.pages import PageRequest, PageResponse, unauthorized
 from mooring.store.interface import StoreError
 
 LOOKS = 8
 GZIP_LEVEL = 1
+NEW_LINK = "kubectl get --raw /console/link"
 
 
 class Deadlines:
@@ -118,7 +122,8 @@ class RequestHandler:
             PresentState(self._requests_open_by_kind, lambda: self.failures, api_server.store.statistics)
         )
         self._plain = PlainPaths(api_server, self.metrics)
-        self._console = ConsolePaths(api_server.console_sessions)
+        self._console = ConsolePaths(api_server.console_sessions, NEW_LINK)
+        self._live = LiveStreams(api_server.clock)
         self._virtual = VirtualResources(api_server)
         self._impersonation = Impersonation(api_server.authorizer)
         self.requests_open = 0
@@ -177,15 +182,15 @@ class RequestHandler:
         incoming.check_headers()
         if incoming.path == "*":
             return Response(200, b"", "")  # as every Go server answers, before authentication
-        open_reply = self._console.open_reply(incoming)
-        if open_reply is not None:
-            return await self._response(request, open_reply)
+        open_response = self._console.open_response(request)
+        if open_response is not None:
+            return await self._response(request, page_reply(open_response))
         try:
             user = self._user(request, incoming)
         except UnauthorizedError:
             if not incoming.path.startswith(ROOT) or incoming.path.startswith(DATA):
                 raise
-            return await self._response(request, unauthorized_reply())
+            return await self._response(request, page_reply(self._console.unauthorized()))
         address = incoming.address = self._address(incoming)
         if not _is_long_running(address):
             incoming.query.check_timeout()
@@ -200,7 +205,10 @@ class RequestHandler:
         if address.path.startswith("//"):
             return await self._response(request, page_not_found())
         if not address.is_resource:
-            return await self._response(request, await self._plain_reply(address, incoming, user))
+            plain = await self._plain_reply(address, request, incoming, user)
+            if plain.stream is not None:
+                return await self._streamed(request, plain, plain.stream)
+            return await self._response(request, plain)
         if address.verb == "watch":
             return await self._watched(request, incoming, address, user)
         reply = await self._timed(self._resource_reply(incoming, address, user), incoming.method)
@@ -208,17 +216,33 @@ class RequestHandler:
             return await self._streamed(request, reply, reply.stream)
         return await self._response(request, reply)
 
-    async def _plain_reply(self, address: Address, incoming: Incoming, user: User) -> Reply:
-        if not address.path.startswith(ROOT):
-            return await self._plain.answer(address, incoming, user)
-        if address.path.startswith(DATA):
-            return data_reply(await self._plain.answer(address, incoming, user))
-        return self._console.reply(address.path, incoming, user)
+    async def _plain_reply(self, address: Address, request: Request, incoming: Incoming, user: User) -> Reply:
+        path = address.path
+        if path == LIVE and incoming.method == "GET":
+            asked = PageRequest("GET", path, incoming.query.everything())
+            return page_reply(self._live.response(asked, partial(self._live_page, request, incoming, user)))
+        if path.startswith(ROOT) and not path.startswith((DATA, DO)):
+            return page_reply(self._console.response(path, request, user))
+        reply = await self._plain.answer(address, incoming, user)
+        if path.startswith(ROOT):
+            reply.headers += HEADERS
+        return reply
+
+    async def _live_page(self, request: Request, incoming: Incoming, user: User, asked: PageRequest) -> PageResponse:
+        """One page of a live stream, authenticated and authorized again."""
+        try:
+            self._user(request, incoming)  # raises when the session is over
+            require(self._api_server.authorizer, path_attributes(user, "get", asked.path))
+        except UnauthorizedError:
+            return unauthorized()
+        except StatusError as error:
+            return PageResponse(error_reply(error).body, error.code)
+        return await self._plain.component_response(asked, user)
 
     def _user(self, request: Request, incoming: Incoming) -> User:
         authorization = request.header(b"authorization")
         if not authorization and not request.certificate:
-            user = self._console.session_user(incoming)
+            user = self._console.session_user(request)
             if user is not None:
                 return user
         try:
@@ -347,7 +371,7 @@ class RequestHandler:
             counted.dec()
 
     async def _streamed(self, request: Request, reply: Reply, pieces: AsyncIterator[bytes]) -> Stream:
-        stream = request.stream(reply.code, reply.content_type, NOT_CACHED)
+        stream = request.stream(reply.code, reply.content_type, _with_cache_rule(reply.headers))
         async with self._long_running.long_running(request, stream, None) as long_running:
             async for piece in pieces:
                 await long_running.write(piece)

@@ -25,13 +25,23 @@ from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Dis
 from mooring.apiserver.errors import method_not_allowed, no_such_thing
 from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics, merged_metrics
 from mooring.apiserver.http.query import Query
-from mooring.apiserver.http.reply import JSON, TEXT, YAML, Reply, error_reply, json_reply, page_not_found, text_reply
+from mooring.apiserver.http.reply import (
+    JSON,
+    TEXT,
+    YAML,
+    Reply,
+    error_reply,
+    json_reply,
+    page_not_found,
+    page_reply,
+    text_reply,
+)
 from mooring.apiserver.http.request import Address, Incoming
 from mooring.apiserver.openapi.documents import EncodedDocument, OpenApi
 from mooring.apiserver.server import PLAN_PAGE, ApiServer, Health
 from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
 from mooring.apiserver.wire.yaml_text import written_yaml
-from mooring.serving.pages import PageRequest, PageResponse
+from mooring.serving.pages import PageRequest, PageResponse, not_found
 from mooring.serving.server import Page
 
 VERSION: Document = {
@@ -196,8 +206,9 @@ def health_reply(health: Health, path: str, name: str, query: Query) -> Reply:
 
 
 _HEALTH = ("healthz", "livez", "readyz")
-_POSTED = frozenset({PLAN_PAGE})
+_POSTED = frozenset({"/console/data/plan", "/console/data/pods", PLAN_PAGE})
 """The pages of components that take a request body."""
+_POSTED_BELOW = "/console/do/"
 _CACHED = ("Cache-Control", "public, max-age=3600")
 _KEYS_TYPE = "application/jwk-set+json"
 _PATHS = (
@@ -261,21 +272,24 @@ class PlainPaths:
         page = self._api_server.component_pages.get(address.path)
         if page is None:
             return page_not_found()
-        if incoming.method != ("POST" if address.path in _POSTED else "GET"):
+        is_posted = address.path in _POSTED or address.path.startswith(_POSTED_BELOW)
+        if incoming.method != ("POST" if is_posted else "GET"):
             raise method_not_allowed()
-        response = await self._page_response(page, address, incoming, user)
-        return Reply(response.code, response.body, response.content_type)
+        return page_reply(await self._page_response(page, await _asked(address, incoming), user))
+
+    async def component_response(self, asked: PageRequest, user: User) -> PageResponse:
+        """The response of a component's page, for a part of a live stream."""
+        page = self._api_server.component_pages.get(asked.path)
+        return not_found() if page is None else await self._page_response(page, asked, user)
 
     async def _metrics_text(self, address: Address, incoming: Incoming, user: User) -> bytes:
         own, page = self._metrics.text(), self._api_server.component_pages.get(address.path)
         if page is None:
             return own
-        response = await self._page_response(page, address, incoming, user)
+        response = await self._page_response(page, await _asked(address, incoming), user)
         return merged_metrics(own, response.body) if response.code == 200 else own
 
-    async def _page_response(self, page: Page, address: Address, incoming: Incoming, user: User) -> PageResponse:
-        body = await incoming.body() if incoming.method == "POST" else b""
-        asked = PageRequest(incoming.method, address.path, incoming.query.everything(), body=body)
+    async def _page_response(self, page: Page, asked: PageRequest, user: User) -> PageResponse:
         return await self._api_server.component_page(page, asked, user)
 
     def _paths(self) -> Reply:
@@ -283,6 +297,11 @@ class PlainPaths:
         groups = (f"/apis/{version}" for version in self._api_server.discovery.api_versions() if "/" in version)
         below = {path for version in groups for path in (version, version.rpartition("/")[0])}
         return Reply(200, _indented({"paths": sorted({*_PATHS, *below, *self._api_server.component_pages})}))
+
+
+async def _asked(address: Address, incoming: Incoming) -> PageRequest:
+    body = await incoming.body() if incoming.method == "POST" else b""
+    return PageRequest(incoming.method, address.path, incoming.query.everything(), body=body)
 
 
 def _indented(document: Document) -> bytes:

@@ -15,6 +15,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.client.errors import ExpiredError, StatusError
+from mooring.serving.pages import PageResponse
 
 LETTERS_MAX = 4 * 1024
 LETTERS_CUT_TO = 256
@@ -67,6 +68,11 @@ class Reply:
     headers: list[tuple[str, str]] = field(default_factory=list)
     stream: AsyncIterator[bytes] | None = None
     """What follows, piece by piece, for as long as it takes: the log of a container."""
+
+
+def page_reply(response: PageResponse) -> Reply:
+    """The response of a page of a component."""
+    return Reply(response.code, response.body, response.content_type, list(response.headers), response.stream)
 
 
 def json_reply(code: int, document: Document) -> Reply:

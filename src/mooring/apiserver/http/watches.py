@@ -21,7 +21,6 @@ import msgspec
 from mooring.api.memory import Memory
 from mooring.apiserver.call import Call
 from mooring.apiserver.http.broadcasts import Broadcasts, Listener, place_after, place_of
-from mooring.apiserver.http.long_running import LongRunningRequest, LongRunningRequests
 from mooring.apiserver.http.query import ListOptions, check_list_options
 from mooring.apiserver.http.rendering import Form, Rendering
 from mooring.apiserver.http.reply import JSON, NOT_CACHED, status_document
@@ -35,6 +34,7 @@ from mooring.client.interface import Change, Selection, Watch, WatchEvent
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.serving.http.connection import SLICE_BYTES
+from mooring.serving.http.long_running import LongRunningRequest, LongRunningRequests
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Stream
 

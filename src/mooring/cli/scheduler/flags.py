@@ -128,6 +128,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         _list("vmodule", "Verbosity by file.", has_effect=False),
     ),
     "mooring": (
+        _switch("console", "Serve the web console at /console/, and log a link that logs in."),
         _file("decision-log", "Write every scheduling decision to this SQLite file, for mooring why."),
         _file(
             "policy-config-file",

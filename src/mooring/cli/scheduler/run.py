@@ -26,7 +26,7 @@ from mooring.client.http.tls import TlsError
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.load import component_connection, in_cluster_connection, is_in_cluster
 from mooring.cluster.scheduler_process import SchedulerProcess, SchedulerSettings
-from mooring.cluster.secure_port import SecurePort
+from mooring.cluster.secure_port import ConsoleLogin, SecurePort
 from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.logs import FORMATS, level_of, set_level, start_logs
@@ -100,6 +100,8 @@ async def _run(settings: SchedulerSettings) -> None:
 def _settings(
     flags: Flags, configuration: SchedulerConfiguration, registry: Registry, clock: Clock
 ) -> SchedulerSettings:
+    if flags["console"] and not flags["secure-port"]:
+        raise input_error("--console needs the secure port, and --secure-port is 0")
     election = configuration.leader_election
     try:
         connection = component_connection(
@@ -185,7 +187,12 @@ def _secure_port(flags: Flags, clock: Clock) -> SecurePort:
         denied_remembered_s=_seconds(flags, "authorization-webhook-cache-unauthorized-ttl"),
         shares_address=bool(flags["permit-address-sharing"]),
         shares_port=bool(flags["permit-port-sharing"]),
+        console=ConsoleLogin(_log_link) if flags["console"] else None,
     )
+
+
+def _log_link(link: str) -> None:
+    logger.info("console: %s (logs in once, within an hour)", link)
 
 
 def _proxy_rules(flags: Flags) -> ProxyRules:

@@ -168,6 +168,10 @@ class Reflector(Generic[AnyView]):
         self._counts = dict.fromkeys(("lists", "watches", "changes", "repeated", "unreadable", "failures"), 0)
 
     @property
+    def kind(self) -> Kind:
+        return self._kind
+
+    @property
     def has_synced(self) -> bool:
         """Whether the sink got all objects once."""
         return self._synced.is_set()

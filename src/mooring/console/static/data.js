@@ -1,20 +1,31 @@
-// Asks the server for the data of the page that is shown, once per second, and only while the page is visible.
+// Follows the data of the page that is shown: one stream of server-sent events, only while the page is visible.
+// The stream is read with fetch: EventSource hides why a server refuses a stream.
 
-import { signal, effect } from "./lib.js";
+import { signal, effect, batch } from "./lib.js";
 
-const EACH_MS = 1000;
-const SAMPLES_MAX = 120;
+const RETRY_MS = 1000;
+const SAMPLES_MAX = 600;
+const PLAIN_PAGES = ["queue", "workloads", "time", "learn"]; // pages whose address has no more parts
 
 export const route = signal(readRoute());
 export const filter = signal("");
 export const queueState = signal("");
+export const queueOrder = signal({ sort: "", descending: false });
+export const queueWindow = signal({ offset: 0, limit: 100 });
 export const problem = signal("");
 export const overview = signal(null);
-export const samples = signal([]); // pods bound per second, oldest first
+export const samples = signal([]); // of the charts, oldest first
+export const workloads = signal(null);
+export const mapLabel = signal(""); // the label by which the map groups nodes; empty: zones
 export const nodes = signal(null);
 export const queue = signal(null);
 export const pod = signal(null);
 export const node = signal(null);
+export const past = signal(null); // times that the page Time can show
+export const learn = signal(null);
+export const learned = signal(""); // the pod whose scheduling the page Learn shows
+export const about = signal(null); // where the data come from, and whether the scheduler is paused
+export const updates = signal(0); // events so far
 
 function readRoute() {
   const [name = "", ...rest] = location.hash.replace(/^#\//, "").split("/");
@@ -22,7 +33,8 @@ function readRoute() {
   try { parts = rest.map(decodeURIComponent); } catch { /* an address that nobody made: show the overview */ }
   if (name === "pod" && parts.length === 2) return { page: "pod", key: parts.join("/") };
   if (name === "node" && parts.length === 1) return { page: "node", key: parts[0] };
-  return { page: name === "queue" ? "queue" : "overview", key: "" };
+  if (name === "whatif") return { page: "whatif", key: parts.join("/") };
+  return { page: PLAIN_PAGES.includes(name) ? name : "overview", key: "" };
 }
 
 addEventListener("hashchange", () => {
@@ -37,14 +49,26 @@ class Failure extends Error {
   constructor(code, message) { super(message); this.code = code; }
 }
 
-async function get(path, parameters = {}) {
-  const response = await fetch(`data/${path}?${new URLSearchParams(parameters)}`, { credentials: "same-origin" });
-  if (response.ok) return response.json();
-  throw new Failure(response.status, (await response.text()).slice(0, 300));
+// Requests that change the scheduler: the server takes them from this page only.
+export async function act(path) {
+  const response = await fetch(`do/${path}`, { method: "POST", headers: { "X-Mooring-Console": "1" }, credentials: "same-origin" });
+  if (!response.ok) problem.value = explain(new Failure(response.status, (await response.text()).slice(0, 300)), `do/${path}`);
 }
 
-function explain(error) {
-  if (error.code === 401) return "The session has ended. A new link: kubectl get --raw /console/link";
+async function answered(response) {
+  if (response.ok) return response.json();
+  throw new Failure(response.status, (await response.text()).slice(0, 2000).trim());
+}
+
+export const get = async (path, parameters = {}) => answered(await fetch(`data/${path}?${new URLSearchParams(parameters)}`, { credentials: "same-origin" }));
+
+// The header is one that a form of another site cannot send: the server accepts no POST without it.
+export const post = async (path, body) => answered(await fetch(`data/${path}`, { method: "POST", credentials: "same-origin", headers: { "Content-Type": "application/json", "X-Mooring-Console": "1" }, body: JSON.stringify(body) }));
+
+export function explain(error, path = "*") {
+  if (error.code === 401) return "The session has ended. Reload the page to see how to log in again.";
+  if (error.code === 403 && path.startsWith("do/")) return `You are not allowed to do this: it needs post on the nonResourceURL /console/${path}.`;
+  if (error.code === 403 && error.message.includes("post")) return "You are not allowed to plan: it needs post on the nonResourceURL /console/*.";
   if (error.code === 403) return "You are not allowed to see this: it needs get on the nonResourceURL /console/*.";
   if (error.code === 404 && route.value.page === "node") return `There is no node ${route.value.key}.`;
   if (error.code === 404) return "This cluster runs no scheduler of Mooring.";
@@ -52,58 +76,101 @@ function explain(error) {
   return "The server does not answer. Its last data are shown.";
 }
 
-const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-
-async function readNodes() {
-  const known = nodes.value;
-  const answer = await get("nodes", known ? { facts: known.facts } : {});
-  const facts = answer.names ? answer : { ...answer, names: known.names, zone: known.zone, zones: known.zones };
-  const columns = { cpu: bytes(answer.cpu), memory: bytes(answer.memory), pods: bytes(answer.pods) };
-  columns.largest = columns.cpu.map((value, row) => Math.max(value, columns.memory[row], columns.pods[row]));
-  nodes.value = { ...facts, flags: bytes(answer.flags), columns };
+// Plain loops: at 100,000 nodes a callback for each byte takes longer than everything else together.
+function bytes(text) {
+  const raw = atob(text);
+  const column = new Uint8Array(raw.length);
+  for (let row = 0; row < raw.length; row += 1) column[row] = raw.charCodeAt(row);
+  return column;
 }
 
-let earlier = null;
+// Columns of nodes, with the names and groups that an earlier answer had.
+export function decodeNodes(answer, known) {
+  const facts = answer.names ? { ...answer, group: bytes(answer.group) } : { ...answer, names: known.names, labels: known.labels, group: known.group, groups: known.groups };
+  return { ...facts, flags: bytes(answer.flags), columns: { cpu: bytes(answer.cpu), memory: bytes(answer.memory), pods: bytes(answer.pods) } };
+}
 
-async function readOverview() {
-  const answer = await get("overview");
-  if (earlier && answer.nowSeconds > earlier.nowSeconds && answer.bound >= earlier.bound) {
-    const rate = (answer.bound - earlier.bound) / (answer.nowSeconds - earlier.nowSeconds);
-    samples.value = [...samples.value, rate].slice(-SAMPLES_MAX);
-  }
-  if (!earlier || answer.nowSeconds !== earlier.nowSeconds) earlier = answer;
+let isHistoryAsked = false;
+
+function takeOverview(answer) {
+  if (!isHistoryAsked) { isHistoryAsked = true; get("history").then((found) => { samples.value = found.samples; }, () => { isHistoryAsked = false; }); }
+  if (answer.sample.time > (samples.value.at(-1)?.time ?? 0)) samples.value = [...samples.value, answer.sample].slice(-SAMPLES_MAX);
   overview.value = answer;
 }
 
-const readers = {
-  overview: () => Promise.all([readOverview(), readNodes()]),
-  queue: async () => { queue.value = await get("queue", { filter: filter.value, state: queueState.value }); },
-  pod: async () => { const key = route.value.key; const answer = await get("pod", { pod: key }); if (key === route.value.key) pod.value = answer; },
-  node: async () => { const key = route.value.key; const answer = await get("node", { node: key }); if (key === route.value.key) node.value = answer; },
+// What a page follows: names of pages below data/, with parameters.
+const FOLLOWED = {
+  overview: () => ["overview", ["nodes", { label: mapLabel.value, ...(nodes.value && { facts: nodes.value.facts }) }]],
+  queue: () => [["queue", { filter: filter.value, state: queueState.value, ...queueWindow.value, sort: queueOrder.value.sort, ...(queueOrder.value.descending && { descending: 1 }) }]],
+  workloads: () => ["workloads"],
+  whatif: () => [],
+  pod: () => [["pod", { pod: route.value.key }]],
+  node: () => [["node", { node: route.value.key }]],
+  time: () => ["past"],
+  learn: () => [["learn", { pod: learned.value }]],
+};
+const TAKEN = {
+  about: (answer) => { about.value = answer; },
+  overview: takeOverview,
+  nodes: (answer) => { nodes.value = decodeNodes(answer, nodes.value); },
+  queue: (answer) => { queue.value = answer; },
+  workloads: (answer) => { workloads.value = answer; },
+  pod: (answer) => { pod.value = answer; },
+  node: (answer) => { node.value = answer; },
+  past: (answer) => { past.value = answer; },
+  learn: (answer) => { learn.value = answer; },
+  problem: (answer) => { throw new Failure(answer.code, answer.message); },
 };
 
-let timer = 0;
-let isReading = false;
-let isAskedAgain = false;
+function take(event) {
+  const [, name, data] = /^event: (\S+)\ndata: (.*)$/s.exec(event) ?? [];
+  if (!name) return; // a heartbeat
+  batch(() => {
+    TAKEN[name](JSON.parse(data));
+    updates.value += 1;
+    if (name !== "about") problem.value = "";
+  });
+}
 
-async function read() {
-  clearTimeout(timer);
-  if (isReading) { isAskedAgain = true; return; }
-  isReading = true;
-  isAskedAgain = false;
-  try {
-    if (!document.hidden) {
-      await readers[route.value.page]();
-      problem.value = "";
+async function follow(signal) {
+  const watched = ["about", ...FOLLOWED[route.value.page]()].map((each) => (typeof each === "string" ? each : `${each[0]}?${new URLSearchParams(each[1])}`));
+  const query = new URLSearchParams(watched.map((each) => ["watch", each]));
+  const response = await fetch(`data/live?${query}`, { credentials: "same-origin", signal });
+  if (!response.ok) throw new Failure(response.status, (await response.text()).slice(0, 300));
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    let from = Math.max(0, rest.length - 1); // the end of an event may be divided
+    rest += value;
+    for (let end = rest.indexOf("\n\n", from); end >= 0; end = rest.indexOf("\n\n")) {
+      const event = rest.slice(0, end);
+      rest = rest.slice(end + 2);
+      if (signal.aborted) return;
+      try { take(event); } catch (error) { if (!error.code) throw error; problem.value = explain(error); }
     }
-  } catch (error) {
-    problem.value = explain(error);
   }
-  isReading = false;
-  timer = setTimeout(read, isAskedAgain ? 0 : EACH_MS);
+}
+
+let stop = new AbortController();
+let timer = 0;
+
+// Ends the stream, and begins the one of the page that is shown now.
+async function restart() {
+  clearTimeout(timer);
+  stop.abort();
+  const controller = stop = new AbortController();
+  if (document.hidden) return;
+  try {
+    await follow(controller.signal);
+  } catch (error) {
+    if (!controller.signal.aborted) problem.value = explain(error);
+  }
+  if (!controller.signal.aborted) timer = setTimeout(restart, RETRY_MS);
 }
 
 export function start() {
-  effect(() => { void [route.value, filter.value, queueState.value]; queueMicrotask(read); });
-  document.addEventListener("visibilitychange", read);
+  effect(() => { void [route.value, filter.value, queueState.value, queueOrder.value, queueWindow.value, mapLabel.value, learned.value]; queueMicrotask(restart); });
+  document.addEventListener("visibilitychange", restart);
 }

@@ -3,11 +3,11 @@
 
 import { h, render } from "./vendor/preact.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
-import { signal, computed, effect } from "./vendor/signals.js";
+import { signal, computed, effect, batch } from "./vendor/signals.js";
 import htm from "./vendor/htm.js";
 
 export const html = htm.bind(h);
-export { render, signal, computed, effect, useEffect, useRef, useState };
+export { render, signal, computed, effect, batch, useEffect, useRef, useState };
 
 export const podLink = (key) => `#/pod/${key.split("/").map(encodeURIComponent).join("/")}`;
 export const nodeLink = (name) => `#/node/${encodeURIComponent(name)}`;
@@ -25,9 +25,20 @@ export function duration(seconds) {
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 
+// A short duration with one unit: 12 ms, 3.4 s, 12 min.
+export function shortDuration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 0.9995) return `${Math.round(seconds * 1000)}\u00a0ms`;
+  if (seconds < 60) return `${Number(seconds.toFixed(1))}\u00a0s`;
+  return seconds < 3600 ? `${Math.round(seconds / 60)}\u00a0min` : `${Number((seconds / 3600).toFixed(1))}\u00a0h`;
+}
+
 // Times are compared with the server's, whose clock may differ from that of the browser.
 export const secondsBetween = (from, to) => (Date.parse(to) - Date.parse(from)) / 1000;
 export const timeOfDay = (time) => new Date(time).toLocaleTimeString("en-GB");
+
+// The reasons of a rejection without what every message repeats: "53 Insufficient cpu, 6 node(s) had untolerated taint(s)".
+export const shortReason = (message) => message.replace(/^0\/\d+ nodes are available: /, "").split(". ")[0].replace(/\.$/, "");
 
 const UNITS = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 

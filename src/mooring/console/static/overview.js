@@ -1,44 +1,49 @@
-// The overview: numbers, the map of all nodes, pending pods by reason, the latest rejections.
+// The overview: numbers, the map of all nodes, charts, the latest rejections.
 
-import { html, signal, Bar, podLink, count, plural, timeOfDay } from "./lib.js";
-import { overview, nodes, samples, filter, problem } from "./data.js";
-import { NodeMap } from "./map.js";
+import { html, signal, podLink, count, plural, timeOfDay, shortDuration, shortReason } from "./lib.js";
+import { overview, nodes, samples, filter, problem, mapLabel } from "./data.js";
+import { Chart } from "./charts.js";
+import { NodeMap, METRICS } from "./map.js";
 
-const METRICS = { largest: "largest share", cpu: "cpu requested", memory: "memory requested", pods: "pods" };
-const metric = signal("largest");
+const metric = signal("requested");
+const order = signal("name");
+const REASONS_CHARTED = 7;
 
-function Sparkline({ values }) {
-  const largest = Math.max(1, ...values);
-  const points = values.map((value, place) => `${(place / Math.max(1, values.length - 1)) * 100},${30 - (value / largest) * 28}`);
-  return html`<svg class="sparkline" viewBox="0 0 100 30" preserveAspectRatio="none" role="img"
-    aria-label=${`Pods bound per second in the last ${values.length} seconds, at most ${largest.toFixed(0)}`}>
-    <polyline points=${points.join(" ")} /></svg>`;
-}
+const rateText = (rate) => rate === null || rate === undefined ? "–" : rate < 10 ? String(Number(rate.toFixed(1))) : count(Math.round(rate));
+const pair = (values) => values.map((each) => each === null ? "–" : shortDuration(each)).join(" / ");
+
+const pendingOf = (counts) => counts.active + counts.backoff + counts.unschedulable + counts.gated;
 
 function Numbers({ now }) {
-  const { counts } = now;
-  const waiting = counts.active + counts.backoff + counts.unschedulable + counts.gated;
-  const rate = samples.value.at(-1) ?? 0;
+  const { counts, sample } = now;
   return html`<section class="numbers" aria-label="Numbers">
-    <div class="tile"><h2>Bound per second</h2><b>${rate < 10 ? Number(rate.toFixed(1)) : count(Math.round(rate))}</b>
-      <${Sparkline} values=${samples.value} /></div>
-    <div class="tile"><h2>Bound so far</h2><b>${count(now.bound)}</b><span>${plural(now.rejected, "attempt")} rejected</span></div>
-    <div class="tile"><h2>Pending</h2><b>${count(waiting)}</b>
+    <div class="tile"><h2>Bound per second</h2><b>${rateText(sample.boundPerSecond)}</b><span>${count(now.bound)} so far, ${plural(now.rejected, "attempt")} rejected</span></div>
+    <div class="tile"><h2>Waiting time p50 / p99</h2><b>${pair(sample.boundWaits)}</b><span>pods bound in the last minute; pending now: ${pair(sample.pendingWaits)}</span></div>
+    <div class="tile"><h2>Pending</h2><b>${count(pendingOf(counts))}</b>
       <span>${counts.active} active, ${counts.backoff} in backoff, ${counts.unschedulable} unschedulable, ${counts.gated} gated</span></div>
     <div class="tile"><h2>Nodes</h2><b>${count(now.nodes)}</b><span>${plural(now.pods, "pod")} on nodes</span></div>
   </section>`;
 }
 
-function Reasons({ now }) {
-  const largest = Math.max(1, ...now.reasons.map(([, pods]) => pods));
-  return html`<section class="panel"><h2>Pending pods by reason</h2>
-    ${now.reasons.length === 0 && html`<p class="hint">No pod is pending.</p>`}
-    <ul class="reasons">${now.reasons.slice(0, 10).map(([reason, pods]) => html`<li key=${reason}>
-      <span>${reason}</span><b>${count(pods)}</b>
-      <${Bar} percent=${(pods / largest) * 100} label=${`${pods} pods`} /></li>`)}</ul>
-    ${now.pendingRead < now.counts.active + now.counts.backoff + now.counts.unschedulable + now.counts.gated
-      && html`<p class="hint">Counted: the first ${count(now.pendingRead)} pods of the queue.</p>`}
-  </section>`;
+function Charts({ now }) {
+  const shown = samples.value;
+  const times = shown.map((each) => each.time);
+  const reasons = [...new Set(shown.flatMap((each) => Object.keys(each.reasons)))]
+    .map((reason) => [reason, shown.map((each) => each.reasons[reason] ?? 0)])
+    .sort(([, a], [, b]) => Math.max(...b) - Math.max(...a)).slice(0, REASONS_CHARTED);
+  return html`<div class="charts">
+    <section class="panel"><h2>Bound per second</h2>
+      <${Chart} label="Pods bound per second over time" times=${times} series=${[["bound per second", shown.map((each) => each.boundPerSecond)]]} format=${rateText} /></section>
+    <section class="panel"><h2>Waiting time of bound pods</h2>
+      <${Chart} label="Waiting time of bound pods over time" times=${times} format=${shortDuration}
+        series=${[["p50", shown.map((each) => each.boundWaits[0])], ["p99", shown.map((each) => each.boundWaits[1])]]} />
+      <p class="hint legend-line"><span><i class="key s0"></i>p50</span><span><i class="key s1"></i>p99, dashed</span></p></section>
+    <section class="panel"><h2>Pending pods by reason</h2>
+      <${Chart} label="Pending pods by reason over time" times=${times} series=${reasons} isStacked format=${rateText} />
+      <p class="hint legend-line">${reasons.map(([reason, values], place) => html`<span key=${reason}><i class=${`key s${place % 8}`}></i>${reason}: <b>${count(values.at(-1) ?? 0)}</b></span>`)}
+        ${reasons.length === 0 && "No pod is pending."}
+        ${now.pendingRead < pendingOf(now.counts) && `Counted: the first ${count(now.pendingRead)} pods of the queue.`}</p></section>
+  </div>`;
 }
 
 function Rejections({ now }) {
@@ -46,21 +51,29 @@ function Rejections({ now }) {
     ${now.rejections.length === 0 && html`<p class="hint">The recent attempts all found a node.</p>`}
     <ul class="rejections">${now.rejections.map((each) => html`<li key=${each.pod}>
       <time datetime=${each.time}>${timeOfDay(each.time)}</time> <a href=${podLink(each.pod)}>${each.pod}</a>
-      <span class="message">${each.message}</span></li>`)}</ul></section>`;
+      <span class="message" title=${each.message}>${shortReason(each.message)}</span></li>`)}</ul></section>`;
+}
+
+const Choice = ({ text, value, choices, onChange }) => html`<label>${text} <select value=${value} onChange=${(event) => onChange(event.target.value)}>
+  ${choices.map(([each, name]) => html`<option key=${each} value=${each} selected=${each === value}>${name}</option>`)}</select></label>`;
+
+function Nodes({ shown }) {
+  const labels = shown.labels.map((label) => [label, label]);
+  return html`<section class="panel"><div class="row"><h2>Nodes</h2>
+      <${Choice} text="Show" value=${metric.value} choices=${Object.entries(METRICS).map(([name, { text }]) => [name, text])} onChange=${(value) => { metric.value = value; }} />
+      <${Choice} text="Group by" value=${mapLabel.value} choices=${[["", "zone"], ...labels]} onChange=${(value) => { mapLabel.value = value; }} />
+      <${Choice} text="Sort by" value=${order.value} choices=${[["name", "name"], ["level", "level, highest first"]]} onChange=${(value) => { order.value = value; }} />
+      <span class="legend"><i class="empty"></i> 0 % <i class="full"></i> 100 % <i class="over"></i> above allocatable, × cordoned, / tainted</span></div>
+      ${shown.names.length > 0 ? html`<${NodeMap} nodes=${shown} metric=${metric.value} order=${order.value} text=${filter.value} />` : html`<p class="hint">The cluster has no nodes.</p>`}
+    </section>`;
 }
 
 export function Overview() {
   const now = overview.value;
   if (!now) return !problem.value && html`<p class="loading">Loading …</p>`;
-  const shown = nodes.value;
   return html`<h1 class="hidden">Overview</h1>
     <${Numbers} now=${now} />
-    <section class="panel"><div class="row"><h2>Nodes</h2>
-      <label>Show <select value=${metric.value} onChange=${(event) => { metric.value = event.target.value; }}>
-        ${Object.entries(METRICS).map(([value, text]) => html`<option value=${value}>${text}</option>`)}</select></label>
-      <span class="legend"><i class="empty"></i> free <i class="full"></i> requested <i class="over"></i> above allocatable, × cordoned, / tainted</span></div>
-      ${shown && shown.names.length > 0 && html`<${NodeMap} nodes=${shown} metric=${metric.value} text=${filter.value} />`}
-      ${shown && shown.names.length === 0 && html`<p class="hint">The cluster has no nodes.</p>`}
-    </section>
-    <div class="columns"><${Reasons} now=${now} /><${Rejections} now=${now} /></div>`;
+    ${nodes.value && html`<${Nodes} shown=${nodes.value} />`}
+    <${Charts} now=${now} />
+    <${Rejections} now=${now} />`;
 }

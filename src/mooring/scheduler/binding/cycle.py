@@ -17,6 +17,7 @@ On success the API server has the pod on its node. On failure the columns are as
 3. Every change of the columns goes through the event buffer: the columns do not change while a decision waits for an
    extender.
 4. A binding can be cancelled until PreBind has ended: preemption may need the node.
+5. A binding of a cycle that ran while scheduling is paused waits for a step (`scheduler.pause`).
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from mooring.scheduler.framework.plugin import PreBind, Skip, Wait
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Status
 from mooring.scheduler.framework.waiting_pods import WaitingPods
+from mooring.scheduler.pause import SchedulingPause
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.reports import Reports
@@ -90,6 +92,8 @@ class Binding:
         """The process does not lead any more, and the binding was not sent."""
         self.is_pod_gone = False
         """The API server has deleted the pod, or is deleting it, so that a failed binding is no error."""
+        self.is_held = False
+        """Scheduling is paused: the binding waits for a step."""
         self._worker: asyncio.Task[Any] | None = None
 
     def cancel(self, plugin: str) -> bool:
@@ -141,6 +145,7 @@ class BindingCycle:
         clock: Clock,
         event_buffer: EventBuffer,
         extender_client: ExtenderClient | None,
+        pause: SchedulingPause,
     ) -> None:
         self._engine = engine
         self._queue = queue
@@ -153,6 +158,7 @@ class BindingCycle:
         self._clock = clock
         self._event_buffer = event_buffer
         self._extender_client = extender_client
+        self._pause = pause
         self.running: dict[str, Binding] = {}
         """All running bindings, by the uid of the pod."""
 
@@ -174,6 +180,7 @@ class BindingCycle:
             self._fail(Binding(entry, profile, assumed, (), started_s), pre_binds)
             return
         binding = self.running[pod.uid] = Binding(entry, profile, assumed, pre_binds, started_s)
+        binding.is_held = self._pause.is_on
         if timeouts_s or pre_binds:
             # Others, such as an autoscaler, should know the node: the binding may take a while.
             self._reports.nominate(pod, node_name)
@@ -201,6 +208,9 @@ class BindingCycle:
 
     async def _bind(self, binding: Binding) -> None:
         view = binding.pod.view  # the event handler drops the view when the watch shows a node
+        if binding.is_held:
+            await self._pause.wait_binding()
+            binding.is_held = False
         status = await self._run_pre_bind(binding) if binding.pre_binds else None
         is_bound = False
         if status is None:

@@ -32,7 +32,7 @@ from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.cycle.scoring import Ranking, best_nodes, rank, run_pre_scores, score_details
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import PostFilter
-from mooring.scheduler.framework.post_filter import FollowUp, PostFilterResult
+from mooring.scheduler.framework.post_filter import Candidates, FindsCandidates, FollowUp, PostFilterResult
 from mooring.scheduler.framework.profile import Profile
 from mooring.scheduler.framework.status import Code, Diagnosis, FitError, RejectionCount, Status
 
@@ -120,6 +120,16 @@ class SchedulingCycle:
         if isinstance(attempt, PodAttempt) and attempt.pre_filter_status is None:
             fits[attempt.feasible] = True
         return fits
+
+    def preemption_candidates(self, pod: PodInfo) -> Candidates:
+        """The nodes on which evicting pods would make room for the pod, with the victims on each. None if it fits."""
+        attempt = self._find_feasible_nodes(pod, in_full=False)
+        if isinstance(attempt, PodAttempt) and not attempt.feasible_count:
+            for plugin in self.profile.post_filters:
+                found = plugin.find_candidates(attempt) if isinstance(plugin, FindsCandidates) else None
+                if found is not None and not isinstance(found, PostFilterResult):
+                    return found
+        return {}
 
     @property
     def last_steps(self) -> Steps:

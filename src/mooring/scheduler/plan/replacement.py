@@ -56,8 +56,13 @@ def replacement_of(engine: Engine, pod: PodInfo, claims: Iterable[ResourceClaim]
 
 def daemon_pod_for(engine: Engine, pod: PodInfo, node_name: str) -> PodInfo:
     """The pod of the same DaemonSet on another node."""
+    return engine.record(view_on(pod, node_name))
+
+
+def view_on(pod: PodInfo, node_name: str) -> Pod:
+    """A pending pod like a placed one that can only go to this node."""
     view = pending_view(pod, name=f"{pod.name}-{node_name}")
-    return engine.record(replace(view, spec=replace(view.spec, affinity=_pinned(view.spec.affinity, node_name))))
+    return replace(view, spec=replace(view.spec, affinity=_pinned(view.spec.affinity, node_name)))
 
 
 def pending_view(pod: PodInfo, name: str = "") -> Pod:

@@ -1,11 +1,12 @@
 """Requests of the endpoint /plan as JSON.
 
-    {"question": "place", "seed": 1, "pods": [POD…], "podNames": ["ns/name"…], "nodes": ["n1"…],
+    {"question": "place", "seed": 1, "pods": [POD…], "copies": [3…], "podNames": ["ns/name"…], "nodes": ["n1"…],
      "nodeTypes": [{"name": "large", "like": "n1" | "node": NODE, "price": 1.5, "count": 2}…],
      "ratio": [3, 1], "movesMax": 50}
 
 1. Pods are objects as the API server would store them: defaulted, with their priority. `mooring plan` expands
-   workloads; the endpoint does not. `podNames` names pending pods of the cluster.
+   workloads; the endpoint does not. `copies` has a number for each of them: the copies are named NAME-0, NAME-1 and so
+   on. `podNames` names pending pods of the cluster.
 2. Unknown fields are errors. Everything that is wrong is a `PlanError` with the field in its message.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from mooring.api.decode import convert_as
 from mooring.api.errors import DecodeError
@@ -24,7 +26,7 @@ from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.plan.place import view_of
 from mooring.scheduler.plan.planner import PlanError
-from mooring.scheduler.plan.request import NodeType, PlanRequest, Question
+from mooring.scheduler.plan.request import PODS_MAX, NodeType, PlanRequest, Question
 
 
 class _NodeTypeBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -41,6 +43,7 @@ class RequestBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     question: Question = Question.PLACE
     seed: int = 1
     pods: list[dict[str, Any]] = []
+    copies: list[int] = []
     pod_names: list[str] = []
     nodes: list[str] = []
     node_types: list[_NodeTypeBody] = []
@@ -60,6 +63,8 @@ def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence
     if any(number < 1 for number in asked.ratio) or asked.moves_max < 1:
         raise PlanError("ratio and movesMax: wanted numbers from 1 on")
     pods = [_pod(plain, f"pods[{index}]") for index, plain in enumerate(asked.pods)]
+    if asked.copies:
+        pods = _copied(pods, asked.copies)
     if asked.pod_names:
         waiting = {pod.key: pod for pod in pending()}
         pods += [_pending_pod(name, waiting) for name in asked.pod_names]
@@ -85,6 +90,18 @@ def _pod(plain: dict[str, Any], path: str) -> Pod:
     if not pod.metadata.name or not pod.metadata.namespace:
         raise PlanError(f"{path}: wanted a pod with metadata.name and metadata.namespace")
     return pod
+
+
+def _copied(pods: Sequence[Pod], copies: Sequence[int]) -> list[Pod]:
+    if len(copies) != len(pods) or any(number < 1 for number in copies):
+        raise PlanError(f"copies: found {len(copies)} numbers for {len(pods)} pods; wanted one from 1 on for each")
+    if sum(copies) > PODS_MAX:
+        raise PlanError(f"copies: found {sum(copies)} pods; a plan takes at most {PODS_MAX}")
+    return [
+        replace(pod, metadata=replace(pod.metadata, name=f"{pod.metadata.name}-{number}", uid=""))
+        for pod, count in zip(pods, copies, strict=True)
+        for number in range(count)
+    ]
 
 
 def _pending_pod(name: str, waiting: Mapping[str, PodInfo]) -> Pod:

@@ -287,6 +287,10 @@ class SchedulingQueue:
         """All pods, in insertion order."""
         return self._entries.values()
 
+    def next_entries(self, count: int) -> list[QueuedPod]:
+        """The first pods of activeQ. O(pods)."""
+        return self._sub_queues.active.first(count)
+
     def statistics(self) -> QueueStatistics:
         return self._sub_queues.statistics()
 

@@ -16,7 +16,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -38,6 +38,7 @@ CREATE TABLE IF NOT EXISTS decisions (
 );
 CREATE INDEX IF NOT EXISTS decisions_by_pod ON decisions (pod, id);
 CREATE INDEX IF NOT EXISTS decisions_by_uid ON decisions (uid, attempt);
+CREATE INDEX IF NOT EXISTS decisions_by_time ON decisions (wall_s);
 """
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class DecisionLog:
     """Writes records to a file while `run` runs."""
 
     def __init__(self, path: Path, clock: Clock, *, age_s_max: float = AGE_S_MAX, bytes_max: int = BYTES_MAX) -> None:
+        self.path = path
         self._clock = clock
         self._age_s_max = age_s_max
         self._bytes_max = bytes_max
@@ -127,19 +129,35 @@ class DecisionLog:
 
 def read_log(path: Path, pod: str, limit: int) -> Sequence[DecisionRecord]:
     """The latest records about a pod (NAMESPACE/NAME), newest first. Raises `DecisionLogError`."""
+    rows = _selected(path, "SELECT record, binding FROM decisions WHERE pod = ? ORDER BY id DESC LIMIT ?", pod, limit)
+    return list(_decoded(rows))
+
+
+def read_log_around(path: Path, wall_s: float, limit: int) -> Sequence[DecisionRecord]:
+    """Records until a time and after it, at most `limit` of each, newest first. Raises `DecisionLogError`."""
+    columns = "SELECT record, binding FROM decisions"
+    after = _selected(path, f"{columns} WHERE wall_s > ? ORDER BY wall_s LIMIT ?", wall_s, limit)
+    until = _selected(path, f"{columns} WHERE wall_s <= ? ORDER BY wall_s DESC LIMIT ?", wall_s, limit)
+    return list(_decoded([*reversed(after), *until]))
+
+
+def oldest_in_log(path: Path) -> float | None:
+    """The time of the oldest record, in seconds since 1970. Raises `DecisionLogError`."""
+    oldest: float | None = _selected(path, "SELECT min(wall_s) FROM decisions")[0][0]
+    return oldest
+
+
+def _selected(path: Path, query: str, *parameters: object) -> list[Any]:
     if not path.is_file():
         raise DecisionLogError(f"there is no file {path}")
     try:
         database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         try:
-            rows = database.execute(
-                "SELECT record, binding FROM decisions WHERE pod = ? ORDER BY id DESC LIMIT ?", (pod, limit)
-            ).fetchall()
+            return database.execute(query, parameters).fetchall()
         finally:
             database.close()
     except sqlite3.Error as error:
         raise DecisionLogError(f"{path} is no decision log: {error}") from error
-    return list(_decoded(rows))
 
 
 def _decoded(rows: Sequence[tuple[bytes, str]]) -> Iterator[DecisionRecord]:

@@ -215,6 +215,10 @@ class DecisionRecords:
     def bytes_estimated(self) -> int:
         return self._bytes
 
+    @property
+    def oldest(self) -> DecisionRecord | None:
+        return self._records[0] if self._records else None
+
     def listen(self, added: Listener, bound: Listener) -> None:
         """Calls `added` with each new record, and `bound` when the outcome of its binding is known."""
         self._listeners.append((added, bound))

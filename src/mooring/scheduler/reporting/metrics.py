@@ -224,6 +224,10 @@ class Metrics:
                 child = self._sli_children[label] = self.sli_duration.labels(label)
             child.observe(waited_s)
 
+    def waits(self) -> list[HistogramValue]:
+        """From the arrival of pods in the queue until they are bound, by number of attempts."""
+        return list(self._sli_children.values())
+
     def event_handled(self, event: ClusterEvent, duration_s: float) -> None:
         child = self._event_children.get(event)
         if child is None:

@@ -1,12 +1,13 @@
 """An HTTP/1.1 server on asyncio.
 
-    listener     the listening socket and all connections
-    acceptor     new connections: the TLS handshake, and its limits
-    connection   one connection: requests in order
-    parser       bytes to requests, with llhttp; limits of a connection
-    request      one request
-    body         the body of a request
-    response     complete and streamed responses
+    listener       the listening socket and all connections
+    acceptor       new connections: the TLS handshake, and its limits
+    connection     one connection: requests in order
+    long_running   responses that last: watches, followed logs, live data
+    parser         bytes to requests, with llhttp; limits of a connection
+    request        one request
+    body           the body of a request
+    response       complete and streamed responses
 
 Nothing here depends on Kubernetes. See docs/adr/0017-our-own-http-server.md.
 """

@@ -1,4 +1,4 @@
-"""Long-running requests: watches and followed logs.
+"""Long-running requests: watches, followed logs, streams of the console.
 
 Input: a request, and its maximal duration. Output: a block that ends when the time is over, the client disconnects, the
 client stops reading, or the server stops.

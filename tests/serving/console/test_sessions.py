@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from mooring.apiserver.access.console_sessions import (
-    LOGIN_S_MAX,
-    LOGINS_MAX,
-    SESSION_S_MAX,
-    SESSIONS_MAX,
-    ConsoleSessions,
-)
-from mooring.apiserver.access.users import AUTHENTICATED_GROUP, User
 from mooring.kit.clock import VirtualClock
+from mooring.serving.authentication import Caller
+from mooring.serving.console.sessions import LOGIN_S_MAX, LOGINS_MAX, SESSION_S_MAX, SESSIONS_MAX, ConsoleSessions
 
-ALICE = User("alice", groups=("team",))
+ALICE = Caller("alice", groups=("team",))
 
 
-def session_of(sessions: ConsoleSessions) -> str:
+def session_of(sessions: ConsoleSessions[Caller]) -> str:
     token = sessions.redeem(sessions.new_login(ALICE))
     assert token is not None
     return token
 
 
 def test_a_session_is_the_user_of_its_login() -> None:
-    sessions = ConsoleSessions(VirtualClock())
-    user = sessions.user_of(session_of(sessions))
-    assert user is not None
-    assert (user.name, user.groups) == ("alice", ("team", AUTHENTICATED_GROUP))
+    sessions = ConsoleSessions[Caller](VirtualClock())
+    assert sessions.user_of(session_of(sessions)) is ALICE
 
 
 def test_a_login_is_redeemed_once_and_is_no_session() -> None:
-    sessions = ConsoleSessions(VirtualClock())
+    sessions = ConsoleSessions[Caller](VirtualClock())
     login = sessions.new_login(ALICE)
     assert sessions.user_of(login) is None
     assert sessions.redeem(login) is not None
@@ -40,7 +32,7 @@ def test_a_login_is_redeemed_once_and_is_no_session() -> None:
 
 def test_logins_and_sessions_expire() -> None:
     clock = VirtualClock()
-    sessions = ConsoleSessions(clock)
+    sessions = ConsoleSessions[Caller](clock)
     session, login = session_of(sessions), sessions.new_login(ALICE)
     clock.advance_to(LOGIN_S_MAX + 1)
     assert sessions.redeem(login) is None
@@ -51,7 +43,7 @@ def test_logins_and_sessions_expire() -> None:
 
 
 def test_at_the_limits_the_oldest_is_dropped() -> None:
-    sessions = ConsoleSessions(VirtualClock())
+    sessions = ConsoleSessions[Caller](VirtualClock())
     tokens = [session_of(sessions) for _ in range(SESSIONS_MAX + 1)]
     assert [sessions.user_of(token) is not None for token in (tokens[0], tokens[1], tokens[-1])] == [False, True, True]
     logins = [sessions.new_login(ALICE) for _ in range(LOGINS_MAX + 1)]

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Generic, TypeVar
 
 from cryptography.fernet import Fernet
 
-from mooring.apiserver.access.users import User, authenticated
 from mooring.kit.clock import Clock
 
 LOGIN_S_MAX = 3_600.0
@@ -22,22 +22,25 @@ SESSION_S_MAX = 12 * 3_600.0
 LOGINS_MAX = 100
 SESSIONS_MAX = 100
 
+Account = TypeVar("Account")
+"""How a server represents a user: `User` in the API server, `Caller` in other components."""
+
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    user: User
+class _Entry(Generic[Account]):
+    user: Account
     end_s: float
 
 
-class ConsoleSessions:
-    """The open logins and sessions of one API server."""
+class ConsoleSessions(Generic[Account]):
+    """The open logins and sessions of one server."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._logins: dict[bytes, _Entry] = {}
-        self._sessions: dict[bytes, _Entry] = {}
+        self._logins: dict[bytes, _Entry[Account]] = {}
+        self._sessions: dict[bytes, _Entry[Account]] = {}
 
-    def new_login(self, user: User) -> str:
+    def new_login(self, user: Account) -> str:
         """A token that can be redeemed once for a session of the user."""
         return self._add(self._logins, LOGINS_MAX, user, LOGIN_S_MAX)
 
@@ -48,16 +51,16 @@ class ConsoleSessions:
             return None
         return self._add(self._sessions, SESSIONS_MAX, login.user, SESSION_S_MAX)
 
-    def user_of(self, token: str) -> User | None:
+    def user_of(self, token: str) -> Account | None:
         """The user of a session; None if there is no such session, or it has expired."""
         session = self._sessions.get(_digest(token))
         return session.user if session is not None and self._clock.now_s() <= session.end_s else None
 
-    def _add(self, entries: dict[bytes, _Entry], count_max: int, user: User, valid_s: float) -> str:
+    def _add(self, entries: dict[bytes, _Entry[Account]], count_max: int, user: Account, valid_s: float) -> str:
         while len(entries) >= count_max:
             del entries[next(iter(entries))]
         token = new_token()
-        entries[_digest(token)] = _Entry(authenticated(user), self._clock.now_s() + valid_s)
+        entries[_digest(token)] = _Entry(user, self._clock.now_s() + valid_s)
         return token
 
 

@@ -1,0 +1,119 @@
+"""Pages of the console about the scheduler as a whole: its source, its past, and its pause.
+
+    /console/data/about           where the data come from, whether this scheduler leads, whether it is paused
+    /console/data/past         times that can be looked at
+    /console/data/past/at      ?time=SECONDS&facts=…   the map and the queue as they were
+    /console/data/learn           ?pod=NAMESPACE/NAME     the next pods, and where the chosen pod is
+    /console/do/pause             POST: no scheduling cycle begins (`scheduler.pause`)
+    /console/do/step              POST: one cycle, or the binding after it
+    /console/do/resume            POST: scheduling goes on
+
+The pages about pods and nodes are in `scheduler.console_data`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mooring.kit.clock import Clock
+from mooring.scheduler.console_data import Document
+from mooring.scheduler.console_history import History
+from mooring.scheduler.pages import UNKNOWN_POD, pod_page
+from mooring.scheduler.queue.queued_pod import QueuedPod
+from mooring.scheduler.reporting.decision_log import DecisionLogError
+from mooring.scheduler.scheduler import Scheduler
+from mooring.serving.pages import PageRequest, PageResponse, as_json, text
+from mooring.serving.server import Page
+
+NEXT_SHOWN_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSource:
+    """Where the data of a console come from."""
+
+    is_recomputed: bool = False
+    """Another scheduler decides: attempts are computed from the state of the API server."""
+    server: str = ""
+    not_read: tuple[str, ...] = ()
+    """Kinds that could not be read, so that rules about them do not apply."""
+    can_pause: bool = False
+
+
+OWN_DECISIONS = ConsoleSource()
+
+
+def console_pages(
+    scheduler: Scheduler, clock: Clock, history: History, source: ConsoleSource, may_lead: Callable[[], bool]
+) -> dict[str, Page]:
+    """The pages by path. Those of Learn only if the scheduler may be paused."""
+
+    def about(question: PageRequest) -> PageResponse:
+        return as_json(
+            {
+                "recomputed": source.is_recomputed,
+                "server": source.server,
+                "notRead": list(source.not_read),
+                "leads": may_lead(),
+                "canPause": source.can_pause,
+                "paused": scheduler.pause.document(),
+            }
+        )
+
+    async def history_at(question: PageRequest) -> PageResponse:
+        wall_s = question.number("time", -1.0)
+        if wall_s < 0:
+            return text("time: wanted seconds since 1970\n", 400)
+        try:
+            return as_json(await history.at(wall_s, (question.query.get("facts") or [""])[0]))
+        except DecisionLogError as error:
+            return text(f"{error}\n", 503)
+
+    def learn(question: PageRequest) -> PageResponse:
+        return as_json(_learn(scheduler, clock, (question.query.get("pod") or [""])[0]))
+
+    def does(action: Callable[[], None]) -> Page:
+        def page(question: PageRequest) -> PageResponse:
+            if question.method != "POST":
+                return text("wanted POST\n", 405)
+            action()
+            return as_json({"paused": scheduler.pause.document()})
+
+        return page
+
+    pages: dict[str, Page] = {
+        "/console/data/about": about,
+        "/console/data/past": lambda question: as_json(history.times()),
+        "/console/data/past/at": history_at,
+    }
+    if source.can_pause:
+        pages |= {
+            "/console/data/learn": learn,
+            "/console/do/pause": does(scheduler.pause.pause),
+            "/console/do/resume": does(lambda: scheduler.pause.resume("a user resumed it")),
+            "/console/do/step": does(scheduler.pause.step),
+        }
+    return pages
+
+
+def _learn(scheduler: Scheduler, clock: Clock, key: str) -> Document:
+    """The pods that come next, bindings that are held, and the state and latest attempt of one pod."""
+    bindings = scheduler.bindings.running
+    parts = scheduler.queue, bindings, scheduler.waiting_pods, scheduler.engine
+    rows = pod_page(key, *parts, clock)["pods"] if key.count("/") == 1 else []
+    assert isinstance(rows, list), "the rows of a pod are a list"
+    record = next(iter(scheduler.reports.decisions.recent(pod=key, limit=1)), None) if key else None
+    return {
+        "paused": scheduler.pause.document(),
+        "next": [entry.pod.key for entry in scheduler.queue.next_entries(NEXT_SHOWN_MAX)],
+        "held": [{"pod": each.pod.key, "node": each.node_name} for each in bindings.values() if each.is_held],
+        "waiting": sum(1 for entry in scheduler.queue.entries() if _waits(entry)),
+        "pod": key,
+        "states": [row for row in rows if row["state"] != UNKNOWN_POD],
+        "record": record.document() if record is not None else None,
+    }
+
+
+def _waits(entry: QueuedPod) -> bool:
+    return entry.was_rejected or entry.gating_plugin is not None

@@ -1,0 +1,216 @@
+"""The pods of a manifest, for the page What if of the console: expanded, changed and admitted as if they were created.
+
+    POST {"manifest": YAML, "replicas": 5, "requests": {"cpu": "2"}, "tolerations": ["gpu=true:NoSchedule"]}
+    ->   {"pods": [POD…], "copies": [5…], "manifest": YAML, "notes": […]}
+
+The answer is what POST /plan takes, and the manifest with the changes.
+
+1. Nothing is stored. A dry run of the API server defaults, admits and validates one pod of each workload, so pods have
+   their priority and tolerations. Copies are named NAME-new-0, NAME-new-1 and so on.
+2. Pods that a workload of the cluster has already are not planned again, as in `mooring plan`.
+3. What needs more than a template is an error that names `mooring plan`: DaemonSets, CronJobs, and claim templates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from mooring.api.decode import convert_as
+from mooring.api.document import Document
+from mooring.api.errors import ObjectError, QuantityError
+from mooring.api.kinds import POD, kind_of_view
+from mooring.api.quantity import quantity_nano
+from mooring.api.views.batch import Job
+from mooring.api.views.pod import Pod
+from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
+from mooring.api.yaml import load_documents
+from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.wire.yaml_text import written_yaml
+from mooring.client.errors import ClientError, NotFoundError
+from mooring.controllers.pod_control import pod_of_template
+from mooring.serving.pages import PageRequest, PageResponse, as_json, text
+from mooring.serving.server import Page
+
+OBJECTS_MAX = 50
+REPLICAS_MAX = 10_000
+Workload: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | Job
+WORKLOADS: Mapping[str, type[Workload]] = {
+    each.kind: each for each in (Deployment, ReplicaSet, ReplicationController, StatefulSet, Job)
+}
+NOT_EXPANDED = ("CronJob", "DaemonSet")
+DEFAULT_NAMESPACE = "default"
+_TOLERATION = re.compile(
+    r"(?P<key>[^=:\s]+)(=(?P<value>[^:\s]*))?(:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute))?"
+)
+
+
+class _ManifestBody(msgspec.Struct, forbid_unknown_fields=True):
+    manifest: str
+    replicas: int | None = None
+    requests: dict[str, str] = {}
+    tolerations: list[str] = []
+
+
+class ManifestError(Exception):
+    """The manifest has no pods that can be planned. The text is for the user."""
+
+
+_decode_body = msgspec.json.Decoder(_ManifestBody).decode
+
+
+def manifest_pods_page(client: LoopbackClient) -> Page:
+    """The page that turns manifests into pods."""
+
+    async def page(question: PageRequest) -> PageResponse:
+        try:
+            answer = await _Manifest(client, _decode_body(question.body)).answer()
+        except (ManifestError, ObjectError, ClientError, msgspec.MsgspecError) as error:
+            return text(f"{error}\n", 422)
+        response = as_json(answer)
+        namespaces = frozenset(pod["metadata"]["namespace"] for pod in answer["pods"])
+        return PageResponse(response.body, 200, response.content_type, namespaces=namespaces)
+
+    return page
+
+
+class _Manifest:
+    def __init__(self, client: LoopbackClient, asked: _ManifestBody) -> None:
+        self._client = client
+        self._asked = asked
+        self._tolerations = [_toleration(each) for each in asked.tolerations]
+        if asked.replicas is not None and not 0 <= asked.replicas <= REPLICAS_MAX:
+            raise ManifestError(f"replicas: found {asked.replicas}, wanted 0 to {REPLICAS_MAX}")
+        for name, amount in asked.requests.items():
+            try:
+                quantity_nano(amount)
+            except QuantityError:
+                raise ManifestError(f"{name}: found {amount!r}, wanted an amount such as 500m or 2Gi") from None
+        self._pods: list[Document] = []
+        self._copies: list[int] = []
+        self._notes: list[str] = []
+
+    async def answer(self) -> dict[str, Any]:
+        documents = [dict(each) for each in _objects(self._asked.manifest)]
+        for document in documents:
+            await self._take(document)
+        if not self._pods:
+            raise ManifestError("; ".join(["the manifest has no pods to place", *self._notes]))
+        manifest = "---\n".join(written_yaml(each).decode() for each in documents)
+        return {"pods": self._pods, "copies": self._copies, "manifest": manifest, "notes": self._notes}
+
+    async def _take(self, document: Document) -> None:
+        kind, metadata = str(document.get("kind", "")), _part(document, "metadata")
+        name, namespace = metadata.get("name", ""), metadata.get("namespace") or DEFAULT_NAMESPACE
+        if kind in NOT_EXPANDED:
+            raise ManifestError(f"{kind} {name}: the console does not plan it; `mooring plan FILE` does")
+        view_type = WORKLOADS.get(kind)
+        if kind == Pod.kind:
+            convert_as(Pod, document)  # names a field that has a wrong type
+            self._change(_part(document, "spec"))
+            pod = {**document, "metadata": {**metadata, "generateName": f"{name or 'pod'}-"}}
+            copies = 1 if self._asked.replicas is None else self._asked.replicas
+            if copies > 1:
+                self._notes.append(f"Pod {name}: {copies} copies; the command plans one, because a Pod has no replicas")
+            await self._add(pod, name or "pod", namespace, copies)
+        elif view_type is None:
+            self._notes.append(f"{kind or 'an object without kind'} {name}: left out, it has no pods")
+        else:
+            await self._take_workload(document, view_type, name, namespace)
+
+    async def _take_workload(self, document: Document, view_type: type[Workload], name: str, namespace: str) -> None:
+        spec = _part(document, "spec")
+        if spec.get("volumeClaimTemplates"):
+            raise ManifestError(
+                f"{view_type.kind} {name} makes claims: `mooring plan FILE` plans them, the console not"
+            )
+        if self._asked.replicas is not None:
+            spec["parallelism" if view_type is Job else "replicas"] = self._asked.replicas
+        template = _part(spec, "template")
+        self._change(_part(template, "spec"))
+        owner = convert_as(view_type, {**document, "metadata": {**document["metadata"], "uid": "what-if"}})
+        wanted, there = _wanted(owner), await self._pods_there(view_type, namespace, name)
+        if there:
+            self._notes.append(f"{view_type.kind} {name} has {there} of {wanted} pods already")
+        await self._add(pod_of_template(template, owner), name, namespace, wanted - there)
+
+    async def _pods_there(self, view_type: type[Workload], namespace: str, name: str) -> int:
+        try:
+            raw = await self._client.get(kind_of_view(view_type), namespace, name)
+        except NotFoundError:
+            return 0
+        status = msgspec.json.decode(raw).get("status", {})
+        return int(status.get("active" if view_type is Job else "replicas", 0))
+
+    async def _add(self, pod: Document, name: str, namespace: str, copies: int) -> None:
+        if copies < 1:
+            return
+        pod["metadata"] = {**pod["metadata"], "namespace": namespace}
+        for field in ("name", "uid", "resourceVersion"):
+            pod["metadata"].pop(field, None)
+        pod.pop("status", None)
+        admitted = await self._client.dry_run_create(POD, namespace, pod)
+        admitted["metadata"] = {**admitted["metadata"], "name": f"{name}-new"}
+        self._pods.append(admitted)
+        self._copies.append(copies)
+
+    def _change(self, spec: Document) -> None:
+        """Apply the asked changes to a pod's spec: requests to its first container."""
+        if self._tolerations:
+            spec["tolerations"] = [*(spec.get("tolerations") or ()), *self._tolerations]
+        containers = spec.get("containers")
+        if self._asked.requests and isinstance(containers, list) and containers and isinstance(containers[0], dict):
+            resources = _part(containers[0], "resources")
+            _part(resources, "requests").update(self._asked.requests)
+            if resources.get("limits"):  # a request above its limit is invalid
+                limits = _part(resources, "limits")
+                limits.update((name, amount) for name, amount in self._asked.requests.items() if name in limits)
+
+
+def _objects(manifest: str) -> Iterable[Document]:
+    documents: list[Any] = []
+    for found in load_documents(manifest, "manifest"):
+        if not isinstance(found.data, dict):
+            raise ManifestError(f"manifest:{found.line}: found no object")
+        items = found.data.get("items") if str(found.data.get("kind", "")).endswith("List") else None
+        documents += items if isinstance(items, list) else [found.data]
+    if len(documents) > OBJECTS_MAX:
+        raise ManifestError(f"found {len(documents)} objects; the console plans at most {OBJECTS_MAX}")
+    if not documents or not all(isinstance(each, dict) for each in documents):
+        raise ManifestError("the manifest is empty" if not documents else "found an item that is no object")
+    return documents
+
+
+def _wanted(owner: Workload) -> int:
+    if not isinstance(owner, Job):
+        return owner.spec.replicas if owner.spec.replicas is not None else 1
+    parallelism = owner.spec.parallelism if owner.spec.parallelism is not None else 1
+    return min(parallelism, owner.spec.completions if owner.spec.completions is not None else parallelism)
+
+
+def _part(document: Document, name: str) -> Document:
+    """A part of a document that is an object, empty if it is absent; it can be changed."""
+    part = document.get(name)
+    if part is not None and not isinstance(part, dict):
+        raise ManifestError(f"{name}: found {type(part).__name__}, wanted an object")
+    document[name] = dict(part or {})
+    changed: Document = document[name]
+    return changed
+
+
+def _toleration(written: str) -> Document:
+    """`*`, `key`, `key=value`, `key:NoSchedule` or `key=value:NoSchedule`."""
+    if written.strip() == "*":
+        return {"operator": "Exists"}
+    found = _TOLERATION.fullmatch(written.strip())
+    if found is None:
+        raise ManifestError(f"toleration {written!r}: wanted *, KEY, KEY=VALUE or KEY=VALUE:EFFECT")
+    toleration: Document = {"key": found["key"], "operator": "Exists" if found["value"] is None else "Equal"}
+    if found["value"] is not None:
+        toleration["value"] = found["value"]
+    if found["effect"] is not None:
+        toleration["effect"] = found["effect"]
+    return toleration

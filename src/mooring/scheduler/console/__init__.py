@@ -1,0 +1,8 @@
+"""The parts of the web console's data. `mooring.scheduler.console_data` answers the requests with them.
+
+queue       a window of the sorted and filtered queue
+overview    pending pods by reason, waiting times, and their history
+nodes       columns of all nodes for the map; one node in detail
+pods        the timeline of a pod, its nearest nodes, and where it could preempt
+workloads   the pods of each controller by state
+"""

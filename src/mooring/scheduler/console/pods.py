@@ -1,0 +1,174 @@
+"""One pod of the console: what its timeline needs from the API, the nearest nodes, and where it could preempt.
+
+1. The timeline reads the pod from the API server, because the scheduler does not hold the status of placed pods.
+   Without an answer it is empty.
+2. The nearest nodes and the candidates are as of now, and change nothing: they are found in a `WhatIf`, which also
+   gives the random streams back that the search uses. A page asks for them once per attempt, not once per second.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import chain, islice
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from mooring.api.decode import decode_as
+from mooring.api.errors import ObjectError
+from mooring.api.kinds import POD
+from mooring.api.views.meta import Condition, ObjectMeta, OwnerReference
+from mooring.api.views.pod import Pod, PodStatus
+from mooring.client.errors import ClientError
+from mooring.client.interface import Client
+from mooring.kit.clock import Clock
+from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.resources import CPU, MEMORY
+from mooring.scheduler.console.workloads import deployment_owners
+from mooring.scheduler.framework.guard import PluginError
+from mooring.scheduler.pages import pod_page
+from mooring.scheduler.plan.replacement import Fate, fate_of, pending_view, view_on
+from mooring.scheduler.plan.request import PlanRequest, Question
+from mooring.scheduler.plan.what_if import WhatIf
+from mooring.scheduler.scheduler import Scheduler
+
+NEAREST_SHOWN_MAX = 8
+CANDIDATES_SHOWN_MAX = 8
+TYPES_MAX = 12
+"""Pod types for which a page says how many more fit on a node."""
+PODS_READ_MAX = 200_000
+"""Placed pods that are read to find the pod types."""
+PLAN_SEED = 1
+EXPLAINED = ("nodesWithoutObstacles", "obstaclesEverywhere", "nearestNodes")
+
+Document: TypeAlias = dict[str, object]
+
+
+async def pod_life(client: Client, key: str) -> Document:
+    """When a pod was created, scheduled, started and ready, as the API server has it."""
+    namespace, _, name = key.partition("/")
+    try:
+        pod = decode_as(Pod, await client.get(POD, namespace, name))
+    except (ClientError, ObjectError):
+        return {}
+    conditions = {each.type: each for each in pod.status.conditions}
+    life: Document = {"created": pod.metadata.creation_timestamp, "phase": pod.status.phase}
+    for field, condition in (("scheduled", conditions.get("PodScheduled")), ("ready", conditions.get("Ready"))):
+        if condition is not None and _is_true(condition):
+            life[field] = condition.last_transition_time
+    if pod.status.start_time is not None:
+        life["started"] = pod.status.start_time
+    if pod.metadata.deletion_timestamp is not None:
+        life["deleted"] = pod.metadata.deletion_timestamp
+    return life
+
+
+def _is_true(condition: Condition) -> bool:
+    return condition.status == "True"
+
+
+def explain_pod(scheduler: Scheduler, key: str, clock: Clock) -> Document:
+    """What is in the way of a pending pod, and which pods it could preempt. Empty for other pods."""
+    engine, queue = scheduler.engine, scheduler.queue
+    parts = queue, scheduler.bindings.running, scheduler.waiting_pods, engine
+    rows = pod_page(key, *parts, clock, NEAREST_SHOWN_MAX)["pods"]
+    assert isinstance(rows, list), "the rows of a pod are a list"
+    found: Document = next((row for row in rows if "nearestNodes" in row), {})
+    pending = [entry.pod for entry in queue.entries() if entry.pod.uid == found.get("uid")]
+    explained = {name: found[name] for name in EXPLAINED if name in found}
+    return explained | {"candidates": _candidates(scheduler, pending[0])} if pending else {}
+
+
+def _candidates(scheduler: Scheduler, pod: PodInfo) -> list[Document]:
+    """Nodes on which evicting pods of lower priority makes room, the fewest victims first."""
+    with WhatIf(scheduler.engine, PLAN_SEED) as what_if:
+        try:
+            found = what_if.engine.prepare(pod).preemption_candidates(pod)
+        except PluginError:
+            return []
+    ranked = sorted(found.items(), key=lambda each: (each[1].violations, len(each[1].pods), each[0]))
+    return [
+        {
+            "node": node,
+            "victims": [{"pod": victim.key, "priority": victim.priority} for victim in victims.pods],
+            "budgetsViolated": victims.violations,
+        }
+        for node, victims in ranked[:CANDIDATES_SHOWN_MAX]
+    ]
+
+
+def manifest_of(scheduler: Scheduler, key: str) -> Document | None:
+    """A pod as a manifest, with the fields that the scheduler reads; None if there is no such pod.
+
+    The scheduler never decodes commands and environments, so the manifest has none."""
+    pod = _known_pod(scheduler, key)
+    if pod is None:
+        return None
+    view = pod.view if pod.view is not None else pending_view(pod)
+    metadata = ObjectMeta(name=pod.name, namespace=pod.namespace, labels=pod.signature.labels)
+    spec = replace(view.spec, volumes=pod.volumes)
+    plain = msgspec.to_builtins(replace(view, metadata=metadata, spec=spec, status=PodStatus()))
+    return {"apiVersion": Pod.api_version, "kind": Pod.kind, **_without_empty(plain)}
+
+
+def _known_pod(scheduler: Scheduler, key: str) -> PodInfo | None:
+    queued = (entry.pod for entry in scheduler.queue.entries())
+    return next((pod for pod in chain(queued, scheduler.engine.columns.pods.values()) if pod.key == key), None)
+
+
+def _without_empty(value: Any) -> Any:
+    """A view as a manifest: what is empty was absent."""
+    if isinstance(value, dict):
+        parts = {name: _without_empty(part) for name, part in value.items()}
+        return {name: part for name, part in parts.items() if part is not None and part not in ("", [], {}, False)}
+    if isinstance(value, list | tuple):
+        return [_without_empty(part) for part in value]
+    return value
+
+
+class FittingType(NamedTuple):
+    """Pods of one controller with the same requests, and the question how many more of them fit on a node."""
+
+    title: str
+    """`Deployment default/web`, or the name of a pod without a controller."""
+    pods: int
+    requests: Document
+    request: PlanRequest
+
+
+def pod_types(scheduler: Scheduler, node_name: str) -> list[FittingType]:
+    """The types of pods that the cluster has the most of. Pods of DaemonSets do not count: each node has its own."""
+    engine, deployments = scheduler.engine, deployment_owners(scheduler.engine.columns)
+    counts: Counter[tuple[str, bytes]] = Counter()
+    example: dict[tuple[str, bytes], PodInfo] = {}
+    queued = (entry.pod for entry in scheduler.queue.entries())
+    for pod in islice(chain(queued, engine.columns.pods.values()), PODS_READ_MAX):
+        if fate_of(pod) is not Fate.ENDS and engine.is_responsible_for(pod):
+            # Signatures of placed pods differ by zone: the API server copies labels of the node to them.
+            key = (_title(pod, deployments), pod.signature.request_vector.tobytes())
+            counts[key] += 1
+            example.setdefault(key, pod)
+    return [
+        FittingType(
+            key[0],
+            count,
+            requests_of(example[key]),
+            PlanRequest(Question.CAPACITY, PLAN_SEED, (view_on(example[key], node_name),), wants_bound=False),
+        )
+        for key, count in counts.most_common(TYPES_MAX)
+    ]
+
+
+def requests_of(pod: PodInfo) -> Document:
+    vector = pod.signature.request_vector
+    return {"cpuMilli": int(vector[CPU]), "memory": int(vector[MEMORY])}
+
+
+def _title(pod: PodInfo, deployments: Mapping[str, OwnerReference]) -> str:
+    owner = pod.signature.owner
+    if owner is None:
+        return f"Pod {pod.key}"
+    owner = deployments.get(owner.uid, owner)
+    return f"{owner.kind} {pod.namespace}/{owner.name}"

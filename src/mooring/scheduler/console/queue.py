@@ -1,0 +1,180 @@
+"""The queue of the console: a window of all pods that wait, filtered and sorted.
+
+1. Rows are those of /debug/queue, with the reason of the last attempt. A pod that waits for Permit has that state.
+2. An order of all pods is used again for `REUSED_TIMES` the time that it took: an open page takes at most a twentieth
+   of the scheduler's time. The rows of a window are always as of now; a pod that has left since is marked.
+3. A window has at most `WINDOW_MAX` rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from mooring.kit.clock import Clock, format_rfc3339_micro
+from mooring.scheduler.binding.cycle import Binding
+from mooring.scheduler.pages import BINDING, binding_row, queue_counts, queued_pod_row, wall_time
+from mooring.scheduler.queue.queued_pod import QueuedPod
+from mooring.scheduler.queue.states import BACKOFF_STATES, QueueState
+from mooring.scheduler.queue.sub_queues import backoff_end_s
+from mooring.scheduler.reporting.decision_records import DecisionRecord
+from mooring.scheduler.scheduler import Scheduler
+
+WINDOW_MAX = 500
+"""Maximum number of rows in one answer."""
+REUSED_TIMES = 20
+"""An order is used again for this many times the time that it took."""
+REUSED_S_MIN = 0.9
+"""Shorter than the second after which a page asks again."""
+ORDERS_MAX = 8
+"""Number of orders that are held: pages with other filters or other columns to sort by."""
+
+WAITING = "waiting for Permit"
+LEFT = "left the queue"
+_STATE_WORDS = {state: state.words for state in QueueState} | {QueueState.ERROR_BACKOFF: QueueState.BACKOFF.words}
+
+Document: TypeAlias = dict[str, object]
+Waiter: TypeAlias = QueuedPod | Binding
+Records: TypeAlias = Mapping[str, DecisionRecord]
+"""The latest decision about each pod, by uid."""
+
+
+class QueueWindows:
+    """Answers requests for parts of the queue."""
+
+    def __init__(self, scheduler: Scheduler, clock: Clock) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+        self._orders: dict[tuple[str, str, str, bool], tuple[float, list[Waiter]]] = {}
+        """By filter, state, column and direction: until when the order is used, and the order."""
+        self._sort_keys: dict[str, Callable[[Waiter, Records], Any]] = {
+            "pod": lambda each, _: each.pod.key,
+            "state": lambda each, _: self._state(each),
+            "waits": lambda each, _: -waits_since_s(each),
+            "attempts": lambda each, _: (each.entry if isinstance(each, Binding) else each).attempts,
+            "priority": lambda each, _: each.pod.priority,
+            "next": lambda each, _: _next_attempt(each),
+            "reason": lambda each, records: reason_of(each, records.get(each.pod.uid)),
+            "helps": lambda each, _: (
+                " ".join(sorted(each.unschedulable_plugins)) if isinstance(each, QueuedPod) else ""
+            ),
+        }
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns by which rows can be sorted."""
+        return tuple(self._sort_keys)
+
+    def window(
+        self,
+        text: str,
+        state: str,
+        records: Records,
+        *,
+        offset: int = 0,
+        limit: int = WINDOW_MAX,
+        sort: str = "",
+        descending: bool = False,
+    ) -> Document:
+        """Rows from `offset` on of the pods whose keys contain the text, in the given state or any."""
+        order = self._order(text, state, records, sort, descending)
+        shown = order[offset : offset + min(limit, WINDOW_MAX)]
+        return {
+            "counts": self.counts(),
+            "total": len(order),
+            "offset": offset,
+            "limit": WINDOW_MAX,
+            "now": format_rfc3339_micro(self._clock.wall_s()),
+            "pods": [self._row(each, records) for each in shown],
+        }
+
+    def counts(self) -> dict[str, int]:
+        """Number of pods by state."""
+        scheduler = self._scheduler
+        counts = queue_counts(scheduler.queue, scheduler.bindings.running)
+        waiting, in_flight = 0, 0
+        for each in scheduler.waiting_pods:
+            waiting += 1
+            in_flight += scheduler.queue.get(each.pod.uid) is not None
+        counts["inFlight"] -= in_flight
+        counts["binding"] -= waiting - in_flight
+        return counts | {"waitingForPermit": waiting}
+
+    def _order(self, text: str, state: str, records: Records, sort: str, descending: bool) -> list[Waiter]:
+        key, now_s = (text, state, sort, descending), self._clock.now_s()
+        known = self._orders.get(key)
+        if known is not None and now_s < known[0]:
+            return known[1]
+        order = self._waiters(text, state)
+        sort_key = self._sort_keys.get(sort)
+        if sort_key is not None:
+            order.sort(key=lambda each: sort_key(each, records), reverse=descending)
+        elif descending:
+            order.reverse()
+        ended_s = self._clock.now_s()
+        self._orders.pop(key, None)
+        self._orders[key] = (ended_s + max(REUSED_S_MIN, REUSED_TIMES * (ended_s - now_s)), order)
+        while len(self._orders) > ORDERS_MAX:
+            del self._orders[next(iter(self._orders))]
+        return order
+
+    def _waiters(self, text: str, state: str) -> list[Waiter]:
+        """All pods that wait, in the order of arrival; those that have left the queue and are being bound come last."""
+        queue = self._scheduler.queue
+        found: list[Waiter] = list(queue.entries())
+        found += [each for uid, each in self._scheduler.bindings.running.items() if queue.get(uid) is None]
+        if text:
+            found = [each for each in found if text in each.pod.key]
+        return [each for each in found if self._state(each) == state] if state else found
+
+    def _state(self, each: Waiter) -> str:
+        if self._scheduler.waiting_pods.get(each.pod.uid) is not None:
+            return WAITING
+        if isinstance(each, Binding):
+            return BINDING
+        return _STATE_WORDS[each.state]
+
+    def _row(self, each: Waiter, records: Records) -> Document:
+        scheduler, clock = self._scheduler, self._clock
+        uid, bindings = each.pod.uid, scheduler.bindings.running
+        if isinstance(each, Binding) and uid in bindings:
+            row = binding_row(each, scheduler.waiting_pods, clock)
+        elif isinstance(each, QueuedPod) and scheduler.queue.get(uid) is each:
+            row = queued_pod_row(scheduler.queue, each, bindings.get(uid), scheduler.waiting_pods, clock)
+        else:
+            return {"pod": each.pod.key, "uid": uid, "state": LEFT}
+        row |= {"state": self._state(each), "waitsSince": wall_time(waits_since_s(each), clock)}
+        record = records.get(uid)
+        if record is not None and record.node is None:
+            row["reason"] = record.message or record.error
+        return row
+
+
+def waits_since_s(each: Waiter) -> float:
+    """When the pod first became active. A pod that is gated since its creation waits since it was queued."""
+    entry = each.entry if isinstance(each, Binding) else each
+    return entry.first_attempt_s if entry.first_attempt_s is not None else entry.queued_s
+
+
+def _next_attempt(each: Waiter) -> tuple[int, float]:
+    """A key that sorts pods by their next attempt: those that are tried now, in backoff, and waiting for an event."""
+    if isinstance(each, Binding) or each.state in (QueueState.ACTIVE, QueueState.IN_FLIGHT):
+        return (0, 0.0)
+    return (1, backoff_end_s(each)) if each.state in BACKOFF_STATES else (2, each.since_s)
+
+
+NO_ATTEMPT = "not tried yet"
+
+
+def reason_of(each: Waiter, record: DecisionRecord | None) -> str:
+    """Why a pod waits: the reason of the most nodes in its last attempt, or the plugins that reject it."""
+    if isinstance(each, Binding):
+        return BINDING
+    if each.state is QueueState.GATED:
+        return f"gated by {each.gating_plugin}"
+    if record is not None and record.node is None and record.rejections:
+        largest = max(record.rejections, key=lambda rejection: rejection.nodes)
+        return largest.reason or largest.plugin
+    if each.was_rejected:
+        return f"rejected by {', '.join(sorted(each.unschedulable_plugins | each.pending_plugins))}"
+    return "failed, see its attempts" if record is not None and record.error else NO_ATTEMPT

@@ -1,0 +1,117 @@
+"""Live data of the console as server-sent events, one stream for each open page.
+
+    GET /console/data/live?watch=overview&watch=nodes%3Ffacts%3D…
+
+    event: overview          each watched page below /console/data/, with its JSON, when it has changed
+    data: {…}
+
+    event: problem           a watched page that could not be answered: its path, the code and the message
+    data: {"path": "node", "code": 404, "message": "…"}
+
+1. A stream reads its pages once in `EACH_S`, each time authorized and masked like a single request. A session or a
+   permission that ends, ends its data within that time.
+2. A page that has not changed is not sent. After `HEARTBEAT_S` without an event the stream sends a comment.
+3. The next data are read when the client has taken the last ones: a slow client skips states and needs no more memory
+   than one state. One that reads nothing is disconnected (`http.long_running`).
+4. At most `STREAMS_MAX` streams are open. Beyond that: 429.
+5. A page with the field `facts` gets it as parameter `facts` the next time: it leaves out what the client has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from urllib.parse import parse_qs
+
+import msgspec
+
+from mooring.kit.clock import Clock
+from mooring.serving.console.paths import DATA, with_headers
+from mooring.serving.pages import PageRequest, PageResponse, text
+
+EACH_S = 1.0
+HEARTBEAT_S = 15.0
+STREAMS_MAX = 64
+WATCHED_MAX = 8
+"""Pages of one stream."""
+STALLED_S_MAX = 60.0
+"""How long a client may read nothing."""
+EVENT_STREAM = "text/event-stream"
+HEARTBEAT = b": heartbeat\n\n"
+
+Answer = Callable[[PageRequest], Awaitable[PageResponse]]
+"""Authorizes a request, answers and masks it."""
+
+
+class _Facts(msgspec.Struct):
+    facts: str = ""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One page of a stream."""
+
+    path: str
+    query: dict[str, list[str]]
+    sent: bytes = b""
+    """The digest of the last event."""
+
+
+class LiveStreams:
+    """The open streams of one server."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.open = 0
+
+    def response(self, request: PageRequest, answer: Answer) -> PageResponse:
+        """The response to a request for a stream."""
+        watched = [_watched(each) for each in request.query.get("watch", ())]
+        if not 0 < len(watched) <= WATCHED_MAX:
+            return with_headers(text(f"watch: found {len(watched)} pages, wanted 1 to {WATCHED_MAX}\n", 400))
+        if self.open >= STREAMS_MAX:
+            return with_headers(text(f"{STREAMS_MAX} pages are open already; close one and try again\n", 429))
+        return with_headers(PageResponse(b"", 200, EVENT_STREAM, stream=self._events(watched, answer)))
+
+    async def _events(self, watched: Sequence[_Watched], answer: Answer) -> AsyncIterator[bytes]:
+        self.open += 1
+        sent_s = self._clock.now_s()
+        try:
+            while True:
+                for each in watched:
+                    response = await answer(PageRequest("GET", each.path, each.query))
+                    event = _event(each, response)
+                    if event:
+                        yield event
+                        sent_s = self._clock.now_s()
+                    if response.code == 401:  # the session is over
+                        return
+                if self._clock.now_s() - sent_s >= HEARTBEAT_S:
+                    yield HEARTBEAT
+                    sent_s = self._clock.now_s()
+                await self._clock.wait(EACH_S)
+        finally:
+            self.open -= 1
+
+
+def _watched(text: str) -> _Watched:
+    name, _, query = text.partition("?")
+    return _Watched(f"{DATA}{name}", parse_qs(query, keep_blank_values=True))
+
+
+def _event(watched: _Watched, response: PageResponse) -> bytes:
+    """What the client does not have yet; empty if it has everything."""
+    digest = blake2b(response.body, digest_size=16).digest()
+    if digest == watched.sent:
+        return b""
+    watched.sent = digest
+    name = watched.path.removeprefix(DATA)
+    if response.code != 200:
+        problem = {"path": name, "code": response.code, "message": response.body[:300].decode(errors="replace")}
+        return b"event: problem\ndata: %b\n\n" % json.dumps(problem).encode()
+    facts = msgspec.json.decode(response.body, type=_Facts).facts
+    if facts:
+        watched.query["facts"] = [facts]
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), response.body)

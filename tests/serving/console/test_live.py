@@ -1,0 +1,136 @@
+"""Live data: what a stream sends, when it is silent, and when it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from mooring.kit.clock import VirtualClock
+from mooring.kit.loop import run
+from mooring.serving.console.live import EACH_S, HEARTBEAT, HEARTBEAT_S, STREAMS_MAX, WATCHED_MAX, LiveStreams
+from mooring.serving.pages import PageRequest, PageResponse, as_json, text, unauthorized
+
+Answers = Callable[[PageRequest], PageResponse]
+
+
+def begin(streams: LiveStreams, answers: Answers, *watched: str) -> AsyncIterator[bytes]:
+    async def answer(request: PageRequest) -> PageResponse:
+        return answers(request)
+
+    response = streams.response(PageRequest("GET", "/console/data/live", {"watch": list(watched)}), answer)
+    assert (response.code, response.content_type) == (200, "text/event-stream")
+    assert any(name == "Content-Security-Policy" for name, _ in response.headers)
+    assert response.stream is not None
+    return response.stream
+
+
+def parsed(event: bytes) -> tuple[str, object]:
+    name, data, *rest = event.decode().split("\n")
+    assert rest == ["", ""]
+    return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+
+
+def test_a_page_is_sent_when_it_has_changed() -> None:
+    clock = VirtualClock()
+
+    def answers(request: PageRequest) -> PageResponse:
+        return as_json({"path": request.path, "seconds": int(clock.now_s() / (3 * EACH_S))})
+
+    async def main() -> None:
+        events = begin(LiveStreams(clock), answers, "overview")
+        for seconds in (0, 1, 2):
+            assert parsed(await anext(events)) == (
+                "overview",
+                {"path": "/console/data/overview", "seconds": seconds},
+            )
+            assert int(clock.now_s() / (3 * EACH_S)) == seconds
+
+    run(main(), clock)
+
+
+def test_without_changes_there_is_a_heartbeat() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        events = begin(LiveStreams(clock), lambda request: as_json({}), "overview", "queue?filter=a%20b")
+        assert [parsed(await anext(events))[0] for _ in range(2)] == ["overview", "queue"]
+        assert await anext(events) == HEARTBEAT
+        assert clock.now_s() >= HEARTBEAT_S
+
+    run(main(), clock)
+
+
+def test_facts_that_the_client_has_are_asked_for_no_more() -> None:
+    clock, asked = VirtualClock(), []
+
+    def answers(request: PageRequest) -> PageResponse:
+        asked.append(dict(request.query))
+        return as_json({"facts": f"f{len(asked)}"})
+
+    async def main() -> None:
+        events = begin(LiveStreams(clock), answers, "nodes?facts=f0&label=")
+        for _ in range(3):
+            await anext(events)
+
+    run(main(), clock)
+    assert [query["facts"] for query in asked] == [["f0"], ["f1"], ["f2"]]
+    assert all(query["label"] == [""] for query in asked)
+
+
+def test_a_page_that_fails_is_a_problem_and_the_others_go_on() -> None:
+    clock = VirtualClock()
+
+    def answers(request: PageRequest) -> PageResponse:
+        return text("no such node\n", 404) if request.path.endswith("/node") else as_json({"now": clock.now_s()})
+
+    async def main() -> None:
+        events = begin(LiveStreams(clock), answers, "node?node=x", "overview")
+        assert parsed(await anext(events)) == ("problem", {"path": "node", "code": 404, "message": "no such node\n"})
+        assert [parsed(await anext(events))[0] for _ in range(3)] == ["overview"] * 3
+
+    run(main(), clock)
+
+
+def test_a_stream_ends_with_its_session() -> None:
+    clock, streams = VirtualClock(), LiveStreams(VirtualClock())
+
+    async def main() -> None:
+        events = [each async for each in begin(streams, lambda request: unauthorized(), "overview", "queue")]
+        assert [parsed(event)[0] for event in events] == ["problem"]
+
+    run(main(), clock)
+    assert streams.open == 0
+
+
+@pytest.mark.parametrize(
+    ("watched", "code"), [pytest.param(0, 400, id="no page"), pytest.param(WATCHED_MAX + 1, 400, id="too many pages")]
+)
+def test_a_stream_has_a_few_pages(watched: int, code: int) -> None:
+    async def answer(request: PageRequest) -> PageResponse:
+        raise AssertionError("nothing is asked")
+
+    request = PageRequest("GET", "/console/data/live", {"watch": ["overview"] * watched})
+    assert LiveStreams(VirtualClock()).response(request, answer).code == code
+
+
+def test_at_the_limit_no_other_stream_begins_until_one_ends() -> None:
+    clock = VirtualClock()
+
+    async def answer(request: PageRequest) -> PageResponse:
+        return as_json({})
+
+    async def main() -> None:
+        streams, request = LiveStreams(clock), PageRequest("GET", "/console/data/live", {"watch": ["overview"]})
+        begun = [begin(streams, lambda request: as_json({}), "overview") for _ in range(STREAMS_MAX)]
+        for events in begun:
+            await anext(events)
+        assert streams.open == STREAMS_MAX
+        assert streams.response(request, answer).code == 429
+        del events
+        begun.pop()
+        await clock.wait(0)
+        assert streams.response(request, answer).code == 200
+
+    run(main(), clock)
