@@ -236,8 +236,8 @@ class ClusterSimulation:
             case DrainNodes():
                 await self._drain(command)
             case ScalePart(workload=workload, replicas=replicas):
-                patch = {"spec": {"replicas": replicas}}
-                await client.patch(DEPLOYMENT, NAMESPACE, workload, patch, form=PatchForm.MERGE)
+                scale = {"spec": {"replicas": replicas}}
+                await client.patch(DEPLOYMENT, NAMESPACE, workload, scale, form=PatchForm.MERGE)
             case RolloutPart(workload=workload):
                 patch = rollout_patch(command)
                 await client.patch(DEPLOYMENT, NAMESPACE, workload, patch, form=PatchForm.STRATEGIC)
