@@ -61,6 +61,7 @@ from mooring.simulator.sources import POOL, pool_node, read_input
 ROLLOUT_CHECK_S = 1.0
 END_S = 0.001
 """How far time moves beyond the end, so that everything of the last moment has happened."""
+LOOP_LOGGER = "mooring.kit.loop"
 _BY_NODE = ("DaemonSet", "Node")
 
 Progress = Callable[[float], None]
@@ -73,6 +74,10 @@ def simulate_cluster(scenario: Scenario, policy: str, seed: int, progress: Progr
     try:
         with _quiet():
             return run(simulation.run(policy), clock)
+    except KeyboardInterrupt:
+        # The interrupted task cannot end, which the loop would report when it is collected.
+        logging.getLogger(LOOP_LOGGER).setLevel(logging.CRITICAL)
+        raise
     except BaseExceptionGroup as group:
         found = next(_scenario_errors(group), None)
         if found is None:
