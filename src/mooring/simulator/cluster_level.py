@@ -61,6 +61,7 @@ from mooring.simulator.sources import POOL, pool_node, read_input
 ROLLOUT_CHECK_S = 1.0
 END_S = 0.001
 """How far time moves beyond the end, so that everything of the last moment has happened."""
+LOOP_LOGGER = "mooring.kit.loop"
 _BY_NODE = ("DaemonSet", "Node")
 
 Progress = Callable[[float], None]
@@ -75,6 +76,10 @@ def simulate_cluster(
     try:
         with _quiet():
             return run(simulation.run(policy, keeps_placements), clock)
+    except KeyboardInterrupt:
+        # The interrupted task cannot end, which the loop would report when it is collected.
+        logging.getLogger(LOOP_LOGGER).setLevel(logging.CRITICAL)
+        raise
     except BaseExceptionGroup as group:
         found = next(_scenario_errors(group), None)
         if found is None:
@@ -240,8 +245,8 @@ class ClusterSimulation:
             case DrainNodes():
                 await self._drain(command)
             case ScalePart(workload=workload, replicas=replicas):
-                patch = {"spec": {"replicas": replicas}}
-                await client.patch(DEPLOYMENT, NAMESPACE, workload, patch, form=PatchForm.MERGE)
+                scale = {"spec": {"replicas": replicas}}
+                await client.patch(DEPLOYMENT, NAMESPACE, workload, scale, form=PatchForm.MERGE)
             case RolloutPart(workload=workload):
                 patch = rollout_patch(command)
                 await client.patch(DEPLOYMENT, NAMESPACE, workload, patch, form=PatchForm.STRATEGIC)

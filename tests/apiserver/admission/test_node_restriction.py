@@ -21,7 +21,7 @@ from mooring.api.kinds import (
     SERVICE_ACCOUNT,
     Kind,
 )
-from mooring.apiserver.access.authorization import Attributes, Decision, HeldRules
+from mooring.apiserver.access.authorization import Attributes, AuthorizationDecision, HeldRules
 from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.admission.node_restriction import NodeRestriction
@@ -57,10 +57,10 @@ KNOWN = Known(
 class RoleOfN1:
     """A role that allows n1 the audience `audit` for tokens of the account `robot`."""
 
-    def authorize(self, attributes: Attributes) -> Decision:
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         wanted = (attributes.user, attributes.verb, attributes.namespace, attributes.resource, attributes.name)
         allowed = (N1, "request-serviceaccounts-token-audience", NS, "audit", "robot")
-        return Decision(wanted == allowed and not attributes.api_group)
+        return AuthorizationDecision(wanted == allowed and not attributes.api_group)
 
     def rules_for(self, user: User, namespace: str) -> HeldRules:
         raise AssertionError("nobody asks for rules")
