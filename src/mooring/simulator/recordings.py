@@ -21,12 +21,12 @@ from mooring.scheduler.reporting.recording import (
     RecordingLine,
 )
 from mooring.simulator.errors import ScenarioError
+from mooring.simulator.scenario import GZIP_MAGIC
 
 READ_BYTES = 1 << 14
 """At most a thousand times as much is decompressed at once."""
 LINE_BYTES_MAX = 1 << 30
 """A line that is longer is damage: a page has at most 500 objects, of at most 1.5 MiB."""
-GZIP_MAGIC = b"\x1f\x8b"
 WANTED = "wanted a file that mooring scheduler --record has written"
 
 

@@ -28,6 +28,7 @@ _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)/(s|m|h|d)")
 _RATE_UNIT_H = {"s": 3600.0, "m": 60.0, "h": 1.0, "d": 1 / 24}
 _SEEDS = re.compile(r"([0-9]+)(?:\.\.([0-9]+))?")
 _PATH = re.compile(r" - at `(?:key in )?`?\$\.?([^`]*)`")
+GZIP_MAGIC = b"\x1f\x8b"
 SEEDS_MAX = 1000
 PODS_MAX = 10_000_000
 """Pods of one workload."""
@@ -481,7 +482,10 @@ def _validate_workload_change(
 
 def _loaded(path: Path) -> YamlDocument:
     try:
-        return load_document(path.read_bytes(), str(path))
+        data = path.read_bytes()
+        if data.startswith(GZIP_MAGIC):
+            raise ScenarioError(str(path), "is compressed, like a recording: mooring simulate --replay reads those")
+        return load_document(data, str(path))
     except YamlError as error:
         raise ScenarioError(f"{path}:{error.line}", f"cannot be read as YAML: {error.text}") from error
     except OSError as error:

@@ -129,6 +129,7 @@ def test_a_killed_scheduler_is_noted(recording: Path, tmp_path: Path) -> None:
     [
         ((), "Missing argument 'SCENARIO'; or use --replay FILE"),
         (("--replay", "README.md"), "README.md: is no recording; wanted a file that mooring scheduler --record has"),
+        (("RECORDING",), "run.recording: is compressed, like a recording: mooring simulate --replay reads those"),
         (("--replay", "nowhere"), "nowhere: cannot be read: No such file or directory"),
         (("--replay", "RECORDING", "--seeds", "1", "--output", "x"), "--replay has no use for --seeds, --output"),
         (("--replay", "RECORDING", "--policy", "x"), "--policy needs the scenario that has it"),
