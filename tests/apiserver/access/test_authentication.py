@@ -1,4 +1,9 @@
-"""Who it is, by a certificate, by a token, or not at all."""
+"""Who it is, by a certificate, by a token, or not at all.
+
+Names of service accounts and nodes are put together and taken apart; everybody is somebody or a stranger.
+
+Logins and sessions of the console: how often, how long, how many.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +32,20 @@ from mooring.apiserver.access.certificates import (
     new_key,
 )
 from mooring.apiserver.access.service_account_tokens import SHORT_AUDIENCE, InvalidTokenError
-from mooring.apiserver.access.users import User
+from mooring.apiserver.access.users import (
+    AUTHENTICATED_GROUP,
+    User,
+    anonymous,
+    authenticated,
+    node_of,
+    service_account_groups,
+    service_account_of,
+    service_account_username,
+    with_group,
+)
 from mooring.client.errors import UnauthorizedError
-from mooring.kit.clock import VIRTUAL_WALL_S
+from mooring.kit.clock import VIRTUAL_WALL_S, VirtualClock
+from mooring.serving.console.sessions import LOGIN_S_MAX, LOGINS_MAX, SESSION_S_MAX, SESSIONS_MAX, ConsoleSessions
 from tests.apiserver.access.builders import ISSUER, Cluster
 
 
@@ -231,3 +247,106 @@ def test_a_token_review_reports_why_a_token_is_invalid() -> None:
     with pytest.raises(InvalidTokenError) as rejected:
         _authenticator(cluster).proof_of(token, (ISSUER,))
     assert str(rejected.value) == "[invalid bearer token, service account token has expired]"
+
+
+@pytest.mark.parametrize(
+    ("username", "account"),
+    [
+        pytest.param("system:serviceaccount:web:robot", ("web", "robot"), id="an account"),
+        pytest.param("system:serviceaccount:web:robot.v2", ("web", "robot.v2"), id="an account with a dot"),
+        pytest.param("system:serviceaccount:web:robot:x", None, id="too many parts"),
+        pytest.param("system:serviceaccount:web", None, id="too few parts"),
+        pytest.param("system:serviceaccount:we.b:robot", None, id="a namespace that is none"),
+        pytest.param("system:serviceaccount::robot", None, id="no namespace"),
+        pytest.param("system:serviceaccount:web:", None, id="no name"),
+        pytest.param(f"system:serviceaccount:{'a' * 64}:robot", None, id="a namespace that is too long"),
+        pytest.param("robot", None, id="a person"),
+    ],
+)
+def test_the_account_behind_a_user_name(username: str, account: tuple[str, str] | None) -> None:
+    assert service_account_of(username) == account
+
+
+def test_an_account_has_a_user_name_and_groups() -> None:
+    assert service_account_of(service_account_username("web", "robot")) == ("web", "robot")
+    assert service_account_groups("web") == ("system:serviceaccounts", "system:serviceaccounts:web")
+
+
+@pytest.mark.parametrize(
+    ("username", "node"),
+    [
+        ("system:node:n1.example", "n1.example"),
+        ("system:node:", None),
+        ("system:node:N_1", None),
+        ("n1", None),
+    ],
+)
+def test_the_node_behind_a_user_name(username: str, node: str | None) -> None:
+    assert node_of(username) == node
+
+
+@pytest.mark.parametrize(
+    ("before", "groups"),
+    [
+        pytest.param(User("anna", groups=("devs",)), ("devs", "system:authenticated"), id="somebody"),
+        pytest.param(
+            User("anna", groups=("system:authenticated", "devs")), ("system:authenticated", "devs"), id="named already"
+        ),
+        pytest.param(User("x", groups=("system:unauthenticated",)), ("system:unauthenticated",), id="named a stranger"),
+        pytest.param(anonymous(), ("system:unauthenticated",), id="a stranger"),
+    ],
+)
+def test_the_group_system_authenticated(before: User, groups: tuple[str, ...]) -> None:
+    assert authenticated(before).groups == groups
+
+
+def test_a_group_is_joined_once() -> None:
+    joined = with_group(User("anna", groups=("devs",)), "ops")
+    assert joined.groups == ("devs", "ops")
+    assert with_group(joined, "devs") is joined
+
+
+ALICE = User("alice", groups=("team",))
+
+
+def session_of(sessions: ConsoleSessions) -> str:
+    token = sessions.redeem(sessions.new_login(ALICE))
+    assert token is not None
+    return token
+
+
+def test_a_session_is_the_user_of_its_login() -> None:
+    sessions = ConsoleSessions(VirtualClock())
+    user = sessions.user_of(session_of(sessions))
+    assert user is not None
+    assert (user.name, user.groups) == ("alice", ("team", AUTHENTICATED_GROUP))
+
+
+def test_a_login_is_redeemed_once_and_is_no_session() -> None:
+    sessions = ConsoleSessions(VirtualClock())
+    login = sessions.new_login(ALICE)
+    assert sessions.user_of(login) is None
+    assert sessions.redeem(login) is not None
+    assert sessions.redeem(login) is None
+    assert sessions.redeem("") is None
+    assert sessions.redeem(session_of(sessions)) is None
+
+
+def test_logins_and_sessions_expire() -> None:
+    clock = VirtualClock()
+    sessions = ConsoleSessions(clock)
+    session, login = session_of(sessions), sessions.new_login(ALICE)
+    clock.advance_to(LOGIN_S_MAX + 1)
+    assert sessions.redeem(login) is None
+    clock.advance_to(SESSION_S_MAX)
+    assert sessions.user_of(session) is not None
+    clock.advance_to(SESSION_S_MAX + 1)
+    assert sessions.user_of(session) is None
+
+
+def test_at_the_limits_the_oldest_is_dropped() -> None:
+    sessions = ConsoleSessions(VirtualClock())
+    tokens = [session_of(sessions) for _ in range(SESSIONS_MAX + 1)]
+    assert [sessions.user_of(token) is not None for token in (tokens[0], tokens[1], tokens[-1])] == [False, True, True]
+    logins = [sessions.new_login(ALICE) for _ in range(LOGINS_MAX + 1)]
+    assert [sessions.redeem(login) is not None for login in (logins[0], logins[1], logins[-1])] == [False, True, True]
