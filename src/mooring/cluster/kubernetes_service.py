@@ -26,7 +26,7 @@ from mooring.api.kinds import CONFIG_MAP, ENDPOINT_SLICE, ENDPOINTS, SERVICE, Ki
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
-from mooring.kubelet.settings import host_address
+from mooring.kit.host_address import host_address
 
 AUTHENTICATION = ("kube-system", "extension-apiserver-authentication")
 AUTHORITY_KEY = "client-ca-file"

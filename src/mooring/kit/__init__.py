@@ -9,6 +9,7 @@
    sampling             a sampling profiler of a thread
    memory               settings of the garbage collector
    logs                 log formats and levels
+   host_address         the address by which other machines reach this one
    temporary_directory  directories that do not outlive their process
 
 1. The kit knows nothing of Kubernetes and imports no other package of mooring.

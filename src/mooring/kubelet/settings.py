@@ -18,6 +18,7 @@ from pathlib import Path
 from mooring.api.document import Document
 from mooring.api.errors import QuantityError
 from mooring.api.quantity import parse_quantity
+from mooring.kit.host_address import host_address
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _NAME_LENGTH_MAX = 63
@@ -225,17 +226,3 @@ def host_settings(host: HostFacts, count: int) -> KubeletSettings:
         architecture=host.architecture,
     )
     return KubeletSettings(count=count, shape=shape, host=host, records_normal_events=True)
-
-
-_ELSEWHERE = ("192.0.2.1", 9)
-"""An address reserved for documentation. Nothing is sent there."""
-
-
-def host_address() -> str:
-    """An IPv4 address; loopback on a host without a network."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(_ELSEWHERE)  # the kernel chooses the route; no datagram is sent
-            return str(probe.getsockname()[0])
-        except OSError:
-            return "127.0.0.1"

@@ -33,7 +33,6 @@ from mooring.apiserver.access.certificates import (
 )
 from mooring.apiserver.access.service_account_tokens import SHORT_AUDIENCE, InvalidTokenError
 from mooring.apiserver.access.users import (
-    AUTHENTICATED_GROUP,
     User,
     anonymous,
     authenticated,
@@ -44,8 +43,7 @@ from mooring.apiserver.access.users import (
     with_group,
 )
 from mooring.client.errors import UnauthorizedError
-from mooring.kit.clock import VIRTUAL_WALL_S, VirtualClock
-from mooring.serving.console.sessions import LOGIN_S_MAX, LOGINS_MAX, SESSION_S_MAX, SESSIONS_MAX, ConsoleSessions
+from mooring.kit.clock import VIRTUAL_WALL_S
 from tests.apiserver.access.builders import ISSUER, Cluster
 
 
@@ -304,49 +302,3 @@ def test_a_group_is_joined_once() -> None:
     joined = with_group(User("anna", groups=("devs",)), "ops")
     assert joined.groups == ("devs", "ops")
     assert with_group(joined, "devs") is joined
-
-
-ALICE = User("alice", groups=("team",))
-
-
-def session_of(sessions: ConsoleSessions) -> str:
-    token = sessions.redeem(sessions.new_login(ALICE))
-    assert token is not None
-    return token
-
-
-def test_a_session_is_the_user_of_its_login() -> None:
-    sessions = ConsoleSessions(VirtualClock())
-    user = sessions.user_of(session_of(sessions))
-    assert user is not None
-    assert (user.name, user.groups) == ("alice", ("team", AUTHENTICATED_GROUP))
-
-
-def test_a_login_is_redeemed_once_and_is_no_session() -> None:
-    sessions = ConsoleSessions(VirtualClock())
-    login = sessions.new_login(ALICE)
-    assert sessions.user_of(login) is None
-    assert sessions.redeem(login) is not None
-    assert sessions.redeem(login) is None
-    assert sessions.redeem("") is None
-    assert sessions.redeem(session_of(sessions)) is None
-
-
-def test_logins_and_sessions_expire() -> None:
-    clock = VirtualClock()
-    sessions = ConsoleSessions(clock)
-    session, login = session_of(sessions), sessions.new_login(ALICE)
-    clock.advance_to(LOGIN_S_MAX + 1)
-    assert sessions.redeem(login) is None
-    clock.advance_to(SESSION_S_MAX)
-    assert sessions.user_of(session) is not None
-    clock.advance_to(SESSION_S_MAX + 1)
-    assert sessions.user_of(session) is None
-
-
-def test_at_the_limits_the_oldest_is_dropped() -> None:
-    sessions = ConsoleSessions(VirtualClock())
-    tokens = [session_of(sessions) for _ in range(SESSIONS_MAX + 1)]
-    assert [sessions.user_of(token) is not None for token in (tokens[0], tokens[1], tokens[-1])] == [False, True, True]
-    logins = [sessions.new_login(ALICE) for _ in range(LOGINS_MAX + 1)]
-    assert [sessions.redeem(login) is not None for login in (logins[0], logins[1], logins[-1])] == [False, True, True]
