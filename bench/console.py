@@ -38,7 +38,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.console_history import History
+from mooring.scheduler.console.history import History
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.pages import as_json
 from mooring.serving.tls import ServingTls

@@ -18,7 +18,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.console_history import History
+from mooring.scheduler.console.history import History
 from mooring.scheduler.extenders.extender import Extender, Transport
 from mooring.scheduler.loop import ATTEMPT_S_MAX
 from mooring.scheduler.scheduler import Scheduler

@@ -12,9 +12,9 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.histogram import HistogramValue
 from mooring.scheduler.config import load_configuration
+from mooring.scheduler.console.data import ConsoleData
 from mooring.scheduler.console.nodes import shares
 from mooring.scheduler.console.overview import OTHER, WINDOW_S, OverviewHistory, histogram_quantile
-from mooring.scheduler.console_data import ConsoleData
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.pages import as_json
 from tests.builders import node

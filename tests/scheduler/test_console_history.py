@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mooring.kit.entropy import Entropy
-from mooring.scheduler import console_history
 from mooring.scheduler.config import load_configuration
-from mooring.scheduler.console_history import History, waiting_at
+from mooring.scheduler.console import history
+from mooring.scheduler.console.history import History, waiting_at
 from mooring.scheduler.reporting.decision_log import DecisionLog, oldest_in_log
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecord
 from mooring.scheduler.scheduler import Scheduler
@@ -104,7 +104,7 @@ def test_the_map_is_that_of_the_last_sample_before_a_time() -> None:
 
 
 def test_at_the_limit_the_past_is_less_detailed_and_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console_history, "SAMPLES_MAX", 10)
+    monkeypatch.setattr(history, "SAMPLES_MAX", 10)
 
     async def story(world: World) -> None:
         history = History(world.scheduler, world.clock)

@@ -8,7 +8,7 @@
     /console/do/step              POST: one cycle, or the binding after it
     /console/do/resume            POST: scheduling goes on
 
-The pages about pods and nodes are in `scheduler.console_data`.
+The pages about pods and nodes are in `scheduler.console.data`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mooring.kit.clock import Clock
-from mooring.scheduler.console_data import Document
-from mooring.scheduler.console_history import History
+from mooring.scheduler.console.data import Document
+from mooring.scheduler.console.history import History
 from mooring.scheduler.pages import UNKNOWN_POD, pod_page
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.decision_log import DecisionLogError

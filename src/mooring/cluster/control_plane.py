@@ -21,7 +21,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.catalogue import configuration_with
-from mooring.scheduler.console_history import History
+from mooring.scheduler.console.history import History
 from mooring.scheduler.reporting.recording import Recording
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.pages import PageResponse

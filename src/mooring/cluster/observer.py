@@ -28,7 +28,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.types import SchedulerConfiguration
-from mooring.scheduler.console_history import History
+from mooring.scheduler.console.history import History
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.console.paths import ROOT

@@ -10,7 +10,7 @@ Input: the scheduler, its elector, its configuration and flags. Output: pages by
     /debug/cache               nodes and assumed pods in the cache            ?node=NAME
     /debug/decisions           recent decisions                               ?pod=NAMESPACE/NAME&limit=100
     /plan                      POST a request: what would happen
-    /console/data/…            the data of the web console (`scheduler.console_data`, `cluster.console_pages`)
+    /console/data/…            the data of the web console (`scheduler.console.data`, `cluster.console_pages`)
     /debug/pprof/…             profiles, with enableProfiling
     /debug/flags/v             PUT a number: the log verbosity
 """
@@ -36,9 +36,9 @@ from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.config.codec import encode_configuration
 from mooring.scheduler.config.types import SchedulerConfiguration
+from mooring.scheduler.console.data import ConsoleData
+from mooring.scheduler.console.history import History
 from mooring.scheduler.console.queue import WINDOW_MAX
-from mooring.scheduler.console_data import ConsoleData
-from mooring.scheduler.console_history import History
 from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, queue_page
 from mooring.scheduler.reporting.decision_records import SHOWN_MAX
 from mooring.scheduler.scheduler import Scheduler

@@ -39,7 +39,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config.types import SchedulerConfiguration
-from mooring.scheduler.console_history import History
+from mooring.scheduler.console.history import History
 from mooring.scheduler.extenders.extender import extenders_of
 from mooring.scheduler.extenders.http import ExtenderTransport
 from mooring.scheduler.framework.registry import Registry

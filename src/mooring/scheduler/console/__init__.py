@@ -1,5 +1,7 @@
-"""The parts of the web console's data. `mooring.scheduler.console_data` answers the requests with them.
+"""The data of the web console.
 
+data        answers the requests of the console, with the others
+history     samples of the cluster, for the page Time
 queue       a window of the sorted and filtered queue
 overview    pending pods by reason, waiting times, and their history
 nodes       columns of all nodes for the map; one node in detail

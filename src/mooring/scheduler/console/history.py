@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from zlib import compress, decompress
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
-from mooring.scheduler.console_data import ConsoleData, Document
+from mooring.scheduler.console.data import ConsoleData, Document
 from mooring.scheduler.pages import queue_counts
 from mooring.scheduler.reporting.decision_log import DecisionLog, oldest_in_log, read_log_around
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecord
