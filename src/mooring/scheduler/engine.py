@@ -101,13 +101,15 @@ class Engine:
         assert isinstance(clock, SystemClock | VirtualClock), f"no clock: {clock!r}"
         ties = entropy.fork("ties")
         choose = tie_break(self.columns) if tie_break is not None else _random_tie_break(ties)
-        order = NodeOrder(self.columns)
+        self.node_order = NodeOrder(self.columns)
         plans = expand_profiles(configuration, registry.implements)
         stream_of = {name: entropy.fork(f"profile {name}") for name in plans}
         self.streams: tuple[Entropy, ...] = (ties, *stream_of.values())
         """The random streams of all decisions."""
         self.cycles: Mapping[str, SchedulingCycle] = {
-            name: cycle_factory(profile, self.columns, choose, _sampling(profile, order, configuration), clock.now_s)
+            name: cycle_factory(
+                profile, self.columns, choose, _sampling(profile, self.node_order, configuration), clock.now_s
+            )
             for name, plan in plans.items()
             for profile in (registry.build(plan, {**all_services, "entropy": stream_of[name]}),)
         }

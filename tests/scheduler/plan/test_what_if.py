@@ -110,3 +110,18 @@ def test_a_plan_whose_node_is_gone_is_outdated() -> None:
         with pytest.raises(OutdatedPlan, match="node n1 is gone"):
             what_if.resume()
     assert not engine.columns.pods
+
+
+def test_a_plan_does_not_move_the_search_of_a_sampling_scheduler() -> None:
+    document = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    engine = Engine(load_configuration({**document, "percentageOfNodesToScore": 50}), entropy=Entropy(1))
+    for number in range(300):
+        engine.put(node(f"n{number}"))
+    engine.decide(engine.record(pod("first")))
+    assert engine.node_order.start == 150
+    with WhatIf(engine, seed=1) as what_if:
+        assert engine.node_order.start == 0
+        what_if.decide(engine.record(pod("second")))
+        what_if.decide(engine.record(pod("third")))
+        assert engine.node_order.start == 0
+    assert engine.node_order.start == 150

@@ -17,7 +17,7 @@ from mooring.scheduler.pages import BINDING, binding_row, queue_counts, queued_p
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.queue.states import BACKOFF_STATES, QueueState
 from mooring.scheduler.queue.sub_queues import backoff_end_s
-from mooring.scheduler.reporting.decision_records import DecisionRecord
+from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecord
 from mooring.scheduler.scheduler import Scheduler
 
 WINDOW_MAX = 500
@@ -172,6 +172,8 @@ def reason_of(each: Waiter, record: DecisionRecord | None) -> str:
         return BINDING
     if each.state is QueueState.GATED:
         return f"gated by {each.gating_plugin}"
+    if record is not None and record.node is not None and record.binding not in ("", BOUND):
+        return record.binding
     if record is not None and record.node is None and record.rejections:
         largest = max(record.rejections, key=lambda rejection: rejection.nodes)
         return largest.reason or largest.plugin

@@ -4,8 +4,8 @@
         decision = what_if.decide(pod)
         what_if.place(decision)
 
-1. Leaving the context undoes every step, in reverse order, and gives the engine its random streams back. The columns
-   then equal those before, and so do the decisions that follow.
+1. Leaving the context undoes every step, in reverse order, and gives the engine its random streams and the start of its
+   next search back. The columns then equal those before, and so do the decisions that follow.
 2. Steps use the methods of the scheduling loop and are logged like its changes, so the result cache stays valid.
 3. `suspend` undoes all steps until `resume` applies them again. In between the engine belongs to the scheduling loop.
 4. No other code changes the engine between entering and leaving, except while the context is suspended.
@@ -48,6 +48,8 @@ class WhatIf:
     def __init__(self, engine: Engine, seed: int) -> None:
         self._engine = engine
         self._streams = [Entropy(seed, stream.name) for stream in engine.streams]
+        self._search_start = 0
+        """Where the next search for nodes starts, if a configuration samples nodes."""
         self._steps: list[_Step] = []
         self._is_suspended = True
         self._claims = engine.columns.objects.of(ResourceClaim)
@@ -171,6 +173,8 @@ class WhatIf:
     def _exchange_streams(self) -> None:
         for ours, theirs in zip(self._streams, self._engine.streams, strict=True):
             ours.exchange(theirs)
+        order = self._engine.node_order
+        self._search_start, order.start = order.start, self._search_start
 
 
 @dataclass(slots=True)
