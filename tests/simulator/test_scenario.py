@@ -92,6 +92,8 @@ def test_parameters_and_paths(tmp_path: Path) -> None:
         ("replicas: 2,", "replicas: 2, startup: soon,", 6, "workload.pods[0].startup"),
         ("duration: 2h", "duration: 2h\nlevel: pods", 10, "level: Invalid enum value 'pods'"),
         ("duration: 2h", "", 1, "duration is missing"),
+        ("duration: 2h", "duration: 2h\nsamples: {every: 1ms}", 10, "samples.every: wanted at least 1 s"),
+        ("at: 1h", "at: 1h, every: 0s", 8, "events[0].every: wanted at least 1 s"),
         ("duration: 2h", "duration: 2h\nseeds: 5..1", 10, "seeds"),
         ("duration: 2h", "duration: 2h\nties: random", 10, "ties"),
         ("duration: 2h", "duration: 2h\nconfig: ${file}", 10, "config: there is no parameter file"),

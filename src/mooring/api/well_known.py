@@ -61,6 +61,8 @@ DEPLOYMENT_REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 DEPLOYMENT_ROLLBACK_TO = "deprecated.deployment.rollback.to"
 POD_TEMPLATE_HASH = "pod-template-hash"
+JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name")
+"""The labels that a Job gives its pods."""
 DEPLOYMENT_DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
 DEPLOYMENT_MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 

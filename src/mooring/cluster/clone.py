@@ -28,6 +28,7 @@ from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import Kind
+from mooring.api.well_known import JOB_LABELS
 from mooring.apiserver.admission.service_account import DEFAULT_ACCOUNT
 from mooring.apiserver.kinds.pod.prepare import split_label_keys
 from mooring.apiserver.server import ApiServer
@@ -70,7 +71,6 @@ _CONDITION_TAINTS = frozenset(
     for name in ("disk-pressure", "memory-pressure", "not-ready", "pid-pressure", "unreachable")
 )
 _HEALTHY = {"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False"}
-_JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name")
 
 _ALLOCATED = ("healthCheckNodePort", "ipFamilies", "ipFamilyPolicy")
 
@@ -470,7 +470,7 @@ def _prepare_job(body: Document, uids: Mapping[str, str]) -> None:
         template = dict(spec.get("template") or {})
         metadata = dict(template.get("metadata") or {})
         labels = metadata.get("labels") or {}
-        metadata["labels"] = {name: value for name, value in labels.items() if name not in _JOB_LABELS}
+        metadata["labels"] = {name: value for name, value in labels.items() if name not in JOB_LABELS}
         spec["template"] = {**template, "metadata": metadata}
     body["spec"] = spec
 

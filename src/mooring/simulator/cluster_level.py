@@ -213,7 +213,7 @@ class ClusterSimulation:
         try:
             for command in steps:
                 await self._do(command)
-                self._measure.nodes_changed()
+                self._measure.invalidate()
         except ClientError as error:
             raise ScenarioError("", f"an event at {self.now_s():.0f} s: {error}") from error
         meter.event_ended(began, self.now_s())

@@ -1,6 +1,6 @@
 """What the events of a scenario do: each is a generator of commands, which a level carries out.
 
-    for command in event_steps(event, 3, nodes, entropy): ...
+    for command in event_steps(event, nodes, entropy): ...
 
 1. A generator decides and does nothing; the level does and decides nothing. After `Pause` the level resumes the
    generator when the time has passed, after `DrainNodes` when the nodes are empty or the timeout is over.

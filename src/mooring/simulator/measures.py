@@ -20,7 +20,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from mooring.api.well_known import REGION, ZONE
+from mooring.api.well_known import JOB_LABELS, POD_TEMPLATE_HASH, REGION, ZONE
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.engine import Engine
@@ -46,6 +46,7 @@ _MEANS_OF_SAMPLES = (FRAGMENTATION, SKEW)
 """Figures of the whole simulation that are means over its samples."""
 
 Figures = dict[str, float]
+_ADDED_LABELS = frozenset((ZONE, REGION, POD_TEMPLATE_HASH, *JOB_LABELS))
 _WorkloadKey = tuple[str, tuple[tuple[str, str], ...]]
 NodeMap = np.ndarray[tuple[int], np.dtype[np.int8]]
 
@@ -98,7 +99,7 @@ class SimulationMeter:
         self.placed += 1
         self.waits_s.append(wait_s)
         if self.placements is not None:
-            self.placements[key] = node_name
+            self.placements.setdefault(key, node_name)
 
     def event_began(self, name: str, at_s: float) -> int:
         """An event of the scenario began. Returns a number for `event_ended`."""
@@ -272,6 +273,6 @@ class SimulationMeter:
 
 
 def _workload_of(pod: PodInfo) -> _WorkloadKey:
-    """The workload of a pod: its namespace and labels, but for those that the API server copies from its node."""
-    labels = {name: value for name, value in pod.signature.labels.items() if name not in (ZONE, REGION)}
+    """The workload of a pod: its namespace and labels, but for those that its node or its controller gives it."""
+    labels = {name: value for name, value in pod.signature.labels.items() if name not in _ADDED_LABELS}
     return pod.namespace, tuple(sorted(labels.items()))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mooring.api.resources import fit_filter_requests
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import TERMINAL_PHASES
 from mooring.client.interface import Change
@@ -53,8 +54,8 @@ class ClusterMeter:
         self._times_s = list(times_s)
         self._seen = (-1, -1)
 
-    def nodes_changed(self) -> None:
-        """The price has changed."""
+    def invalidate(self) -> None:
+        """The price of the nodes has changed: read everything again before time moves."""
         self._seen = (-1, -1)
 
     def before(self, now_s: float, next_s: float) -> None:
@@ -66,7 +67,7 @@ class ClusterMeter:
             self._meter.nodes_changed(self._price_per_h())
         while self._times_s and self._times_s[0] < next_s:
             self._meter.advance_to(self._times_s.pop(0))
-            self._meter.sample(len(self._observer.pending))
+            self._meter.sample(len(self._observer.pending), self._observer.pending_cpu_milli())
 
 
 class PodObserver:
@@ -75,8 +76,8 @@ class PodObserver:
     def __init__(self, meter: SimulationMeter, clock: VirtualClock) -> None:
         self._meter = meter
         self._clock = clock
-        self.pending: dict[str, float] = {}
-        """Pods without a node: since when, by uid."""
+        self.pending: dict[str, tuple[float, int]] = {}
+        """Pods without a node: since when, and the cpu that they request, by uid."""
         self.on_node: dict[str, dict[str, Pod]] = {}
         """Pods that have not ended, by node and uid."""
         self._evicted: set[str] = set()
@@ -91,13 +92,13 @@ class PodObserver:
             if change is Change.DELETED:
                 self.pending.pop(uid, None)
             else:
-                self.pending.setdefault(uid, self._clock.now_s())
+                self.pending.setdefault(uid, (self._clock.now_s(), fit_filter_requests(view).get("cpu", 0)))
             return
-        since_s = self.pending.pop(uid, None)
-        if since_s is not None:
-            self._meter.pod_placed(view.key, node, self._clock.now_s() - since_s)
+        waited = self.pending.pop(uid, None)
+        if waited is not None:
+            self._meter.pod_placed(view.key, node, self._clock.now_s() - waited[0])
         # Before it is taken off its node: a controller may end a pod and say why at once, or evict one that has ended.
-        was_running = uid in self.on_node.get(node, {}) or since_s is not None
+        was_running = uid in self.on_node.get(node, {}) or waited is not None
         if was_running and uid not in self._evicted and _is_disrupted(view):
             self._evicted.add(uid)
             self._meter.evictions += 1
@@ -107,9 +108,13 @@ class PodObserver:
         else:
             self.on_node.setdefault(node, {})[uid] = view
 
+    def pending_cpu_milli(self) -> int:
+        """The cpu that the pending pods request."""
+        return sum(cpu_milli for _, cpu_milli in self.pending.values())
+
     def waits_s(self) -> list[float]:
         """How long the pending pods have waited."""
-        return [self._clock.now_s() - since_s for since_s in self.pending.values()]
+        return [self._clock.now_s() - since_s for since_s, _ in self.pending.values()]
 
 
 def _is_disrupted(pod: Pod) -> bool:

@@ -229,8 +229,7 @@ class Replay:
             decision = Decision(pod)
         else:
             replayed = _verdict(decision)
-            is_same = replayed == recorded if self._is_exact else replayed.node == recorded.node
-            if not is_same:
+            if not self._is_same(replayed, recorded):
                 self._differs(number, line, recorded, replayed, pod)
         if line.node is not None:
             if line.node not in self._engine.columns.row_of:
@@ -254,9 +253,12 @@ class Replay:
             return
         decision = self._decide(pod, None)
         replayed = Verdict(message=error_text(decision)) if isinstance(decision, Exception) else _verdict(decision)
-        if replayed != recorded:
+        if not self._is_same(replayed, recorded):
             self._differs(number, line, recorded, replayed, pod)
         self._engine.renominate(pod, "")
+
+    def _is_same(self, replayed: Verdict, recorded: Verdict) -> bool:
+        return replayed == recorded if self._is_exact else replayed.node == recorded.node
 
     def _decide(self, pod: PodInfo, recorded_node: str | None, *, in_full: bool = False) -> Decision | Exception:
         self._recorded_node = recorded_node

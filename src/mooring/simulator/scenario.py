@@ -30,6 +30,8 @@ _SEEDS = re.compile(r"([0-9]+)(?:\.\.([0-9]+))?")
 _PATH = re.compile(r" - at `(?:key in )?`?\$\.?([^`]*)`")
 GZIP_MAGIC = b"\x1f\x8b"
 SEEDS_MAX = 1000
+INTERVAL_S_MIN = 1.0
+"""The shortest time between two samples, and between two occurrences of an event."""
 PODS_MAX = 10_000_000
 """Pods of one workload."""
 APP = "app"
@@ -339,6 +341,8 @@ def _validate(scenario: Scenario, reporter: _Reporter) -> None:
         raise reporter.error("", "duration is missing; only a trace, or a dump that is replayed, has an end")
     if scenario.samples.every:
         reporter.check_duration("samples.every", scenario.samples.every)
+        if seconds(scenario.samples.every) < INTERVAL_S_MIN:
+            raise reporter.error("samples.every", f"wanted at least {INTERVAL_S_MIN:g} s")
     try:
         seeds_of(scenario.seeds)
     except ValueError as error:
@@ -416,6 +420,9 @@ def _validate_cluster_level(scenario: Scenario, reporter: _Reporter) -> None:
         raise reporter.error("workload.openb.demand", "belongs to the engine level: pods arrive without time passing")
     if scenario.samples.demand_percent:
         raise reporter.error("samples.demandPercent", "belongs to the engine level")
+    if scenario.workload.simkube is not None:
+        text = "belongs to the engine level: the cluster level does not delete the pods of a trace"
+        raise reporter.error("workload.simkube", text)
     named = [(f"cluster.pools[{number}].name", pool.name) for number, pool in enumerate(scenario.cluster.pools)]
     named += [(f"workload.pods[{number}].name", group.name) for number, group in enumerate(scenario.workload.pods)]
     for place, name in named:
@@ -428,8 +435,8 @@ def _validate_event(scenario: Scenario, event: ScenarioEvent, place: str, report
     reporter.check_duration(f"{place}.at", event.at)
     if event.every:
         reporter.check_duration(f"{place}.every", event.every)
-        if not seconds(event.every):
-            raise reporter.error(f"{place}.every", "is 0")
+        if seconds(event.every) < INTERVAL_S_MIN:
+            raise reporter.error(f"{place}.every", f"wanted at least {INTERVAL_S_MIN:g} s")
     found = event.change()
     if found is None:
         raise reporter.error(place, f"wanted exactly one of {', '.join(CHANGES[:-1])} and {CHANGES[-1]}")

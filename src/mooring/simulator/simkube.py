@@ -78,7 +78,8 @@ class _RunningPod:
 class _Workload:
     """An applied object with pods."""
 
-    key: str
+    owner: str
+    """What creates its pods again; empty for a pod of its own."""
     templates: tuple[object, ...] = ()
     created: int = 0
     running: list[_RunningPod] = field(default_factory=list)
@@ -131,7 +132,7 @@ class _SimkubeReader:
                 raise ScenarioError(f"{self._path}: event {number}", f"an object cannot be read: {error}") from error
         for workload in self._workloads.values():
             for pod in workload.running:
-                self._arrivals.append(Arrival(pod.at_s, pod.pod, owner=workload.key))
+                self._arrivals.append(Arrival(pod.at_s, pod.pod, owner=workload.owner))
         if self._left_out:
             _log_left_out(self._path, ", ".join(f"{count} {kind}" for kind, count in sorted(self._left_out.items())))
         self._arrivals.sort(key=lambda arrival: arrival.at_s)
@@ -189,7 +190,7 @@ class _SimkubeReader:
 
     def _from_lifecycles(self, gvk: str, key: str, template: Any, lifecycles: Sequence[tuple[float, float]]) -> None:
         """One pod for each lifecycle. Those without an end live until the object is deleted."""
-        workload = self._workloads[gvk, key] = _Workload(key)
+        workload = self._workloads[gvk, key] = _Workload(key if gvk != POD_GVK else "")
         is_owned = gvk != POD_GVK
         first = _pod(template, key, is_owned=is_owned)
         for at_s, lifetime_s in lifecycles:
@@ -198,7 +199,7 @@ class _SimkubeReader:
             if lifetime_s == FOREVER_S:
                 workload.running.append(_RunningPod(at_s, pod))
             else:
-                self._arrivals.append(Arrival(at_s, pod, lifetime_s, owner=key if is_owned else ""))
+                self._arrivals.append(Arrival(at_s, pod, lifetime_s, owner=workload.owner))
 
     def _scale(self, gvk: str, key: str, templates: list[Any], replicas: int, at_s: float) -> None:
         if not 0 <= replicas <= REPLICAS_MAX:
@@ -219,7 +220,7 @@ class _SimkubeReader:
     def _end(self, workload: _Workload, count: int, at_s: float) -> None:
         for _ in range(count):
             pod = workload.running.pop()
-            self._arrivals.append(Arrival(pod.at_s, pod.pod, owner=workload.key, deleted_s=at_s))
+            self._arrivals.append(Arrival(pod.at_s, pod.pod, owner=workload.owner, deleted_s=at_s))
 
     def _delete(self, document: Mapping[str, Any], at_s: float) -> None:
         gvk, key = _identity(document)

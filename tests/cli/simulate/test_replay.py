@@ -132,6 +132,16 @@ def test_a_killed_scheduler_is_noted(recording: Path, tmp_path: Path) -> None:
         (("RECORDING",), "run.recording: is compressed, like a recording: mooring simulate --replay reads those"),
         (("--replay", "nowhere"), "nowhere: cannot be read: No such file or directory"),
         (("--replay", "RECORDING", "--seeds", "1", "--output", "x"), "--replay has no use for --seeds, --output"),
+        (("--replay", "RECORDING", "--level", "cluster", "--on", "dask://x:1"), "has no use for --level, --on"),
+        (("--replay", "RECORDING", "--set", "a=b"), "--set needs the scenario"),
+        (
+            ("examples/simulations/weekend.yaml", "--replay", "RECORDING", "--plugin", "x.py", "--policy", "default"),
+            "--config, --plugin and a scenario contradict each other",
+        ),
+        (
+            ("examples/simulations/rollout.yaml", "--diff", "default", "packing"),
+            "--diff belongs to the engine level",
+        ),
         (("--replay", "RECORDING", "--policy", "x"), "--policy needs the scenario that has it"),
         (("--replay", "RECORDING", "--config", "README.md"), "README.md"),
         (("examples/simulations/weekend.yaml", "--config", PACKING), "--config and --plugin belong to --replay"),

@@ -134,7 +134,14 @@ def simulate(
     if resume and not folder:
         raise click.UsageError("--resume needs --output, where the results are")
     if recording:
-        given = {"--seeds": seeds, "--ties": ties, "--workers": workers, "--output": folder, "--assert": assertions}
+        given: dict[str, object] = {
+            "--seeds": seeds,
+            "--ties": ties,
+            "--level": level,
+            "--workers": workers,
+            "--on": on,
+        }
+        given |= {"--diff": diff, "--output": folder, "--assert": assertions}
         contradicting = [name for name, value in given.items() if value]
         if contradicting:
             raise click.UsageError(f"--replay has no use for {', '.join(contradicting)}")

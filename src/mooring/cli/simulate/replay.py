@@ -81,7 +81,7 @@ def run_replay(options: ReplayOptions, clock: Clock) -> ReplayOutcome:
         is_interrupted = _watched(found, clock)
     except ScenarioError as error:
         raise input_error(error.text, error.where) from error
-    if not found.report.end and not is_interrupted and not found.report.differing:
+    if not found.report.end and not is_interrupted and not (is_exact and found.report.differing):
         notes.append("the recording has no end: its scheduler still runs, or was killed")
     return ReplayOutcome(header, found.report, is_exact, is_interrupted, notes)
 
@@ -91,9 +91,14 @@ def _asked(options: ReplayOptions) -> tuple[str, tuple[str, ...], bool]:
     if not options.scenario:
         if options.policies:
             raise input_error("--policy needs the scenario that has it: mooring simulate SCENARIO --replay FILE")
+        if options.values:
+            raise input_error(
+                "--set needs the scenario that has the parameter: mooring simulate SCENARIO --replay FILE"
+            )
         return options.config, options.plugins, not options.config
-    if options.config:
-        raise input_error("--config and a scenario contradict each other: --policy chooses one of its policies")
+    if options.config or options.plugins:
+        text = "--config, --plugin and a scenario contradict each other: --policy chooses one of its policies"
+        raise input_error(text)
     scenario = read_scenario(Path(options.scenario), options.values or {})
     if len(options.policies) != 1 or options.policies[0] not in scenario.policies:
         known = ", ".join(scenario.policies)

@@ -290,8 +290,10 @@ class Recording:
 
     def _write_chunk(self, text: bytes, mode: int) -> bool:
         data = self._compressor.compress(text) + self._compressor.flush(mode)
+        rest = memoryview(data)
         try:
-            self._file.write(data)
+            while rest:  # a nearly full disk takes a part
+                rest = rest[self._file.write(rest) or 0 :]
         except OSError as error:
             self._end(f"it cannot be written: {error.strerror or error}")
             self._file.close()
