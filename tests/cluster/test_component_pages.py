@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,16 @@ def test_names_in_other_namespaces_are_masked(tmp_path: Path, processes: str) ->
             answer = up.ask("GET", f"/console/data/{path}", token=LIMITED_TOKEN)
             assert answer.code == 200, path
             assert b"secret" not in answer.body, path
+        for path in ("/console/data/queue?filter=", "/console/data/queue?filter=secret/c"):
+            answer = up.ask("GET", path, token=LIMITED_TOKEN)
+            assert answer.code == (403 if path.endswith("c") else 200), "the number of matches would tell a hidden name"
+        for namespace, code in (("secret", 422), ("default", 200)):
+            metadata = {"name": "x", "namespace": namespace}
+            spec = {"containers": [{"name": "c", "image": "i"}]}
+            manifest = json.dumps({"kind": "Pod", "metadata": metadata, "spec": spec})
+            answer = up.ask("POST", "/console/data/pods", {"manifest": manifest}, token=LIMITED_TOKEN)
+            assert answer.code == code, answer.body
+            assert (b"you cannot list pods in the namespace secret" in answer.body) == (code == 422)
 
 
 def test_without_a_scheduler_there_is_nothing_to_show(tmp_path: Path) -> None:

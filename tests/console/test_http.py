@@ -219,7 +219,10 @@ def test_a_stream_sends_what_changes_to_those_who_may_see_it(tmp_path: Path) -> 
         wait_until(lambda: data(up, "about"), why=up.log)
         assert up.ask("GET", "/console/data/live?watch=queue", token=LIMITED_TOKEN).code == 403
         assert up.ask("GET", "/console/data/live").code == 400
-        with up.opened("/console/data/live?watch=node%3Fnode%3Dnothing&watch=live&watch=overview") as stream:
+        assert up.ask("GET", "/console/data/live?watch=fits").code == 400
+        with up.opened(
+            "/console/data/live?watch=node%3Fnode%3Dnothing&watch=node%3Fnode%3Dother&watch=overview"
+        ) as stream:
             assert (stream.status, stream.headers["Content-Type"]) == (200, "text/event-stream")
             assert stream.headers["Content-Security-Policy"].startswith("default-src 'self';")
             lines = [stream.readline().decode() for _ in range(9)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mooring.api.document import Document
 from mooring.api.kinds import SERVICE_ACCOUNT, Kind
@@ -118,13 +118,13 @@ class ApiServer:
 
     async def component_page(self, page: Page, asked: PageRequest, user: User) -> PageResponse:
         """The response of a component, with the names masked that the user may not read."""
-        answer = page(asked)
-        response = await answer if inspect.isawaitable(answer) else answer
 
         async def may_read(namespace: str) -> bool:
             attributes = Attributes(user, "list", namespace, api_version="v1", resource="pods")
             return self.authorizer.authorize(attributes).is_allowed
 
+        answer = page(replace(asked, may_read=may_read))
+        response = await answer if inspect.isawaitable(answer) else answer
         return await masked(asked, response, may_read)
 
     # ------------------------------------------------------------------------------------------------- bodies

@@ -35,7 +35,8 @@ async def run_components(
     if settings.runs("scheduler"):
         from mooring.cluster.console_pods import manifest_pods_page
 
-        api_server.component_pages["/console/data/pods"] = manifest_pods_page(component_client(api_server, "console"))
+        client = component_client(api_server, "console")
+        api_server.component_pages["/console/data/pods"] = manifest_pods_page(client, api_server.parts.worker)
     async with TaskGroup("components") as group:
         if worker is not None:
             run = run_worker(settings.control_plane, worker, clock, entropy, api_server.component_pages)

@@ -23,10 +23,12 @@ from mooring.scheduler.pages import UNKNOWN_POD, pod_page
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.decision_log import DecisionLogError
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.pages import PageRequest, PageResponse, as_json, text
+from mooring.serving.pages import PageRequest, PageResponse, as_json, naming_pods, text
 from mooring.serving.server import Page
 
 NEXT_SHOWN_MAX = 10
+WALL_S_MAX = 253_402_300_800.0
+"""The end of the year 9999, which timestamps can show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,11 @@ def console_pages(
 
     async def history_at(question: PageRequest) -> PageResponse:
         wall_s = question.number("time", -1.0)
-        if wall_s < 0:
+        if not 0 <= wall_s < WALL_S_MAX:
             return text("time: wanted seconds since 1970\n", 400)
         try:
-            return as_json(await history.at(wall_s, (question.query.get("facts") or [""])[0]))
+            past = await history.at(wall_s, (question.query.get("facts") or [""])[0])
+            return naming_pods(past, "waiting", "attempts")
         except DecisionLogError as error:
             return text(f"{error}\n", 503)
 

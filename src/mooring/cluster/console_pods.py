@@ -8,7 +8,9 @@ The answer is what POST /plan takes, and the manifest with the changes.
 1. Nothing is stored. A dry run of the API server defaults, admits and validates one pod of each workload, so pods have
    their priority and tolerations. Copies are named NAME-new-0, NAME-new-1 and so on.
 2. Pods that a workload of the cluster has already are not planned again, as in `mooring plan`.
-3. What needs more than a template is an error that names `mooring plan`: DaemonSets, CronJobs, and claim templates.
+3. The caller must be allowed to list the pods of the namespaces that the manifest names: the answer tells of their
+   workloads, limit ranges and quotas.
+4. What needs more than a template is an error that names `mooring plan`: DaemonSets, CronJobs, and claim templates.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationContr
 from mooring.api.yaml import load_documents
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.wire.yaml_text import written_yaml
+from mooring.apiserver.worker import Worker
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.pod_control import pod_of_template
-from mooring.serving.pages import PageRequest, PageResponse, as_json, text
+from mooring.serving.pages import MayRead, PageRequest, PageResponse, as_json, text
 from mooring.serving.server import Page
 
 OBJECTS_MAX = 50
@@ -62,25 +65,26 @@ class ManifestError(Exception):
 _decode_body = msgspec.json.Decoder(_ManifestBody).decode
 
 
-def manifest_pods_page(client: LoopbackClient) -> Page:
-    """The page that turns manifests into pods."""
+def manifest_pods_page(client: LoopbackClient, worker: Worker) -> Page:
+    """The page that turns manifests into pods. Large ones are parsed by the worker."""
 
     async def page(question: PageRequest) -> PageResponse:
         try:
-            answer = await _Manifest(client, _decode_body(question.body)).answer()
+            assert question.may_read is not None, "the API server sets it"
+            return as_json(await _Manifest(client, worker, question.body, question.may_read).answer())
         except (ManifestError, ObjectError, ClientError, msgspec.MsgspecError) as error:
             return text(f"{error}\n", 422)
-        response = as_json(answer)
-        namespaces = frozenset(pod["metadata"]["namespace"] for pod in answer["pods"])
-        return PageResponse(response.body, 200, response.content_type, namespaces=namespaces)
 
     return page
 
 
 class _Manifest:
-    def __init__(self, client: LoopbackClient, asked: _ManifestBody) -> None:
+    def __init__(self, client: LoopbackClient, worker: Worker, body: bytes, may_read: MayRead) -> None:
         self._client = client
-        self._asked = asked
+        self._worker = worker
+        self._size_bytes = len(body)
+        self._may_read = may_read
+        self._asked = asked = _decode_body(body)
         self._tolerations = [_toleration(each) for each in asked.tolerations]
         if asked.replicas is not None and not 0 <= asked.replicas <= REPLICAS_MAX:
             raise ManifestError(f"replicas: found {asked.replicas}, wanted 0 to {REPLICAS_MAX}")
@@ -94,17 +98,19 @@ class _Manifest:
         self._notes: list[str] = []
 
     async def answer(self) -> dict[str, Any]:
-        documents = [dict(each) for each in _objects(self._asked.manifest)]
+        documents = await self._worker.run(self._size_bytes, _read_objects, self._asked.manifest)
         for document in documents:
             await self._take(document)
         if not self._pods:
             raise ManifestError("; ".join(["the manifest has no pods to place", *self._notes]))
-        manifest = "---\n".join(written_yaml(each).decode() for each in documents)
+        manifest = await self._worker.run(self._size_bytes, _written, documents)
         return {"pods": self._pods, "copies": self._copies, "manifest": manifest, "notes": self._notes}
 
     async def _take(self, document: Document) -> None:
         kind, metadata = str(document.get("kind", "")), _part(document, "metadata")
         name, namespace = metadata.get("name", ""), metadata.get("namespace") or DEFAULT_NAMESPACE
+        if not await self._may_read(namespace):
+            raise ManifestError(f"{kind} {name}: you cannot list pods in the namespace {namespace}")
         if kind in NOT_EXPANDED:
             raise ManifestError(f"{kind} {name}: the console does not plan it; `mooring plan FILE` does")
         view_type = WORKLOADS.get(kind)
@@ -214,3 +220,11 @@ def _toleration(written: str) -> Document:
     if found["effect"] is not None:
         toleration["effect"] = found["effect"]
     return toleration
+
+
+def _read_objects(manifest: str) -> list[Document]:
+    return [dict(each) for each in _objects(manifest)]
+
+
+def _written(documents: Iterable[Document]) -> str:
+    return "---\n".join(written_yaml(each).decode() for each in documents)

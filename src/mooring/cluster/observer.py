@@ -112,6 +112,7 @@ class Observer:
                 if entry is None:
                     break
                 self._decide(entry)
+                await self._clock.wait(0)
             await self._clock.wait(PERIOD_S)
 
     def _decide(self, entry: QueuedPod) -> None:

@@ -43,10 +43,12 @@ from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, qu
 from mooring.scheduler.reporting.decision_records import SHOWN_MAX
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, ping, status_page
-from mooring.serving.pages import PageRequest, PageResponse, as_json, named_namespaces, text
+from mooring.serving.pages import PageRequest, PageResponse, as_json, named_namespaces, naming_pods, text
 from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page
 
+WINDOW_DIGITS_MAX = 9
+"""Digits of the offset and the limit of a window of the queue."""
 EMULATES = "1.36"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LISTED = ("/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz")
@@ -160,7 +162,7 @@ def _console_pages(data: ConsoleData) -> dict[str, Page]:
         if sort and sort not in data.queue_columns:
             return text(f"sort: found {sort!r}, wanted one of {', '.join(data.queue_columns)}\n", 400)
         for name, value in (("offset", offset), ("limit", limit)):
-            if value and not value.isdecimal():
+            if value and not (value.isdecimal() and len(value) <= WINDOW_DIGITS_MAX):
                 return text(f"{name}: found {value!r}, wanted a number\n", 400)
         found = data.queue(
             _first(question, "filter"),
@@ -177,7 +179,7 @@ def _console_pages(data: ConsoleData) -> dict[str, Page]:
         "/console/data/history": lambda question: as_json(data.history()),
         "/console/data/manifest": manifest,
         "/console/data/node": node,
-        "/console/data/overview": lambda question: as_json(data.overview()),
+        "/console/data/overview": lambda question: naming_pods(data.overview(), "rejections"),
         "/console/data/pod": pod,
         "/console/data/queue": queue,
         "/console/data/workloads": lambda question: as_json(data.workloads()),
@@ -191,6 +193,7 @@ def _naming(scheduler: Scheduler, page: Page) -> Page:
         answer = page(question)
         response = await answer if inspect.isawaitable(answer) else answer
         known = {each.metadata.name for each in scheduler.engine.columns.objects.of(Namespace)}
+        known |= {pod.partition("/")[0] for pod in question.query.get("pod", ())}
         return replace(response, namespaces=named_namespaces(response.body, known | response.namespaces))
 
     return named

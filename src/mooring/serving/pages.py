@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 BINARY = "application/octet-stream"
+
+
+MayRead = Callable[[str], Awaitable[bool]]
+"""Whether the caller may list the pods of a namespace; of all, if the namespace is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,8 @@ class PageRequest:
     query: dict[str, list[str]]
     accept: str = ""
     body: bytes = b""
+    may_read: MayRead | None = None
+    """For pages that look up what the request names. Pages of other processes do not have it."""
 
     def has(self, name: str) -> bool:
         return name in self.query
@@ -55,8 +62,6 @@ class PageRequest:
             return default
 
 
-MayRead = Callable[[str], Awaitable[bool]]
-"""Whether the caller may list the pods of a namespace; of all, if the namespace is empty."""
 _NAME = re.compile(rb"(?<![A-Za-z0-9._/-])([a-z0-9][a-z0-9-]*)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)")
 
 
@@ -66,9 +71,16 @@ def named_namespaces(body: bytes, known: Collection[str]) -> frozenset[str]:
 
 
 async def masked(request: PageRequest, response: PageResponse, may_read: MayRead) -> PageResponse:
-    """The response as the caller may see it."""
-    if not response.namespaces or await may_read(""):
+    """The response as the caller may see it.
+
+    A filter is applied before names are masked, and the number of matches would tell hidden names: it needs the
+    permission to list the pods of all namespaces.
+    """
+    is_filtered = any(request.query.get("filter", ()))
+    if (not response.namespaces and not is_filtered) or await may_read(""):
         return response
+    if is_filtered:
+        return text("forbidden: a filter needs the permission to list the pods of all namespaces\n", 403)
     hidden = {namespace for namespace in sorted(response.namespaces) if not await may_read(namespace)}
     for pod in request.query.get("pod", ()):
         namespace = pod.partition("/")[0]
@@ -90,6 +102,12 @@ def text(content: str, code: int = 200) -> PageResponse:
 
 def as_json(content: object) -> PageResponse:
     return PageResponse(json.dumps(content, ensure_ascii=False).encode(), content_type=JSON)
+
+
+def naming_pods(document: Mapping[str, Any], *lists: str) -> PageResponse:
+    """A document as JSON that names pods in these lists, also of namespaces that no longer exist."""
+    namespaces = {each["pod"].partition("/")[0] for name in lists for each in document[name]}
+    return replace(as_json(document), namespaces=frozenset(namespaces))
 
 
 def not_found() -> PageResponse:

@@ -27,7 +27,7 @@ REVIEWER = Reviewer(
     allowed={
         ("jane", "get", "/console/"),
         ("jane", "get", "/console/data/live"),
-        ("jane", "get", "/console/data/names"),
+        ("jane", "get", "/console/data/queue"),
         ("jane", "get", "/console/link"),
         ("jane", "get", "/metrics"),
         ("jane", "list", "pods of open"),
@@ -41,7 +41,7 @@ def named(question: PageRequest) -> PageResponse:
 
 
 PAGES: dict[str, Page] = {
-    "/console/data/names": named,
+    "/console/data/queue": named,
     "/console/data/overview": lambda question: as_json({"nodes": 1}),
     "/console/do/pause": lambda question: as_json({"method": question.method}),
     "/metrics": lambda question: as_json({}),
@@ -92,14 +92,14 @@ def test_a_session_has_the_rights_of_its_user_below_the_console_only() -> None:
             for path, code in (
                 ("/console/", 200),
                 ("/console/app.js", 403),
-                ("/console/data/names", 200),
+                ("/console/data/queue", 200),
                 ("/console/data/overview", 403),
                 ("/console/link", 403),
                 ("/metrics", 403),
             ):
                 found, headers, body = await asked(url, path, session)
                 assert found == code, (path, body)
-                if path in ("/console/", "/console/data/names"):
+                if path in ("/console/", "/console/data/queue"):
                     assert headers["Content-Security-Policy"].startswith("default-src 'self';")
                 assert b"secret/b" not in body
             assert (await asked(url, "/metrics", {"Authorization": "Bearer jane"}))[0] == 200
@@ -108,7 +108,7 @@ def test_a_session_has_the_rights_of_its_user_below_the_console_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/console/", "/console/login?token=wrong", "/console/login", "/console/do/pause", "/console/data/names"]
+    "path", ["/console/", "/console/login?token=wrong", "/console/login", "/console/do/pause", "/console/data/queue"]
 )
 def test_without_a_session_nothing_is_shown(path: str) -> None:
     async def main() -> None:
@@ -160,11 +160,11 @@ def test_a_stream_is_authorized_page_by_page_masked_and_ends_with_the_server() -
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as client:
             async with served() as (url, token, _):
                 session = await logged_in(url, token)
-                query = "watch=names&watch=overview"
+                query = "watch=queue&watch=overview"
                 response = await client.get(f"{url}/console/data/live?{query}", headers=session)
                 assert (response.status, response.content_type) == (200, "text/event-stream")
                 first = await response.content.readuntil(b"\n\n")
-                assert first == b'event: names\ndata: {"names": ["open/a", "hidden/1"]}\n\n'
+                assert first == b'event: queue\ndata: {"names": ["open/a", "hidden/1"]}\n\n'
                 second = await response.content.readuntil(b"\n\n")
                 assert second.startswith(b'event: problem\ndata: {"path": "overview", "code": 403')
             assert await response.content.read() == b""

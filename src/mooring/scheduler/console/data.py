@@ -132,6 +132,7 @@ class ConsoleData:
         if known is None or now_s > known[0]:
             answer = compute()
             ended_s = self._clock.now_s()
+            self._reused.pop(name, None)  # so that the oldest answer is the first
             known = self._reused[name] = (ended_s + max(REUSED_S, REUSED_TIMES * (ended_s - now_s)), answer)
             while len(self._reused) > ANSWERS_MAX:
                 del self._reused[next(iter(self._reused))]

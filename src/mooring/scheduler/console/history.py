@@ -15,13 +15,14 @@ import asyncio
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from zlib import compress, decompress
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.console.data import ConsoleData, Document
 from mooring.scheduler.pages import queue_counts
-from mooring.scheduler.reporting.decision_log import DecisionLog, oldest_in_log, read_log_around
+from mooring.scheduler.reporting.decision_log import DecisionLog, DecisionLogError, oldest_in_log, read_log_around
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecord
 from mooring.scheduler.scheduler import Scheduler
 
@@ -65,7 +66,8 @@ class History:
     async def run(self) -> None:
         """Takes samples until it is cancelled."""
         if self._log_path is not None:
-            self._log_from_s = await asyncio.to_thread(oldest_in_log, self._log_path)
+            with suppress(DecisionLogError):  # then only the attempts in memory are shown
+                self._log_from_s = await asyncio.to_thread(oldest_in_log, self._log_path)
         while True:
             self.sample()
             await self._clock.wait(max(1.0, self._scheduler.engine.columns.node_count / NODES_PER_SECOND))
@@ -102,8 +104,8 @@ class History:
     async def at(self, wall_s: float, facts: str) -> Document:
         """The map and the queue at a time. Without names and zones if `facts` is theirs; without a map before the first
         sample."""
-        place = bisect_right(self._samples, wall_s, key=lambda each: each.wall_s)
         records = await self._records(wall_s)
+        place = bisect_right(self._samples, wall_s, key=lambda each: each.wall_s)
         waiting = waiting_at(records, wall_s)
         before = [each for each in records if each.wall_s <= wall_s]
         document: Document = {

@@ -33,6 +33,8 @@ from mooring.serving.pages import PageRequest, PageResponse, text
 
 EACH_S = 1.0
 HEARTBEAT_S = 15.0
+WATCHABLE = frozenset(("about", "learn", "node", "nodes", "overview", "past", "pod", "queue", "workloads"))
+"""The parts that are cheap enough to be computed again each second."""
 STREAMS_MAX = 64
 WATCHED_MAX = 8
 """Pages of one stream."""
@@ -71,6 +73,9 @@ class LiveStreams:
         watched = [_watched(each) for each in request.query.get("watch", ())]
         if not 0 < len(watched) <= WATCHED_MAX:
             return with_headers(text(f"watch: found {len(watched)} pages, wanted 1 to {WATCHED_MAX}\n", 400))
+        unknown = [each.path.removeprefix(DATA) for each in watched if each.path.removeprefix(DATA) not in WATCHABLE]
+        if unknown:
+            return with_headers(text(f"watch: {unknown[0]!r} is none of {', '.join(sorted(WATCHABLE))}\n", 400))
         if self.open >= STREAMS_MAX:
             return with_headers(text(f"{STREAMS_MAX} pages are open already; close one and try again\n", 429))
         return with_headers(PageResponse(b"", 200, EVENT_STREAM, stream=self._events(watched, answer)))
