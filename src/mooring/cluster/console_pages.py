@@ -1,14 +1,14 @@
 """Pages of the console about the scheduler as a whole: its source, its past, and its pause.
 
     /console/data/about           where the data come from, whether this scheduler leads, whether it is paused
-    /console/data/past         times that can be looked at
-    /console/data/past/at      ?time=SECONDS&facts=…   the map and the queue as they were
+    /console/data/past            times that can be looked at
+    /console/data/past/at         ?time=SECONDS&facts=…   the map and the queue as they were
     /console/data/learn           ?pod=NAMESPACE/NAME     the next pods, and where the chosen pod is
     /console/do/pause             POST: no scheduling cycle begins (`scheduler.pause`)
     /console/do/step              POST: one cycle, or the binding after it
     /console/do/resume            POST: scheduling goes on
 
-The pages about pods and nodes are in `scheduler.console.data`.
+The pages about pods and nodes are in `scheduler_pages`, their data in `scheduler.console.data`.
 """
 
 from __future__ import annotations
