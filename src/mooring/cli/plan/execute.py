@@ -56,7 +56,7 @@ def execute_moves(
             asked = replace(options, moves_max=options.moves_max - done, uncordoned=(room,) if room else ())
             result = run_plan(asked, io.BytesIO(), _ignore, clock)
             if not result.moves:
-                _check_room(options, result)
+                _check_placed(options, result)
                 break
             if options.for_pod and room != result.placements[0].node:
                 mover.uncordon(room)
@@ -76,7 +76,7 @@ def execute_moves(
     say(f"{_moved(done)}." + (f" Node {room} has room." if room else ""))
 
 
-def _check_room(options: PlanOptions, result: PlanResult) -> None:
+def _check_placed(options: PlanOptions, result: PlanResult) -> None:
     if options.for_pod and not result.placements:
         raise input_error(f"no moves make room for {', '.join(pod.pod for pod in result.pending)}")
 

@@ -39,7 +39,7 @@ NEAREST_SHOWN = 5
 Rows = list[dict[str, Any]]
 
 
-class Asker:
+class SchedulerClient:
     """Asks one scheduler. Raises `InputError`."""
 
     def __init__(self, kubeconfig: str, context: str, address: SchedulerAddress, clock: Clock) -> None:

@@ -89,7 +89,7 @@ def why(
         raise click.UsageError("--node asks about the cluster as it is now, not about a decision log")
 
     from mooring.cli.terminal import standard_output
-    from mooring.cli.why.ask import Asker, is_known, logged_decisions, obstacles_on
+    from mooring.cli.why.ask import SchedulerClient, is_known, logged_decisions, obstacles_on
     from mooring.cli.why.text import attempts_lines, node_lines
     from mooring.kit.clock import SystemClock
 
@@ -98,13 +98,13 @@ def why(
         key = pod if "/" in pod else f"default/{pod}"
         decisions, rows = logged_decisions(decision_log, key), []
     else:
-        asker = Asker(kubeconfig, context, address, clock)
-        key = pod if "/" in pod else f"{asker.namespace}/{pod}"
+        client = SchedulerClient(kubeconfig, context, address, clock)
+        key = pod if "/" in pod else f"{client.namespace}/{pod}"
         if node:
             found = obstacles_on(key, node, kubeconfig, context, clock)
             _print(found, node_lines(found, width), output)
             return
-        decisions, rows = asker.decisions(key), asker.queue(key)
+        decisions, rows = client.decisions(key), client.queue(key)
     document = {"pod": key, "attempts": decisions, "queue": rows}
     _print(document, attempts_lines(key, decisions, rows, clock.wall_s(), width), output)
     if not is_known(decisions, rows):
@@ -117,12 +117,12 @@ def why(
 @output_option("text", "json")
 def queue(kubeconfig: str, context: str, address: SchedulerAddress, output: str) -> None:
     from mooring.cli.terminal import standard_output
-    from mooring.cli.why.ask import Asker
+    from mooring.cli.why.ask import SchedulerClient
     from mooring.cli.why.text import queue_lines
     from mooring.kit.clock import SystemClock
 
     clock = SystemClock()
-    page = Asker(kubeconfig, context, address, clock).whole_queue()
+    page = SchedulerClient(kubeconfig, context, address, clock).whole_queue()
     _print(page, queue_lines(page, clock.wall_s(), standard_output().width), output)
 
 
