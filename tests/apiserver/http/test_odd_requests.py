@@ -169,6 +169,15 @@ def test_a_watch_is_not_cached() -> None:
     assert answer("GET", f"{MAPS}?watch=1&timeoutSeconds=1").headers["Cache-Control"] == "no-cache, private"
 
 
+def test_a_review_has_no_table() -> None:
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    spec = {"nonResourceAttributes": {"path": "/", "verb": "get"}}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    assert answer("POST", path, review, Accept=table).code == 406
+    assert answer("POST", path, review, Accept=f"{table},application/json").code == 201
+
+
 def test_a_table_of_something_else_is_refused() -> None:
     table = "application/json;as=Table;v=v1;g=meta.k8s.io"
     found = answer("GET", f"{MAPS}?includeObject=Everything", Accept=table)

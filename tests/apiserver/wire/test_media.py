@@ -62,6 +62,28 @@ def test_what_the_client_wants(accept: str, wanted: Wanted) -> None:
 
 
 @pytest.mark.parametrize(
+    ("accept", "wanted"),
+    [
+        pytest.param(TABLE, None, id="a table only"),
+        pytest.param(f"{TABLE},application/json", Wanted(), id="or the object"),
+        pytest.param(
+            TABLE.replace("Table", "PartialObjectMetadata"),
+            Wanted(conversion=Conversion("PartialObjectMetadata", "v1")),
+            id="metadata",
+        ),
+    ],
+)
+def test_what_has_no_table(accept: str, wanted: Wanted | None) -> None:
+    assert media.negotiate(accept).conversion is not None or wanted == Wanted()
+    if wanted is not None:
+        assert media.negotiate(accept, has_table=False) == wanted
+        return
+    with pytest.raises(NotAcceptableError) as raised:
+        media.negotiate(accept, has_table=False)
+    assert raised.value.message == ONLY
+
+
+@pytest.mark.parametrize(
     "accept",
     [
         "application/json;as=Table",

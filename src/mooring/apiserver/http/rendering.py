@@ -246,7 +246,7 @@ def negotiated(
     form = Form.OBJECT
     included = Included.METADATA
     if wanted.conversion is not None:
-        form = Form.TABLE if wanted.conversion.kind == "Table" else Form.METADATA
+        form = Form.TABLE if wanted.is_table else Form.METADATA
         if form is Form.TABLE:
             included = _included(incoming.query.text("includeObject"))
     pretty = incoming.query.texts("pretty")

@@ -2,7 +2,7 @@
 
 Input: a POST to such a resource. Output: its reply.
 
-1. A review has managedFields, as every created object.
+1. A review has managedFields, as every created object. It has no table: a client that takes nothing else gets 406.
 2. A plan is answered by the scheduler's page /plan: `spec` is its request, `status` its result. The pods of a plan are
    defaulted, admitted and validated as if they were created; quotas and existing names do not matter.
 """
@@ -35,6 +35,7 @@ from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import PLAN_PAGE, ApiServer
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
+from mooring.apiserver.wire.media import negotiate
 from mooring.client.errors import Cause, InvalidError, ServerError, StatusError
 from mooring.kit.clock import format_rfc3339
 from mooring.serving.pages import PageRequest, PageResponse
@@ -110,6 +111,7 @@ class VirtualResources:
         kind = _BY_ADDRESS[address.api_version, address.resource]
         if incoming.method != "POST" or kind.is_namespaced != bool(address.namespace):
             raise method_not_allowed()
+        negotiate(incoming.header(b"accept"), has_table=False)
         call = self._call(kind, address, incoming, user)
         data = await incoming.body()
         review = await self._api_server.read_other(call, data, incoming.content_type, kind.api_version, kind.kind)

@@ -73,6 +73,10 @@ class Wanted:
     is_pretty: bool = False
     """Whether the Accept header itself asks for indented JSON."""
 
+    @property
+    def is_table(self) -> bool:
+        return self.conversion is not None and self.conversion.kind == "Table"
+
 
 # --- bodies -----------------------------------------------------------------------------------------------------
 
@@ -111,17 +115,18 @@ def check_producible(accept: str, produced: Sequence[str] = SUPPORTED) -> None:
         raise NotAcceptableError(f"406: Not Acceptable\n\nAvailable representations: {available}", details={})
 
 
-def negotiate(accept: str, *, is_watch: bool = False, converts: bool = True) -> Wanted:
+def negotiate(accept: str, *, is_watch: bool = False, converts: bool = True, has_table: bool = True) -> Wanted:
     """How an answer is to be written. Raises a 406.
 
-    `converts` is false where there is nothing to convert: in discovery, and for errors.
+    `converts` is false where there is nothing to convert: in discovery, and for errors. Without a table only metadata
+    can be had instead of the object.
     """
     if not accept or accept == JSON:
         return _AS_IT_IS
-    question = (accept, is_watch, converts)
+    question = (accept, is_watch, converts, has_table)
     wanted = _remembered.get(question)
     if wanted is None:
-        wanted = _remembered.put(question, _negotiated(accept, is_watch, converts))
+        wanted = _remembered.put(question, _negotiated(*question))
     return wanted
 
 
@@ -159,15 +164,15 @@ _FOR_PEOPLE = Wanted(is_pretty=True)
 _AGGREGATED_DISCOVERY = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_remembered: Memory[tuple[str, bool, bool], Wanted] = Memory(HEADERS_REMEMBERED_MAX)
+_remembered: Memory[tuple[str, bool, bool, bool], Wanted] = Memory(HEADERS_REMEMBERED_MAX)
 
 
-def _negotiated(accept: str, is_watch: bool, converts: bool) -> Wanted:
+def _negotiated(accept: str, is_watch: bool, converts: bool, has_table: bool) -> Wanted:
     for clause in _ordered(list(_clauses(accept))):
         for content_type in (JSON, YAML):
             if clause.matches(content_type):
                 wanted = _served(clause, content_type, converts)
-                if wanted is not None:
+                if wanted is not None and (has_table or not wanted.is_table):
                     if is_watch and content_type == YAML:
                         raise NotAcceptableError(_only(SUPPORTED_STREAMS))
                     return wanted
