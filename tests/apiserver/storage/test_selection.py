@@ -69,6 +69,11 @@ def test_field_selectors_that_cannot_be_read(text: str, words: str) -> None:
         pytest.param("", "spec.nodeName.deeper=", True, id="a path through a text leads nowhere"),
         pytest.param("app=web", "spec.nodeName.deeper=x", False, id="and matches nothing"),
         pytest.param("", "status=", True, id="an object has no text"),
+        pytest.param("", "spec.nowhere|status.phase=Running", True, id="the second of two paths"),
+        pytest.param("", "nowhere.at.all|status.phase=Running", True, id="the first of two paths is not there"),
+        pytest.param("", "spec.nodeName|status.phase=Running", False, id="the first of two paths has a value"),
+        pytest.param("", "spec.nodeName.deeper|status.phase=Running", True, id="the first leads through a text"),
+        pytest.param("", "spec.nowhere|status.nowhere=", True, id="neither path has a value"),
         pytest.param("", "spec.odd key.f:x=y", True, id="names that are no names in Python"),
     ],
 )

@@ -31,11 +31,11 @@ _ABOVE_ASCII = re.compile(r"'\\u00([0-9a-f]{2})'")
 """Go's decoder of tokens prints such a byte in another way than its decoder of bodies."""
 
 _PATHS = {
-    kinds.CORE_EVENT: {"source": "source.component"},
+    kinds.CORE_EVENT: {"source": "source.component|reportingComponent"},
     kinds.JOB: {"status.successful": "status.succeeded"},
     kinds.POD: {"spec.host": "spec.nodeName"},
 }
-"""Names in field selectors that are no paths."""
+"""Names in field selectors that are no paths. Of several paths, the first one with a value counts."""
 
 _REFUSALS = {
     kinds.JOB: 'field label "{field}" not supported for Job',

@@ -43,8 +43,13 @@ class FieldTerm:
     """One requirement of a field selector."""
 
     path: str
+    """Of several paths, separated by `|`, the first one with a value counts."""
     value: str
     is_equal: bool
+
+    @property
+    def paths(self) -> list[tuple[str, ...]]:
+        return [tuple(path.split(".")) for path in self.path.split("|")]
 
     def accepts(self, found: object) -> bool:
         text = found if isinstance(found, str) else _text(found, self.path)
@@ -103,13 +108,13 @@ class ObjectMatcher:
 
     def __init__(self, labels: LabelMatcher, terms: tuple[FieldTerm, ...]) -> None:
         self._labels = None if labels.matches_everything else labels
-        paths = [tuple(term.path.split(".")) for term in terms]
+        paths = [path for term in terms for path in term.paths]
         if self._labels is not None:
             paths.append(_LABELS)
         view, getters = _view_of(paths)
         self._decode = msgspec.json.Decoder(view).decode
         self._labels_in = getters[_LABELS] if self._labels is not None else None
-        self._terms = [(term, getters[path]) for term, path in zip(terms, paths)]
+        self._terms = [(term, _first_of([getters[path] for path in term.paths])) for term in terms]
 
     def matches(self, value: bytes) -> bool:
         try:
@@ -126,7 +131,8 @@ class ObjectMatcher:
         labels = _walk(plain, _LABELS)
         if self._labels is not None and not self._labels.matches(labels if isinstance(labels, dict) else {}):
             return False
-        return all(term.accepts(_walk(plain, tuple(term.path.split(".")))) for term, _ in self._terms)
+        walks = ((term, [_walk(plain, path) for path in term.paths]) for term, _ in self._terms)
+        return all(term.accepts(next(filter(None, found), found[-1])) for term, found in walks)
 
 
 # --- reading only what is asked for -----------------------------------------------------------------------------
@@ -162,6 +168,13 @@ def _struct_of(tree: Tree, names: dict[str, str]) -> type[msgspec.Struct]:
             fields.append((name, inner, inner()))
     renames = {names[step]: step for step in tree}
     return msgspec.defstruct("Selected", fields, frozen=True, gc=False, rename=renames)
+
+
+def _first_of(getters: list[Callable[[object], object]]) -> Callable[[object], object]:
+    """The first value that is not empty."""
+    if len(getters) == 1:
+        return getters[0]
+    return lambda seen: next(filter(None, (getter(seen) for getter in getters)), None)
 
 
 def _walk(plain: object, path: tuple[str, ...]) -> object:
