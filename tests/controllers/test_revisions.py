@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from mooring.api.document import Document
@@ -50,6 +51,12 @@ def test_the_hash_is_that_of_kube_controller_manager() -> None:
     data = revision_data({"spec": {"template": {"metadata": metadata, "spec": POD_SPEC}}})
     assert revision_hash(data, 0) == "586fbf7f78"
     assert revision_hash(data, 1) != "586fbf7f78"
+
+
+def test_the_fields_of_a_revision_are_in_the_order_of_go() -> None:
+    data = revision_data({"spec": {"template": {"spec": {"b": [{"z": 1, "y": 2}], "a": 1}, "metadata": {}}}})
+    expected = b'{"spec":{"template":{"$patch":"replace","metadata":{},"spec":{"a":1,"b":[{"y":2,"z":1}]}}}}'
+    assert msgspec.json.encode(data) == expected
 
 
 def test_a_revision_gives_the_template_back() -> None:

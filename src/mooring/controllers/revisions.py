@@ -6,7 +6,7 @@ The data of a revision is a patch that restores its template, as `kubectl rollou
 equal if their patches are.
 
 1. The hash in a name is that of kube-controller-manager: FNV-1 of the patch in Go's JSON encoding. An owner can
-   move between both without a rollout.
+   move between both without a rollout. Clients compare the patch byte by byte, so it is stored in that order, too.
 2. If another template has the name, the collision count is increased, which changes the hash.
 """
 
@@ -40,7 +40,8 @@ _GO_ESCAPES = {b"<": rb"\u003c", b">": rb"\u003e", b"&": rb"\u0026"}
 def revision_data(owner: Document) -> Document:
     """The patch that restores the present template."""
     template: Document = owner["spec"].get("template") or {}
-    return {"spec": {"template": {**template, PATCH_DIRECTIVE: "replace"}}}
+    data: Document = {"spec": {"template": {**template, PATCH_DIRECTIVE: "replace"}}}
+    return cast(Document, msgspec.json.decode(msgspec.json.encode(data, order="sorted")))
 
 
 def data_of(revision: ControllerRevision) -> Document:
