@@ -37,7 +37,11 @@ from mooring.controllers.ttl_after_finished import TtlAfterFinishedController
 from mooring.controllers.volume.binder import VolumeBinderController
 from mooring.controllers.volume.ephemeral import EphemeralVolumeController
 from mooring.controllers.volume.local_provisioner import LocalProvisionerController
-from mooring.controllers.volume.protection import ClaimProtectionController, VolumeProtectionController
+from mooring.controllers.volume.protection import (
+    AttributesClassProtectionController,
+    ClaimProtectionController,
+    VolumeProtectionController,
+)
 
 ControllerFactory: TypeAlias = Callable[[ControllerContext], Controller]
 
@@ -61,6 +65,7 @@ _ALL: tuple[type[Controller], ...] = (
     EphemeralVolumeController,
     ClaimProtectionController,
     VolumeProtectionController,
+    AttributesClassProtectionController,
     ResourceClaimController,
     ServiceAccountController,
     RootCaCertificatePublisher,
@@ -140,7 +145,6 @@ NOT_IMPLEMENTED = frozenset(
         "token-cleaner-controller",
         "ttl-controller",
         "validatingadmissionpolicy-status-controller",
-        "volumeattributesclass-protection-controller",
     )
 )
 logger = logging.getLogger(__name__)

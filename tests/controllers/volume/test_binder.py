@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.decode import convert_as
 from mooring.api.document import Document
-from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD
+from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, VOLUME_ATTRIBUTES_CLASS, Kind
 from mooring.api.views.pod import Pod
 from mooring.client.errors import NotFoundError
 from mooring.controllers.volume.protection import uses
@@ -191,7 +191,11 @@ def test_a_volume_that_was_bound_to_a_claim_with_another_volume_is_free_again() 
 # --- Claims and volumes that are in use are not deleted --------------------------------------------------------------
 
 
-PROTECTION_CONTROLLERS = ["persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller"]
+PROTECTION_CONTROLLERS = [
+    "persistentvolumeclaim-protection-controller",
+    "persistentvolume-protection-controller",
+    "volumeattributesclass-protection-controller",
+]
 
 
 def user(claim_name: str = "c", *, node_name: str = "n1", **metadata: Any) -> Document:
@@ -248,6 +252,43 @@ def test_a_claim_stays_until_its_last_pod_is_gone() -> None:
         await world.delete(POD, "p")
         await world.settle()
         assert await world.list(PERSISTENT_VOLUME_CLAIM) == []
+
+    play(story, controllers=PROTECTION_CONTROLLERS)
+
+
+def attributes_class(name: str = "gold") -> Document:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttributesClass",
+        "metadata": {"name": name},
+        "driverName": "example.com/disk",
+        "parameters": {"iops": "1000"},
+    }
+
+
+def of_class(document: Document) -> Document:
+    document["spec"]["volumeAttributesClassName"] = "gold"
+    return document
+
+
+@pytest.mark.parametrize(
+    ("user_of_class", "kind", "name"),
+    [
+        pytest.param(of_class(claim("c")), PERSISTENT_VOLUME_CLAIM, "c", id="a claim"),
+        pytest.param(of_class(volume("v")), PERSISTENT_VOLUME, "v", id="a volume"),
+    ],
+)
+def test_an_attributes_class_stays_as_long_as_it_is_used(user_of_class: Document, kind: Kind, name: str) -> None:
+    async def story(world: World) -> None:
+        await world.create(attributes_class(), user_of_class)
+        await world.settle()
+        await world.delete(VOLUME_ATTRIBUTES_CLASS, "gold")
+        await world.settle()
+        [found] = await world.list(VOLUME_ATTRIBUTES_CLASS)
+        assert found["metadata"]["finalizers"] == ["kubernetes.io/vac-protection"]
+        await world.delete(kind, name)
+        await world.settle()
+        assert await world.list(VOLUME_ATTRIBUTES_CLASS) == []
 
     play(story, controllers=PROTECTION_CONTROLLERS)
 

@@ -229,6 +229,11 @@ class PersistentVolume(ObjectWithRaw):
     status: PersistentVolumeStatus = PersistentVolumeStatus()
 
 
+class VolumeAttributesClass(ObjectWithRaw):
+    api_version: ClassVar[str] = "storage.k8s.io/v1"
+    kind: ClassVar[str] = "VolumeAttributesClass"
+
+
 class ModifyVolumeStatus(View):
     target_volume_attributes_class_name: str = ""
 

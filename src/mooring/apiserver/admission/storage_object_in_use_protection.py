@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, VOLUME_ATTRIBUTES_CLASS, Kind
+from mooring.api.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER, VAC_PROTECTION_FINALIZER
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 
 _FINALIZERS: Mapping[Kind, str] = {
-    PERSISTENT_VOLUME: "kubernetes.io/pv-protection",
-    PERSISTENT_VOLUME_CLAIM: "kubernetes.io/pvc-protection",
-    VOLUME_ATTRIBUTES_CLASS: "kubernetes.io/vac-protection",
+    PERSISTENT_VOLUME: PV_PROTECTION_FINALIZER,
+    PERSISTENT_VOLUME_CLAIM: PVC_PROTECTION_FINALIZER,
+    VOLUME_ATTRIBUTES_CLASS: VAC_PROTECTION_FINALIZER,
 }
 
 

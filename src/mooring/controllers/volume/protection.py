@@ -1,24 +1,26 @@
-"""The protection controllers keep claims in use and bound volumes from being deleted.
+"""The protection controllers keep claims, bound volumes and volume attributes classes in use from being deleted.
 
-Inputs: claims, volumes and pods, from informers. Outputs: the finalizers `pvc-protection` and `pv-protection`,
-added and removed.
+Inputs: claims, volumes, classes and pods, from informers. Outputs: the finalizers `pvc-protection`, `pv-protection`
+and `vac-protection`, added and removed.
 
 1. A claim is checked in the informer first. If no pod uses it, the API is read: removing the finalizer under a new
    pod would lose its data.
 2. An unbound pod uses nothing. A bound pod uses its claims until it is gone, also when it has finished.
+3. A claim uses the classes that its volume has, is to get, or is being changed to.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from mooring.api.decode import decode_as
-from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Kind
+from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, VOLUME_ATTRIBUTES_CLASS, Kind
 from mooring.api.storage import claim_named_by, is_controlled_by_pod, is_ephemeral
 from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.pod import Pod
-from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.api.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER
+from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttributesClass
+from mooring.api.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER, VAC_PROTECTION_FINALIZER
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, Selection
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
@@ -113,6 +115,76 @@ class VolumeProtectionController(Controller):
     def _on_volume(self, volume: PersistentVolume, is_initial: bool) -> None:
         if needs_sync(volume, PV_PROTECTION_FINALIZER):
             self.queue.add(volume.key)
+
+
+class AttributesClassProtectionController(Controller):
+    """Keys are volume attributes classes."""
+
+    name: ClassVar[str] = "volumeattributesclass-protection-controller"
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._classes = context.informers.informer(VolumeAttributesClass)
+        self._claims = context.informers.informer(PersistentVolumeClaim)
+        self._volumes = context.informers.informer(PersistentVolume)
+        self._classes.add_handler(
+            self.name, on_add=self._on_class, on_update=lambda old, new: self._on_class(new, False)
+        )
+        self._claims.add_handler(
+            self.name,
+            on_update=lambda old, new: self._release(classes_of_claim(old) - classes_of_claim(new)),
+            on_delete=lambda gone: self._release(classes_of_claim(gone)),
+        )
+        self._volumes.add_handler(
+            self.name,
+            on_update=lambda old, new: self._release(classes_of_volume(old) - classes_of_volume(new)),
+            on_delete=lambda gone: self._release(classes_of_volume(gone)),
+        )
+
+    async def sync(self, key: str) -> Outcome:
+        found = self._classes.lister.by_key(key)
+        if found is None or not needs_sync(found, VAC_PROTECTION_FINALIZER):
+            return DONE
+        try:
+            if found.metadata.deletion_timestamp is None:
+                await add_finalizer(self.client, VOLUME_ATTRIBUTES_CLASS, found, VAC_PROTECTION_FINALIZER)
+            elif not self._is_used(found.metadata.name):
+                await remove_finalizer(self.client, VOLUME_ATTRIBUTES_CLASS, found, VAC_PROTECTION_FINALIZER)
+        except NotFoundError:
+            return DONE
+        except ClientError as error:
+            return Failed(str(error))
+        return DONE
+
+    def _is_used(self, name: str) -> bool:
+        return any(name in classes_of_claim(claim) for claim in self._claims.lister) or any(
+            name in classes_of_volume(volume) for volume in self._volumes.lister
+        )
+
+    def _on_class(self, found: VolumeAttributesClass, is_initial: bool) -> None:
+        if needs_sync(found, VAC_PROTECTION_FINALIZER):
+            self.queue.add(found.key)
+
+    def _release(self, names: Iterable[str]) -> None:
+        for name in names:
+            found = self._classes.lister.get("", name)
+            if found is not None:
+                self._on_class(found, False)
+
+
+def classes_of_claim(claim: PersistentVolumeClaim) -> frozenset[str]:
+    modified = claim.status.modify_volume_status
+    names = (
+        claim.spec.volume_attributes_class_name,
+        claim.status.current_volume_attributes_class_name,
+        modified.target_volume_attributes_class_name if modified is not None else None,
+    )
+    return frozenset(name for name in names if name)
+
+
+def classes_of_volume(volume: PersistentVolume) -> frozenset[str]:
+    name = volume.spec.volume_attributes_class_name
+    return frozenset({name} if name else ())
 
 
 def needs_sync(either: ObjectWithRaw, finalizer: str) -> bool:
