@@ -7,6 +7,8 @@ Builders of what the volume controllers read, as documents and as views.
 volume("v1", storage="5Gi", policy="Delete", claim="c")
 claim("c", storage="1Gi", volume="v1")
 storage_class("slow", waits=True)
+
+A custom kind: `WIDGET` and its definition.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import msgspec
 
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
-from mooring.api.kinds import CONFIG_MAP, LEASE, NODE
+from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, LEASE, NODE, Kind
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.views.workloads import Service
@@ -287,3 +289,18 @@ def claim_view(name: str = "c", *, going: bool = False, **parts: Any) -> Persist
 
 def class_view(name: str = CLASS, **parts: Any) -> StorageClass:
     return decode_as(StorageClass, msgspec.json.encode(storage_class(name, **parts)))
+
+
+WIDGET = Kind("example.com/v1", "Widget", "widgets", folder="example.com/widgets", has_generation=True)
+
+
+def definition() -> Document:
+    names = {"plural": "widgets", "kind": "Widget"}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]
+    return {
+        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
+        "kind": CUSTOM_RESOURCE_DEFINITION.kind,
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions},
+        "status": {"acceptedNames": names, "conditions": [{"type": "Established", "status": "True"}]},
+    }

@@ -7,6 +7,7 @@ from typing import Any
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, POD, RESOURCE_QUOTA
 from tests.api_servers import store_object
+from tests.controllers.cluster_builders import WIDGET, definition
 from tests.controllers.world import World, play
 
 
@@ -67,6 +68,25 @@ def test_a_quota_with_a_scope_counts_those_in_it() -> None:
         await world.create(quota(hard=hard, scopes=["Terminating"]))
         await world.settle()
         assert await used(world) == {"count/configmaps": "0", "pods": "1"}
+
+    play(story, controllers=["resourcequota-controller"])
+
+
+def test_custom_resources_are_counted_once_their_kind_is_served() -> None:
+    async def story(world: World) -> None:
+        await world.create(quota(hard={"count/widgets.example.com": "5"}))
+        await world.settle()
+        assert (await world.get(RESOURCE_QUOTA, "q"))["status"].get("used", {}) == {}
+        await world.create(definition())
+        await world.settle()
+        assert await used(world) == {"count/widgets.example.com": "0"}
+        widget: Document = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+        await world.client.create(WIDGET, "default", widget)
+        await world.settle()
+        assert await used(world) == {"count/widgets.example.com": "1"}
+        await world.delete(WIDGET, "w")
+        await world.settle()
+        assert await used(world) == {"count/widgets.example.com": "0"}
 
     play(story, controllers=["resourcequota-controller"])
 

@@ -89,11 +89,11 @@ def names_of(kind: Kind) -> frozenset[str]:
     return frozenset({count_name(kind), *({kind.resource} & _OLD_NAMES)})
 
 
-def kind_counted_as(name: str) -> Kind | None:
+def kind_counted_as(name: str, custom: Iterable[Kind] = ()) -> Kind | None:
     if name not in _OLD_NAMES and not name.startswith(COUNT_PREFIX):
         return None
     resource = name.removeprefix(COUNT_PREFIX)
-    return next((kind for kind in all_kinds() if kind.is_namespaced and kind.resource == resource), None)
+    return next((kind for kind in (*all_kinds(), *custom) if kind.is_namespaced and kind.resource == resource), None)
 
 
 def scopes_of(spec: ResourceQuotaSpec) -> list[ScopeRequirement]:

@@ -4,7 +4,7 @@ Inputs: quotas and the objects that they limit, from informers. Outputs: the sta
 
 1. The API server charges a quota for each creation. This controller counts again after deletions and periodically,
    so it has no handlers for creations.
-2. Kinds that are only counted are watched once a quota names them.
+2. Kinds that are only counted, also custom ones, are watched once a quota names them.
 3. A charge during a sync makes the status update fail with a conflict, and the sync is retried. No charge is lost.
 """
 
@@ -35,7 +35,7 @@ from mooring.api.quota import (
     service_usage,
     volume_claim_usage,
 )
-from mooring.api.views.administration import ResourceQuota
+from mooring.api.views.administration import CustomResourceDefinition, ResourceQuota
 from mooring.api.views.devices import DeviceClass, ResourceClaim
 from mooring.api.views.meta import ApiObject, ResourceList
 from mooring.api.views.pod import Pod
@@ -45,6 +45,7 @@ from mooring.client.cache.informer import BY_NAMESPACE, AnyObject, Informer, nam
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import document_of
+from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.tasks import TaskGroup
 
 INFORMER_WAIT_S = 0.1
@@ -65,6 +66,8 @@ class ResourceQuotaController(Controller):
         self.workers = context.settings.concurrent_resource_quota_syncs
         self._group: TaskGroup | None = None
         self._counted: dict[str, Informer[ApiObject]] = {}
+        self._kinds = ServedKinds(self.name, context.informers.informer(CustomResourceDefinition))
+        self._kinds.on_change(self._enqueue_all)
         self._quotas = context.informers.informer(ResourceQuota)
         self._quotas.add_index(BY_NAMESPACE, namespace_of)
         self._pods = self._watch_measured(Pod, is_pod_name, self._frees_pod)
@@ -203,11 +206,11 @@ class ResourceQuotaController(Controller):
             return True
         if self._is_device_claim_name(name):
             return True
-        if name in self._counted:
-            return self._counted[name].has_synced
-        kind = kind_counted_as(name)
+        kind = kind_counted_as(name, self._kinds.custom())
         if kind is None:
             return True  # not measured: the quota keeps its value
+        if name in self._counted:
+            return self._counted[name].has_synced
         informer: Informer[ApiObject] = self.context.informers.informer(kind.view or _MetadataOnly, kind=kind)
         informer.add_index(BY_NAMESPACE, namespace_of)
         informer.add_handler(
@@ -226,8 +229,11 @@ class ResourceQuotaController(Controller):
         period_s = self.context.settings.resource_quota_sync_period_s
         while period_s > 0:
             await self.clock.wait(period_s)
-            for quota in self._quotas.lister.list():
-                self.queue.add(quota.key)
+            self._enqueue_all()
+
+    def _enqueue_all(self) -> None:
+        for quota in self._quotas.lister.list():
+            self.queue.add(quota.key)
 
 
 def _is_same(wanted: dict[str, str], found: ResourceList) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NODE, Kind
+from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, NODE
 from mooring.api.views.administration import CustomResourceDefinition
 from mooring.client.cache.informer import Informer
 from mooring.client.errors import ConflictError, NotFoundError
@@ -13,7 +13,7 @@ from mooring.client.interface import Deletion, Propagation
 from mooring.controllers.garbagecollector.controller import GarbageClient, InvalidOwnerReference, UnknownKind
 from mooring.controllers.garbagecollector.graph import ObjectIdentity
 from mooring.controllers.served_kinds import ServedKinds
-from tests.controllers.cluster_builders import config_map, node_document, owner_of
+from tests.controllers.cluster_builders import WIDGET, config_map, definition, node_document, owner_of
 from tests.controllers.world import NAMESPACE, Story, World, play
 
 OWNERS = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": name.upper()} for name in ("a", "b")]
@@ -265,21 +265,6 @@ def test_an_owner_in_another_namespace_is_nobody() -> None:
         assert [event[:2] for event in await world.events()] == [("x", "OwnerRefInvalidNamespace")]
 
     run_story(story)
-
-
-WIDGET = Kind("example.com/v1", "Widget", "widgets", folder="example.com/widgets", has_generation=True)
-
-
-def definition() -> Document:
-    names = {"plural": "widgets", "kind": "Widget"}
-    versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]
-    return {
-        "apiVersion": CUSTOM_RESOURCE_DEFINITION.api_version,
-        "kind": CUSTOM_RESOURCE_DEFINITION.kind,
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions},
-        "status": {"acceptedNames": names, "conditions": [{"type": "Established", "status": "True"}]},
-    }
 
 
 def test_custom_kinds_own_and_are_owned() -> None:
