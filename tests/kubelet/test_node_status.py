@@ -19,6 +19,7 @@ from mooring.kubelet.node_status import (
     heartbeat_patch,
     is_healthy,
     lease_document,
+    needs_correction,
     node_document,
     renewal_patch,
 )
@@ -93,6 +94,30 @@ def test_a_heartbeat_tells_the_time_and_nothing_else() -> None:
             ]
         }
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "capacity", "allocatable", "expected"),
+    [
+        pytest.param("node-1", {"a.com/x": "5"}, {}, {"a.com/x": "5"}, id="a user added one"),
+        pytest.param("node-1", {"a.com/x": "5"}, {"a.com/x": "3"}, {"a.com/x": "5"}, id="a user changed one"),
+        pytest.param("node-1", {}, {"a.com/x": "5"}, {"a.com/x": None}, id="a user removed one"),
+        pytest.param("node-1", {"a.com/x": "5"}, {"a.com/x": "5"}, None, id="both have it"),
+        pytest.param("node-1", {"cpu": "16"}, {}, None, id="others are not changed"),
+        pytest.param("clone-1", {"a.com/x": "5"}, {"a.com/x": "3"}, None, id="adopted nodes keep theirs"),
+    ],
+)
+def test_extended_resources_of_the_capacity_become_allocatable(
+    name: str, capacity: Body, allocatable: Body, expected: Body | None
+) -> None:
+    body = registered()
+    body["metadata"]["name"] = name
+    body["status"]["capacity"] = {**body["status"]["capacity"], **capacity}
+    body["status"]["allocatable"] = {**body["status"]["allocatable"], **allocatable}
+    node = NodeState(name, 1)
+    node.observe(convert_as(Node, body))
+    assert heartbeat_patch(node, SETTINGS, VIRTUAL_WALL_S)["status"].get("allocatable") == expected
+    assert needs_correction(node, SETTINGS) is (expected is not None)
 
 
 def test_a_node_that_was_taken_for_lost_says_that_it_is_not() -> None:

@@ -285,7 +285,7 @@ class Kubelets:
         self._heartbeats.add(node)
         if is_new and name in self._own_names and resources_patch(node, self._settings):
             self._heartbeats.correct_resources(node)
-        if needs_correction(node):
+        if needs_correction(node, self._settings):
             self._heartbeats.correct(node)
         self._start_waiting_pods(node)
 

@@ -21,6 +21,7 @@ from heapq import heappop, heappush
 from mooring.api.document import Document
 from mooring.api.kinds import LEASE, NODE, RESOURCE_SLICE
 from mooring.api.quantity import quantity_nano
+from mooring.api.resources import is_extended_resource
 from mooring.api.well_known import ARCH_LABEL, HOSTNAME, NODE_LEASE_NAMESPACE, OS_LABEL, REGION, ZONE
 from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
 from mooring.client.interface import Client, PatchForm
@@ -181,7 +182,27 @@ def heartbeat_patch(node: NodeState, settings: KubeletSettings, wall_s: float) -
         patch["status"] |= {name: reported[name] for name in ("addresses", "daemonEndpoints", "nodeInfo")}
         if not view.status.capacity:
             patch["status"]["capacity"] = dict(view.status.allocatable)
+    elif extended := extended_resources_patch(node, settings):
+        patch["status"]["allocatable"] = extended
     return patch
+
+
+def extended_resources_patch(node: NodeState, settings: KubeletSettings) -> dict[str, str | None]:
+    """Changes of allocatable so that it has the extended resources of the capacity, which users set; None removes one.
+
+    Only of nodes that the kubelets added: an adopted node may be a clone whose devices are not all allocatable.
+    """
+    assert node.view is not None, f"node {node.name} is not known to the API"
+    capacity, allocatable = node.view.status.capacity, node.view.status.allocatable
+    if capacity == allocatable or not capacity:
+        return {}
+    changes: dict[str, str | None] = {
+        name: str(amount)
+        for name, amount in capacity.items()
+        if is_extended_resource(name) and allocatable.get(name) != amount
+    }
+    changes.update({name: None for name in allocatable if is_extended_resource(name) and name not in capacity})
+    return changes if changes and node.name in settings.node_names() else {}
 
 
 def resources_patch(node: NodeState, settings: KubeletSettings) -> dict[str, str]:
@@ -399,9 +420,11 @@ class Heartbeats:
         return None
 
 
-def needs_correction(node: NodeState) -> bool:
+def needs_correction(node: NodeState, settings: KubeletSettings) -> bool:
     """Whether the stored status differs from what the kubelet would write."""
-    return not node.is_silent and node.view is not None and not is_healthy(node)
+    if node.is_silent or node.view is None:
+        return False
+    return not is_healthy(node) or bool(extended_resources_patch(node, settings))
 
 
 def _share(index: int, count: int) -> float:
