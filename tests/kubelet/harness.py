@@ -53,7 +53,7 @@ def pod(name: str = "web", *, on: str = "node-0", stage_set: str = "", **changes
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def container(name: str = "main", image: str = "registry.k8s.io/pause:3.9", **changes: Any) -> Body:
+def container(name: str = "main", image: str = "example.com/web:1", **changes: Any) -> Body:
     return {"name": name, "image": image, **changes}
 
 

@@ -366,10 +366,7 @@ def test_and_what_went_well_if_that_is_wanted() -> None:
         told: list[Body] = [msgspec.json.decode(raw) for raw in (await play.client.list(CORE_EVENT)).items]
         assert sorted(each["reason"] for each in told) == ["Created", "Killing", "Pulled", "Started"]
         pulled = next(each["message"] for each in told if each["reason"] == "Pulled")
-        assert (
-            pulled
-            == 'Container image "registry.k8s.io/pause:3.9" already present on machine and can be accessed by the pod'
-        )
+        assert pulled == 'Container image "example.com/web:1" already present on machine and can be accessed by the pod'
 
     played(story, KubeletSettings(count=1, records_normal_events=True))
 

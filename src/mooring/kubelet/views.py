@@ -3,7 +3,7 @@
 A kubelet that restarts finds its pods with their statuses, which hold restart counts and the ends of the last runs. So
 the statuses are decoded as well.
 
-The process runtime decodes `FullPod`, with commands, environments, probes and volume sources. Its classes are separate
+The process runtime decodes `FullPod`, with environments, probes and volume sources. Its classes are separate
 because hollow nodes decode every change of thousands of pods and never read these fields.
 
  1. Defaults are those of the API: the period of a probe is 10 s, its failure threshold 3.
@@ -54,6 +54,8 @@ class ResizePolicy(View):
 
 
 class KubeletContainer(Container):
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
     restart_policy_rules: tuple[RestartRule, ...] = ()
     volume_mounts: tuple[VolumeMount, ...] = ()
     resize_policy: tuple[ResizePolicy, ...] = ()
@@ -354,8 +356,6 @@ class ContainerSecurityContext(SecurityContext):
 
 
 class FullContainer(KubeletContainer):
-    command: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
     working_dir: str = ""
     env: tuple[Variable, ...] = ()
     env_from: tuple[VariablesSource, ...] = ()

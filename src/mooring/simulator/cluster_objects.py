@@ -18,7 +18,7 @@ from mooring.api.load import load_plain
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.cluster.clone import clone_body, implied_objects
-from mooring.kubelet.simulated.stages import STAGES_ANNOTATION
+from mooring.kubelet.simulated.selection import STAGES_ANNOTATION
 from mooring.simulator.budgets import NAMESPACE
 from mooring.simulator.scenario import APP, PodTemplatePart, RolloutPart, seconds
 from mooring.simulator.sources import SimulationInput

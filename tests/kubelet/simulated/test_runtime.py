@@ -159,7 +159,7 @@ def heard(
     return run(main(), clock)
 
 
-PULLING = (0.0, 0, Waiting("Pulling", "registry.k8s.io/pause:3.9 for web"))
+PULLING = (0.0, 0, Waiting("Pulling", "example.com/web:1 for web"))
 UP = (2.1, 0, Running(2.1, is_ready=False, is_started=False))
 SERVING = (3.1, 0, Running(2.1))
 

@@ -181,6 +181,12 @@ def test_stages_of_a_file_precede_built_in_stages() -> None:
         pytest.param(pod(restartPolicy="Never"), Role.CONTAINER, "service", id="also one that is never restarted"),
         pytest.param(pod(owner="Job"), Role.CONTAINER, "job", id="of a Job, it works and is done"),
         pytest.param(pod(), Role.INIT, "init", id="an init container is done"),
+        pytest.param(
+            pod(owner="Job", containers=[container(image="registry.k8s.io/pause:3.10")]),
+            Role.CONTAINER,
+            "pause",
+            id="of the image pause, it runs also in a Job",
+        ),
         pytest.param(pod(owner="Job"), Role.SIDECAR, "service", id="a sidecar serves, also beside a job"),
         pytest.param(pod(), Role.EPHEMERAL, "service", id="so does a container to look around with"),
         pytest.param(

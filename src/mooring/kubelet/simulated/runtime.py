@@ -33,7 +33,8 @@ from mooring.kubelet.runtime import (
     Running,
     Waiting,
 )
-from mooring.kubelet.simulated.stages import Stage, StageSet, StageSets, StageState, next_stage, stage_delay_s
+from mooring.kubelet.simulated.selection import StageSets
+from mooring.kubelet.simulated.stages import Stage, StageSet, StageState, next_stage, stage_delay_s
 from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 

@@ -27,11 +27,11 @@ from typing import TypeVar
 
 from mooring.api.yaml import load_document
 from mooring.kubelet.runtime import Role
+from mooring.kubelet.simulated.selection import StageSets
 from mooring.kubelet.simulated.stages import (
     ContainerMatch,
     Stage,
     StageSet,
-    StageSets,
     StageState,
     StopBehavior,
     Transition,
@@ -46,6 +46,12 @@ stageSets:
       - {name: creating, state: waiting, reason: PodInitializing, for: 50ms, jitter: 50ms}
       - {name: working, state: running, for: 100ms, forAnnotation: mooring.dev/init-for, log: ["{container} prepares"]}
       - {name: done, state: terminated}
+
+  - name: pause
+    match: {image: "*/pause[:@]*"}
+    stages:
+      - {name: creating, state: waiting, for: 200ms, jitter: 200ms}
+      - {name: pausing, state: running}
 
   - name: job
     match: {role: container, ownerKind: Job}

@@ -1,7 +1,6 @@
 """Stage sets: what simulated containers do, as data.
 
-Input: the stage sets of a file and the built-in ones (`stage_file`). Output: the stage set of a container, and the
-duration of each stage.
+Input: a stage, its pod and random numbers. Output: the duration of the stage, and the next one.
 
 A stage set is a graph of stages. A stage defines the reported state of the container, its duration, and the next stage.
 Several transitions are chosen by weight.
@@ -13,14 +12,11 @@ Several transitions are chosen by weight.
  1. A stage without a duration (`for_s` is None) ends only when the container is stopped.
  2. After a terminated stage only the kubelet starts a new run, by the restart policy. `next` of that stage names the
     first stage of the new run; by default it is the first stage of the set.
- 3. A container gets the stage set that an annotation names for it; or that an annotation names for the pod (regular
-    containers only); or the first one that matches, those of the file before the built-in ones.
- 4. An annotation with an unknown name is reported as the waiting reason of the container.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -31,8 +27,6 @@ from mooring.kit.entropy import Entropy
 from mooring.kubelet.runtime import Role
 from mooring.kubelet.views import KubeletContainer, KubeletPod
 
-STAGES_ANNOTATION = "mooring.dev/stages"
-CONTAINER_STAGES_PREFIX = "stages.mooring.dev/"
 STAGE_S_MIN = 0.001
 """The minimum duration of a stage, so that a cycle of stages without duration does not block the loop."""
 
@@ -125,39 +119,6 @@ class StageSet:
     @property
     def first(self) -> Stage:
         return next(iter(self.stages.values()))
-
-
-class StageSets:
-    """All known stage sets, those of the user first."""
-
-    def __init__(self, own: Sequence[StageSet], builtin: Sequence[StageSet]) -> None:
-        self._ordered = (*own, *builtin)
-        self._by_name: dict[str, StageSet] = {}
-        for stage_set in self._ordered:
-            self._by_name.setdefault(stage_set.name, stage_set)
-
-    def of(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> StageSet:
-        """The stage set of a container."""
-        named = self._named(pod, container, role)
-        if named:
-            return self._by_name.get(named) or self._unknown(named)
-        for stage_set in self._ordered:
-            if stage_set.match is not None and stage_set.match.matches(pod, container, role):
-                return stage_set
-        raise AssertionError(f"no built-in stage set matches container {container.name} of {pod.key}")
-
-    def _named(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> str:
-        annotations = pod.metadata.annotations
-        if not annotations:
-            return ""
-        named = annotations.get(f"{CONTAINER_STAGES_PREFIX}{container.name}", "")
-        return named or (annotations.get(STAGES_ANNOTATION, "") if role is Role.CONTAINER else "")
-
-    def _unknown(self, name: str) -> StageSet:
-        known = ", ".join(sorted(self._by_name))
-        message = f"no stage set is named {name!r}; known are {known}"
-        stage = Stage("unknown", StageState.WAITING, "CreateContainerConfigError", message)
-        return StageSet(name, {stage.name: stage})
 
 
 def stage_duration_s(text: str) -> float:
