@@ -53,12 +53,22 @@ class ResizePolicy(View):
     restart_policy: str = ""
 
 
+class ExecAction(View):
+    command: tuple[str, ...] = ()
+
+
+class KubeletProbe(View):
+    exec: ExecAction | None = None
+    initial_delay_seconds: Int32 = 0
+
+
 class KubeletContainer(Container):
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     restart_policy_rules: tuple[RestartRule, ...] = ()
     volume_mounts: tuple[VolumeMount, ...] = ()
     resize_policy: tuple[ResizePolicy, ...] = ()
+    readiness_probe: KubeletProbe | None = None
 
 
 class ReadinessGate(View):
@@ -179,10 +189,6 @@ class VariablesSource(View):
 # Probes and hooks
 
 
-class ExecAction(View):
-    command: tuple[str, ...] = ()
-
-
 class HTTPHeader(View):
     name: str = ""
     value: str = ""
@@ -210,13 +216,10 @@ class SleepAction(View):
     seconds: Int64 = 0
 
 
-class ActionHandler(View):
+class LifecycleHandler(View):
     exec: ExecAction | None = None
     http_get: HTTPGetAction | None = None
     tcp_socket: TCPSocketAction | None = None
-
-
-class LifecycleHandler(ActionHandler):
     sleep: SleepAction | None = None
 
 
@@ -226,9 +229,10 @@ class Lifecycle(View):
     stop_signal: str = ""
 
 
-class FullProbe(ActionHandler):
+class FullProbe(KubeletProbe):
+    http_get: HTTPGetAction | None = None
+    tcp_socket: TCPSocketAction | None = None
     grpc: GRPCAction | None = None
-    initial_delay_seconds: Int32 = 0
     period_seconds: Int32 = 10
     timeout_seconds: Int32 = 1
     success_threshold: Int32 = 1

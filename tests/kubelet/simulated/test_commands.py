@@ -109,6 +109,16 @@ def test_without_a_command_the_image_decides() -> None:
             id="an init container fails",
         ),
         pytest.param(
+            pod(containers=[container(readinessProbe={"exec": {"command": ["/bin/false"]}})]),
+            *(300.0, "Running main=running:unready"),
+            id="a readiness probe that always fails",
+        ),
+        pytest.param(
+            pod(containers=[container(readinessProbe={"exec": {"command": ["cat", "/tmp/ok"]}})]),
+            *(5.0, "Running ready main=running"),
+            id="a readiness probe that is not known",
+        ),
+        pytest.param(
             pod(stage_set="service", containers=[container(command=["false"])]),
             *(5.0, "Running ready main=running"),
             id="an annotation names a stage set",
@@ -120,6 +130,18 @@ def test_a_pod_follows_its_commands(body: Body, wait_s: float, line: str) -> Non
         await play.create(body)
         await play.wait(wait_s)
         assert await play.line("web") == line
+
+    played(story)
+
+
+def test_a_container_is_not_ready_before_its_initial_delay() -> None:
+    async def story(play: Play) -> None:
+        probe = {"httpGet": {"port": 80}, "initialDelaySeconds": 20}
+        await play.create(pod(containers=[container(readinessProbe=probe)]))
+        await play.wait(19.0)
+        assert await play.line("web") == "Running main=running:unready"
+        await play.wait(3.0)
+        assert await play.line("web") == "Running ready main=running"
 
     played(story)
 

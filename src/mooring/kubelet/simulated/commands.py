@@ -87,6 +87,13 @@ def stage_set_of_command(command: tuple[str, ...], args: tuple[str, ...], role: 
     return StageSet("command", stages, STOP)
 
 
+def exit_code_of_command(command: tuple[str, ...]) -> int | None:
+    """The exit code of a known command; None if it is not known or never ends."""
+    stage_set = stage_set_of_command(command, (), Role.CONTAINER)
+    ends = stage_set.stages.get("ended") if stage_set is not None else None
+    return ends.exit_code if ends is not None else None
+
+
 def _connected(stages: Sequence[Stage]) -> Iterator[Stage]:
     for stage, after in zip(stages, [*stages[1:], None], strict=True):
         transitions = (Transition(after.name),) if after is not None else ()

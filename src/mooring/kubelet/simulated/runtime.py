@@ -9,13 +9,16 @@ Input: start, stop and forget; timers at the end of stages. Output: container st
     with exit code 137.
  4. The logs of the current and the previous run are kept, at most `LOG_LINES_MAX` lines each, the latest. A line is
     formatted when it is read.
- 5. `kubectl logs` first drops lines that are too old, then takes the tail, then limits the bytes. A follower gets each
+ 5. A container is not ready before the initial delay of its readiness probe, and never if the probe is a known command
+    that fails. Probes are not run: others succeed.
+ 6. `kubectl logs` first drops lines that are too old, then takes the tail, then limits the bytes. A follower gets each
     line once, in order.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -33,6 +36,7 @@ from mooring.kubelet.runtime import (
     Running,
     Waiting,
 )
+from mooring.kubelet.simulated.commands import exit_code_of_command
 from mooring.kubelet.simulated.selection import StageSets
 from mooring.kubelet.simulated.stages import Stage, StageSet, StageState, next_stage, stage_delay_s
 from mooring.kubelet.timers import Timers
@@ -226,6 +230,8 @@ class SimulatedRuntime:
             simulated.started_s = state.started_s
             simulated.stage = _stage_like(simulated.stage_set, state)
             self._stay(simulated)
+            if simulated.stage.is_ready and not state.is_ready:
+                self._timers.set((simulated, "readiness"), 0.0, lambda: self._become_ready(simulated))
             simulated.log.write(state.started_s, simulated.stage.log, partial(_filled, pod, container))
 
     def stop(self, pod_uid: str, container: str, grace_s: float) -> None:
@@ -251,6 +257,7 @@ class SimulatedRuntime:
     def forget(self, pod_uid: str) -> None:
         for simulated in self._pods.pop(pod_uid, {}).values():
             self._timers.cancel(simulated)
+            self._timers.cancel((simulated, "readiness"))
             simulated.log.close()
 
     def remove_all_except(self, pod_uids: Collection[str]) -> None:
@@ -291,7 +298,7 @@ class SimulatedRuntime:
                 if not simulated.started_s:
                     simulated.started_s = self._clock.wall_s()
                 self._stay(simulated)
-                self._tell(simulated, Running(simulated.started_s, stage.is_ready, stage.is_started))
+                self._tell_running(simulated)
             case StageState.TERMINATED:
                 simulated.next_begin = next_stage(stage, self._entropy)
                 self._exit(
@@ -301,6 +308,19 @@ class SimulatedRuntime:
                     _filled(simulated.pod, simulated.container, stage.message),
                     stage.signal,
                 )
+
+    def _tell_running(self, simulated: _SimulatedContainer) -> None:
+        """Report a running container. It is ready once its stage and its readiness probe say so."""
+        unready_s = _unready_s(simulated.container) if simulated.stage.is_ready else 0.0
+        left_s = unready_s - (self._clock.wall_s() - simulated.started_s)
+        if math.isfinite(unready_s) and left_s > 0:
+            self._timers.set((simulated, "readiness"), left_s, lambda: self._become_ready(simulated))
+        is_ready = simulated.stage.is_ready and left_s <= 0
+        self._tell(simulated, Running(simulated.started_s, is_ready, simulated.stage.is_started))
+
+    def _become_ready(self, simulated: _SimulatedContainer) -> None:
+        if isinstance(simulated.state, Running) and simulated.stage.is_ready and not simulated.is_stopping:
+            self._tell_running(simulated)
 
     def _stay(self, simulated: _SimulatedContainer) -> float | None:
         """Set the timer for the end of the stage."""
@@ -325,6 +345,15 @@ class SimulatedRuntime:
     def _tell(self, simulated: _SimulatedContainer, state: ContainerState) -> None:
         simulated.state = state
         self._listener.container_changed(simulated.pod.metadata.uid, simulated.container.name, simulated.attempt, state)
+
+
+def _unready_s(container: KubeletContainer) -> float:
+    """How long after its start a container is not ready, as far as its readiness probe tells without being run."""
+    probe = container.readiness_probe
+    if probe is None:
+        return 0.0
+    always_fails = probe.exec is not None and bool(exit_code_of_command(probe.exec.command))
+    return math.inf if always_fails else float(probe.initial_delay_seconds)
 
 
 def _stage_like(stage_set: StageSet, state: Running) -> Stage:
