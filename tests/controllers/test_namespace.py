@@ -176,9 +176,9 @@ def test_terminating_namespaces_are_tried_again_after_each_period(period_s: floa
         await open_namespace(world)
         await create_within(world, config_map("cm", finalizers=["example.com/hold"]))
         await delete_namespace(world)
-        await world.settle(6)
+        await world.settle(11)
         await world.patch(CONFIG_MAP, "cm", {"metadata": {"finalizers": None}}, namespace=GOING)
-        await world.settle(3)
+        await world.settle(6)
         assert await finalizers(world) == left
 
     play(story, controllers=CONTROLLERS, settings=ControllerSettings(namespace_sync_period_s=period_s))
