@@ -10,6 +10,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SECRET
 from mooring.client.interface import Deletion
 from mooring.controllers.namespace import ContentDeletion, conditions_after
+from mooring.controllers.settings import ControllerSettings
 from tests.controllers.cluster_builders import config_map, pod_document
 from tests.controllers.world import Story, World, play
 
@@ -164,6 +165,23 @@ def test_objects_with_finalizers_are_waited_for_and_told() -> None:
         assert await finalizers(world) == []
 
     run_story(story)
+
+
+@pytest.mark.parametrize(
+    ("period_s", "left"),
+    [pytest.param(300.0, ["kubernetes"], id="its own time"), pytest.param(1.0, [], id="a short period")],
+)
+def test_terminating_namespaces_are_tried_again_after_each_period(period_s: float, left: list[str]) -> None:
+    async def story(world: World) -> None:
+        await open_namespace(world)
+        await create_within(world, config_map("cm", finalizers=["example.com/hold"]))
+        await delete_namespace(world)
+        await world.settle(11)
+        await world.patch(CONFIG_MAP, "cm", {"metadata": {"finalizers": None}}, namespace=GOING)
+        await world.settle(6)
+        assert await finalizers(world) == left
+
+    play(story, controllers=CONTROLLERS, settings=ControllerSettings(namespace_sync_period_s=period_s))
 
 
 def test_a_namespace_that_is_not_deleted_is_left_alone() -> None:

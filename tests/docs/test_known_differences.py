@@ -245,7 +245,7 @@ def test_metrics_that_are_not_there() -> None:
     named = r"These are not there: (.*?)\.\s+`docs/test_known"
     (sentence,) = re.findall(named, page("docs/parity.md").text, re.DOTALL)
     missing = re.findall(r"`([a-z_]+)`", sentence)
-    assert len(missing) == 14
+    assert len(missing) == 12
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))

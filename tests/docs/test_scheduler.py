@@ -20,7 +20,7 @@ from mooring.scheduler.framework import waiting_pods
 from mooring.scheduler.framework.loading import ENTRY_POINT_GROUP
 from mooring.scheduler.queue import in_flight, queue
 from mooring.scheduler.queue.states import QueueState, TransitionCause
-from mooring.scheduler.reporting.metrics import CounterFamily, FastCollector, Gauges
+from mooring.scheduler.reporting.metrics import CounterFamily, FastCollector, ReadMetrics
 from mooring.scheduler.reporting.reports import SAMPLED_ONE_IN
 from mooring.scheduler.scheduler import Limits, Scheduler
 from mooring.store import memory
@@ -97,8 +97,10 @@ def metrics_of_the_code() -> list[tuple[str, str, list[str]]]:
             for family in collector._families:
                 kind = "counter" if isinstance(family, CounterFamily) else "histogram"
                 found.append((family._name, kind, list(family._labels)))
-        elif isinstance(collector, Gauges):
-            found += [(name, "gauge", list(labels)) for name, _, labels, _ in collector._gauges]
+        elif isinstance(collector, ReadMetrics):
+            kinds = [family.type for family in collector.describe()]
+            metrics = zip(collector._metrics, kinds, strict=True)
+            found += [(name, kind, list(labels)) for (name, _, labels, _), kind in metrics]
     return found
 
 

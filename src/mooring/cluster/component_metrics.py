@@ -3,8 +3,6 @@
 1. Names, labels and buckets are those of Kubernetes v1.36, so that its dashboards work.
 2. A feature is a gate that kube-scheduler reads (docs/parity.md). There are no gates here: 1 means that the feature is
    there, 0 that it is not. The stage is that of v1.36.
-3. kube-scheduler's `scheduler_batch_*` and `scheduler_get_node_hint_*` are absent: they count the node hints of its
-   opportunistic batching. There are no hints here (docs/parity.md).
 """
 
 from __future__ import annotations

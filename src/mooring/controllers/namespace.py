@@ -35,7 +35,7 @@ from mooring.controllers.pods import FINISHED_PHASES
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
-from mooring.kit.tasks import run_bounded
+from mooring.kit.tasks import TaskGroup, run_bounded
 
 _CONDITIONS_WHEN_EMPTY = (
     ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
@@ -125,8 +125,12 @@ class NamespaceController(Controller):
         self.workers = context.settings.concurrent_namespace_syncs
         self.queue = WorkQueue(self.name, self.clock, context.entropy.fork(self.name), backoff=BACKOFF)
         self._kinds = ServedKinds(self.name, context.informers.informer(CustomResourceDefinition))
-        namespaces = context.informers.informer(Namespace)
-        namespaces.add_handler(self.name, on_add=self._on_added, on_update=self._on_updated)
+        self._namespaces = context.informers.informer(Namespace)
+        self._namespaces.add_handler(self.name, on_add=self._on_added, on_update=self._on_updated)
+
+    def start(self, group: TaskGroup) -> None:
+        super().start(group)
+        group.start_background(self._resync_periodically(), name=f"{self.name}: all that are terminating")
 
     def _on_added(self, namespace: Namespace, is_initial: bool) -> None:
         if namespace.metadata.deletion_timestamp is not None:
@@ -134,6 +138,14 @@ class NamespaceController(Controller):
 
     def _on_updated(self, old: Namespace, new: Namespace) -> None:
         self._on_added(new, False)
+
+    async def _resync_periodically(self) -> None:
+        """What waits for longer, because it failed often, is tried again after each period."""
+        period_s = self.context.settings.namespace_sync_period_s
+        while period_s > 0:
+            await self.clock.wait(period_s)
+            for namespace in self._namespaces.lister.list():
+                self._on_added(namespace, False)
 
     # ------------------------------------------------------------------------------------------------- sync
 

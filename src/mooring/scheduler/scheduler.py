@@ -58,7 +58,7 @@ from mooring.scheduler.pause import SchedulingPause
 from mooring.scheduler.queue.queue import SchedulingQueue
 from mooring.scheduler.reporting.decision_log import DecisionLog
 from mooring.scheduler.reporting.decision_records import BEST_NODES_MAX
-from mooring.scheduler.reporting.metrics import Gauges, Metrics
+from mooring.scheduler.reporting.metrics import Metrics, ReadMetrics
 from mooring.scheduler.reporting.recording import Recording, recorded_sink
 from mooring.scheduler.reporting.reports import Reports
 from mooring.scheduler.reporting.status_writer import StatusWriter
@@ -222,7 +222,7 @@ class Scheduler:
             self.assumed_pods, self.engine, self.queue, lookups, client, clock, self.event_buffer
         )
         self.reflectors = dict(self._reflectors())
-        self._register_gauges()
+        self._register_metrics()
 
     async def run(self, may_begin: asyncio.Event | None = None) -> None:
         """Schedules pods until it is cancelled, then waits for running bindings.
@@ -317,14 +317,31 @@ class Scheduler:
         if pod is not None:
             self.event_buffer.run(partial(self.queue.activate, (pod,)))
 
-    def _register_gauges(self) -> None:
-        gauges = Gauges()
-        gauges.add("pending_pods", "Pods in the queue, by state.", ("queue",), self._pending_pods)
-        gauges.add("unschedulable_pods", "Rejected pods, by plugin.", ("plugin", "profile"), self._unschedulable_pods)
-        gauges.add("cache_size", "Nodes, pods and assumed pods in the columns.", ("type",), self._cache_size)
-        gauges.add("goroutines", "Running operations.", ("operation",), self._running_work)
-        gauges.add("inflight_events", "Events stored for in-flight pods.", ("event",), self._in_flight_events)
-        self.metrics.registry.register(gauges)
+    def _register_metrics(self) -> None:
+        metrics = ReadMetrics()
+        metrics.add("pending_pods", "Pods in the queue, by state.", ("queue",), self._pending_pods)
+        metrics.add("unschedulable_pods", "Rejected pods, by plugin.", ("plugin", "profile"), self._unschedulable_pods)
+        metrics.add("cache_size", "Nodes, pods and assumed pods in the columns.", ("type",), self._cache_size)
+        metrics.add("goroutines", "Running operations.", ("operation",), self._running_work)
+        metrics.add("inflight_events", "Events stored for in-flight pods.", ("event",), self._in_flight_events)
+        by_result, by_reason = ("profile", "result"), ("profile", "reason")
+        metrics.add("batch_attempts_total", "Pods, by use of cached results.", by_result, self._batch_attempts)
+        metrics.add("batch_cache_flushed_total", "Signatures not cached any more.", by_reason, self._batch_flushed)
+        self.metrics.registry.register(metrics)
+
+    def _batch_attempts(self) -> Mapping[tuple[str, ...], float]:
+        counted: dict[tuple[str, ...], float] = {}
+        for profile, cycle in self.engine.cycles.items():
+            counted[(profile, "hint_used")] = cycle.reuse_counts.reused
+            counted[(profile, "no_hint")] = cycle.reuse_counts.unknown
+        return counted
+
+    def _batch_flushed(self) -> Mapping[tuple[str, ...], float]:
+        return {
+            (profile, reason): count
+            for profile, cycle in self.engine.cycles.items()
+            for reason, count in cycle.reuse_counts.dropped.items()
+        }
 
     def _pending_pods(self) -> Mapping[tuple[str, ...], float]:
         numbers = self.queue.statistics()

@@ -1,7 +1,10 @@
-"""No request blocks the event loop for more than 100 ms: the most expensive ones, against a real server.
+"""No request blocks the event loop for more than 100 ms, or /readyz for 300 ms: the most expensive ones, against a real
+server.
 
-The CPU time of the loop's thread is compared, not the wall clock, so that other processes on the machine do not matter.
-`make blocking` measures all inputs, and prints the wall clock, too.
+Other processes on the machine do not matter. Of the loop's thread the CPU time is compared. Of /readyz it is the wall
+clock without the time in which threads of the server or of this test were ready to run and did not: waiting for the
+interpreter lock, another lock or the disk counts. On a kernel that does not account for that time, only the CPU time is
+compared. `make blocking` measures all inputs.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tests.apiserver.http.blocking import BLOCKED_S_MAX, Measured, clean, grown, measure
+from tests.apiserver.http.blocking import BLOCKED_S_MAX, READY_S_MAX, Measured, clean, grown, measure
 from tests.apiserver.http.worst_inputs import INPUTS
 from tests.cluster.running import WITHOUT_OTHERS, running
 
@@ -71,8 +74,13 @@ def test_no_request_blocks_the_event_loop(tmp_path: Path) -> None:
             clean(up)
         assert up.metric("mooring_apiserver_failures_total") == 0, up.log()[-5_000:]
     assert {name: each.answer.code for name, each in found.items()} == WORST
-    limit_s = BLOCKED_S_MAX * _slowness()
-    assert {name: each.cpu_s for name, each in found.items() if each.cpu_s > limit_s} == {}
+    slowness = _slowness()
+    over = {name: each.cpu_s for name, each in found.items() if each.cpu_s > BLOCKED_S_MAX * slowness}
+    assert over == {}, "CPU time of the event loop"
+    waits = {name: each.ready_own_s for name, each in found.items() if each.ready_own_s is not None}
+    assert {name: s for name, s in waits.items() if s > READY_S_MAX * slowness} == {}, "/readyz"
+    if not waits:
+        print("this kernel has no run queue delay of threads: /readyz was not compared, only CPU time")
 
 
 def test_buckets_that_grow() -> None:

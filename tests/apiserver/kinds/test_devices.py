@@ -251,6 +251,11 @@ def test_a_prefix_is_not_validated_but_the_name_is() -> None:
     assert error.startswith('metadata.name: Invalid value: "A_x"')
 
 
+def test_the_length_of_a_long_name_is_told_in_bytes() -> None:
+    (error,) = created(DEVICE_CLASS, document(DEVICE_CLASS, {"name": "a" * 254}))
+    assert error.endswith(": must be no more than 253 bytes")
+
+
 def test_changes_are_counted() -> None:
     old = document(DEVICE_CLASS, {"generation": 1})
     spec = {"extendedResourceName": "a.b/c"}

@@ -160,3 +160,9 @@ def test_a_status_has_figures_that_add_up() -> None:
     assert messages(status.validate_update(new, old, CALL)) == [
         "status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas"
     ]
+
+
+def test_the_length_of_its_name_is_told_in_bytes_and_a_prefix_is_not_validated() -> None:
+    strategy = ReplicationControllerStrategy(REPLICATION_CONTROLLER)
+    assert strategy.name_errors("a" * 254, is_prefix=False) == ("must be no more than 253 bytes",)
+    assert strategy.name_errors("A_", is_prefix=True) == ()

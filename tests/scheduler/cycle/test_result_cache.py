@@ -16,6 +16,7 @@ from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Score, Skip
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Reason
@@ -170,6 +171,41 @@ def test_victims_are_not_shared() -> None:
     assert not own.has_row_cache
     assert cache.results_for(second) is own
     assert cache.results_for(first) is results
+
+
+def test_reuse_is_counted() -> None:
+    engine = engine_of(node("n1"), gpus("n1", 2))
+    counts = engine.cycles["default-scheduler"].reuse_counts
+    for name in ("a", "b", "c"):
+        engine.decide(engine.record(pod(name, others={GPUS: 1})))
+    assert (counts.pods, counts.reused, counts.unknown, counts.dropped) == (3, 2, 1, {})
+    engine.put(device_class(resource=GPUS))
+    engine.decide(engine.record(pod("d", others={GPUS: 1})))
+    assert (counts.reused, counts.unknown, counts.dropped) == (2, 2, {"expired": 1})
+
+
+def test_signatures_that_make_room_for_others_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(result_cache, "CACHE_BYTES_MAX", 0)
+    engine = engine_of(node("n1"))
+    counts = engine.cycles["default-scheduler"].reuse_counts
+    for cpu in range(result_cache.SIGNATURES_MIN + 2):
+        engine.decide(engine.record(pod(f"p{cpu}", cpu=f"{cpu}m")))
+    assert (counts.reused, counts.dropped) == (0, {"pod_incompatible": 2})
+
+
+def test_a_plugin_that_fails_drops_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = watched()
+    asked(engine)
+    counts = engine.cycles["default-scheduler"].reuse_counts
+    recorder = engine.cycles["default-scheduler"].profile.plugins["FactsRecorder"]
+
+    def fail(*_: object) -> None:
+        raise PluginError("FactsRecorder", "filter", "broken", "broken")
+
+    monkeypatch.setattr(recorder, "filter", fail)
+    engine.put(node("n4"))
+    assert engine.decide(engine.record(pod("web", labels={"app": "web"}))).error
+    assert (counts.pods, counts.reused, counts.dropped) == (2, 1, {"pod_failed": 1})
 
 
 def test_nothing_is_cached_inside_of_a_transaction() -> None:

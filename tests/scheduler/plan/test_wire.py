@@ -9,11 +9,14 @@ import pytest
 
 from mooring.api.schema.model import ListOf, MapOf, Scalar, Struct, Type
 from mooring.api.schema.tables import struct_named
-from mooring.scheduler.plan.request import PlanResult, Question
-from mooring.scheduler.plan.wire import RequestBody
+from mooring.scheduler.plan.planner import PlanError
+from mooring.scheduler.plan.request import PlanRequest, PlanResult, Question
+from mooring.scheduler.plan.wire import OBJECT_BYTES_MAX, RequestBody, decode_request
+from tests.builders import node
+from tests.scheduler.harness import engine_of
 
 _BASICS = {"string": "str", "int64": "int", "float64": "float", "bool": "bool"}
-_OBJECTS = {"Pod": "dict", "Node": "dict"}
+_OBJECTS = {"Pod": "raw", "Node": "raw"}
 
 
 def from_schema(type_: Type) -> Any:
@@ -60,3 +63,33 @@ def test_the_schema_knows_every_question() -> None:
     question = struct_named("mooring", "PlanSpec").fields["question"].type
     assert isinstance(question, Scalar)
     assert set(question.choices) == set(Question)
+
+
+def decode(document: object) -> PlanRequest:
+    return decode_request(msgspec.json.encode(document), engine_of(node("n1")).columns, tuple)
+
+
+LARGE = {"metadata": {"name": "x", "namespace": "a", "labels": {"large": "x" * OBJECT_BYTES_MAX}}}
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        pytest.param({"pods": [LARGE]}, r"pods\[0\]", id="a pod"),
+        pytest.param({"question": "addNodes", "nodeTypes": [{"node": LARGE}]}, r"nodeTypes\[0\].node", id="a node"),
+    ],
+)
+def test_an_object_that_takes_too_long_is_refused(document: object, path: str) -> None:
+    with pytest.raises(PlanError, match=f"{path}: found [0-9]+ bytes; a plan takes at most {OBJECT_BYTES_MAX}"):
+        decode(document)
+
+
+@pytest.mark.parametrize("pod", [None, [], "text", {"metadata": 1}])
+def test_a_pod_that_is_none_is_refused(pod: object) -> None:
+    with pytest.raises(PlanError, match=r"pods\[0\]: "):
+        decode({"pods": [pod]})
+
+
+def test_null_is_no_node() -> None:
+    (type_,) = decode({"question": "addNodes", "nodeTypes": [{"like": "n1", "node": None}]}).node_types
+    assert type_.name == "n1"

@@ -23,9 +23,9 @@ from mooring.scheduler.framework.profile import filter_use, score_use
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.reporting.metrics import (
     FastCollector,
-    Gauges,
     Metrics,
     PluginTiming,
+    ReadMetrics,
 )
 from tests.builders import node, pod
 from tests.scheduler.harness import engine_of
@@ -94,7 +94,7 @@ def test_gauges_are_read_at_the_scrape_and_not_before() -> None:
         read.append(len(read))
         return {("active",): float(len(read))}
 
-    gauges, registry = Gauges(), CollectorRegistry()
+    gauges, registry = ReadMetrics(), CollectorRegistry()
     gauges.add("pending_pods", "Pods that wait.", ("queue",), pending)
     registry.register(gauges)
     assert read == [], "registering asks for names only"

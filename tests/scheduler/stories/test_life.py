@@ -232,6 +232,8 @@ def test_more_important_pods_go_first() -> None:
         "scheduler_preemption_attempts_total 1.0",
         "scheduler_scheduling_algorithm_duration_seconds_count 2.0",
         'scheduler_goroutines{operation="binding"} 0.0',
+        'scheduler_batch_attempts_total{profile="default-scheduler",result="no_hint"} 2.0',
+        'scheduler_batch_attempts_total{profile="default-scheduler",result="hint_used"} 0.0',
     ],
 )
 def test_metrics_have_the_names_of_kube_scheduler(line: str) -> None:

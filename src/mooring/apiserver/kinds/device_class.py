@@ -1,7 +1,4 @@
-"""DeviceClass (resource.k8s.io/v1).
-
-1. The prefix of a generated name is not validated, only the complete name.
-"""
+"""DeviceClass (resource.k8s.io/v1)."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from mooring.apiserver.kinds.devices import CONFIGS_COUNT_MAX, validate_configur
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import NAME_AND_AGE
 from mooring.apiserver.validation.fields import FieldError, invalid
+from mooring.apiserver.validation.names import long_name_errors
 from mooring.apiserver.validation.values import means_the_same
 
 DEVICE_CLASS_TABLE = NAME_AND_AGE
@@ -40,7 +38,7 @@ class DeviceClassStrategy(Strategy):
     table = DEVICE_CLASS_TABLE
 
     def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
-        return () if is_prefix else super().name_errors(name, is_prefix)
+        return long_name_errors(name, is_prefix)
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_device_class(obj["spec"], None, "spec")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from mooring.api.document import Document
@@ -27,6 +27,7 @@ from mooring.apiserver.kinds.workloads import (
 from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.columns import Cell, KindTable, age, containers_and_images, labels_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, FieldErrorType, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.names import long_name_errors
 from mooring.apiserver.validation.selectors import plain_selector_matches
 from mooring.apiserver.validation.values import means_the_same
 
@@ -140,6 +141,9 @@ class ReplicationControllerStrategy(Strategy):
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return self._subresources
+
+    def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
+        return long_name_errors(name, is_prefix)
 
     def default(self, obj: Document) -> None:
         default_replication_controller(obj)

@@ -60,8 +60,8 @@ def matching_rule(rule: str, form: str, *examples: str) -> str:
     return f"{rule} (e.g. {listed}regex used for validation is '{form}')"
 
 
-def length_rule(length_max: int) -> str:
-    return f"must be no more than {length_max} characters"
+def length_rule(length_max: int, unit: str = "characters") -> str:
+    return f"must be no more than {length_max} {unit}"
 
 
 def range_rule(low: int, high: int) -> str:
@@ -85,6 +85,15 @@ def dns_subdomain_errors(value: str) -> tuple[str, ...]:
     if not _is_dns_subdomain(value):
         return (*errors, matching_rule(_DNS_SUBDOMAIN_RULE, _DNS_SUBDOMAIN, "example.com"))
     return errors
+
+
+def long_name_errors(name: str, is_prefix: bool) -> tuple[str, ...]:
+    """`k8s-long-name`, which validates the names of few kinds: as a subdomain, but a length is called bytes. The prefix
+    of a generated name is not validated, only the complete name."""
+    if is_prefix:
+        return ()
+    in_characters, in_bytes = (length_rule(DNS_SUBDOMAIN_LENGTH_MAX, unit) for unit in ("characters", "bytes"))
+    return tuple(in_bytes if text == in_characters else text for text in dns_subdomain_errors(name))
 
 
 def underscored_subdomain_errors(value: str) -> tuple[str, ...]:

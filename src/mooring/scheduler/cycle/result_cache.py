@@ -18,13 +18,15 @@ Invariants:
    the pod's priority, or without them. The reason with them is reported first. Scores ignore nominated pods.
 3. The cache takes at most `CACHE_BYTES_MAX`; beyond that it drops the signatures that were unused for longest.
 4. A change of a plugin's epoch, or of the state of a topology filter, drops everything that was cached with it.
+5. `ReuseCounts` counts every pod, and every signature that is dropped: one addition for a pod.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -56,6 +58,30 @@ ScoreState: TypeAlias = tuple[ScoreUse, Any]
 PreFilterResult: TypeAlias = "Proceed[Any] | Skip | Status"
 
 _NO_ROWS: Int64s = np.zeros(0, dtype=np.int64)
+
+EXPIRED: Final = "expired"
+"""An object changed that a plugin read: its epoch, or the state of a topology filter, is another."""
+POD_FAILED: Final = "pod_failed"
+"""A plugin raised while it updated the results."""
+POD_INCOMPATIBLE: Final = "pod_incompatible"
+"""The cache was full, a pod had another signature, and these results were unused for longest."""
+
+
+class ReuseCounts:
+    """How often the results of an equal pod were reused, in kube-scheduler's words for its opportunistic batching."""
+
+    __slots__ = ("dropped", "pods", "unknown")
+
+    def __init__(self) -> None:
+        self.pods = 0
+        self.unknown = 0
+        """Pods for whose signature nothing was cached, or nothing that was still true."""
+        self.dropped: Counter[str] = Counter()
+        """Signatures that were dropped, by reason."""
+
+    @property
+    def reused(self) -> int:
+        return self.pods - self.unknown
 
 
 class RowArrays:
@@ -425,6 +451,7 @@ class ResultCache:
         self._results: dict[PodSignature | bytes, SignatureResults] = {}
         """In the order of their last use."""
         self._spare: list[RowArrays] = []
+        self.counts = ReuseCounts()
         row_local: list[Plugin] = [use.plugin for use in profile.filters if use.is_row_local]
         row_local += [use.plugin for use in profile.scores if use.is_row_local]
         self._shares_results = all(plugin.is_built_in for plugin in row_local)
@@ -442,14 +469,21 @@ class ResultCache:
         key = self._key(pod.signature, bool(topology_filters))
         epochs = tuple([plugin.epoch() for plugin in self._epoch_plugins])
         results = self._results.pop(key, None)
+        self.counts.pods += 1
         if results is None or results.epochs != epochs or results.states.topology_filters != topology_filters:
+            self.counts.unknown += 1
             if results is not None:
                 self._spare.append(results.arrays)
+                self.counts.dropped[EXPIRED] += 1
             self._evict_oldest()
             states = PluginStates(self._profile, pod, topology_filters)
             results = SignatureResults(self._columns, states, pod, epochs)
         results.signature, results.topology_results = pod.signature, topology_results
-        results.update(pod, self._spare)  # if a plugin raises here, its half-written results are dropped
+        try:
+            results.update(pod, self._spare)
+        except BaseException:  # the half-written results are dropped
+            self.counts.dropped[POD_FAILED] += 1
+            raise
         self._results[key] = results
         return results
 
@@ -466,6 +500,7 @@ class ResultCache:
         while len(self._results) >= max(SIGNATURES_MIN, signatures_max):
             oldest = self._results.pop(next(iter(self._results)))
             self._spare.append(oldest.arrays)
+            self.counts.dropped[POD_INCOMPATIBLE] += 1
 
 
 def write_rejections(filters: Sequence[FilterState], rows: Rows, first: UInt8s, bits: Int64s) -> None:

@@ -28,7 +28,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.attempt import UNSEEN, PodAttempt, diagnose
 from mooring.scheduler.cycle.decision import Decision, NodeScores, PreemptionPlan
 from mooring.scheduler.cycle.filter_nodes import Sampling, filter_all_nodes, find_feasible_nodes, run_pre_filter_phase
-from mooring.scheduler.cycle.result_cache import ResultCache
+from mooring.scheduler.cycle.result_cache import ResultCache, ReuseCounts
 from mooring.scheduler.cycle.scoring import Ranking, best_nodes, rank, run_pre_scores, score_details
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import PostFilter
@@ -130,6 +130,11 @@ class SchedulingCycle:
                 if found is not None and not isinstance(found, PostFilterResult):
                     return found
         return {}
+
+    @property
+    def reuse_counts(self) -> ReuseCounts:
+        """How often this cycle reused the results of an equal pod."""
+        return self._cache.counts
 
     @property
     def last_steps(self) -> Steps:

@@ -242,28 +242,28 @@ class Metrics:
 
 
 Reading = Callable[[], Mapping[tuple[str, ...], float]]
-"""Reads a gauge: the value for each set of labels."""
+"""Reads a metric: the value for each set of labels."""
 
 
-class Gauges(Collector):
-    """Gauges that are read at the scrape."""
+class ReadMetrics(Collector):
+    """Gauges and counters that are read at the scrape. The name of a counter ends with `_total`."""
 
     def __init__(self) -> None:
-        self._gauges: list[tuple[str, str, tuple[str, ...], Reading]] = []
+        self._metrics: list[tuple[str, str, tuple[str, ...], Reading]] = []
 
     def add(self, name: str, text: str, labels: tuple[str, ...], read: Reading) -> None:
-        self._gauges.append((f"scheduler_{name}", text, labels, read))
+        self._metrics.append((f"scheduler_{name}", text, labels, read))
 
     def collect(self) -> Iterator[Metric]:
-        for name, text, labels, read in self._gauges:
-            family = GaugeMetricFamily(name, text, labels=labels)
+        for (*_, read), family in zip(self._metrics, self.describe(), strict=True):
             for values, number in read().items():
                 family.add_metric(values, number)
             yield family
 
-    def describe(self) -> Iterator[Metric]:
-        for name, text, labels, _ in self._gauges:
-            yield GaugeMetricFamily(name, text, labels=labels)
+    def describe(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        for name, text, labels, _ in self._metrics:
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            yield kind(name, text, labels=labels)
 
 
 TIMED = {
