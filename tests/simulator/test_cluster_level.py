@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import read_scenario
+from mooring.simulator.scenario.reading import read_scenario
 from mooring.simulator.simulation import SimulationResult, simulate
 
 POOL = 'cluster: {pools: [{name: node, count: 3, cpu: "4", memory: 8Gi, price: 0.5}]}\n'

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import Scenario, rate_per_h, read_scenario, seconds, seeds_of
+from mooring.simulator.scenario.fields import Scenario
+from mooring.simulator.scenario.reading import read_scenario
+from mooring.simulator.scenario.values import rate_per_h, seconds, seeds_of
 
 GOOD = """\
 cluster:

@@ -55,7 +55,8 @@ from mooring.simulator.events import (
 )
 from mooring.simulator.measures import Figures, SimulationMeter, sample_times_s
 from mooring.simulator.observer import ClusterMeter, MeasuringClock
-from mooring.simulator.scenario import RolloutPart, ScalePart, Scenario, seconds
+from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario
+from mooring.simulator.scenario.values import seconds
 from mooring.simulator.sources import POOL, pool_node, read_input
 
 ROLLOUT_CHECK_S = 1.0

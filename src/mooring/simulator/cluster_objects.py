@@ -20,7 +20,8 @@ from mooring.api.views.pod import Pod
 from mooring.cluster.clone import clone_body, implied_objects
 from mooring.kubelet.simulated.stages import STAGES_ANNOTATION
 from mooring.simulator.budgets import NAMESPACE
-from mooring.simulator.scenario import APP, PodTemplatePart, RolloutPart, seconds
+from mooring.simulator.scenario.fields import APP, PodTemplatePart, RolloutPart
+from mooring.simulator.scenario.values import seconds
 from mooring.simulator.sources import SimulationInput
 from mooring.simulator.workload import FOREVER_S, Arrival
 

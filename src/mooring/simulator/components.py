@@ -39,7 +39,7 @@ from mooring.simulator.errors import ScenarioError
 from mooring.simulator.measures import SimulationMeter
 from mooring.simulator.observer import MeasuringClock, PodObserver
 from mooring.simulator.policies import loaded_policy, smallest_name
-from mooring.simulator.scenario import Scenario
+from mooring.simulator.scenario.fields import Scenario
 from mooring.simulator.workload import PodTypes
 from mooring.store.memory import MemoryStore
 

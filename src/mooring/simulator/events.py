@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias
 
 from mooring.kit.entropy import Entropy
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import (
+from mooring.simulator.scenario.fields import (
     DrainPart,
     FailPart,
     NodesPart,
@@ -25,8 +25,8 @@ from mooring.simulator.scenario import (
     ScalePart,
     ScenarioEvent,
     UpgradePart,
-    seconds,
 )
+from mooring.simulator.scenario.values import seconds
 from mooring.simulator.workload import FOREVER_S, exponential
 
 REDRAW_S = 600.0

@@ -50,7 +50,8 @@ from mooring.simulator.events import (
 )
 from mooring.simulator.measures import Figures, SimulationMeter, sample_times_s
 from mooring.simulator.policies import loaded_policy, smallest_name
-from mooring.simulator.scenario import RolloutPart, ScalePart, Scenario, ScenarioEvent, seconds
+from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario, ScenarioEvent
+from mooring.simulator.scenario.values import seconds
 from mooring.simulator.sources import POOL, SimulationInput, gpu_milli, group_pod, pool_node, read_input
 from mooring.simulator.workload import FOREVER_S, Arrival, PodTypes
 

@@ -26,7 +26,8 @@ from mooring.simulator.dlrm import dlrm_workload
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.gpus import GPU_COUNT, MILLI
 from mooring.simulator.openb import inflated_workload, read_nodes, read_pods, renamed, replayed_workload, trace_random
-from mooring.simulator.scenario import PodTemplatePart, Pool, Scenario, rate_per_h, seconds
+from mooring.simulator.scenario.fields import PodTemplatePart, Pool, Scenario
+from mooring.simulator.scenario.values import rate_per_h, seconds
 from mooring.simulator.simkube import simkube_workload
 from mooring.simulator.workload import (
     FOREVER_S,

@@ -17,7 +17,8 @@ import msgspec
 
 from mooring import __version__
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import Scenario, with_files
+from mooring.simulator.scenario.fields import Scenario
+from mooring.simulator.scenario.reading import with_files
 from mooring.simulator.simulation import Progress, SimulationResult, simulate
 
 RESULTS_FOLDER = "runs"
