@@ -12,7 +12,7 @@ is when all components know all nodes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mooring.api.decode import decode_as
@@ -53,19 +53,18 @@ from mooring.simulator.events import (
     Steps,
     event_steps,
 )
-from mooring.simulator.measures import Figures, SimulationMeter, sample_times_s
+from mooring.simulator.measures import Figures, Progress, SimulationMeter, sample_times_s
 from mooring.simulator.observer import ClusterMeter, MeasuringClock
+from mooring.simulator.pools import POOL, NodePools
 from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario
 from mooring.simulator.scenario.values import seconds
-from mooring.simulator.sources import POOL, pool_node, read_input
+from mooring.simulator.sources import read_input
 
 ROLLOUT_CHECK_S = 1.0
 END_S = 0.001
 """How far time moves beyond the end, so that everything of the last moment has happened."""
 LOOP_LOGGER = "mooring.kit.loop"
 _BY_NODE = ("DaemonSet", "Node")
-
-Progress = Callable[[float], None]
 
 
 def simulate_cluster(
@@ -103,8 +102,7 @@ class ClusterSimulation:
         self._entropy = Entropy(seed)
         self._input = read_input(scenario, seed)
         self._groups = {group.name: group for group in scenario.workload.pods}
-        self._pools = {pool.name: pool for pool in scenario.cluster.pools}
-        self._nodes_of_pool = {pool.name: pool.count for pool in scenario.cluster.pools}
+        self._pools = NodePools(scenario.cluster.pools)
         self._pool_of = {node.metadata.name: node.metadata.labels.get(POOL, "") for node in self._input.nodes}
         """The nodes that exist, and their pools."""
         self._failed: set[str] = set()
@@ -189,8 +187,7 @@ class ClusterSimulation:
         self._clock.before = before
 
     def _price_per_h(self) -> float:
-        pools = (pool for name, pool in self._pool_of.items() if name not in self._failed and pool)
-        return sum(self._pools[pool].price for pool in pools)
+        return self._pools.price_per_h(pool for name, pool in self._pool_of.items() if name not in self._failed)
 
     # Events
 
@@ -227,7 +224,9 @@ class ClusterSimulation:
             case Fork(steps):
                 self._cluster.group.start_background(self._carry_out("", steps), name="event")
             case AddNodes(pool, count):
-                await self._add_nodes(pool, count)
+                for node in self._pools.add(pool, count):
+                    await self._cluster.create(node_document(node))
+                    self._pool_of[node.metadata.name] = pool
             case RemoveNode(name):
                 self._pool_of.pop(name, None)
                 self._failed.discard(name)
@@ -252,14 +251,6 @@ class ClusterSimulation:
                 patch = rollout_patch(command)
                 await client.patch(DEPLOYMENT, NAMESPACE, workload, patch, form=PatchForm.STRATEGIC)
                 await self._wait_rolled_out(workload)
-
-    async def _add_nodes(self, pool: str, count: int) -> None:
-        first = self._nodes_of_pool[pool]
-        self._nodes_of_pool[pool] = first + count
-        for number in range(first, first + count):
-            node = pool_node(self._pools[pool], number)
-            await self._cluster.create(node_document(node))
-            self._pool_of[node.metadata.name] = pool
 
     async def _drain(self, command: DrainNodes) -> None:
         until_s = self._clock.now_s() + command.timeout_s

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -46,6 +46,8 @@ _MEANS_OF_SAMPLES = (FRAGMENTATION, SKEW)
 """Figures of the whole simulation that are means over its samples."""
 
 Figures = dict[str, float]
+Progress = Callable[[float], None]
+"""Called with the share of a simulation that is done."""
 _ADDED_LABELS = frozenset((ZONE, REGION, POD_TEMPLATE_HASH, *JOB_LABELS))
 _WorkloadKey = tuple[str, tuple[tuple[str, str], ...]]
 NodeMap = np.ndarray[tuple[int], np.dtype[np.int8]]
