@@ -17,6 +17,7 @@ In reading order:
     measures        what a simulation reports
     policies        configurations and plugins of a policy
     events          what the events of a scenario do, as commands for both levels
+    autoscaler      the node autoscaler, as commands for both levels
     budgets         PodDisruptionBudgets, and their status at the engine level
     pending_pods    the queue of the engine level
     engine_level    the engine level: arrivals, departures and events, decided by the engine

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import DEPLOYMENT, NODE
@@ -25,6 +25,8 @@ from mooring.client.interface import PatchForm
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.memory import release_memory
+from mooring.scheduler.engine import Engine
+from mooring.simulator.autoscaler.autoscaler import Autoscaler
 from mooring.simulator.budgets import NAMESPACE, budget_documents
 from mooring.simulator.cluster_objects import (
     arrival_document,
@@ -99,10 +101,11 @@ class ClusterSimulation:
         self._scenario = scenario
         self._clock = clock
         self._progress = progress
+        self._seed = seed
         self._entropy = Entropy(seed)
         self._input = read_input(scenario, seed)
         self._groups = {group.name: group for group in scenario.workload.pods}
-        self._pools = NodePools(scenario.cluster.pools)
+        self.pools = NodePools(scenario.cluster.pools)
         self._pool_of = {node.metadata.name: node.metadata.labels.get(POOL, "") for node in self._input.nodes}
         """The nodes that exist, and their pools."""
         self._failed: set[str] = set()
@@ -115,6 +118,7 @@ class ClusterSimulation:
         types, entropy = self._input.workload.types, self._entropy.fork("cluster")
         async with open_cluster(self._scenario, policy, types, self._clock, entropy) as cluster:
             self._cluster, meter = cluster, cluster.meter
+            autoscaler = Autoscaler(self._scenario, self._seed, self)
             meter.placements = {} if keeps_placements else None
             await self._fill()
             await cluster.start(len(self._input.nodes))
@@ -125,12 +129,14 @@ class ClusterSimulation:
             cluster.group.start_background(self._arrive(), name="arrivals")
             for number in range(len(self._scenario.events)):
                 cluster.group.start_background(self._repeat(number), name=f"event {number}")
+            if self._scenario.has_autoscaler:
+                cluster.group.start_background(self._carry_out("", autoscaler.steps()), name="autoscaler")
             await self._wait_until(self._duration_s)
             await self._clock.wait(END_S)
             meter.advance_to(self._duration_s)
             meter.preemptions = cluster.preemptions()
             waits_s = cluster.observer.waits_s()
-            figures = meter.totals(waits_s, len(cluster.observer.pending))
+            figures = meter.totals(waits_s, len(cluster.observer.pending), autoscaler.figures())
         return figures, meter, waits_s
 
     # The workload
@@ -172,7 +178,7 @@ class ClusterSimulation:
         self._begin_s = self._clock.now_s()
         times_s = sample_times_s(self._scenario.samples.every, self._duration_s)
         columns, observer = self._cluster.scheduler.engine.columns, self._cluster.observer
-        measure = self._measure = ClusterMeter(self._cluster.meter, columns, observer, self._price_per_h, times_s)
+        measure = self._measure = ClusterMeter(self._cluster.meter, columns, observer, self._working_nodes, times_s)
         reported = 0
 
         def before(now_s: float) -> None:
@@ -186,8 +192,10 @@ class ClusterSimulation:
 
         self._clock.before = before
 
-    def _price_per_h(self) -> float:
-        return self._pools.price_per_h(pool for name, pool in self._pool_of.items() if name not in self._failed)
+    def _working_nodes(self) -> tuple[int, float]:
+        """The number of nodes that have not failed, and their price per hour."""
+        pools = [pool for name, pool in self._pool_of.items() if name not in self._failed]
+        return len(pools), self.pools.price_per_h(pools)
 
     # Events
 
@@ -211,7 +219,8 @@ class ClusterSimulation:
         try:
             for command in steps:
                 await self._do(command)
-                self._measure.invalidate()
+                if not isinstance(command, Pause):
+                    self._measure.invalidate()
         except ClientError as error:
             raise ScenarioError("", f"an event at {self.now_s():.0f} s: {error}") from error
         meter.event_ended(began, self.now_s())
@@ -223,14 +232,14 @@ class ClusterSimulation:
                 await self._clock.wait(delay_s)
             case Fork(steps):
                 self._cluster.group.start_background(self._carry_out("", steps), name="event")
-            case AddNodes(pool, count):
-                for node in self._pools.add(pool, count):
+            case AddNodes(nodes):
+                for node in nodes:
                     await self._cluster.create(node_document(node))
-                    self._pool_of[node.metadata.name] = pool
+                    self._pool_of[node.metadata.name] = node.metadata.labels.get(POOL, "")
             case RemoveNode(name):
-                self._pool_of.pop(name, None)
                 self._failed.discard(name)
-                await client.delete(NODE, "", name)
+                if self._pool_of.pop(name, None) is not None:
+                    await client.delete(NODE, "", name)
             case FailNode(name):
                 if name in self._pool_of:
                     self._failed.add(name)
@@ -241,7 +250,8 @@ class ClusterSimulation:
                     self._cluster.kubelets.resume(name)
             case CordonNode(name, is_cordoned):
                 cordon = {"spec": {"unschedulable": is_cordoned}}
-                await client.patch(NODE, "", name, cordon, form=PatchForm.MERGE)
+                with suppress(NotFoundError):  # another event may remove the node meanwhile
+                    await client.patch(NODE, "", name, cordon, form=PatchForm.MERGE)
             case DrainNodes():
                 await self._drain(command)
             case ScalePart(workload=workload, replicas=replicas):
@@ -284,7 +294,17 @@ class ClusterSimulation:
                 return
             await self._clock.wait(ROLLOUT_CHECK_S)
 
-    # What events read
+    # What events and the autoscaler read
+
+    @property
+    def engine(self) -> Engine:
+        return self._cluster.scheduler.engine
+
+    def unschedulable_pods(self) -> list[Pod]:
+        return self._cluster.observer.unschedulable_pods()
+
+    def failed_nodes(self, pool: str) -> list[str]:
+        return sorted(name for name in self._failed if self._pool_of.get(name) == pool)
 
     def now_s(self) -> float:
         return self._clock.now_s() - self._begin_s

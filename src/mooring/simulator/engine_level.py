@@ -21,13 +21,14 @@ from msgspec.structs import replace
 
 from mooring.api.views.meta import controller_of
 from mooring.api.views.node import Node
-from mooring.api.views.pod import PodStatus
+from mooring.api.views.pod import Pod, PodStatus
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import PreemptionPlan
 from mooring.scheduler.engine import Engine, UnknownProfileError
 from mooring.scheduler.plan.replacement import Fate, fate_of
+from mooring.simulator.autoscaler.autoscaler import Autoscaler
 from mooring.simulator.budgets import EngineBudgets
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.events import (
@@ -116,7 +117,7 @@ class EngineSimulation:
         progress: Progress,
     ) -> None:
         self._scenario = scenario
-        self._engine = engine
+        self.engine = engine
         self._clock = clock
         self._progress = progress
         self._entropy = Entropy(seed).fork("events")
@@ -134,7 +135,7 @@ class EngineSimulation:
         self._pending = PendingPods()
         self._pods: dict[str, SimulatedPod] = {}
         """Placed pods by uid."""
-        self._pools = NodePools(scenario.cluster.pools)
+        self.pools = NodePools(scenario.cluster.pools)
         self._failed: dict[str, Node] = {}
         """Nodes that are not in the engine, and come back."""
         self._groups = {group.name: group for group in scenario.workload.pods}
@@ -145,6 +146,7 @@ class EngineSimulation:
         for view in found.objects:
             engine.put(view)
         self._budgets = EngineBudgets(engine, clock, scenario.workload.pods)
+        self._autoscaler = Autoscaler(scenario, seed, self)
         self._start(found)
 
     def run(self) -> Figures:
@@ -163,7 +165,8 @@ class EngineSimulation:
         self._clock.advance_to(max(self._duration_s, self._clock.now_s()))
         self.meter.advance_to(self._duration_s)
         self._sample_by_demand(is_end=True)
-        return {**self.meter.totals(self.pending_waits_s(), self._pending_count()), **self._at_demand}
+        totals = self.meter.totals(self.pending_waits_s(), self._pending_count(), self._autoscaler.figures())
+        return {**totals, **self._at_demand}
 
     def pending_waits_s(self) -> list[float]:
         """How long pods have waited that have not got a node yet."""
@@ -174,10 +177,10 @@ class EngineSimulation:
 
     def _start(self, found: SimulationInput) -> None:
         for view in found.nodes:
-            self._engine.put(view)
+            self.engine.put(view)
         for placed in found.placed:
-            self._engine.put(placed.pod)
-            info = self._engine.columns.pods.get(placed.pod.metadata.uid or placed.pod.key)
+            self.engine.put(placed.pod)
+            info = self.engine.columns.pods.get(placed.pod.metadata.uid or placed.pod.key)
             if info is None:
                 continue
             pod = SimulatedPod(placed.pod, placed.lifetime_s, placed.owner, 0.0, info, was_placed=True)
@@ -189,6 +192,8 @@ class EngineSimulation:
         self._push_arrival()
         for number in range(len(self._scenario.events)):
             self._push_event(number, 0)
+        if self._scenario.has_autoscaler:
+            self._go_on(_RunningEvent(self.meter.event_began("", 0.0), self._autoscaler.steps()))
         if self._scenario.samples.every or not self._demand_points:
             for at_s in sample_times_s(self._scenario.samples.every, self._duration_s):
                 self._push(at_s, _Kind.SAMPLE, None)
@@ -268,9 +273,9 @@ class EngineSimulation:
 
     def _change_node(self, command: AddNodes | RemoveNode | FailNode | RecoverNode | CordonNode) -> None:
         match command:
-            case AddNodes(pool, count):
-                for added in self._pools.add(pool, count):
-                    self._engine.put(added)
+            case AddNodes(nodes):
+                for added in nodes:
+                    self.engine.put(added)
             case RemoveNode(name):
                 self._remove_node(name)
                 self._failed.pop(name, None)
@@ -281,11 +286,11 @@ class EngineSimulation:
             case RecoverNode(name):
                 node = self._failed.pop(name, None)
                 if node is not None:
-                    self._engine.put(node)
+                    self.engine.put(node)
             case CordonNode(name, is_cordoned):
                 node = self._node(name)
                 if node is not None:
-                    self._engine.put(_cordoned(node, is_cordoned))
+                    self.engine.put(_cordoned(node, is_cordoned))
                 elif name in self._failed:
                     self._failed[name] = _cordoned(self._failed[name], is_cordoned)
         self._nodes_changed()
@@ -296,7 +301,7 @@ class EngineSimulation:
 
         A drain ends at the first look that finds nothing to evict, so that evicted pods are placed before it goes on.
         """
-        columns, budgets, found, blocked = self._engine.columns, self._budgets.count_evictions(), 0, 0
+        columns, budgets, found, blocked = self.engine.columns, self._budgets.count_evictions(), 0, 0
         for name in drain.names:
             row = columns.row_of.get(name)
             for info in list(columns.pods_on[row].values()) if row is not None else ():
@@ -321,15 +326,21 @@ class EngineSimulation:
         return self._clock.now_s()
 
     def has_node(self, name: str) -> bool:
-        return name in self._engine.columns.row_of or name in self._failed
+        return name in self.engine.columns.row_of or name in self._failed
 
     def pool_nodes(self, pool: str) -> list[str]:
-        nodes = (node for node in self._engine.columns.nodes if node is not None)
+        nodes = (node for node in self.engine.columns.nodes if node is not None)
         return sorted(node.metadata.name for node in nodes if node.metadata.labels.get(POOL) == pool)
 
+    def failed_nodes(self, pool: str) -> list[str]:
+        return [name for name, node in self._failed.items() if node.metadata.labels.get(POOL) == pool]
+
+    def unschedulable_pods(self) -> list[Pod]:
+        return [pod.view for pod in self._pending]
+
     def _node(self, name: str) -> Node | None:
-        row = self._engine.columns.row_of.get(name)
-        return self._engine.columns.nodes[row] if row is not None else None
+        row = self.engine.columns.row_of.get(name)
+        return self.engine.columns.nodes[row] if row is not None else None
 
     def _scale(self, change: ScalePart) -> None:
         group = self._groups[change.workload]
@@ -351,15 +362,16 @@ class EngineSimulation:
     def _remove_node(self, name: str) -> Node | None:
         node = self._node(name)
         if node is not None:
-            row = self._engine.columns.row_of[name]
-            for info in list(self._engine.columns.pods_on[row].values()):
+            row = self.engine.columns.row_of[name]
+            for info in list(self.engine.columns.pods_on[row].values()):
                 self._evict(self._pods[info.uid])
-            self._engine.remove(node)
+            self.engine.remove(node)
         return node
 
     def _nodes_changed(self) -> None:
-        nodes = (node for node in self._engine.columns.nodes if node is not None)
-        self.meter.nodes_changed(self._pools.price_per_h(node.metadata.labels.get(POOL, "") for node in nodes))
+        nodes = (node for node in self.engine.columns.nodes if node is not None)
+        pools = [node.metadata.labels.get(POOL, "") for node in nodes]
+        self.meter.nodes_changed(len(pools), self.pools.price_per_h(pools))
 
     # Pods
 
@@ -385,9 +397,9 @@ class EngineSimulation:
         pod.run += 1
         row = info.row
         if pod.is_assumed:
-            self._engine.forget(info)
+            self.engine.forget(info)
         else:
-            self._engine.remove(pod.view)
+            self.engine.remove(pod.view)
             spec = replace(pod.view.spec, node_name="")
             pod.view = replace(pod.view, spec=spec, status=PodStatus())
         del self._pods[info.uid]
@@ -396,7 +408,7 @@ class EngineSimulation:
         pod.info = None
 
     def _enqueue(self, pod: SimulatedPod) -> None:
-        info = self._engine.record(pod.view)
+        info = self.engine.record(pod.view)
         if self._budgets:
             self._budgets.track(info, is_healthy=False)
         self._pending.add(pod, info)
@@ -426,7 +438,7 @@ class EngineSimulation:
         info = pod.info
         assert info is not None, f"{pod.view.key} is not in the queue"
         try:
-            decision = self._engine.decide(info)
+            decision = self.engine.decide(info)
         except UnknownProfileError as error:
             raise ScenarioError("", str(error)) from error
         if decision.error is not None and decision.error != "nonodes":
@@ -434,7 +446,7 @@ class EngineSimulation:
         if decision.node_name is None:
             plan: PreemptionPlan | None = decision.preemption
             return plan.victims if plan is not None else ()
-        if self._engine.assume(decision) is not None:
+        if self.engine.assume(decision) is not None:
             return ()
         pod.is_assumed = True
         self._pods[info.uid] = pod

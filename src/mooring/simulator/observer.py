@@ -43,14 +43,14 @@ class ClusterMeter:
         meter: SimulationMeter,
         columns: Columns,
         observer: PodObserver,
-        price_per_h: Callable[[], float],
+        working_nodes: Callable[[], tuple[int, float]],
         times_s: Sequence[float],
     ) -> None:
-        """`times_s` are those of samples."""
+        """`working_nodes`: their number, and their price per hour. `times_s` are those of samples."""
         self._meter = meter
         self._columns = columns
         self._observer = observer
-        self._price_per_h = price_per_h
+        self._working_nodes = working_nodes
         self._times_s = list(times_s)
         self._seen = (-1, -1)
 
@@ -64,7 +64,7 @@ class ClusterMeter:
         if changes != self._seen:
             self._seen = changes
             self._meter.advance_to(now_s)
-            self._meter.nodes_changed(self._price_per_h())
+            self._meter.nodes_changed(*self._working_nodes())
         while self._times_s and self._times_s[0] < next_s:
             self._meter.advance_to(self._times_s.pop(0))
             self._meter.sample(len(self._observer.pending), self._observer.pending_cpu_milli())
@@ -76,8 +76,8 @@ class PodObserver:
     def __init__(self, meter: SimulationMeter, clock: VirtualClock) -> None:
         self._meter = meter
         self._clock = clock
-        self.pending: dict[str, tuple[float, int]] = {}
-        """Pods without a node: since when, and the cpu that they request, by uid."""
+        self.pending: dict[str, tuple[float, Pod]] = {}
+        """Pods without a node, and since when they wait, by uid."""
         self.on_node: dict[str, dict[str, Pod]] = {}
         """Pods that have not ended, by node and uid."""
         self._evicted: set[str] = set()
@@ -92,7 +92,8 @@ class PodObserver:
             if change is Change.DELETED:
                 self.pending.pop(uid, None)
             else:
-                self.pending.setdefault(uid, (self._clock.now_s(), fit_filter_requests(view).get("cpu", 0)))
+                since_s, _ = self.pending.get(uid, (self._clock.now_s(), view))
+                self.pending[uid] = since_s, view
             return
         waited = self.pending.pop(uid, None)
         if waited is not None:
@@ -110,11 +111,19 @@ class PodObserver:
 
     def pending_cpu_milli(self) -> int:
         """The cpu that the pending pods request."""
-        return sum(cpu_milli for _, cpu_milli in self.pending.values())
+        return sum(fit_filter_requests(pod).get("cpu", 0) for _, pod in self.pending.values())
+
+    def unschedulable_pods(self) -> list[Pod]:
+        """The pods that the scheduler has rejected."""
+        return [pod for _, pod in self.pending.values() if _is_unschedulable(pod)]
 
     def waits_s(self) -> list[float]:
         """How long the pending pods have waited."""
         return [self._clock.now_s() - since_s for since_s, _ in self.pending.values()]
+
+
+def _is_unschedulable(pod: Pod) -> bool:
+    return any(each.type == "PodScheduled" and each.reason == "Unschedulable" for each in pod.status.conditions)
 
 
 def _is_disrupted(pod: Pod) -> bool:

@@ -33,7 +33,7 @@ class SimulatedPod:
 
 
 @dataclass(slots=True)
-class _Group:
+class _PendingGroup:
     """Pending pods of one signature."""
 
     pods: deque[tuple[int, SimulatedPod]] = field(default_factory=deque)
@@ -49,7 +49,7 @@ class PendingPods:
 
     def __init__(self) -> None:
         self._added = 0
-        self._groups: dict[bytes, _Group] = {}
+        self._groups: dict[bytes, _PendingGroup] = {}
         self._heads: list[tuple[int, int, bytes]] = []
         """A heap of the first pods of the groups that this round still tries: priority, place in the queue, group."""
 
@@ -67,7 +67,7 @@ class PendingPods:
     def add(self, pod: SimulatedPod, info: PodInfo) -> None:
         self._added += 1
         pod.info = info
-        self._groups.setdefault(info.signature.key, _Group()).pods.append((self._added, pod))
+        self._groups.setdefault(info.signature.key, _PendingGroup()).pods.append((self._added, pod))
 
     def discard(self, pod: SimulatedPod) -> bool:
         """Remove a pod. Returns whether it was pending."""
@@ -106,6 +106,6 @@ class PendingPods:
         self._groups[key].is_rejected = True
 
 
-def _head(key: bytes, group: _Group) -> tuple[int, int, bytes]:
+def _head(key: bytes, group: _PendingGroup) -> tuple[int, int, bytes]:
     number, pod = group.pods[0]
     return -(pod.view.spec.priority or 0), number, key

@@ -27,6 +27,15 @@ class OpenbNodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     """Names get a random number in front, by the seed: ties by name differ between seeds."""
 
 
+class AutoscalePart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The limits within which the autoscaler changes the number of nodes of a pool."""
+
+    max: Count
+    min: Count = 0
+    delay: str = "1m"
+    """Until a requested node is ready."""
+
+
 class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Equal nodes."""
 
@@ -42,6 +51,7 @@ class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
     """Nodes are in this many zones in turn; 0: in none."""
     price: Annotated[float, Meta(ge=0)] = 0.0
     """Per node and hour."""
+    autoscale: AutoscalePart | None = None
 
 
 class ClusterPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -185,6 +195,17 @@ class ScenarioEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
         return found[0] if len(found) == 1 else None
 
 
+class AutoscalerPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The flags of Cluster Autoscaler with these names."""
+
+    scan_interval: str = "10s"
+    expander: Literal["", "price", "least-waste", "most-pods", "random"] = ""
+    """Empty: price if autoscaled pools have prices, otherwise least-waste."""
+    scale_down_unneeded_time: str = "10m"
+    scale_down_utilization_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    scale_down_delay_after_add: str = "10m"
+
+
 class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     every: str = ""
     demand_percent: list[Percent] = []
@@ -202,6 +223,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     parameters: dict[str, str] = {}
     level: Literal["engine", "cluster"] = "engine"
     events: list[ScenarioEvent] = []
+    autoscaler: AutoscalerPart = AutoscalerPart()
     duration: str = ""
     seeds: str | int = "1"
     ties: Literal["seed", "name"] = "seed"
@@ -213,6 +235,10 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     plugins: list[str] = []
     """Plugin files of all policies."""
     policies: dict[str, PolicyPart] = {}
+
+    @property
+    def has_autoscaler(self) -> bool:
+        return any(pool.autoscale is not None for pool in self.cluster.pools)
 
     @property
     def duration_s(self) -> float | None:

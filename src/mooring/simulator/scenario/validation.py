@@ -12,6 +12,7 @@ from mooring.simulator.errors import ScenarioError
 from mooring.simulator.scenario.fields import (
     APP,
     CHANGES,
+    AutoscalerPart,
     DrainPart,
     FailPart,
     PodTemplatePart,
@@ -24,7 +25,7 @@ from mooring.simulator.scenario.fields import (
 from mooring.simulator.scenario.values import rate_per_h, seconds, seeds_of
 
 INTERVAL_S_MIN = 1.0
-"""The shortest time between two samples, and between two occurrences of an event."""
+"""The shortest time between two samples, two occurrences of an event, and two scans of the autoscaler."""
 PODS_MAX = 10_000_000
 """Pods of one workload."""
 NAME_LENGTH_MAX = 50
@@ -49,9 +50,7 @@ def validate_scenario(scenario: Scenario, reporter: Reporter) -> None:
     elif not workload.has_end:
         raise reporter.error("", "duration is missing; only a trace, or a dump that is replayed, has an end")
     if scenario.samples.every:
-        reporter.check_duration("samples.every", scenario.samples.every)
-        if seconds(scenario.samples.every) < INTERVAL_S_MIN:
-            raise reporter.error("samples.every", f"wanted at least {INTERVAL_S_MIN:g} s")
+        reporter.check_interval("samples.every", scenario.samples.every)
     try:
         seeds_of(scenario.seeds)
     except ValueError as error:
@@ -59,6 +58,7 @@ def validate_scenario(scenario: Scenario, reporter: Reporter) -> None:
     if scenario.level == "cluster":
         _validate_cluster_level(scenario, reporter)
     _validate_pools(scenario, reporter)
+    _validate_autoscaler(scenario, reporter)
     _validate_pods(scenario, reporter)
     for number, event in enumerate(scenario.events):
         _validate_event(scenario, event, f"events[{number}]", reporter)
@@ -73,6 +73,12 @@ def _validate_pools(scenario: Scenario, reporter: Reporter) -> None:
         names.add(pool.name)
         _validate_amounts({"cpu": pool.cpu, "memory": pool.memory}, place, reporter)
         _validate_amounts(pool.resources, f"{place}.resources", reporter)
+        if pool.autoscale is not None:
+            limits, place = pool.autoscale, f"{place}.autoscale"
+            if not limits.min <= pool.count <= limits.max:
+                text = f"count {pool.count} is not between min {limits.min} and max {limits.max}"
+                raise reporter.error(place, text)
+            reporter.check_duration(f"{place}.delay", limits.delay)
 
 
 def _validate_pods(scenario: Scenario, reporter: Reporter) -> None:
@@ -98,6 +104,19 @@ def _validate_pods(scenario: Scenario, reporter: Reporter) -> None:
                 raise reporter.error(f"{place}.rate", str(error)) from error
             if expected > PODS_MAX:
                 raise reporter.error(f"{place}.rate", f"{expected:.0f} pods; at most {PODS_MAX}")
+
+
+def _validate_autoscaler(scenario: Scenario, reporter: Reporter) -> None:
+    settings, place = scenario.autoscaler, "autoscaler"
+    if settings != AutoscalerPart() and not scenario.has_autoscaler:
+        raise reporter.error(place, "no pool has autoscale: {max: …}")
+    if scenario.has_autoscaler and not scenario.retry:
+        raise reporter.error("retry", "pools with autoscale are of no use to pods that are not tried again")
+    reporter.check_duration(f"{place}.scaleDownUnneededTime", settings.scale_down_unneeded_time)
+    reporter.check_duration(f"{place}.scaleDownDelayAfterAdd", settings.scale_down_delay_after_add)
+    reporter.check_interval(f"{place}.scanInterval", settings.scan_interval)
+    if settings.expander == "price" and not all(pool.price for pool in scenario.cluster.pools if pool.autoscale):
+        raise reporter.error(f"{place}.expander", "a pool with autoscale has no price")
 
 
 def _validate_amounts(amounts: Mapping[str, str], place: str, reporter: Reporter) -> None:
@@ -143,9 +162,7 @@ def _validate_cluster_level(scenario: Scenario, reporter: Reporter) -> None:
 def _validate_event(scenario: Scenario, event: ScenarioEvent, place: str, reporter: Reporter) -> None:
     reporter.check_duration(f"{place}.at", event.at)
     if event.every:
-        reporter.check_duration(f"{place}.every", event.every)
-        if seconds(event.every) < INTERVAL_S_MIN:
-            raise reporter.error(f"{place}.every", f"wanted at least {INTERVAL_S_MIN:g} s")
+        reporter.check_interval(f"{place}.every", event.every)
     found = event.change()
     if found is None:
         raise reporter.error(place, f"wanted exactly one of {', '.join(CHANGES[:-1])} and {CHANGES[-1]}")
@@ -213,3 +230,8 @@ class Reporter:
             raise self.error(place, str(error)) from error
         if length_s < 0:
             raise self.error(place, f"{text} is negative")
+
+    def check_interval(self, place: str, text: str) -> None:
+        self.check_duration(place, text)
+        if seconds(text) < INTERVAL_S_MIN:
+            raise self.error(place, f"wanted at least {INTERVAL_S_MIN:g} s")
