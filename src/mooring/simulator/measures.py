@@ -80,7 +80,7 @@ class SimulationMeter:
         self.waits_s: list[float] = []
         self.samples: list[dict[str, float]] = []
         self.placements: dict[str, str] | None = None
-        """The first node of each pod, by key, if that is wanted."""
+        """The first node of each pod, by name, if that is wanted."""
         self._at_s = 0.0
         self._used: np.ndarray[tuple[int], np.dtype[np.float64]] = np.zeros(0)
         self._capacity: np.ndarray[tuple[int], np.dtype[np.float64]] = np.zeros(0)
@@ -98,12 +98,12 @@ class SimulationMeter:
         self._events: list[tuple[str, float, float | None]] = []
         """Name, begin and end of the events of the scenario; None: it has not ended."""
 
-    def pod_placed(self, key: str, node_name: str, wait_s: float) -> None:
-        """A pod got its first node."""
+    def pod_placed(self, name: str, node_name: str, wait_s: float) -> None:
+        """A pod got its first node. Without a name it is not compared."""
         self.placed += 1
         self.waits_s.append(wait_s)
-        if self.placements is not None:
-            self.placements.setdefault(key, node_name)
+        if self.placements is not None and name:
+            self.placements.setdefault(name, node_name)
 
     def event_began(self, name: str, at_s: float) -> int:
         """An event of the scenario began. Returns a number for `event_ended`."""

@@ -5,13 +5,17 @@
 2. Allocation is that of the scheduler's columns, as at the engine level.
 3. A pod counts as placed when it is bound, and as evicted when it gets the condition DisruptionTarget before it has
    ended. A pod that is created in place of another one is a pod of its own.
+4. Controllers generate names, which differ between policies. For comparisons, a pod is the first, second, … that its
+   controller created; a pod of a StatefulSet has its name, and pods of DaemonSets are not compared.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from mooring.api.resources import fit_filter_requests
+from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import TERMINAL_PHASES
 from mooring.client.interface import Change
@@ -81,6 +85,10 @@ class PodObserver:
         self.on_node: dict[str, dict[str, Pod]] = {}
         """Pods that have not ended, by node and uid."""
         self._evicted: set[str] = set()
+        self._names: dict[str, str] = {}
+        """What pending pods are called in comparisons, by uid."""
+        self._created: Counter[str] = Counter()
+        """Pods that were created, by controller."""
 
     def replace(self, views: Sequence[Pod], revision: str) -> None:
         for view in views:
@@ -91,13 +99,16 @@ class PodObserver:
         if not node:
             if change is Change.DELETED:
                 self.pending.pop(uid, None)
+                self._names.pop(uid, None)
             else:
+                if uid not in self._names:
+                    self._names[uid] = self._compared_name(view)
                 since_s, _ = self.pending.get(uid, (self._clock.now_s(), view))
                 self.pending[uid] = since_s, view
             return
         waited = self.pending.pop(uid, None)
         if waited is not None:
-            self._meter.pod_placed(view.key, node, self._clock.now_s() - waited[0])
+            self._meter.pod_placed(self._names.pop(uid), node, self._clock.now_s() - waited[0])
         # Before it is taken off its node: a controller may end a pod and say why at once, or evict one that has ended.
         was_running = uid in self.on_node.get(node, {}) or waited is not None
         if was_running and uid not in self._evicted and _is_disrupted(view):
@@ -108,6 +119,17 @@ class PodObserver:
             self._evicted.discard(uid)
         else:
             self.on_node.setdefault(node, {})[uid] = view
+
+    def _compared_name(self, pod: Pod) -> str:
+        """Empty: the pod is not compared."""
+        owner = controller_of(pod.metadata)
+        if owner is None or owner.kind == "StatefulSet":
+            return pod.key
+        if owner.kind == "DaemonSet":
+            return ""
+        key = f"{pod.metadata.namespace}/{owner.name}"
+        self._created[key] += 1
+        return f"{key} #{self._created[key]}"
 
     def pending_cpu_milli(self) -> int:
         """The cpu that the pending pods request."""

@@ -63,6 +63,17 @@ def test_the_rollout_runs_at_the_cluster_level() -> None:
     assert f"mooring: {ROLLOUT}:15: events[0].rollout: only the cluster level has rollouts" in engine.stderr
 
 
+def test_differences_between_policies_at_the_cluster_level() -> None:
+    result = run("simulate", ROLLOUT, "--seeds", "1", "--workers", "1", "--diff", "default", "packing")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.partition("One seed.")[2].splitlines()
+    match = re.match(r"packing placed (\d+) of (\d+) pods elsewhere than default", lines[2])
+    assert match is not None, lines
+    # Most pods are the same ones with both policies, and have a node with both.
+    assert 100 < int(match[1]) < int(match[2]) < 250
+    assert any(re.match(r"default/shop-\S+ #\d+ +general-\d+ +general-\d+ +1$", line) for line in lines), lines
+
+
 def test_packing_costs_less_with_an_autoscaler() -> None:
     result = run("simulate", AUTOSCALE, "--seeds", "1", "--workers", "1", "-o", "json")
     assert result.exit_code == 0, result.output

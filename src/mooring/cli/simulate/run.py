@@ -100,8 +100,6 @@ def run_simulate(options: SimulateOptions, clock: Clock) -> SimulateOutcome:
         scenario = read_scenario(Path(options.scenario), options.values, options.level)
         if options.ties is not None:
             scenario = replace(scenario, ties=options.ties)
-        if options.diff and scenario.level == "cluster":
-            raise input_error("--diff belongs to the engine level: controllers choose other pod names with each policy")
         tasks = [
             SweepTask(scenario, policy, seed, keeps_placements=policy in (options.diff or ()))
             for policy in _policies(options, scenario)
