@@ -28,7 +28,7 @@ from mooring.simulator.openb import inflated_workload, read_nodes, read_pods, re
 from mooring.simulator.pools import pool_node
 from mooring.simulator.scenario.fields import PodTemplatePart, Scenario
 from mooring.simulator.scenario.values import rate_per_h, seconds
-from mooring.simulator.simkube import simkube_workload
+from mooring.simulator.simkube.pods import simkube_workload
 from mooring.simulator.workload import (
     FOREVER_S,
     HOUR_S,
