@@ -24,6 +24,7 @@ In reading order:
     cluster_level   the cluster level: the same with API server, controllers and kubelets on virtual time
     components      the components of the cluster level
     cluster_objects the API objects of the cluster level
+    trace_objects   the objects of a SimKube trace, as they are applied
     observer        measures a cluster on virtual time
     simulation      one simulation, at either level
     sweep           many simulations: their identities and stored results

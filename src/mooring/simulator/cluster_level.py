@@ -4,7 +4,7 @@
 is when all components know all nodes.
 
 1. Pods with `replicas` are a Deployment. Other pods arrive one by one: each with a Job that creates it again when it is
-   evicted, or bare.
+   evicted, or bare. Of a SimKube trace the objects are applied and deleted, and controllers create the pods.
 2. A failed node is silent: it renews no lease, and the node lifecycle controller evicts its pods.
 3. What an event does is in `events`; this module carries out its commands through the API.
 """
@@ -12,10 +12,13 @@ is when all components know all nodes.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from mooring.api.decode import decode_as
+from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import DEPLOYMENT, NODE
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
@@ -60,7 +63,9 @@ from mooring.simulator.observer import ClusterMeter, MeasuringClock
 from mooring.simulator.pools import POOL, NodePools
 from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario
 from mooring.simulator.scenario.values import seconds
+from mooring.simulator.simkube.trace import SimkubeTrace, log_left_out
 from mooring.simulator.sources import read_input
+from mooring.simulator.trace_objects import applied_object, objects_implied
 
 ROLLOUT_CHECK_S = 1.0
 END_S = 0.001
@@ -73,22 +78,27 @@ def simulate_cluster(
     scenario: Scenario, policy: str, seed: int, progress: Progress, keeps_placements: bool
 ) -> tuple[Figures, SimulationMeter, list[float]]:
     """The figures of a scenario, its meter, and how long pending pods have waited. Raises `ScenarioError`."""
-    clock = MeasuringClock()
-    simulation = ClusterSimulation(scenario, seed, clock, progress)
+    simkube = scenario.workload.simkube
+    trace = SimkubeTrace(Path(simkube.trace)) if simkube is not None else None
+    clock = MeasuringClock(trace.begin_s) if trace is not None else MeasuringClock()  # CronJobs read the wall clock
+    simulation = ClusterSimulation(scenario, seed, clock, progress, trace)
     try:
         with _quiet():
-            return run(simulation.run(policy, keeps_placements), clock)
+            found = run(simulation.run(policy, keeps_placements), clock)
     except KeyboardInterrupt:
         # The interrupted task cannot end, which the loop would report when it is collected.
         logging.getLogger(LOOP_LOGGER).setLevel(logging.CRITICAL)
         raise
     except BaseExceptionGroup as group:
-        found = next(_scenario_errors(group), None)
-        if found is None:
+        cause = next(_scenario_errors(group), None)
+        if cause is None:
             raise
-        raise found from group
+        raise cause from group
     finally:
         release_memory()
+    if trace is not None:
+        log_left_out(trace.path, simulation.left_out, "the API server does not serve these kinds")
+    return found
 
 
 class ClusterSimulation:
@@ -97,8 +107,13 @@ class ClusterSimulation:
     _cluster: SimulatedCluster
     _measure: ClusterMeter
 
-    def __init__(self, scenario: Scenario, seed: int, clock: MeasuringClock, progress: Progress) -> None:
+    def __init__(
+        self, scenario: Scenario, seed: int, clock: MeasuringClock, progress: Progress, trace: SimkubeTrace | None
+    ) -> None:
         self._scenario = scenario
+        self._trace = trace
+        self.left_out: Counter[str] = Counter()
+        """Requests of the trace for kinds that the API server does not serve."""
         self._clock = clock
         self._progress = progress
         self._seed = seed
@@ -126,7 +141,8 @@ class ClusterSimulation:
             for group in self._groups.values():
                 if group.is_deployment:
                     await cluster.create(deployment_document(group))
-            cluster.group.start_background(self._arrive(), name="arrivals")
+            arriving = self._arrive() if self._trace is None else self._play(self._trace)
+            cluster.group.start_background(arriving, name="arrivals")
             for number in range(len(self._scenario.events)):
                 cluster.group.start_background(self._repeat(number), name=f"event {number}")
             if self._scenario.has_autoscaler:
@@ -155,6 +171,24 @@ class ClusterSimulation:
             *budget_documents(self._groups.values()),
         ):
             await self._cluster.create(document)
+        for document in objects_implied(self._trace) if self._trace is not None else ():
+            await self._cluster.create(document, may_exist=True)
+
+    async def _play(self, trace: SimkubeTrace) -> None:
+        """Apply and delete the objects of a trace. Kinds that the API server does not serve are left out."""
+        for event in trace.events():
+            await self._wait_until(event.at_s)
+            with trace.errors_of(event.number):
+                applied = [applied_object(trace, document) for document in event.applied]
+            for change, documents in ((self._cluster.apply, applied), (self._cluster.delete, event.deleted)):
+                for document in documents:
+                    try:
+                        await change(dict(document))
+                    except UnknownKindError:
+                        self.left_out[document["kind"]] += 1
+                    except ClientError as error:
+                        text = f"{document['kind']} {document['metadata']['name']}: {error}"
+                        raise ScenarioError(f"{trace.path}: event {event.number}", text) from error
 
     async def _arrive(self) -> None:
         for arrival in self._input.workload.arrivals:

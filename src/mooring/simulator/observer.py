@@ -20,7 +20,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.well_known import TERMINAL_PHASES
 from mooring.client.interface import Change
 from mooring.controllers.documents import DISRUPTION_TARGET
-from mooring.kit.clock import VirtualClock
+from mooring.kit.clock import VIRTUAL_WALL_S, VirtualClock
 from mooring.scheduler.cache.columns import Columns
 from mooring.simulator.measures import SimulationMeter
 
@@ -30,8 +30,8 @@ class MeasuringClock(VirtualClock):
 
     __slots__ = ("before",)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, wall_s: float = VIRTUAL_WALL_S) -> None:
+        super().__init__(wall_s=wall_s)
         self.before: Callable[[float], None] = lambda now_s: None
 
     def advance_to(self, now_s: float) -> None:

@@ -80,7 +80,7 @@ def read_input(scenario: Scenario, seed: int) -> SimulationInput:
     elif workload.dlrm is not None:
         arrivals = dlrm_workload(Path(workload.dlrm.trace), workload.dlrm.role_label)
     elif workload.simkube is not None:
-        arrivals = simkube_workload(Path(workload.simkube.trace))
+        arrivals = simkube_workload(Path(workload.simkube.trace), logs_others=scenario.level == "engine")
     elif workload.dump is not None:
         model = _sampled if workload.dump.arrivals == "sampled" else _replayed
         placed, arriving = model(placed, scenario.duration_s or 0.0, entropy.fork("arrivals"))

@@ -148,9 +148,6 @@ def _validate_cluster_level(scenario: Scenario, reporter: Reporter) -> None:
         raise reporter.error("workload.openb.demand", "belongs to the engine level: pods arrive without time passing")
     if scenario.samples.demand_percent:
         raise reporter.error("samples.demandPercent", "belongs to the engine level")
-    if scenario.workload.simkube is not None:
-        text = "belongs to the engine level: the cluster level does not delete the pods of a trace"
-        raise reporter.error("workload.simkube", text)
     named = [(f"cluster.pools[{number}].name", pool.name) for number, pool in enumerate(scenario.cluster.pools)]
     named += [(f"workload.pods[{number}].name", group.name) for number, group in enumerate(scenario.workload.pods)]
     for place, name in named:

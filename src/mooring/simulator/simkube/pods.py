@@ -50,9 +50,12 @@ class _Workload:
     running: list[_RunningPod] = field(default_factory=list)
 
 
-def simkube_workload(path: Path) -> Arrivals:
-    """Raises `ScenarioError`."""
-    arrivals = _SimkubeReader(SimkubeTrace(path)).arrivals()
+def simkube_workload(path: Path, *, logs_others: bool = True) -> Arrivals:
+    """`logs_others`: log which objects have no pods here. Raises `ScenarioError`."""
+    reader = _SimkubeReader(SimkubeTrace(path))
+    arrivals = reader.arrivals()
+    if logs_others:
+        log_left_out(path, reader.left_out, "objects without pods here")
     return Arrivals(arrivals, PodTypes(arrival.pod for arrival in arrivals))
 
 
@@ -61,7 +64,7 @@ class _SimkubeReader:
         self._trace = trace
         self._workloads: dict[tuple[str, str], _Workload] = {}
         self._arrivals: list[Arrival] = []
-        self._left_out: dict[str, int] = {}
+        self.left_out: dict[str, int] = {}
 
     def arrivals(self) -> list[Arrival]:
         for event in self._trace.events():
@@ -73,7 +76,6 @@ class _SimkubeReader:
         for workload in self._workloads.values():
             for pod in workload.running:
                 self._arrivals.append(Arrival(pod.at_s, pod.pod, owner=workload.owner))
-        log_left_out(self._trace.path, self._left_out, "objects without pods here")
         self._arrivals.sort(key=lambda arrival: arrival.at_s)
         return self._arrivals
 
@@ -90,7 +92,7 @@ class _SimkubeReader:
         templates = [found for path in self._template_paths(gvk, kind) for found in _at(document, path.split("/")[1:])]
         if not templates:
             if known is None:
-                self._left_out[kind] = self._left_out.get(kind, 0) + 1
+                self.left_out[kind] = self.left_out.get(kind, 0) + 1
             return
         if kind in RUN_TO_COMPLETION:
             if known is None:
