@@ -26,7 +26,7 @@ from bench.curves import exponent
 from bench.machine import commit, describe_machine
 from bench.plots import Point, Series, line_plot
 from bench.report import with_results
-from mooring.simulator.scenario import ClusterPart, PodTemplatePart, PolicyPart, Pool, Scenario, WorkloadPart
+from mooring.simulator.scenario.fields import ClusterPart, PodTemplatePart, PolicyPart, Pool, Scenario, WorkloadPart
 from mooring.simulator.simulation import simulate
 
 ROOT = Path(__file__).parent.parent

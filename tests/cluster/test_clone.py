@@ -489,6 +489,8 @@ def test_a_default_priority_class_does_not_apply_to_older_pods() -> None:
 def test_what_a_partial_dump_names_is_added() -> None:
     spec = {"priorityClassName": "high", "priority": 7, "runtimeClassName": "gvisor", "overhead": {"cpu": "1"}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}, "spec": spec}
+    system = {**pod, "metadata": {"name": "s"}, "spec": {"priorityClassName": "system-node-critical"}}
+    assert implied_objects([system]) == []  # every cluster has this class, and rejects another one
     assert [(each["kind"], each["metadata"]["name"]) for each in implied_objects([pod])] == [
         ("Namespace", "shop"),
         ("PriorityClass", "high"),

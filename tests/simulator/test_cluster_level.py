@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import read_scenario
+from mooring.simulator.scenario.reading import read_scenario
 from mooring.simulator.simulation import SimulationResult, simulate
 
 POOL = 'cluster: {pools: [{name: node, count: 3, cpu: "4", memory: 8Gi, price: 0.5}]}\n'
@@ -218,3 +218,24 @@ def test_what_the_cluster_rejects_is_an_error_of_the_scenario(tmp_path: Path) ->
         run(tmp_path, POOL + WEB.replace("memory: 1Gi,", "memory: 1Gi, labels: {a: b c},") + "duration: 10m\n")
     with pytest.raises(ScenarioError, match="there is no such file"):
         run(tmp_path, POOL + WEB + "duration: 10m\nplugins: [none.py]\n")
+
+
+def test_pods_are_compared_by_controller_and_order(tmp_path: Path) -> None:
+    text = (
+        'cluster: {pools: [{name: node, count: 1, cpu: "16", memory: 16Gi}]}\nworkload:\n  pods:\n'
+        '    - {name: web, replicas: 2, cpu: "1", memory: 1Gi}\n'
+        '    - {name: job, rate: 12/h, lifetime: 1m, cpu: "1", memory: 1Gi}\n'
+        '    - {name: bare, rate: 12/h, bare: true, lifetime: 1m, cpu: "1", memory: 1Gi}\n'
+        "events: [{at: 5m, scale: {workload: web, replicas: 4}}]\nduration: 10m\nlevel: cluster\n"
+    )
+    path = tmp_path / "scenario.yaml"
+    path.write_text(text)
+    result = simulate(read_scenario(path, {}), "default", 3, keeps_placements=True)
+    names = list(result.placements)
+    (replica_set,) = {name.partition(" #")[0] for name in names if name.startswith("default/web-")}
+    assert [name for name in names if name.startswith(replica_set)] == [
+        f"{replica_set} #{count}" for count in range(1, 5)
+    ]
+    assert "default/job-0 #1" in names
+    assert "default/bare-0" in names
+    assert len(names) == result.figures["placed"]

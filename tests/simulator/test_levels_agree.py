@@ -8,7 +8,7 @@ import pytest
 
 from mooring.kit.entropy import Entropy
 from mooring.simulator.measures import SimulationMeter
-from mooring.simulator.scenario import read_scenario
+from mooring.simulator.scenario.reading import read_scenario
 from mooring.simulator.simulation import simulate
 
 CONFIG = """\

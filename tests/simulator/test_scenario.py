@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import Scenario, rate_per_h, read_scenario, seconds, seeds_of
+from mooring.simulator.scenario.fields import Scenario
+from mooring.simulator.scenario.reading import read_scenario
+from mooring.simulator.scenario.values import rate_per_h, seconds, seeds_of
 
 GOOD = """\
 cluster:
@@ -97,6 +99,11 @@ def test_parameters_and_paths(tmp_path: Path) -> None:
         ("duration: 2h", "duration: 2h\nseeds: 5..1", 10, "seeds"),
         ("duration: 2h", "duration: 2h\nties: random", 10, "ties"),
         ("duration: 2h", "duration: 2h\nconfig: ${file}", 10, "config: there is no parameter file"),
+        ("count: 2", "count: 2, autoscale: {}", 3, "missing required field `max`"),
+        ("count: 2", "count: 2, autoscale: {max: 1}", 3, "count 2 is not between min 0 and max 1"),
+        ("count: 2", "count: 2, autoscale: {min: 4, max: 3}", 3, "count 2 is not between min 4 and max 3"),
+        ("count: 2", "count: 2, autoscale: {max: 3, delay: soon}", 3, "cluster.pools[0].autoscale.delay"),
+        ("duration: 2h", "duration: 2h\nautoscaler: {expander: random}", 10, "no pool has autoscale"),
         ("workload:\n", "workload:\n  dump: {}\n", 4, "wanted exactly one of openb, dump, dlrm, simkube and pods"),
     ],
 )
@@ -106,6 +113,27 @@ def test_errors_have_a_line(tmp_path: Path, old: str, new: str, line: int, words
         read(tmp_path, GOOD.replace(old, new, 1))
     assert words in error.value.text
     assert error.value.where == f"{tmp_path / 'scenario.yaml'}:{line}"
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("scanInterval: 0s", "autoscaler.scanInterval: wanted at least 1 s"),
+        ("scaleDownUnneededTime: soon", "autoscaler.scaleDownUnneededTime: "),
+        ("scaleDownDelayAfterAdd: -1s", "autoscaler.scaleDownDelayAfterAdd: -1s is negative"),
+        ("scaleDownUtilizationThreshold: 2", "autoscaler.scaleDownUtilizationThreshold: Expected `float` <= 1.0"),
+        ("expander: cheapest", "autoscaler.expander: Invalid enum value 'cheapest'"),
+        ("expander: price", "autoscaler.expander: a pool with autoscale has no price"),
+    ],
+)
+def test_errors_of_the_autoscaler_have_a_line(tmp_path: Path, more: str, words: str) -> None:
+    text = GOOD.replace("count: 2", "count: 2, autoscale: {max: 3}") + f"autoscaler: {{{more}}}\n"
+    with pytest.raises(ScenarioError) as error:
+        read(tmp_path, text)
+    assert words in f"{error.value.text}"
+    assert error.value.where == f"{tmp_path / 'scenario.yaml'}:10"
+    with pytest.raises(ScenarioError, match="of no use to pods that are not tried again"):
+        read(tmp_path, text.replace(f"autoscaler: {{{more}}}", "retry: false"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import Scenario, read_scenario
+from mooring.simulator.scenario.fields import Scenario
+from mooring.simulator.scenario.reading import read_scenario
 from mooring.simulator.simulation import SimulationResult, simulate
 
 POOL = 'cluster: {pools: [{name: node, count: 2, cpu: "4", memory: 8Gi, price: 0.5}]}\n'

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import read_scenario
+from mooring.simulator.scenario.reading import read_scenario
 from mooring.simulator.simulation import simulate
 from mooring.simulator.sources import SimulationInput, read_input
 from mooring.simulator.sweep import SweepTask

@@ -15,7 +15,8 @@ from distributed import LocalCluster
 
 from mooring.simulator import workers
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import Scenario, read_scenario
+from mooring.simulator.scenario.fields import Scenario
+from mooring.simulator.scenario.reading import read_scenario
 from mooring.simulator.simulation import SimulationResult
 from mooring.simulator.sweep import ResultStore, SweepTask
 from mooring.simulator.workers import run_sweep

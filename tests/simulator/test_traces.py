@@ -11,7 +11,7 @@ import pytest
 from mooring.simulator.csv_lines import csv_lines
 from mooring.simulator.dlrm import GPU, MAX_PER_NODE, RDMA_PERCENT, dlrm_workload
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.simkube import simkube_workload
+from mooring.simulator.simkube.pods import simkube_workload
 from mooring.simulator.workload import FOREVER_S, Arrivals
 
 # --- DLRM -------------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from mooring.api.document import Document
 from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import Kind
 from mooring.api.well_known import JOB_LABELS
+from mooring.apiserver.admission.priority import SYSTEM_CLASSES
 from mooring.apiserver.admission.service_account import DEFAULT_ACCOUNT
 from mooring.apiserver.kinds.pod.prepare import split_label_keys
 from mooring.apiserver.server import ApiServer
@@ -302,7 +303,9 @@ def implied_objects(documents: Sequence[Document]) -> list[Document]:
             priority = {"value": spec.get("priority") or 0}
             if spec.get("preemptionPolicy"):
                 priority["preemptionPolicy"] = spec["preemptionPolicy"]
-            imply(kinds.PRIORITY_CLASS, spec.get("priorityClassName") or "", **priority)
+            class_name = spec.get("priorityClassName") or ""
+            if class_name not in SYSTEM_CLASSES:  # every cluster has these
+                imply(kinds.PRIORITY_CLASS, class_name, **priority)
             name = spec.get("runtimeClassName") or ""
             overhead = {"overhead": {"podFixed": spec["overhead"]}} if spec.get("overhead") else {}
             imply(kinds.RUNTIME_CLASS, name, handler=name.replace(".", "-"), **overhead)

@@ -10,18 +10,23 @@ In reading order:
     openb           the node and pod lists of the OpenB trace
     dlrm            the Alibaba DLRM trace of 2025
     simkube         SimKube's traces
+    pools           the nodes of pools
     sources         the cluster and the workload of a scenario
     gpus            shared GPUs as columns, for plugins
     fragmentation   the GPU fragmentation of a node for typical pods
     measures        what a simulation reports
     policies        configurations and plugins of a policy
     events          what the events of a scenario do, as commands for both levels
+    autoscaler      the node autoscaler, as commands for both levels
     budgets         PodDisruptionBudgets, and their status at the engine level
-    simulation      the engine level: arrivals, departures and events, decided by the engine
+    pending_pods    the queue of the engine level
+    engine_level    the engine level: arrivals, departures and events, decided by the engine
     cluster_level   the cluster level: the same with API server, controllers and kubelets on virtual time
     components      the components of the cluster level
     cluster_objects the API objects of the cluster level
+    trace_objects   the objects of a SimKube trace, as they are applied
     observer        measures a cluster on virtual time
+    simulation      one simulation, at either level
     sweep           many simulations: their identities and stored results
     workers         runs a sweep in worker processes, or on a Dask or Ray cluster
     recordings      read the recording of a scheduler

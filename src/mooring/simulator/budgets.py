@@ -26,7 +26,7 @@ from mooring.kit.clock import VirtualClock, format_rfc3339
 from mooring.scheduler.cache.disruption_budgets import BudgetCount, BudgetRule, DisruptionBudgets
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
-from mooring.simulator.scenario import APP, PodTemplatePart
+from mooring.simulator.scenario.fields import APP, PodTemplatePart
 
 NAMESPACE = "default"
 """Of the pods and budgets of a scenario."""

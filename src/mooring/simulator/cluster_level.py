@@ -4,7 +4,7 @@
 is when all components know all nodes.
 
 1. Pods with `replicas` are a Deployment. Other pods arrive one by one: each with a Job that creates it again when it is
-   evicted, or bare.
+   evicted, or bare. Of a SimKube trace the objects are applied and deleted, and controllers create the pods.
 2. A failed node is silent: it renews no lease, and the node lifecycle controller evicts its pods.
 3. What an event does is in `events`; this module carries out its commands through the API.
 """
@@ -12,10 +12,13 @@ is when all components know all nodes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from mooring.api.decode import decode_as
+from mooring.api.errors import UnknownKindError
 from mooring.api.kinds import DEPLOYMENT, NODE
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
@@ -25,6 +28,8 @@ from mooring.client.interface import PatchForm
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.memory import release_memory
+from mooring.scheduler.engine import Engine
+from mooring.simulator.autoscaler.autoscaler import Autoscaler
 from mooring.simulator.budgets import NAMESPACE, budget_documents
 from mooring.simulator.cluster_objects import (
     arrival_document,
@@ -53,10 +58,14 @@ from mooring.simulator.events import (
     Steps,
     event_steps,
 )
-from mooring.simulator.measures import Figures, SimulationMeter, sample_times_s
+from mooring.simulator.measures import Figures, Progress, SimulationMeter, sample_times_s
 from mooring.simulator.observer import ClusterMeter, MeasuringClock
-from mooring.simulator.scenario import RolloutPart, ScalePart, Scenario, seconds
-from mooring.simulator.sources import POOL, pool_node, read_input
+from mooring.simulator.pools import POOL, NodePools
+from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario
+from mooring.simulator.scenario.values import seconds
+from mooring.simulator.simkube.trace import SimkubeTrace, log_left_out
+from mooring.simulator.sources import read_input
+from mooring.simulator.trace_objects import applied_object, objects_implied
 
 ROLLOUT_CHECK_S = 1.0
 END_S = 0.001
@@ -64,29 +73,32 @@ END_S = 0.001
 LOOP_LOGGER = "mooring.kit.loop"
 _BY_NODE = ("DaemonSet", "Node")
 
-Progress = Callable[[float], None]
-
 
 def simulate_cluster(
     scenario: Scenario, policy: str, seed: int, progress: Progress, keeps_placements: bool
 ) -> tuple[Figures, SimulationMeter, list[float]]:
     """The figures of a scenario, its meter, and how long pending pods have waited. Raises `ScenarioError`."""
-    clock = MeasuringClock()
-    simulation = ClusterSimulation(scenario, seed, clock, progress)
+    simkube = scenario.workload.simkube
+    trace = SimkubeTrace(Path(simkube.trace)) if simkube is not None else None
+    clock = MeasuringClock(trace.begin_s) if trace is not None else MeasuringClock()  # CronJobs read the wall clock
+    simulation = ClusterSimulation(scenario, seed, clock, progress, trace)
     try:
         with _quiet():
-            return run(simulation.run(policy, keeps_placements), clock)
+            found = run(simulation.run(policy, keeps_placements), clock)
     except KeyboardInterrupt:
         # The interrupted task cannot end, which the loop would report when it is collected.
         logging.getLogger(LOOP_LOGGER).setLevel(logging.CRITICAL)
         raise
     except BaseExceptionGroup as group:
-        found = next(_scenario_errors(group), None)
-        if found is None:
+        cause = next(_scenario_errors(group), None)
+        if cause is None:
             raise
-        raise found from group
+        raise cause from group
     finally:
         release_memory()
+    if trace is not None:
+        log_left_out(trace.path, simulation.left_out, "the API server does not serve these kinds")
+    return found
 
 
 class ClusterSimulation:
@@ -95,15 +107,20 @@ class ClusterSimulation:
     _cluster: SimulatedCluster
     _measure: ClusterMeter
 
-    def __init__(self, scenario: Scenario, seed: int, clock: MeasuringClock, progress: Progress) -> None:
+    def __init__(
+        self, scenario: Scenario, seed: int, clock: MeasuringClock, progress: Progress, trace: SimkubeTrace | None
+    ) -> None:
         self._scenario = scenario
+        self._trace = trace
+        self.left_out: Counter[str] = Counter()
+        """Requests of the trace for kinds that the API server does not serve."""
         self._clock = clock
         self._progress = progress
+        self._seed = seed
         self._entropy = Entropy(seed)
         self._input = read_input(scenario, seed)
         self._groups = {group.name: group for group in scenario.workload.pods}
-        self._pools = {pool.name: pool for pool in scenario.cluster.pools}
-        self._nodes_of_pool = {pool.name: pool.count for pool in scenario.cluster.pools}
+        self.pools = NodePools(scenario.cluster.pools)
         self._pool_of = {node.metadata.name: node.metadata.labels.get(POOL, "") for node in self._input.nodes}
         """The nodes that exist, and their pools."""
         self._failed: set[str] = set()
@@ -116,6 +133,7 @@ class ClusterSimulation:
         types, entropy = self._input.workload.types, self._entropy.fork("cluster")
         async with open_cluster(self._scenario, policy, types, self._clock, entropy) as cluster:
             self._cluster, meter = cluster, cluster.meter
+            autoscaler = Autoscaler(self._scenario, self._seed, self)
             meter.placements = {} if keeps_placements else None
             await self._fill()
             await cluster.start(len(self._input.nodes))
@@ -123,15 +141,18 @@ class ClusterSimulation:
             for group in self._groups.values():
                 if group.is_deployment:
                     await cluster.create(deployment_document(group))
-            cluster.group.start_background(self._arrive(), name="arrivals")
+            arriving = self._arrive() if self._trace is None else self._play(self._trace)
+            cluster.group.start_background(arriving, name="arrivals")
             for number in range(len(self._scenario.events)):
                 cluster.group.start_background(self._repeat(number), name=f"event {number}")
+            if self._scenario.has_autoscaler:
+                cluster.group.start_background(self._carry_out("", autoscaler.steps()), name="autoscaler")
             await self._wait_until(self._duration_s)
             await self._clock.wait(END_S)
             meter.advance_to(self._duration_s)
             meter.preemptions = cluster.preemptions()
             waits_s = cluster.observer.waits_s()
-            figures = meter.totals(waits_s, len(cluster.observer.pending))
+            figures = meter.totals(waits_s, len(cluster.observer.pending), autoscaler.figures())
         return figures, meter, waits_s
 
     # The workload
@@ -150,6 +171,24 @@ class ClusterSimulation:
             *budget_documents(self._groups.values()),
         ):
             await self._cluster.create(document)
+        for document in objects_implied(self._trace) if self._trace is not None else ():
+            await self._cluster.create(document, may_exist=True)
+
+    async def _play(self, trace: SimkubeTrace) -> None:
+        """Apply and delete the objects of a trace. Kinds that the API server does not serve are left out."""
+        for event in trace.events():
+            await self._wait_until(event.at_s)
+            with trace.errors_of(event.number):
+                applied = [applied_object(trace, document) for document in event.applied]
+            for change, documents in ((self._cluster.apply, applied), (self._cluster.delete, event.deleted)):
+                for document in documents:
+                    try:
+                        await change(dict(document))
+                    except UnknownKindError:
+                        self.left_out[document["kind"]] += 1
+                    except ClientError as error:
+                        text = f"{document['kind']} {document['metadata']['name']}: {error}"
+                        raise ScenarioError(f"{trace.path}: event {event.number}", text) from error
 
     async def _arrive(self) -> None:
         for arrival in self._input.workload.arrivals:
@@ -173,7 +212,7 @@ class ClusterSimulation:
         self._begin_s = self._clock.now_s()
         times_s = sample_times_s(self._scenario.samples.every, self._duration_s)
         columns, observer = self._cluster.scheduler.engine.columns, self._cluster.observer
-        measure = self._measure = ClusterMeter(self._cluster.meter, columns, observer, self._price_per_h, times_s)
+        measure = self._measure = ClusterMeter(self._cluster.meter, columns, observer, self._working_nodes, times_s)
         reported = 0
 
         def before(now_s: float) -> None:
@@ -187,9 +226,10 @@ class ClusterSimulation:
 
         self._clock.before = before
 
-    def _price_per_h(self) -> float:
-        pools = (pool for name, pool in self._pool_of.items() if name not in self._failed and pool)
-        return sum(self._pools[pool].price for pool in pools)
+    def _working_nodes(self) -> tuple[int, float]:
+        """The number of nodes that have not failed, and their price per hour."""
+        pools = [pool for name, pool in self._pool_of.items() if name not in self._failed]
+        return len(pools), self.pools.price_per_h(pools)
 
     # Events
 
@@ -213,7 +253,8 @@ class ClusterSimulation:
         try:
             for command in steps:
                 await self._do(command)
-                self._measure.invalidate()
+                if not isinstance(command, Pause):
+                    self._measure.invalidate()
         except ClientError as error:
             raise ScenarioError("", f"an event at {self.now_s():.0f} s: {error}") from error
         meter.event_ended(began, self.now_s())
@@ -225,12 +266,14 @@ class ClusterSimulation:
                 await self._clock.wait(delay_s)
             case Fork(steps):
                 self._cluster.group.start_background(self._carry_out("", steps), name="event")
-            case AddNodes(pool, count):
-                await self._add_nodes(pool, count)
+            case AddNodes(nodes):
+                for node in nodes:
+                    await self._cluster.create(node_document(node))
+                    self._pool_of[node.metadata.name] = node.metadata.labels.get(POOL, "")
             case RemoveNode(name):
-                self._pool_of.pop(name, None)
                 self._failed.discard(name)
-                await client.delete(NODE, "", name)
+                if self._pool_of.pop(name, None) is not None:
+                    await client.delete(NODE, "", name)
             case FailNode(name):
                 if name in self._pool_of:
                     self._failed.add(name)
@@ -241,7 +284,8 @@ class ClusterSimulation:
                     self._cluster.kubelets.resume(name)
             case CordonNode(name, is_cordoned):
                 cordon = {"spec": {"unschedulable": is_cordoned}}
-                await client.patch(NODE, "", name, cordon, form=PatchForm.MERGE)
+                with suppress(NotFoundError):  # another event may remove the node meanwhile
+                    await client.patch(NODE, "", name, cordon, form=PatchForm.MERGE)
             case DrainNodes():
                 await self._drain(command)
             case ScalePart(workload=workload, replicas=replicas):
@@ -251,14 +295,6 @@ class ClusterSimulation:
                 patch = rollout_patch(command)
                 await client.patch(DEPLOYMENT, NAMESPACE, workload, patch, form=PatchForm.STRATEGIC)
                 await self._wait_rolled_out(workload)
-
-    async def _add_nodes(self, pool: str, count: int) -> None:
-        first = self._nodes_of_pool[pool]
-        self._nodes_of_pool[pool] = first + count
-        for number in range(first, first + count):
-            node = pool_node(self._pools[pool], number)
-            await self._cluster.create(node_document(node))
-            self._pool_of[node.metadata.name] = pool
 
     async def _drain(self, command: DrainNodes) -> None:
         until_s = self._clock.now_s() + command.timeout_s
@@ -292,7 +328,17 @@ class ClusterSimulation:
                 return
             await self._clock.wait(ROLLOUT_CHECK_S)
 
-    # What events read
+    # What events and the autoscaler read
+
+    @property
+    def engine(self) -> Engine:
+        return self._cluster.scheduler.engine
+
+    def unschedulable_pods(self) -> list[Pod]:
+        return self._cluster.observer.unschedulable_pods()
+
+    def failed_nodes(self, pool: str) -> list[str]:
+        return sorted(name for name in self._failed if self._pool_of.get(name) == pool)
 
     def now_s(self) -> float:
         return self._clock.now_s() - self._begin_s

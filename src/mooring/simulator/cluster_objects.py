@@ -20,7 +20,8 @@ from mooring.api.views.pod import Pod
 from mooring.cluster.clone import clone_body, implied_objects
 from mooring.kubelet.simulated.selection import STAGES_ANNOTATION
 from mooring.simulator.budgets import NAMESPACE
-from mooring.simulator.scenario import APP, PodTemplatePart, RolloutPart, seconds
+from mooring.simulator.scenario.fields import APP, PodTemplatePart, RolloutPart
+from mooring.simulator.scenario.values import seconds
 from mooring.simulator.sources import SimulationInput
 from mooring.simulator.workload import FOREVER_S, Arrival
 
@@ -113,7 +114,7 @@ def pod_document(pod: Pod, lifetime_s: float) -> Document:
         spec["priorityClassName"] = priority_class_name(priority)
     spec["containers"] = [{"image": IMAGE, **container} for container in spec["containers"]]
     if lifetime_s != FOREVER_S:
-        metadata["annotations"][RUN_FOR] = _duration(lifetime_s)
+        metadata["annotations"][RUN_FOR] = duration_text(lifetime_s)
     return {"metadata": metadata, "spec": spec}
 
 
@@ -142,7 +143,7 @@ def is_of_dump(arrival: Arrival) -> bool:
 
 
 def _ending(pod: Document, lifetime_s: float) -> Document:
-    annotations = {**(pod["metadata"].get("annotations") or {}), RUN_FOR: _duration(lifetime_s)}
+    annotations = {**(pod["metadata"].get("annotations") or {}), RUN_FOR: duration_text(lifetime_s)}
     metadata = {**pod["metadata"], "annotations": annotations}
     return {**pod, "metadata": metadata, "spec": {**pod["spec"], "restartPolicy": "Never"}}
 
@@ -171,7 +172,7 @@ def _container(cpu: str, memory: str) -> Document:
     return {"name": CONTAINER, "image": IMAGE, "resources": {"requests": {"cpu": cpu, "memory": memory}}}
 
 
-def _duration(length_s: float) -> str:
+def duration_text(length_s: float) -> str:
     return f"{length_s:.9f}s"
 
 
@@ -179,7 +180,7 @@ def _start_annotations(startup: str) -> dict[str, str]:
     """`startup` empty: as the stage set says."""
     if startup and not seconds(startup):
         return {STAGES_ANNOTATION: AT_ONCE}
-    return {START_FOR: _duration(seconds(startup))} if startup else {}
+    return {START_FOR: duration_text(seconds(startup))} if startup else {}
 
 
 def _plain(view: Node | Pod) -> Document:

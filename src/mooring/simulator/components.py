@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import msgspec
 
@@ -22,11 +22,11 @@ from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
 from mooring.client.cache.reflector import Reflector
-from mooring.client.errors import ClientError
-from mooring.client.interface import JsonObject, PatchForm
+from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
+from mooring.client.interface import Deletion, JsonObject, PatchForm, Propagation
 from mooring.cluster.clone import clone
 from mooring.cluster.component_client import component_user
-from mooring.cluster.objects import create_object
+from mooring.cluster.objects import create_object, served_kind
 from mooring.controllers.manager import ControllerManager
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -39,7 +39,7 @@ from mooring.simulator.errors import ScenarioError
 from mooring.simulator.measures import SimulationMeter
 from mooring.simulator.observer import MeasuringClock, PodObserver
 from mooring.simulator.policies import loaded_policy, smallest_name
-from mooring.simulator.scenario import Scenario
+from mooring.simulator.scenario.fields import Scenario
 from mooring.simulator.workload import PodTypes
 from mooring.store.memory import MemoryStore
 
@@ -138,12 +138,25 @@ class SimulatedCluster:
         while not self.scheduler.has_synced or len(self.kubelets.node_names) < nodes:
             await self.clock.wait(STARTED_CHECK_S)
 
-    async def create(self, document: Document) -> None:
+    async def create(self, document: Document, *, may_exist: bool = False) -> None:
         """Raises `ScenarioError` if the API server rejects it."""
         try:
             await create_object(self.api_server, self.client, document)
         except ClientError as error:
+            if may_exist and isinstance(error, AlreadyExistsError):
+                return
             raise ScenarioError("", f"{document['kind']} {document['metadata']['name']}: {error}") from error
+
+    async def apply(self, document: Document) -> None:
+        """As kubectl apply --server-side. Raises `ClientError`, `UnknownKindError`."""
+        kind, namespace, name = self._place_of(document)
+        await self.client.patch(kind, namespace, name, document, form=PatchForm.APPLY)
+
+    async def delete(self, document: Document) -> None:
+        """Delete an object, and in the background what it owns. Raises `ClientError`, `UnknownKindError`."""
+        kind, namespace, name = self._place_of(document)
+        with suppress(NotFoundError):
+            await self.client.delete(kind, namespace, name, Deletion(propagation=Propagation.BACKGROUND))
 
     async def clone(self, documents: Sequence[Document]) -> None:
         """Create the objects of a dump. Raises `ScenarioError` if a node or a pod cannot be created."""
@@ -161,6 +174,11 @@ class SimulatedCluster:
     def preemptions(self) -> int:
         count = self.scheduler.metrics.registry.get_sample_value("scheduler_preemption_victims_count")
         return int(count or 0)
+
+    def _place_of(self, document: Document) -> tuple[Kind, str, str]:
+        kind = served_kind(self.api_server, str(document["apiVersion"]), str(document["kind"]))
+        metadata = document["metadata"]
+        return kind, (metadata.get("namespace") or "default") if kind.is_namespaced else "", metadata["name"]
 
     def _client_of(self, name: str) -> QuietClient:
         return QuietClient(self.api_server, component_user(name), name)

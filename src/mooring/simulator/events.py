@@ -15,9 +15,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from mooring.api.views.node import Node
 from mooring.kit.entropy import Entropy
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import (
+from mooring.simulator.pools import NodePools
+from mooring.simulator.scenario.fields import (
     DrainPart,
     FailPart,
     NodesPart,
@@ -25,8 +27,8 @@ from mooring.simulator.scenario import (
     ScalePart,
     ScenarioEvent,
     UpgradePart,
-    seconds,
 )
+from mooring.simulator.scenario.values import seconds
 from mooring.simulator.workload import FOREVER_S, exponential
 
 REDRAW_S = 600.0
@@ -43,8 +45,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class AddNodes:
-    pool: str
-    count: int
+    nodes: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,9 @@ Steps: TypeAlias = Iterator[Command]
 class EventNodes(Protocol):
     """The nodes of a running simulation."""
 
+    @property
+    def pools(self) -> NodePools: ...
+
     def now_s(self) -> float: ...
 
     def has_node(self, name: str) -> bool:
@@ -115,7 +119,7 @@ def event_steps(event: ScenarioEvent, nodes: EventNodes, entropy: Entropy) -> St
         case (_, DrainPart() as change):
             yield from _drain(change, _chosen(change, nodes, entropy), nodes)
         case ("add", NodesPart() as change):
-            yield AddNodes(change.pool, change.count or 0)
+            yield _new_nodes(change.pool, change.count or 0, nodes)
         case (_, FailPart() as change) if change.mtbf:
             yield from _random_failures(change, nodes, entropy)
         case (_, FailPart() as change):
@@ -191,19 +195,23 @@ def _upgrade(change: UpgradePart, nodes: EventNodes) -> Steps:
     for first in range(0, len(old), size):
         batch = old[first : first + size]
         if change.surge:
-            yield from _new_nodes(change, len(batch))
+            yield from _delayed_nodes(change, len(batch), nodes)
         batch = [name for name in batch if nodes.has_node(name)]
         yield from [CordonNode(name, True) for name in batch]
         yield DrainNodes(tuple(batch), _timeout_s(change.timeout))
         yield from [RemoveNode(name) for name in batch if nodes.has_node(name)]
         if not change.surge:
-            yield from _new_nodes(change, 1)
+            yield from _delayed_nodes(change, 1, nodes)
 
 
-def _new_nodes(change: UpgradePart, count: int) -> Steps:
+def _delayed_nodes(change: UpgradePart, count: int, nodes: EventNodes) -> Steps:
     if change.delay:
         yield Pause(seconds(change.delay))
-    yield AddNodes(change.pool, count)
+    yield _new_nodes(change.pool, count, nodes)
+
+
+def _new_nodes(pool: str, count: int, nodes: EventNodes) -> AddNodes:
+    return AddNodes(tuple(nodes.pools.add(pool, count)))
 
 
 def _timeout_s(text: str) -> float:

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -24,7 +24,7 @@ from mooring.api.well_known import JOB_LABELS, POD_TEMPLATE_HASH, REGION, ZONE
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.engine import Engine
-from mooring.simulator.scenario import seconds
+from mooring.simulator.scenario.values import seconds
 from mooring.simulator.workload import HOUR_S, PodTypes
 
 TYPES_MAX = 20
@@ -40,12 +40,14 @@ _NOT_MEASURED = (PODS, CPU_NON_ZERO, MEMORY_NON_ZERO)
 
 TIMED_EVENTS = ("drain", "upgrade", "rollout")
 """Events whose mean duration is a figure."""
-_OF_SAMPLES = ("time_s", "pending", "running", "demand_percent", "load_percent")
+_OF_SAMPLES = ("time_s", "pending", "running", "nodes", "demand_percent", "load_percent")
 """Figures that only samples have."""
 _MEANS_OF_SAMPLES = (FRAGMENTATION, SKEW)
 """Figures of the whole simulation that are means over its samples."""
 
 Figures = dict[str, float]
+Progress = Callable[[float], None]
+"""Called with the share of a simulation that is done."""
 _ADDED_LABELS = frozenset((ZONE, REGION, POD_TEMPLATE_HASH, *JOB_LABELS))
 _WorkloadKey = tuple[str, tuple[tuple[str, str], ...]]
 NodeMap = np.ndarray[tuple[int], np.dtype[np.int8]]
@@ -78,13 +80,15 @@ class SimulationMeter:
         self.waits_s: list[float] = []
         self.samples: list[dict[str, float]] = []
         self.placements: dict[str, str] | None = None
-        """The first node of each pod, by key, if that is wanted."""
+        """The first node of each pod, by name, if that is wanted."""
         self._at_s = 0.0
         self._used: np.ndarray[tuple[int], np.dtype[np.float64]] = np.zeros(0)
         self._capacity: np.ndarray[tuple[int], np.dtype[np.float64]] = np.zeros(0)
         self._used_nodes = 0
+        self._nodes = 0
         self._price_per_h = 0.0
         self._integrals: Figures = {}
+        self._node_hours = 0.0
         self._cost = 0.0
         self._zones: list[str] = []
         self._pods_in_zones: dict[_WorkloadKey, dict[str, int]] = {}
@@ -94,12 +98,12 @@ class SimulationMeter:
         self._events: list[tuple[str, float, float | None]] = []
         """Name, begin and end of the events of the scenario; None: it has not ended."""
 
-    def pod_placed(self, key: str, node_name: str, wait_s: float) -> None:
-        """A pod got its first node."""
+    def pod_placed(self, name: str, node_name: str, wait_s: float) -> None:
+        """A pod got its first node. Without a name it is not compared."""
         self.placed += 1
         self.waits_s.append(wait_s)
-        if self.placements is not None:
-            self.placements.setdefault(key, node_name)
+        if self.placements is not None and name:
+            self.placements.setdefault(name, node_name)
 
     def event_began(self, name: str, at_s: float) -> int:
         """An event of the scenario began. Returns a number for `event_ended`."""
@@ -110,14 +114,14 @@ class SimulationMeter:
         name, began_s, _ = self._events[number]
         self._events[number] = (name, began_s, at_s)
 
-    def nodes_changed(self, price_per_h: float) -> None:
-        """Nodes were added or removed: read the sums anew."""
+    def nodes_changed(self, nodes: int, price_per_h: float) -> None:
+        """Nodes were added or removed: read the sums anew. `nodes` is the number of those that work."""
         columns = self._engine.columns
         rows, resources = columns.live_rows, columns.resources
         self._capacity = resources.allocatable[:, rows].sum(axis=1).astype(np.float64)
         self._used = resources.used[:, rows].sum(axis=1).astype(np.float64)
         self._used_nodes = sum(bool(columns.pods_on[row]) for row in columns.row_of.values())
-        self._price_per_h = price_per_h
+        self._nodes, self._price_per_h = nodes, price_per_h
         self._zones = sorted({self._zone(row) for row in columns.row_of.values()} - {""})
         self._count_zones()
 
@@ -142,6 +146,7 @@ class SimulationMeter:
         if passed_s > 0:
             for name, value in self._current().items():
                 self._integrals[name] = self._integrals.get(name, 0.0) + value * passed_s
+            self._node_hours += self._nodes * passed_s / HOUR_S
             self._cost += self._price_per_h * passed_s / HOUR_S
             self._at_s = at_s
 
@@ -149,6 +154,7 @@ class SimulationMeter:
         """The measures of this moment."""
         taken: Figures = {"time_s": self._at_s, "pending": pending, "running": len(self._engine.columns.pods)}
         taken |= self._current()
+        taken["nodes"] = float(self._nodes)
         if self._capacity.size and self._capacity[CPU]:
             taken["load_percent"] = 100 * float(self._used[CPU] + pending_cpu_milli) / float(self._capacity[CPU])
         if len(self._zones) > 1:
@@ -173,8 +179,8 @@ class SimulationMeter:
         waits = np.array([*self.waits_s, *pending_waits_s]) if self.waits_s or pending_waits_s else np.zeros(1)
         return [float(value) for value in np.percentile(waits, range(101))]
 
-    def totals(self, pending_waits_s: Sequence[float], pending: int) -> Figures:
-        """The measures of the whole simulation."""
+    def totals(self, pending_waits_s: Sequence[float], pending: int, autoscaler: Figures) -> Figures:
+        """The measures of the whole simulation; those of the autoscaler, if there is one, with node hours."""
         waits_s = self.wait_percentiles_s(pending_waits_s)
         last = self.samples[-1] if self.samples else self.sample(pending)
         means = {name: value / self._at_s for name, value in self._integrals.items()} if self._at_s else {}
@@ -195,6 +201,8 @@ class SimulationMeter:
             "evictions": float(self.evictions),
             "preemptions": float(self.preemptions),
             **self._event_lengths_s(),
+            **autoscaler,
+            **({"node_hours": self._node_hours} if autoscaler else {}),
             "cost": self._cost,
         }
 

@@ -5,18 +5,22 @@
 2. Allocation is that of the scheduler's columns, as at the engine level.
 3. A pod counts as placed when it is bound, and as evicted when it gets the condition DisruptionTarget before it has
    ended. A pod that is created in place of another one is a pod of its own.
+4. Controllers generate names, which differ between policies. For comparisons, a pod is the first, second, … that its
+   controller created; a pod of a StatefulSet has its name, and pods of DaemonSets are not compared.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from mooring.api.resources import fit_filter_requests
+from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import TERMINAL_PHASES
 from mooring.client.interface import Change
 from mooring.controllers.documents import DISRUPTION_TARGET
-from mooring.kit.clock import VirtualClock
+from mooring.kit.clock import VIRTUAL_WALL_S, VirtualClock
 from mooring.scheduler.cache.columns import Columns
 from mooring.simulator.measures import SimulationMeter
 
@@ -26,8 +30,8 @@ class MeasuringClock(VirtualClock):
 
     __slots__ = ("before",)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, wall_s: float = VIRTUAL_WALL_S) -> None:
+        super().__init__(wall_s=wall_s)
         self.before: Callable[[float], None] = lambda now_s: None
 
     def advance_to(self, now_s: float) -> None:
@@ -43,14 +47,14 @@ class ClusterMeter:
         meter: SimulationMeter,
         columns: Columns,
         observer: PodObserver,
-        price_per_h: Callable[[], float],
+        working_nodes: Callable[[], tuple[int, float]],
         times_s: Sequence[float],
     ) -> None:
-        """`times_s` are those of samples."""
+        """`working_nodes`: their number, and their price per hour. `times_s` are those of samples."""
         self._meter = meter
         self._columns = columns
         self._observer = observer
-        self._price_per_h = price_per_h
+        self._working_nodes = working_nodes
         self._times_s = list(times_s)
         self._seen = (-1, -1)
 
@@ -64,7 +68,7 @@ class ClusterMeter:
         if changes != self._seen:
             self._seen = changes
             self._meter.advance_to(now_s)
-            self._meter.nodes_changed(self._price_per_h())
+            self._meter.nodes_changed(*self._working_nodes())
         while self._times_s and self._times_s[0] < next_s:
             self._meter.advance_to(self._times_s.pop(0))
             self._meter.sample(len(self._observer.pending), self._observer.pending_cpu_milli())
@@ -76,11 +80,15 @@ class PodObserver:
     def __init__(self, meter: SimulationMeter, clock: VirtualClock) -> None:
         self._meter = meter
         self._clock = clock
-        self.pending: dict[str, tuple[float, int]] = {}
-        """Pods without a node: since when, and the cpu that they request, by uid."""
+        self.pending: dict[str, tuple[float, Pod]] = {}
+        """Pods without a node, and since when they wait, by uid."""
         self.on_node: dict[str, dict[str, Pod]] = {}
         """Pods that have not ended, by node and uid."""
         self._evicted: set[str] = set()
+        self._names: dict[str, str] = {}
+        """What pending pods are called in comparisons, by uid."""
+        self._created: Counter[str] = Counter()
+        """Pods that were created, by controller."""
 
     def replace(self, views: Sequence[Pod], revision: str) -> None:
         for view in views:
@@ -91,12 +99,16 @@ class PodObserver:
         if not node:
             if change is Change.DELETED:
                 self.pending.pop(uid, None)
+                self._names.pop(uid, None)
             else:
-                self.pending.setdefault(uid, (self._clock.now_s(), fit_filter_requests(view).get("cpu", 0)))
+                if uid not in self._names:
+                    self._names[uid] = self._compared_name(view)
+                since_s, _ = self.pending.get(uid, (self._clock.now_s(), view))
+                self.pending[uid] = since_s, view
             return
         waited = self.pending.pop(uid, None)
         if waited is not None:
-            self._meter.pod_placed(view.key, node, self._clock.now_s() - waited[0])
+            self._meter.pod_placed(self._names.pop(uid), node, self._clock.now_s() - waited[0])
         # Before it is taken off its node: a controller may end a pod and say why at once, or evict one that has ended.
         was_running = uid in self.on_node.get(node, {}) or waited is not None
         if was_running and uid not in self._evicted and _is_disrupted(view):
@@ -108,13 +120,32 @@ class PodObserver:
         else:
             self.on_node.setdefault(node, {})[uid] = view
 
+    def _compared_name(self, pod: Pod) -> str:
+        """Empty: the pod is not compared."""
+        owner = controller_of(pod.metadata)
+        if owner is None or owner.kind == "StatefulSet":
+            return pod.key
+        if owner.kind == "DaemonSet":
+            return ""
+        key = f"{pod.metadata.namespace}/{owner.name}"
+        self._created[key] += 1
+        return f"{key} #{self._created[key]}"
+
     def pending_cpu_milli(self) -> int:
         """The cpu that the pending pods request."""
-        return sum(cpu_milli for _, cpu_milli in self.pending.values())
+        return sum(fit_filter_requests(pod).get("cpu", 0) for _, pod in self.pending.values())
+
+    def unschedulable_pods(self) -> list[Pod]:
+        """The pods that the scheduler has rejected."""
+        return [pod for _, pod in self.pending.values() if _is_unschedulable(pod)]
 
     def waits_s(self) -> list[float]:
         """How long the pending pods have waited."""
         return [self._clock.now_s() - since_s for since_s, _ in self.pending.values()]
+
+
+def _is_unschedulable(pod: Pod) -> bool:
+    return any(each.type == "PodScheduled" and each.reason == "Unschedulable" for each in pod.status.conditions)
 
 
 def _is_disrupted(pod: Pod) -> bool:

@@ -16,7 +16,7 @@ from mooring.scheduler.framework.loading import PluginFileError, enabled_if_unme
 from mooring.scheduler.framework.registry import BadPluginError, Registry
 from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import Scenario
+from mooring.simulator.scenario.fields import Scenario
 
 
 @contextmanager

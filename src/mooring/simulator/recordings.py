@@ -21,7 +21,7 @@ from mooring.scheduler.reporting.recording import (
     RecordingLine,
 )
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import GZIP_MAGIC
+from mooring.simulator.scenario.reading import GZIP_MAGIC
 
 READ_BYTES = 1 << 14
 """At most a thousand times as much is decompressed at once."""

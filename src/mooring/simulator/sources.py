@@ -13,21 +13,22 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from mooring.api.decode import convert_as
 from mooring.api.errors import ObjectError
 from mooring.api.load import load
 from mooring.api.views.meta import ApiObject, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodStatus
-from mooring.api.well_known import TERMINAL_PHASES, ZONE
+from mooring.api.well_known import TERMINAL_PHASES
 from mooring.kit.clock import TimestampError, parse_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.simulator.dlrm import dlrm_workload
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.gpus import GPU_COUNT, MILLI
 from mooring.simulator.openb import inflated_workload, read_nodes, read_pods, renamed, replayed_workload, trace_random
-from mooring.simulator.scenario import PodTemplatePart, Pool, Scenario, rate_per_h, seconds
-from mooring.simulator.simkube import simkube_workload
+from mooring.simulator.pools import pool_node
+from mooring.simulator.scenario.fields import PodTemplatePart, Scenario
+from mooring.simulator.scenario.values import rate_per_h, seconds
+from mooring.simulator.simkube.pods import simkube_workload
 from mooring.simulator.workload import (
     FOREVER_S,
     HOUR_S,
@@ -39,8 +40,6 @@ from mooring.simulator.workload import (
     pod_view,
 )
 
-POOL = "mooring.dev/pool"
-"""Label of the nodes of a pool."""
 LIFETIME_S_MIN = 60.0
 """Shortest mean lifetime that is taken from a dump."""
 
@@ -81,7 +80,7 @@ def read_input(scenario: Scenario, seed: int) -> SimulationInput:
     elif workload.dlrm is not None:
         arrivals = dlrm_workload(Path(workload.dlrm.trace), workload.dlrm.role_label)
     elif workload.simkube is not None:
-        arrivals = simkube_workload(Path(workload.simkube.trace))
+        arrivals = simkube_workload(Path(workload.simkube.trace), logs_others=scenario.level == "engine")
     elif workload.dump is not None:
         model = _sampled if workload.dump.arrivals == "sampled" else _replayed
         placed, arriving = model(placed, scenario.duration_s or 0.0, entropy.fork("arrivals"))
@@ -91,16 +90,6 @@ def read_input(scenario: Scenario, seed: int) -> SimulationInput:
     if cluster.openb is not None and cluster.openb.shuffled:
         nodes = renamed(nodes, openb_random)
     return SimulationInput(arrivals, nodes, objects, placed)
-
-
-def pool_node(pool: Pool, number: int) -> Node:
-    """The node with this number in a pool."""
-    labels = {"kubernetes.io/hostname": f"{pool.name}-{number}", POOL: pool.name, **pool.labels}
-    if pool.zones:
-        labels[ZONE] = f"zone-{number % pool.zones}"
-    allocatable = {"cpu": pool.cpu, "memory": pool.memory, "pods": str(pool.pods), **pool.resources}
-    metadata = {"name": f"{pool.name}-{number}", "labels": labels}
-    return convert_as(Node, {"metadata": metadata, "status": {"allocatable": allocatable}})
 
 
 def group_pod(group: PodTemplatePart, number: int) -> Pod:

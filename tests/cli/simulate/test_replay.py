@@ -138,10 +138,6 @@ def test_a_killed_scheduler_is_noted(recording: Path, tmp_path: Path) -> None:
             ("examples/simulations/weekend.yaml", "--replay", "RECORDING", "--plugin", "x.py", "--policy", "default"),
             "--config, --plugin and a scenario contradict each other",
         ),
-        (
-            ("examples/simulations/rollout.yaml", "--diff", "default", "packing"),
-            "--diff belongs to the engine level",
-        ),
         (("--replay", "RECORDING", "--policy", "x"), "--policy needs the scenario that has it"),
         (("--replay", "RECORDING", "--config", "README.md"), "README.md"),
         (("examples/simulations/weekend.yaml", "--config", PACKING), "--config and --plugin belong to --replay"),

@@ -19,6 +19,7 @@ from tests.cli.screens import ROOT, run
 
 WEEKEND = "examples/simulations/weekend.yaml"
 ROLLOUT = "examples/simulations/rollout.yaml"
+AUTOSCALE = "examples/simulations/autoscale.yaml"
 FGD = "examples/simulations/fgd/experiment.yaml"
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(f"n-{n},32000,131072,4,T4\n" for n in range(6))
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + "".join(
@@ -60,6 +61,28 @@ def test_the_rollout_runs_at_the_cluster_level() -> None:
     engine = run(*arguments, "--level", "engine")
     assert engine.exit_code == 2
     assert f"mooring: {ROLLOUT}:15: events[0].rollout: only the cluster level has rollouts" in engine.stderr
+
+
+def test_differences_between_policies_at_the_cluster_level() -> None:
+    result = run("simulate", ROLLOUT, "--seeds", "1", "--workers", "1", "--diff", "default", "packing")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.partition("One seed.")[2].splitlines()
+    match = re.match(r"packing placed (\d+) of (\d+) pods elsewhere than default", lines[2])
+    assert match is not None, lines
+    # Most pods are the same ones with both policies, and have a node with both.
+    assert 100 < int(match[1]) < int(match[2]) < 250
+    assert any(re.match(r"default/shop-\S+ #\d+ +general-\d+ +general-\d+ +1$", line) for line in lines), lines
+
+
+def test_packing_costs_less_with_an_autoscaler() -> None:
+    result = run("simulate", AUTOSCALE, "--seeds", "1", "--workers", "1", "-o", "json")
+    assert result.exit_code == 0, result.output
+    default, packing = json.loads(result.stdout)
+    assert packing["cost"] < 0.95 * default["cost"]
+    for row in (default, packing):
+        assert row["pending"] == 0
+        assert row["nodes_added"] > row["nodes_removed"] > 5
+        assert row["node_hours"] > row["nodes_used"] * 24
 
 
 @pytest.mark.parametrize("policy", ["Random", "DotProd", "GpuClustering", "GpuPacking", "BestFit", "FGD"])

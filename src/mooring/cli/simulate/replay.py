@@ -25,7 +25,7 @@ from mooring.scheduler.reporting.recording import RecordingHeader, recorded_plug
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.recordings import RecordingReader
 from mooring.simulator.replay import Replay, ReplayDifference, ReplayReport, Verdict
-from mooring.simulator.scenario import read_scenario
+from mooring.simulator.scenario.reading import read_scenario
 
 SHOWN_MAX = 10
 """Differences that the text shows."""

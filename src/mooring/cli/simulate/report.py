@@ -34,7 +34,7 @@ from mooring.simulator.workload import HOUR_S
 EXTRA = "report"
 PNG_WIDTH = 960
 DIFFERENCES_IN_REPORT = 100
-OVER_TIME = ("allocation_percent", "fragmentation_percent", "pending", "nodes_used", "zone_skew")
+OVER_TIME = ("allocation_percent", "fragmentation_percent", "pending", "nodes", "nodes_used", "zone_skew")
 """Sampled figures whose name ends so have a plot."""
 _TEXT_SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 50 20"><text y="15" {more}>M</text></svg>'
 

@@ -19,7 +19,9 @@ from mooring.cli.errors import input_error
 from mooring.cli.terminal import ProgressBar
 from mooring.kit.clock import Clock
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario import Scenario, read_scenario, seeds_of
+from mooring.simulator.scenario.fields import Scenario
+from mooring.simulator.scenario.reading import read_scenario
+from mooring.simulator.scenario.values import seeds_of
 from mooring.simulator.simulation import SimulationResult
 from mooring.simulator.sweep import ResultStore, SweepTask
 from mooring.simulator.workers import run_sweep as run_sweep
@@ -98,8 +100,6 @@ def run_simulate(options: SimulateOptions, clock: Clock) -> SimulateOutcome:
         scenario = read_scenario(Path(options.scenario), options.values, options.level)
         if options.ties is not None:
             scenario = replace(scenario, ties=options.ties)
-        if options.diff and scenario.level == "cluster":
-            raise input_error("--diff belongs to the engine level: controllers choose other pod names with each policy")
         tasks = [
             SweepTask(scenario, policy, seed, keeps_placements=policy in (options.diff or ()))
             for policy in _policies(options, scenario)

@@ -97,29 +97,59 @@ def node_like(example: Node, name: str) -> Node:
     return replace(example, metadata=metadata, spec=NodeSpec(taints=taints), status=status)
 
 
+def add_node(what_if: WhatIf, node: Node, daemons: Iterable[PodInfo]) -> None:
+    """Add a node, and the pods of these DaemonSets that fit there."""
+    what_if.put_node(node)
+    for daemon in daemons:
+        decision = what_if.decide(daemon_pod_for(what_if.engine, daemon, node.metadata.name))
+        if decision.node_name == node.metadata.name:
+            what_if.place(decision)
+
+
+def daemon_pods(engine: Engine) -> list[PodInfo]:
+    """One pod of each DaemonSet."""
+    found: dict[tuple[str, str], PodInfo] = {}
+    for pod in engine.columns.pods.values():
+        owner = pod.signature.owner
+        if owner is not None and owner.kind == "DaemonSet":
+            found.setdefault((pod.namespace, owner.name), pod)
+    return [found[key] for key in sorted(found)]
+
+
+def place_all(what_if: WhatIf, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]:
+    """Place the pods. Returns those that get no node."""
+    unplaced: list[PodInfo] = []
+    rejected: set[int] = set()
+    for pod in in_queue_order(pods):
+        if id(pod.signature) in rejected and not pod.claims:
+            unplaced.append(pod)  # nothing that was placed since can help an equal pod
+            continue
+        outcome = yield from place_pod(what_if, pod)
+        if not isinstance(outcome, Placement):
+            unplaced.append(pod)
+            if not _needs_others(pod.signature):
+                rejected.add(id(pod.signature))
+    return unplaced
+
+
 class _Search:
     def __init__(self, what_if: WhatIf, types: Sequence[NodeType]) -> None:
         self._what_if = what_if
         self._types = {each.name: each for each in types}
-        self._daemons = _daemons(what_if.engine)
+        self._daemons = daemon_pods(what_if.engine)
         self._added: Counter[str] = Counter()
 
     def add(self, counts: Counts) -> None:
         """Add nodes with the pods of their DaemonSets."""
-        engine, what_if = self._what_if.engine, self._what_if
         for name, count in counts.items():
             for _ in range(count):
                 self._added[name] += 1
-                node_name = f"{name}-new-{self._added[name]}"
-                what_if.put_node(node_like(self._types[name].node, node_name))
-                for daemon in self._daemons:
-                    decision = what_if.decide(daemon_pod_for(engine, daemon, node_name))
-                    if decision.node_name == node_name:
-                        what_if.place(decision)
+                node = node_like(self._types[name].node, f"{name}-new-{self._added[name]}")
+                add_node(self._what_if, node, self._daemons)
 
     def cheapest(self, pods: Sequence[PodInfo]) -> Slices[Counts]:
         mark = self._mark()
-        missing = yield from self._unplaced(pods)
+        missing = yield from place_all(self._what_if, pods)
         self._undo_to(mark)
         missing = yield from self._helped(missing)
         if not missing:
@@ -152,21 +182,6 @@ class _Search:
         bound = fewest_nodes(self._what_if.engine, pods, added)
         self._undo_to(mark)
         return bound
-
-    def _unplaced(self, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]:
-        """Place the pods. Returns those that get no node."""
-        unplaced: list[PodInfo] = []
-        rejected: set[int] = set()
-        for pod in in_queue_order(pods):
-            if id(pod.signature) in rejected and not pod.claims:
-                unplaced.append(pod)  # nothing that was placed since can help an equal pod
-                continue
-            outcome = yield from place_pod(self._what_if, pod)
-            if not isinstance(outcome, Placement):
-                unplaced.append(pod)
-                if not _needs_others(pod.signature):
-                    rejected.add(id(pod.signature))
-        return unplaced
 
     def _helped(self, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]:
         """The pods that fit if there is a new node of each type."""
@@ -203,7 +218,7 @@ class _Search:
     def _suffices(self, pods: Sequence[PodInfo], counts: Counts, wanted: set[str]) -> Slices[bool]:
         mark = self._mark()
         self.add(counts)
-        unplaced = yield from self._unplaced(pods)
+        unplaced = yield from place_all(self._what_if, pods)
         self._undo_to(mark)
         return not any(pod.uid in wanted for pod in unplaced)
 
@@ -215,7 +230,7 @@ class _Search:
         wanted = {pod.uid for pod in missing}
         counts: Counter[str] = Counter()
         mark = self._mark()
-        left = yield from self._unplaced(pods)
+        left = yield from place_all(self._what_if, pods)
         left = [pod for pod in left if pod.uid in wanted]
         untried = [(0.0, name) for name in sorted(self._types)]
         ratios = untried.copy()
@@ -224,7 +239,7 @@ class _Search:
             _, name = heappop(ratios)
             inner = self._mark()
             self.add({name: 1})
-            still = yield from self._unplaced(left)
+            still = yield from place_all(self._what_if, left)
             if len(still) == len(left):
                 self._undo_to(inner)
                 continue
@@ -288,13 +303,3 @@ def _needs_others(signature: PodSignature) -> bool:
     return bool(signature.spec.topology_spread_constraints) or (
         affinity is not None and affinity.pod_affinity is not None
     )
-
-
-def _daemons(engine: Engine) -> list[PodInfo]:
-    """One pod of each DaemonSet."""
-    found: dict[tuple[str, str], PodInfo] = {}
-    for pod in engine.columns.pods.values():
-        owner = pod.signature.owner
-        if owner is not None and owner.kind == "DaemonSet":
-            found.setdefault((pod.namespace, owner.name), pod)
-    return [found[key] for key in sorted(found)]

@@ -1,9 +1,4 @@
-"""SimKube's trace (`.sktrace`, version 2): objects that were applied and deleted, as msgpack.
-
-    {"version": 2, "config": {"trackedObjects": …}, "events": [{"ts", "applied_objs", "deleted_objs"}, …],
-     "index": …, "pod_lifecycles": {(owner's GVK, owner's namespaced name): {pod hash: [lifecycle, …]}}}
-
-A lifecycle is `{"Finished": [start, end]}`, `{"Running": start}` or `"Empty"`. Times are Unix seconds.
+"""The pods of a SimKube trace, for the engine level.
 
 1. Pods of a kind with replicas (Deployment, ReplicaSet, StatefulSet, and custom kinds with `podSpecTemplatePaths`)
    arrive when the object is applied or scaled up, and end when it is scaled down, newest first, or deleted. A new
@@ -12,16 +7,12 @@ A lifecycle is `{"Finished": [start, end]}`, `{"Running": start}` or `"Empty"`. 
    Job has `parallelism` pods from its creation on, and a CronJob has none.
 3. DaemonSets, and kinds without a pod template, have no pods here; the log names them.
 4. Claims are dropped from pods: the trace has no volumes. So is what binds a pod to a node of the traced cluster.
-5. Events are decoded one by one from the mapped file. An error has the number of the event.
 """
 
 from __future__ import annotations
 
-import logging
-import mmap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +21,9 @@ from msgspec.structs import replace
 
 from mooring.api.decode import convert_as
 from mooring.api.views.pod import Pod
-from mooring.simulator.errors import ScenarioError
+from mooring.simulator.simkube.trace import CLAIMS, SimkubeTrace, identity, log_left_out
 from mooring.simulator.workload import FOREVER_S, Arrival, Arrivals, PodTypes
 
-logger = logging.getLogger(__name__)
-
-VERSION = 2
 REPLICAS_MAX = 1_000_000
 """Pods of one object."""
 SCALED_KINDS = ("Deployment", "ReplicaSet", "StatefulSet")
@@ -43,29 +31,6 @@ RUN_TO_COMPLETION = ("Job", "CronJob")
 POD_GVK = "v1.Pod"
 TEMPLATE = "/spec/template"
 CRON_JOB_TEMPLATE = "/spec/jobTemplate/spec/template"
-CLAIMS = ("persistentVolumeClaim", "ephemeral")
-"""Sources of volumes that need a claim."""
-
-
-class _TrackedObject(msgspec.Struct, rename="camel"):
-    pod_spec_template_paths: list[str] | None = None
-
-
-class _TracerConfig(msgspec.Struct, rename="camel"):
-    tracked_objects: dict[str, _TrackedObject] = {}
-
-
-class _SimkubeTrace(msgspec.Struct):
-    version: int
-    events: list[msgspec.Raw]
-    config: _TracerConfig = msgspec.field(default_factory=_TracerConfig)
-    pod_lifecycles: dict[tuple[str, str], dict[int, list[dict[str, Any] | str]]] = {}
-
-
-class _SimkubeEvent(msgspec.Struct):
-    ts: int
-    applied_objs: list[dict[str, Any]] = []
-    deleted_objs: list[dict[str, Any]] = []
 
 
 @dataclass(slots=True)
@@ -85,89 +50,49 @@ class _Workload:
     running: list[_RunningPod] = field(default_factory=list)
 
 
-def simkube_workload(path: Path) -> Arrivals:
-    """Raises `ScenarioError`."""
-    try:
-        with path.open("rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # closed when the last event is gone
-        arrivals = _SimkubeReader(path, _decoded(path, data)).arrivals()
-    except OSError as error:
-        raise ScenarioError(str(path), f"cannot be read: {error.strerror or error}") from error
-    except ValueError as error:  # mmap, for an empty file
-        raise ScenarioError(str(path), f"cannot be read: {error}") from error
+def simkube_workload(path: Path, *, logs_others: bool = True) -> Arrivals:
+    """`logs_others`: log which objects have no pods here. Raises `ScenarioError`."""
+    reader = _SimkubeReader(SimkubeTrace(path))
+    arrivals = reader.arrivals()
+    if logs_others:
+        log_left_out(path, reader.left_out, "objects without pods here")
     return Arrivals(arrivals, PodTypes(arrival.pod for arrival in arrivals))
 
 
-def _decoded(path: Path, data: mmap.mmap) -> _SimkubeTrace:
-    try:
-        trace = msgspec.msgpack.decode(data, type=_SimkubeTrace)
-    except (msgspec.DecodeError, UnicodeError) as error:
-        text = f"is no SimKube trace: {error}; wanted version {VERSION} of .sktrace, which is msgpack"
-        raise ScenarioError(str(path), text) from error
-    if trace.version != VERSION:
-        raise ScenarioError(str(path), f"has version {trace.version}; wanted {VERSION}")
-    return trace
-
-
 class _SimkubeReader:
-    def __init__(self, path: Path, trace: _SimkubeTrace) -> None:
-        self._path = path
+    def __init__(self, trace: SimkubeTrace) -> None:
         self._trace = trace
         self._workloads: dict[tuple[str, str], _Workload] = {}
         self._arrivals: list[Arrival] = []
-        self._left_out: dict[str, int] = {}
-        self._begin_s: int | None = None
+        self.left_out: dict[str, int] = {}
 
     def arrivals(self) -> list[Arrival]:
-        for number, event in self._events():
-            at_s = float(event.ts - (self._begin_s or 0))
-            try:
-                for document in event.applied_objs:
-                    self._apply(document, at_s)
-                for document in event.deleted_objs:
-                    self._delete(document, at_s)
-            except KeyError as error:
-                raise ScenarioError(f"{self._path}: event {number}", f"an object has no {error.args[0]}") from error
-            except (TypeError, AttributeError, ValueError) as error:
-                raise ScenarioError(f"{self._path}: event {number}", f"an object cannot be read: {error}") from error
+        for event in self._trace.events():
+            with self._trace.errors_of(event.number):
+                for document in event.applied:
+                    self._apply(document, event.at_s)
+                for document in event.deleted:
+                    self._delete(document, event.at_s)
         for workload in self._workloads.values():
             for pod in workload.running:
                 self._arrivals.append(Arrival(pod.at_s, pod.pod, owner=workload.owner))
-        if self._left_out:
-            _log_left_out(self._path, ", ".join(f"{count} {kind}" for kind, count in sorted(self._left_out.items())))
         self._arrivals.sort(key=lambda arrival: arrival.at_s)
         return self._arrivals
 
-    def _events(self) -> Iterator[tuple[int, _SimkubeEvent]]:
-        decoder = msgspec.msgpack.Decoder(_SimkubeEvent)
-        last_s: int | None = None
-        for number, raw in enumerate(self._trace.events, 1):
-            where = f"{self._path}: event {number}"
-            try:
-                event = decoder.decode(raw)
-            except (msgspec.DecodeError, UnicodeError) as error:
-                raise ScenarioError(where, f"cannot be read: {error}") from error
-            if last_s is not None and event.ts < last_s:
-                raise ScenarioError(where, f"ts decreases from {last_s} to {event.ts}")
-            if self._begin_s is None:
-                self._begin_s = event.ts
-            last_s = event.ts
-            yield number, event
-
     def _apply(self, document: Mapping[str, Any], at_s: float) -> None:
-        gvk, key = _identity(document)
+        gvk, key = identity(document)
         kind, spec = document["kind"], document.get("spec") or {}
-        lifecycles = self._lifecycles(gvk, key)
+        lifecycles = self._trace.lifecycles(gvk, key)
         known = self._workloads.get((gvk, key))
         if kind == "Pod":
             if known is None:
                 template = {"metadata": {"labels": document["metadata"].get("labels")}, "spec": spec}
                 self._from_lifecycles(gvk, key, template, lifecycles or [(at_s, FOREVER_S)])
             return
-        templates = self._templates(document, gvk, kind)
+        templates = [found for path in self._template_paths(gvk, kind) for found in _at(document, path.split("/")[1:])]
         if not templates:
             if known is None:
-                self._left_out[kind] = self._left_out.get(kind, 0) + 1
+                self.left_out[kind] = self.left_out.get(kind, 0) + 1
             return
         if kind in RUN_TO_COMPLETION:
             if known is None:
@@ -177,16 +102,12 @@ class _SimkubeReader:
         replicas = spec.get("replicas")
         self._scale(gvk, key, templates, 1 if replicas is None else int(replicas), at_s)
 
-    def _templates(self, document: Mapping[str, Any], gvk: str, kind: str) -> list[Any]:
-        tracked = self._trace.config.tracked_objects.get(gvk)
-        paths = (tracked.pod_spec_template_paths if tracked is not None else None) or []
+    def _template_paths(self, gvk: str, kind: str) -> list[str]:
         if kind == "CronJob":
-            paths = [CRON_JOB_TEMPLATE]
-        elif kind in SCALED_KINDS or kind == "Job":
-            paths = [TEMPLATE]
-        elif kind == "DaemonSet":
-            paths = []
-        return [found for path in paths for found in _at(document, path.split("/")[1:])]
+            return [CRON_JOB_TEMPLATE]
+        if kind in SCALED_KINDS or kind == "Job":
+            return [TEMPLATE]
+        return [] if kind == "DaemonSet" else self._trace.tracked_templates(gvk)
 
     def _from_lifecycles(self, gvk: str, key: str, template: Any, lifecycles: Sequence[tuple[float, float]]) -> None:
         """One pod for each lifecycle. Those without an end live until the object is deleted."""
@@ -223,40 +144,10 @@ class _SimkubeReader:
             self._arrivals.append(Arrival(pod.at_s, pod.pod, owner=workload.owner, deleted_s=at_s))
 
     def _delete(self, document: Mapping[str, Any], at_s: float) -> None:
-        gvk, key = _identity(document)
+        gvk, key = identity(document)
         workload = self._workloads.pop((gvk, key), None)
         if workload is not None:
             self._end(workload, len(workload.running), at_s)
-
-    def _lifecycles(self, gvk: str, key: str) -> list[tuple[float, float]]:
-        """When each pod of an owner started, and how long it ran."""
-        found: list[tuple[float, float]] = []
-        begin_s = self._begin_s or 0
-        for lifecycles in self._trace.pod_lifecycles.get((gvk, key), {}).values():
-            for lifecycle in lifecycles:
-                match lifecycle:
-                    case {"Finished": [int() as start_s, int() as end_s]}:
-                        found.append((max(float(start_s - begin_s), 0.0), float(max(end_s - start_s, 0))))
-                    case {"Running": int() as start_s}:
-                        found.append((max(float(start_s - begin_s), 0.0), FOREVER_S))
-                    case "Empty":
-                        continue
-                    case _:
-                        raise ValueError(f"the lifecycle {lifecycle!r} of {key} is none")
-        return sorted(found)
-
-
-@cache
-def _log_left_out(path: Path, kinds: str) -> None:
-    """Once in a process, which reads the trace for each policy and seed."""
-    logger.warning("%s: objects without pods here: %s", path, kinds)
-
-
-def _identity(document: Mapping[str, Any]) -> tuple[str, str]:
-    """Group, version and kind as SimKube writes them, and the namespaced name."""
-    metadata = document["metadata"]
-    namespace = metadata.get("namespace") or ""
-    return f"{document['apiVersion']}.{document['kind']}", f"{namespace}/{metadata['name']}".lstrip("/")
 
 
 def _at(document: Any, steps: Sequence[str]) -> Iterator[Any]:
