@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from ctypes import Array, c_ubyte
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.inputs import SENT_BYTES_MAX, PackedInput, packed_input
@@ -33,13 +33,16 @@ LOCAL = "local"
 """The address of a cluster that is started on this machine, for this sweep."""
 
 
+SweepOutcome: TypeAlias = SimulationResult | ScenarioError
+
+
 class SweepEngine(Protocol):
     """Runs simulations somewhere."""
 
     worker_errors: tuple[type[Exception], ...]
     """What a future raises if workers died too often for the engine to try again."""
 
-    def submit(self, task: SweepTask, identity: str) -> Future[SimulationResult]: ...
+    def submit(self, task: SweepTask, identity: str) -> Future[SweepOutcome]: ...
 
     def running_percent(self) -> int:
         """Hundredths of simulations that are done, of those submitted."""
@@ -92,7 +95,7 @@ class ProcessEngine:
         self._submitted = 0
         self._others = multiprocessing.active_children()
 
-    def submit(self, task: SweepTask, identity: str) -> Future[SimulationResult]:
+    def submit(self, task: SweepTask, identity: str) -> Future[SweepOutcome]:
         place = self._submitted
         self._submitted += 1
         return self._pool.submit(_run_in_worker, place, task, identity)
@@ -126,9 +129,9 @@ class DaskEngine:
         self._executor = self._client.get_executor(pure=False)
         self._inputs = _SentInputs(self._send)
 
-    def submit(self, task: SweepTask, identity: str) -> Future[SimulationResult]:
+    def submit(self, task: SweepTask, identity: str) -> Future[SweepOutcome]:
         names, inputs = self._inputs.references(task)
-        found: Future[SimulationResult] = self._executor.submit(_run_with_inputs, task, identity, names, *inputs)
+        found: Future[SweepOutcome] = self._executor.submit(_run_with_inputs, task, identity, names, *inputs)
         return found
 
     def _send(self, packed: PackedInput) -> object:
@@ -174,9 +177,9 @@ class RayEngine:
         self._run = ray.remote(max_retries=WORKER_DEATHS_MAX)(_run_with_inputs)
         self._inputs = _SentInputs(ray.put)
 
-    def submit(self, task: SweepTask, identity: str) -> Future[SimulationResult]:
+    def submit(self, task: SweepTask, identity: str) -> Future[SweepOutcome]:
         names, inputs = self._inputs.references(task)
-        found: Future[SimulationResult] = self._run.remote(task, identity, names, *inputs).future()
+        found: Future[SweepOutcome] = self._run.remote(task, identity, names, *inputs).future()
         return found
 
     def running_percent(self) -> int:
@@ -264,6 +267,8 @@ def _on_engine(
                 done, running = wait(running, PROGRESS_EVERY_S, FIRST_COMPLETED)
                 for future in sorted(done, key=list(identity_of).index):
                     result = future.result()
+                    if isinstance(result, ScenarioError):
+                        raise result
                     del left[identity_of[future]]
                     yield identity_of[future], result
                 report(before + engine.running_percent())
@@ -285,7 +290,7 @@ def _begin_worker(percent: Array[c_ubyte]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker without a traceback
 
 
-def _run_in_worker(place: int, task: SweepTask, identity: str) -> SimulationResult:
+def _run_in_worker(place: int, task: SweepTask, identity: str) -> SweepOutcome:
     shared = _percent
     assert shared is not None, "the pool has an initializer"
 
@@ -297,9 +302,15 @@ def _run_in_worker(place: int, task: SweepTask, identity: str) -> SimulationResu
     return result
 
 
-def _run_with_inputs(task: SweepTask, identity: str, names: Sequence[str], *inputs: PackedInput) -> SimulationResult:
-    """In a worker of Dask or Ray, which have replaced the references to inputs by the inputs."""
-    return task.run_with_inputs(identity, dict(zip(names, inputs, strict=True)))
+def _run_with_inputs(task: SweepTask, identity: str, names: Sequence[str], *inputs: PackedInput) -> SweepOutcome:
+    """In a worker of Dask or Ray, which have replaced the references to inputs by the inputs.
+
+    An error of the scenario is returned: what is raised, the engine logs as a failure of the worker.
+    """
+    try:
+        return task.run_with_inputs(identity, dict(zip(names, inputs, strict=True)))
+    except ScenarioError as error:
+        return error
 
 
 def _unchanged(packed: PackedInput) -> PackedInput:
