@@ -124,12 +124,18 @@ def test_a_killed_worker_and_the_engine_change_no_result(scenario: Scenario, tmp
 
 
 @pytest.mark.parametrize("engine", ["processes", "dask"], indirect=True)  # Ray takes long to start
-def test_an_engine_reports_the_error_of_a_simulation(
-    capfd: pytest.CaptureFixture[str], scenario: Scenario, tmp_path: Path, engine: str
-) -> None:
+def test_an_engine_reports_the_error_of_a_simulation(scenario: Scenario, tmp_path: Path, engine: str) -> None:
     (tmp_path / "own.py").write_text("nonsense")
     with pytest.raises(ScenarioError, match=r"policy own: .*own\.py"):
         swept([SweepTask(scenario, "own", seed) for seed in (1, 2)], 2, on=engine)
+
+
+def test_dask_does_not_log_the_error_of_a_scenario(
+    scenario: Scenario, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own.py").write_text("nonsense")
+    with pytest.raises(ScenarioError, match=r"policy own: .*own\.py"):
+        swept([SweepTask(scenario, "own", 1)], 1, on="dask://local")
     assert "own.py" not in capfd.readouterr().err, "the caller prints the error"
 
 
