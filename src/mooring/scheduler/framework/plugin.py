@@ -249,6 +249,13 @@ class Score(Plugin, ABC, Generic[ScoreState]):
         if ("score" in own or "pre_score" in own) and "score_scope" not in own:
             cls.score_scope = Scope.CLUSTER
 
+    def has_score(self, pod: PodInfo) -> bool:
+        """Whether there is anything to score for this pod. If not, `pre_score` is not called.
+
+        Listing the feasible nodes for `pre_score` takes time that grows with the cluster.
+        """
+        return True
+
     @abstractmethod
     def pre_score(self, pod: PodInfo, feasible: Rows) -> ScoreState | Skip | Status:
         """Prepare the state that `score` is called with, or skip the pod.

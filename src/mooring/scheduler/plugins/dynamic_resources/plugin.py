@@ -321,9 +321,11 @@ class DynamicResources(
 
     # Score
 
+    def has_score(self, pod: PodInfo) -> bool:
+        return self._latest is not None and self._latest.pod is pod and self._latest.scores_differ
+
     def pre_score(self, pod: PodInfo, feasible: Rows) -> DynamicResourcesState | Skip:
-        state = self._latest
-        return state if state is not None and state.pod is pod and state.scores_differ else SKIP
+        return self._latest if self._latest is not None and self.has_score(pod) else SKIP
 
     def score(self, state: DynamicResourcesState, rows: Rows) -> Int64s:
         return state.scores(np.arange(self._columns.height)[rows] if isinstance(rows, slice) else rows)
