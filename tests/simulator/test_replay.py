@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -26,10 +27,12 @@ from mooring.scheduler.reporting import recording as recording_module
 from mooring.scheduler.reporting.recording import PREVIOUS, Recording, RecordingError, RecordingLine
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.recordings import RecordingReader
-from tests.builders import node, pod
+from tests.builders import HOSTNAME, node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
+from tests.device_builders import GPU, claim, claiming, device_class, gpus, wants
 from tests.scheduler.config.builders import configuration
 from tests.scheduler.world import World, open_world, plain, replayed
+from tests.storage_builders import from_nodes, storage_class, volume, waiting
 from tests.waiting import LIMIT_S, LOOK_EACH_S
 
 ROOT = Path(__file__).parents[2]
@@ -118,8 +121,8 @@ def test_a_live_cluster_is_recorded_and_its_replay_agrees_decision_by_decision(t
 
 def test_what_is_recorded(minute: Path) -> None:
     header, *lines = lines_of(minute)
-    assert (header["recording"], header["configuration"]["kind"]) == (1, "KubeSchedulerConfiguration")
-    assert {line["type"] for line in lines} == {"list", "change", "decision", "binding", "end"}
+    assert (header["recording"], header["configuration"]["kind"]) == (2, "KubeSchedulerConfiguration")
+    assert {line["type"] for line in lines} == {"list", "item", "change", "decision", "binding", "end"}
     outcomes = {line["outcome"] for line in lines if line["type"] == "binding"}
     assert outcomes == {"bound", "failed"}
     (preemption,) = [line for line in lines if line.get("preemptionNode")]
@@ -202,6 +205,73 @@ def test_a_disk_that_fails_ends_the_recording_only(
     assert "the scheduler goes on" in caplog.text
 
 
+def rewritten(path: Path, to: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """A copy of a recording whose lines are changed."""
+    lines = lines_of(path)
+    for line in lines:
+        change(line)
+    to.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
+    return to
+
+
+def test_a_write_of_pre_bind_that_is_not_what_reserve_chose_is_a_difference(tmp_path: Path) -> None:
+    path, clock = tmp_path / "run.recording", VirtualClock()
+
+    async def main() -> None:
+        async with open_world(clock, Entropy(1)) as world:
+            world.start_scheduler(None, recording=Recording(path, clock))
+            await world.settle()
+            await world.create(node("n1", cpu=2), storage_class("local"), waiting("data", version=""))
+            await world.create(volume("disk", of_class="local", reached=from_nodes(HOSTNAME, "n1"), version=""))
+            await world.create(gpus("n1", 1), device_class(), claim("c", wants()))
+            await world.create(pod("db", cpu=1, claims=["data"]), claiming("learner", "c"))
+            await world.settle()
+
+    run(main(), clock)
+    assert replayed(path, load_configuration(None)).differing == 0
+    kinds = [line["kind"] for line in lines_of(path) if line.get("type") == "write"]
+    assert sorted(kinds) == ["persistentvolumes", "resourceclaims.resource.k8s.io"]
+
+    def of_another_claim(line: dict[str, Any]) -> None:
+        if line.get("type") == "write" and line["plugin"] == "VolumeBinding":
+            line["object"]["spec"]["claimRef"]["name"] = "another"
+
+    def another_device(line: dict[str, Any]) -> None:
+        if line.get("type") == "write" and line["plugin"] == "DynamicResources":
+            line["object"]["status"]["allocation"]["devices"]["results"][0]["device"] = "gpu-7"
+
+    for change, recorded, chosen in (
+        (of_another_claim, "VolumeBinding wrote PersistentVolume disk", "PersistentVolume disk for claim default/data"),
+        (another_device, "DynamicResources wrote ResourceClaim default/c", f"device {GPU}/n1/gpu-0"),
+    ):
+        (difference,) = replayed(rewritten(path, tmp_path / "x", change), load_configuration(None)).differences
+        assert difference.recorded.message == f"PreBind of {recorded}"
+        assert difference.replayed.message.endswith(f"chose {chosen}")
+        assert replayed(tmp_path / "x", load_configuration(None), is_exact=False).differing == 0
+
+
+def test_a_list_has_a_line_for_each_object_and_may_be_larger_than_what_may_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, clock = tmp_path / "run.recording", VirtualClock()
+    monkeypatch.setattr(recording_module, "WAITING_BYTES_MAX", 20_000)
+
+    async def main() -> None:
+        async with open_world(clock, Entropy(1)) as world:
+            await world.create(*(node(f"n{n}", cpu=4) for n in range(400)))
+            world.start_scheduler(None, recording=Recording(path, clock))
+            await world.settle()
+            await world.create(pod("web", cpu=1))
+            await world.settle()
+
+    run(main(), clock)
+    lines = gzip.decompress(path.read_bytes()).splitlines()
+    assert len(b"".join(lines)) > 40_000
+    assert max(map(len, lines[1:])) < 1000
+    report = replayed(path, load_configuration(None))
+    assert (report.attempts, report.differing, report.end) == (1, 0, "the scheduler stopped")
+
+
 def test_an_existing_recording_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "run.recording"
     recorded_minute(path)
@@ -215,9 +285,10 @@ def test_an_existing_recording_is_kept(tmp_path: Path) -> None:
 
 
 HEADER = (
-    '{"recording":1,"mooring":"0.1.0","startedAt":"2026-01-01T00:00:00Z","seed":"1","stream":"x","configuration":{}}\n'
+    '{"recording":2,"mooring":"0.1.0","startedAt":"2026-01-01T00:00:00Z","seed":"1","stream":"x","configuration":{}}\n'
 )
-LIST = '{"type":"list","at":2.0,"kind":"nodes","items":[]}\n'
+LIST = '{"type":"list","at":2.0,"kind":"nodes","part":"begin"}\n'
+ITEM = '{"type":"item","at":2.0,"kind":"nodes","object":{}}\n'
 POD_LINE = (
     '{"type":"change","at":1.0,"kind":"pods","change":"ADDED","object":{"metadata":{"name":"web","namespace":"default",'
     '"uid":"u"},"spec":{"containers":[{"name":"c"}]}}}\n'
@@ -227,17 +298,24 @@ ERRORS: dict[str, tuple[str | bytes, str]] = {
     "no recording": (b"apiVersion: v1\n", "bad.recording: is no recording; wanted a file that"),
     "empty": (gzip.compress(b""), "bad.recording: has no complete line"),
     "no header": (LIST, "bad.recording:1: is no header of a recording: Object missing required field `recording`"),
-    "a later format": (HEADER.replace(":1,", ":9,", 1), ":1: has version 9 of the format; this mooring reads 1"),
+    "a later format": (HEADER.replace(":2,", ":9,", 1), ":1: has version 9 of the format; this mooring reads 2"),
+    "an older format": (
+        HEADER.replace(":2,", ":1,", 1),
+        ":1: has version 1 of the format; this mooring reads 2; replay it with the one that recorded it, 0.1.0",
+    ),
     "no seed": (HEADER.replace('"1"', '"one"'), ":1: is no header of a recording: invalid literal for int()"),
     "no time": (HEADER.replace("2026-01", "then"), ":1: is no header of a recording"),
     "no node": (HEADER + POD_LINE + DECISION, ":3: places pod default/web on node n1, which does not exist"),
-    "a part of nodes": (HEADER + LIST.replace('"items"', '"part":"page","items"'), ":2: has a part of a list of nodes"),
+    "a page of nodes": (HEADER + LIST + LIST.replace("begin", "page"), ":3: has a page of nodes, whose lists have no"),
+    "no list": (HEADER + ITEM, ":2: belongs to a list of nodes, which has not begun"),
+    "no beginning": (HEADER + LIST.replace("begin", "end"), ":2: belongs to a list of nodes, which has not begun"),
     "no JSON": (HEADER + LIST + "{]\n", "bad.recording:3: cannot be read: JSON is malformed"),
     "an unknown line": (HEADER + '{"type":"joke","at":0}\n', "bad.recording:2: cannot be read: Invalid value 'joke'"),
     "a bad number": (HEADER + LIST.replace("2.0", '"x"'), "bad.recording:2: cannot be read: Expected `float`"),
     "time decreases": (HEADER + LIST + LIST.replace("2.0", "1.5"), ":3: time decreases from 2.0 to 1.5 s"),
-    "a bad object": (HEADER + LIST.replace("[]", '[{"spec":7}]'), "bad.recording:2: Node: spec: expected an object"),
+    "a bad object": (HEADER + ITEM.replace("{}", '{"spec":7}'), "bad.recording:2: Node: spec: expected an object"),
     "an unknown kind": (HEADER + LIST.replace("nodes", "boats"), ":2: has boats, which no plugin of this"),
+    "a long line": (HEADER + " " * (33 << 20), "bad.recording:2: is longer than 32 MiB"),
     "damaged": (gzip.compress(HEADER.encode())[:-8] + b"\xff" * 50, "bad.recording: is damaged after line 0"),
 }
 

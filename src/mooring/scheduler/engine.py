@@ -95,6 +95,7 @@ class Engine:
             "waiting_pods": WaitingPods(),
             "activate": _activate_nothing,
             "record_event": _record_no_event,
+            "record_write": _record_no_write,
             **(services or {}),
         }
         clock = all_services["clock"]
@@ -316,6 +317,10 @@ def _activate_nothing(uid: str) -> None:
 
 def _record_no_event(pod: PodInfo, type_: str, reason: str, action: str, note: str) -> None:
     """For engines that only decide: there is no API server for events."""
+
+
+def _record_no_write(pod: PodInfo, plugin: str, written: ApiObject) -> None:
+    """Without a recording."""
 
 
 def _unreserve(reserves: Sequence[Reserve], pod: PodInfo, node_name: str) -> None:

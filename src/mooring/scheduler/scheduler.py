@@ -135,6 +135,7 @@ class Scheduler:
                 "waiting_pods": self.waiting_pods,
                 "activate": self._activate,
                 "record_event": self._record_event,
+                **({"record_write": recording.written} if recording is not None else {}),
                 **(services or {}),
             },
             tie_break=tie_break,

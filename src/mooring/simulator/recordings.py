@@ -1,4 +1,4 @@
-"""Read the recording of a scheduler, line by line, in bounded memory.
+"""Read the recording of a scheduler, line by line, in bounded memory and in time linear in its length.
 
 1. A recording whose scheduler was killed has no end: it is read up to its last complete line.
 2. Damaged data, a line that cannot be read, and times that decrease are errors with the number of the line.
@@ -25,8 +25,8 @@ from mooring.simulator.scenario.reading import GZIP_MAGIC
 
 READ_BYTES = 1 << 14
 """At most a thousand times as much is decompressed at once."""
-LINE_BYTES_MAX = 1 << 30
-"""A line that is longer is damage: a page has at most 500 objects, of at most 1.5 MiB."""
+LINE_BYTES_MAX = 32 << 20
+"""A line that is longer is damage: it has one object, and API servers store objects of up to about 1.5 MiB."""
 WANTED = "wanted a file that mooring scheduler --record has written"
 
 
@@ -50,7 +50,8 @@ class RecordingReader:
             raise ScenarioError(f"{path}:1", f"is no header of a recording: {error}; {WANTED}") from error
         if self.header.recording != FORMAT_VERSION:
             version = f"has version {self.header.recording} of the format; this mooring reads {FORMAT_VERSION}"
-            raise ScenarioError(f"{path}:1", version)
+            hint = f"replay it with the one that recorded it, {self.header.mooring}"
+            raise ScenarioError(f"{path}:1", f"{version}; {hint}")
         try:
             self.seed, self.started_s = int(self.header.seed), parse_rfc3339(self.header.started_at)
         except ValueError as error:
@@ -78,7 +79,7 @@ class RecordingReader:
 
     def _read(self) -> Iterator[tuple[int, bytes]]:
         decompressor = zlib.decompressobj(GZIP_BITS)
-        number, rest = 0, b""
+        number, begun, begun_bytes = 0, list[bytes](), 0
         try:
             size = max(self._path.stat().st_size, 1)
             with self._path.open("rb") as file:
@@ -87,12 +88,17 @@ class RecordingReader:
                 file.seek(0)
                 while data := file.read(READ_BYTES):
                     self.share = file.tell() / size
-                    *lines, rest = (rest + decompressor.decompress(data)).split(b"\n")
-                    for line in lines:
+                    first, *others = decompressor.decompress(data).split(b"\n")
+                    begun.append(first)
+                    begun_bytes += len(first)
+                    if begun_bytes > LINE_BYTES_MAX:
+                        raise self.error(number + 1, f"is longer than {LINE_BYTES_MAX >> 20} MiB")
+                    if not others:
+                        continue
+                    for line in (b"".join(begun), *others[:-1]):
                         number += 1
                         yield number, line
-                    if len(rest) > LINE_BYTES_MAX:
-                        raise self.error(number + 1, f"is longer than {LINE_BYTES_MAX >> 20} MiB")
+                    begun, begun_bytes = [others[-1]], len(others[-1])
         except zlib.error as error:
             raise ScenarioError(str(self._path), f"is damaged after line {number}: {error}") from error
         except OSError as error:

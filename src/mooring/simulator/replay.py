@@ -11,7 +11,7 @@ recorded decision takes effect, whatever the replay decided, and a binding ends 
    recorded ones. Ties are broken by the recorded seed. The first difference ends the replay.
 2. With another configuration, every decision is one about the recorded cluster: what would this configuration have
    done here? A tie that includes the recorded node is no difference.
-3. PreBind is not replayed. What it wrote counts from the moment at which the watch showed it.
+3. PreBind is not run. What it wrote takes effect where it was recorded, and must be what Reserve chose.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from mooring.api.decode import decode_as
@@ -42,7 +43,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_handlers.objects import object_handlers
 from mooring.scheduler.event_handlers.pods import PodEventHandler
 from mooring.scheduler.failure import rejected_in_cycle
-from mooring.scheduler.framework.plugin import PreBind
+from mooring.scheduler.framework.plugin import AssumesWrites, PreBind
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.framework.waiting_pods import WaitingPods
@@ -54,8 +55,10 @@ from mooring.scheduler.reporting.recording import (
     DecisionLine,
     ErrorLine,
     ForgetLine,
+    ItemLine,
     ListLine,
     RecordingLine,
+    WriteLine,
     error_text,
 )
 from mooring.simulator.recordings import RecordingReader
@@ -130,6 +133,8 @@ class Replay:
         self._recorded_node: str | None = None
         self._decided: DecisionLine | None = None
         """The last line, if it is a decision."""
+        self._lists: dict[str, list[Any]] = {}
+        """The objects of lists that have begun: of the whole list, or of the current page."""
         self._reserve_failure = ""
         """Why Reserve rejects the pod of that decision in the replay."""
         entropy = Entropy(reader.seed, header.stream)
@@ -165,14 +170,18 @@ class Replay:
             if report.lines % PROGRESS_EVERY == 0:
                 progress(self._reader.share)
             match line:
-                case ListLine() | ChangeLine():
-                    self._apply(number, line)
+                case ListLine():
+                    self._apply_list(number, line)
+                case ItemLine() | ChangeLine():
+                    self._apply_object(number, line)
                 case ForgetLine():
                     self._pods.forget(line.uid)
                 case DecisionLine():
                     self._attempt(number, line)
                 case ErrorLine():
                     self._failed_attempt(number, line)
+                case WriteLine():
+                    self._assume_written(number, line)
                 case BindingLine():
                     self._end_binding(line)
             self._decided = line if isinstance(line, DecisionLine) else None
@@ -183,30 +192,57 @@ class Replay:
 
     # Lists and changes
 
-    def _apply(self, number: int, line: ListLine | ChangeLine) -> None:
-        view, sink = self._sinks.get(line.kind, (None, None))
-        if view is None or sink is None:
-            if self._is_exact:
-                raise self._reader.error(number, f"has {line.kind}, which no plugin of this configuration reads")
+    def _apply_list(self, number: int, line: ListLine) -> None:
+        found = self._view_and_sink(number, line.kind)
+        if found is None:
             return
+        _, sink = found
+        if line.part == "begin":
+            self._lists[line.kind] = []
+            if isinstance(sink, TakesPages):
+                sink.begin_list()
+            return
+        items = self._items(number, line.kind)
+        if line.part == "page":
+            if not isinstance(sink, TakesPages):
+                raise self._reader.error(number, f"has a page of {line.kind}, whose lists have no pages")
+            sink.take_page(items)
+            self._lists[line.kind] = []
+            return
+        del self._lists[line.kind]
+        if isinstance(sink, TakesPages):
+            sink.end_list("")
+        else:
+            sink.replace(items, "")
+
+    def _items(self, number: int, kind: str) -> list[Any]:
+        if kind not in self._lists:
+            raise self._reader.error(number, f"belongs to a list of {kind}, which has not begun")
+        return self._lists[kind]
+
+    def _apply_object(self, number: int, line: ItemLine | ChangeLine) -> None:
+        found = self._view_and_sink(number, line.kind)
+        if found is None:
+            return
+        view_type, sink = found
+        view = self._decoded(number, view_type, line.object)
+        if isinstance(line, ChangeLine):
+            sink.apply(Change(line.change), view)
+        else:
+            self._items(number, line.kind).append(view)
+
+    def _view_and_sink(self, number: int, kind: str) -> tuple[type[Any], Sink[Any]] | None:
+        """None for a kind that another configuration does not read."""
+        found = self._sinks.get(kind)
+        if found is None and self._is_exact:
+            raise self._reader.error(number, f"has {kind}, which no plugin of this configuration reads")
+        return found
+
+    def _decoded(self, number: int, view_type: type[Any], raw: msgspec.Raw) -> Any:
         try:
-            if isinstance(line, ChangeLine):
-                sink.apply(Change(line.change), decode_as(view, line.object))
-                return
-            views = [decode_as(view, item) for item in line.items]
+            return decode_as(view_type, raw)
         except ObjectError as error:
             raise self._reader.error(number, str(error)) from error
-        if line.part == "all":
-            sink.replace(views, "")
-            return
-        if not isinstance(sink, TakesPages):
-            raise self._reader.error(number, f"has a part of a list of {line.kind}, which have no parts")
-        if line.part == "begin":
-            sink.begin_list()
-        elif line.part == "page":
-            sink.take_page(views)
-        else:
-            sink.end_list("")
 
     # Attempts
 
@@ -268,7 +304,12 @@ class Replay:
             return error
 
     def _differs(
-        self, number: int, line: DecisionLine | ErrorLine, recorded: Verdict, replayed: Verdict, pod: PodInfo | None
+        self,
+        number: int,
+        line: DecisionLine | ErrorLine | WriteLine,
+        recorded: Verdict,
+        replayed: Verdict,
+        pod: PodInfo | None,
     ) -> None:
         report = self.report
         report.differing += 1
@@ -332,6 +373,24 @@ class Replay:
 
     # Bindings
 
+    def _assume_written(self, number: int, line: WriteLine) -> None:
+        """PreBind wrote what Reserve had chosen for the pod. Did Reserve choose the same in the replay?"""
+        assumed, found = self._bindings.get(line.uid), self._view_and_sink(number, line.kind)
+        if assumed is None or found is None:
+            return  # the pod was not pending in the replay
+        plugin = self._engine.cycle_for(assumed.pod).profile.plugins.get(line.plugin)
+        if not isinstance(plugin, AssumesWrites):
+            return  # another configuration does not have it
+        written = self._decoded(number, found[0], line.object)
+        try:
+            chosen = plugin.assume_written(assumed.pod, written)
+        except Exception as error:
+            chosen = error_text(error)
+        if chosen and self._is_exact:
+            recorded = Verdict(message=f"PreBind of {line.plugin} wrote {written.kind} {written.key}")
+            replayed = Verdict(message=f"Reserve of {line.plugin} chose {chosen}")
+            self._differs(number, line, recorded, replayed, None)
+
     def _end_binding(self, line: BindingLine) -> None:
         waiting = self._waiting.get(line.uid)
         if waiting is not None:
@@ -355,7 +414,7 @@ class Replay:
         self._assumed_pods.bound(assumed, self._clock.now_s())
 
     def _finish_reservations(self, pod: PodInfo, node_name: str) -> None:
-        """PreBind has written what these plugins reserved in memory, and the watch has shown it."""
+        """PreBind has ended: these plugins have written what they reserved."""
         profile = self._engine.cycle_for(pod).profile
         for plugin in profile.reserves:
             if plugin.is_built_in and isinstance(plugin, PreBind) and plugin.has_work(pod, node_name):

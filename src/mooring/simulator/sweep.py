@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -17,6 +18,7 @@ import msgspec
 
 from mooring import __version__
 from mooring.simulator.errors import ScenarioError
+from mooring.simulator.inputs import PackedInput, content_hash, unpacked_inputs
 from mooring.simulator.measures import Progress
 from mooring.simulator.scenario.fields import Scenario
 from mooring.simulator.scenario.reading import with_files
@@ -36,23 +38,37 @@ class SweepTask:
 
     def identity(self) -> str:
         """A hash of all inputs. Raises `ScenarioError` if a file cannot be read."""
-        scenario, part = self.scenario, self.scenario.policies[self.policy]
-        own = msgspec.structs.replace(scenario, policies={self.policy: part}, seeds=str(self.seed), parameters={})
+        own = msgspec.structs.replace(self._own_scenario(), seeds=str(self.seed), parameters={})
         digest = blake2b(digest_size=16)
         digest.update(__version__.encode())
-        digest.update(msgspec.json.encode(with_files(own, _content_hash)))
+        digest.update(msgspec.json.encode(with_files(own, content_hash)))
         digest.update(b"placements" if self.keeps_placements else b"")
         return digest.hexdigest()
 
-    def with_absolute_files(self) -> SweepTask:
-        """The same for a worker with another working directory."""
-        return replace(self, scenario=with_files(self.scenario, lambda name: str(Path(name).absolute())))
+    def input_names(self) -> list[str]:
+        """The files and folders that the simulation reads."""
+        names: dict[str, str] = {}
+        with_files(self._own_scenario(), lambda name: names.setdefault(name, name))
+        return list(names)
+
+    def run_with_inputs(self, identity: str, inputs: Mapping[str, PackedInput]) -> SimulationResult:
+        """Simulate in a worker that does not have the files. Raises `ScenarioError`."""
+        with unpacked_inputs(inputs) as path_of:
+            scenario = with_files(self._own_scenario(), path_of.__getitem__)
+            return replace(self, scenario=scenario).run(identity, lambda share: None)
+
+    def _own_scenario(self) -> Scenario:
+        """Without other policies."""
+        policies = {self.policy: self.scenario.policies[self.policy]}
+        return msgspec.structs.replace(self.scenario, policies=policies)
 
     def run(self, identity: str, progress: Progress) -> SimulationResult:
         """Simulate in a worker, which must read what the sender has read. Raises `ScenarioError`."""
         if self.identity() != identity:
-            text = "a worker found other contents of the files of the scenario, or has another version of Mooring"
-            raise ScenarioError("", f"{text} than {__version__}")
+            text = (
+                "the files of the scenario have changed since the sweep began, or this worker's Mooring is not the same"
+            )
+            raise ScenarioError("", f"{text}: it has {__version__}")
         return simulate(self.scenario, self.policy, self.seed, progress, keeps_placements=self.keeps_placements)
 
 
@@ -83,19 +99,3 @@ class ResultStore:
 
     def _file(self, identity: str) -> Path:
         return self._folder / f"{identity}.json"
-
-
-def _content_hash(name: str) -> str:
-    path = Path(name)
-    try:
-        files = sorted(path.iterdir()) if path.is_dir() else [path]
-        digest = blake2b(digest_size=32)
-        for file in files:
-            if file.is_file():
-                # The names within a folder matter: they are the order in which it is read.
-                digest.update(
-                    (file.name.encode() if path.is_dir() else b"") + b"\0" + blake2b(file.read_bytes()).digest()
-                )
-        return digest.hexdigest()
-    except OSError as error:
-        raise ScenarioError(str(path), f"cannot be read: {error.strerror or error}") from error

@@ -3,8 +3,8 @@
 1. A simulation is a pure function of its inputs, so a result does not depend on the engine, the worker, the number of
    workers, or the order. A simulation whose worker died is run again.
 2. An engine is something that takes a task and returns a future. Dask and Ray send tasks to workers, and send those of
-   a dead worker to another. A worker on another machine needs the same version of Mooring, and the files of the
-   scenario under the same names; both are compared.
+   a dead worker to another. The files of the scenario are sent, too: each contents once, as data that tasks depend on,
+   which the engine keeps on a worker. A worker needs the same version of Mooring, and says so if it has another one.
 3. Progress counts hundredths of simulations. Dask and Ray report whole simulations only.
 """
 
@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from ctypes import Array, c_ubyte
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from mooring.simulator.errors import ScenarioError
+from mooring.simulator.inputs import SENT_BYTES_MAX, PackedInput, packed_input
 from mooring.simulator.simulation import SimulationResult
 from mooring.simulator.sweep import ResultStore, SweepTask
 
@@ -32,13 +33,16 @@ LOCAL = "local"
 """The address of a cluster that is started on this machine, for this sweep."""
 
 
+SweepOutcome: TypeAlias = SimulationResult | ScenarioError
+
+
 class SweepEngine(Protocol):
     """Runs simulations somewhere."""
 
     worker_errors: tuple[type[Exception], ...]
     """What a future raises if workers died too often for the engine to try again."""
 
-    def submit(self, task: SweepTask, identity: str) -> Future[SimulationResult]: ...
+    def submit(self, task: SweepTask, identity: str) -> Future[SweepOutcome]: ...
 
     def running_percent(self) -> int:
         """Hundredths of simulations that are done, of those submitted."""
@@ -91,7 +95,7 @@ class ProcessEngine:
         self._submitted = 0
         self._others = multiprocessing.active_children()
 
-    def submit(self, task: SweepTask, identity: str) -> Future[SimulationResult]:
+    def submit(self, task: SweepTask, identity: str) -> Future[SweepOutcome]:
         place = self._submitted
         self._submitted += 1
         return self._pool.submit(_run_in_worker, place, task, identity)
@@ -123,10 +127,18 @@ class DaskEngine:
         except (OSError, ValueError) as error:
             raise ScenarioError("", f"no Dask scheduler answers at {address}: {error}") from error
         self._executor = self._client.get_executor(pure=False)
+        self._inputs = _SentInputs(self._send)
 
-    def submit(self, task: SweepTask, identity: str) -> Future[SimulationResult]:
-        found: Future[SimulationResult] = self._executor.submit(_run, task.with_absolute_files(), identity)
+    def submit(self, task: SweepTask, identity: str) -> Future[SweepOutcome]:
+        names, inputs = self._inputs.references(task)
+        found: Future[SweepOutcome] = self._executor.submit(_run_with_inputs, task, identity, names, *inputs)
         return found
+
+    def _send(self, packed: PackedInput) -> object:
+        """As the result of a task, which the scheduler repeats if the worker that has the result dies."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph")
+            return self._client.submit(_unchanged, packed, key=f"mooring-input-{packed.hash}")
 
     def running_percent(self) -> int:
         return 0
@@ -162,10 +174,12 @@ class RayEngine:
                     ray.init(address if address == "auto" else f"ray://{address}", **options)
         except (ConnectionError, TimeoutError, ValueError) as error:
             raise ScenarioError("", f"no Ray cluster answers at {address}: {error}") from error
-        self._run = ray.remote(max_retries=WORKER_DEATHS_MAX)(_run)
+        self._run = ray.remote(max_retries=WORKER_DEATHS_MAX)(_run_with_inputs)
+        self._inputs = _SentInputs(ray.put)
 
-    def submit(self, task: SweepTask, identity: str) -> Future[SimulationResult]:
-        found: Future[SimulationResult] = self._run.remote(task.with_absolute_files(), identity).future()
+    def submit(self, task: SweepTask, identity: str) -> Future[SweepOutcome]:
+        names, inputs = self._inputs.references(task)
+        found: Future[SweepOutcome] = self._run.remote(task, identity, names, *inputs).future()
         return found
 
     def running_percent(self) -> int:
@@ -173,6 +187,32 @@ class RayEngine:
 
     def close(self) -> None:
         self._ray.shutdown()
+
+
+class _SentInputs:
+    """The inputs of a sweep that were sent to an engine, each contents once."""
+
+    def __init__(self, send: Callable[[PackedInput], object]) -> None:
+        """`send` returns a reference, such as a future: the engine passes what it stands for to tasks."""
+        self._send = send
+        self._hash_of: dict[str, str] = {}
+        self._reference_of: dict[str, object] = {}
+        self._sent_bytes = 0
+
+    def references(self, task: SweepTask) -> tuple[list[str], list[object]]:
+        """The names of a task's inputs, and their references. Raises `ScenarioError`."""
+        names = task.input_names()
+        for name in names:
+            if name not in self._hash_of:
+                packed = packed_input(name)
+                self._hash_of[name] = packed.hash
+                if packed.hash not in self._reference_of:
+                    self._sent_bytes += len(packed.data)
+                    if self._sent_bytes > SENT_BYTES_MAX:
+                        text = f"the files of a sweep that workers get may have {SENT_BYTES_MAX >> 20} MiB, compressed"
+                        raise ScenarioError(name, text)
+                    self._reference_of[packed.hash] = self._send(packed)
+        return names, [self._reference_of[self._hash_of[name]] for name in names]
 
 
 def opened_engine(on: str, workers: int, tasks_max: int) -> SweepEngine:
@@ -227,6 +267,8 @@ def _on_engine(
                 done, running = wait(running, PROGRESS_EVERY_S, FIRST_COMPLETED)
                 for future in sorted(done, key=list(identity_of).index):
                     result = future.result()
+                    if isinstance(result, ScenarioError):
+                        raise result
                     del left[identity_of[future]]
                     yield identity_of[future], result
                 report(before + engine.running_percent())
@@ -248,7 +290,7 @@ def _begin_worker(percent: Array[c_ubyte]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker without a traceback
 
 
-def _run_in_worker(place: int, task: SweepTask, identity: str) -> SimulationResult:
+def _run_in_worker(place: int, task: SweepTask, identity: str) -> SweepOutcome:
     shared = _percent
     assert shared is not None, "the pool has an initializer"
 
@@ -260,8 +302,19 @@ def _run_in_worker(place: int, task: SweepTask, identity: str) -> SimulationResu
     return result
 
 
-def _run(task: SweepTask, identity: str) -> SimulationResult:
-    return task.run(identity, lambda share: None)
+def _run_with_inputs(task: SweepTask, identity: str, names: Sequence[str], *inputs: PackedInput) -> SweepOutcome:
+    """In a worker of Dask or Ray, which have replaced the references to inputs by the inputs.
+
+    An error of the scenario is returned: what is raised, the engine logs as a failure of the worker.
+    """
+    try:
+        return task.run_with_inputs(identity, dict(zip(names, inputs, strict=True)))
+    except ScenarioError as error:
+        return error
+
+
+def _unchanged(packed: PackedInput) -> PackedInput:
+    return packed
 
 
 def _not_installed(extra: str) -> ScenarioError:

@@ -14,6 +14,7 @@ from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle import result_cache
+from mooring.scheduler.cycle.attempt import PodAttempt
 from mooring.scheduler.cycle.result_cache import ResultCache
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.guard import PluginError
@@ -355,3 +356,17 @@ def test_a_new_term_of_another_pod_drops_what_was_cached(monkeypatch: pytest.Mon
     assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 3
     engine.put(pod("d", on="n3", labels={"app": "db"}, apart=[pods_like(HOSTNAME, app="web")]))
     assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 2
+
+
+def test_no_step_reads_all_nodes_for_a_pod_whose_signature_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where some nodes do not fit: counting and listing those that do takes longer in a larger cluster."""
+    engine = engine_of(*(node(f"n{n}", cpu=4) for n in range(20)), node("full", cpu=1))
+    for number in range(3):
+        engine.place(pod(f"first-{number}", cpu=2))
+    counted: list[int] = []
+    count_nonzero = np.count_nonzero
+    monkeypatch.setattr(np, "count_nonzero", lambda rows: counted.append(len(rows)) or count_nonzero(rows))
+    monkeypatch.setattr(PodAttempt, "feasible", property(lambda attempt: pytest.fail("the feasible nodes are listed")))
+    feasible = [engine.place(pod(f"web-{number}", cpu=2)).feasible_count for number in range(30)]
+    assert counted == []
+    assert (feasible[0], feasible[-1]) == (20, 8), "two pods fill a node"

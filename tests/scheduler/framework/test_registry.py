@@ -136,7 +136,8 @@ class Forgetful(Adjustable[None]):
         (
             Greedy,
             f"plugin Greedy {HERE} wants database, cache in its constructor; a plugin is given only columns, "
-            "arguments, entropy, clock, client, waiting_pods, activate, evictions, record_event, workload",
+            "arguments, entropy, clock, client, waiting_pods, activate, evictions, record_event, record_write, "
+            "workload",
         ),
         (
             Wordless,

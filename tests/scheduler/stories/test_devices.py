@@ -17,8 +17,9 @@ from mooring.client.interface import Client, JsonObject
 from mooring.kit.clock import VIRTUAL_WALL_S, VirtualClock, format_rfc3339
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 from tests.builders import node, pod
+from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.device_builders import GPU, claim, claiming, device, device_class, given, gpus, slice_of, wants
-from tests.scheduler.world import World, play
+from tests.scheduler.world import Through, World, play
 
 GPUS = "example.com/gpu"
 
@@ -276,3 +277,49 @@ def test_what_was_written_is_taken_back_where_binding_fails_in_the_end() -> None
         assert len((await world.client.list(RESOURCE_CLAIM)).items) == 1
 
     play(story)
+
+
+# --- recorded: the replay runs no PreBind, and decides alike ----------------------------------------------------------
+
+LATE = Fault("next_batch", kind=RESOURCE_CLAIM, answer_delay_s=20, times=None)
+
+
+def faulty(*faults: Fault) -> Through:
+    return lambda client, clock: FaultyClient(client, clock, Script(*faults))
+
+
+def test_a_claim_is_allocated_as_soon_as_it_is_written() -> None:
+    slow = Fault("bind", delay_s=30, where=lambda request: request.name == "p")
+
+    async def story(world: World) -> None:
+        await world.create(node("n1"), gpus("n1", 2), device_class(), claim("c", wants()))
+        await world.settle(30)
+        await world.create(claiming("p", "c"))
+        await world.settle(1)
+        await world.create(claiming("q", "c"))
+        await world.settle(1)
+        assert [await world.node_of(name) for name in ("p", "q")] == ["", "n1"]
+        await world.settle(60)
+        assert await world.node_of("p") == "n1"
+
+    play(story, through=faulty(LATE, slow))
+
+
+def test_a_claim_that_a_failed_pre_bind_wrote_stays_allocated_before_the_watch_reports_it() -> None:
+    refused = Fault("update", Outcome.BROKEN, kind=RESOURCE_CLAIM, where=lambda request: request.name == "c2")
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=2), gpus("n1", 2), device_class(), claim("c1", wants()), claim("c2", wants()))
+        await world.settle(30)
+        await world.create(node("n2", cpu=9), gpus("n2", 2))
+        await world.create(claiming("p", "c1", "c2", cpu=2))
+        await world.settle(0.5)
+        assert any("planned" in note for _, _, note in await world.events("FailedScheduling"))
+        where = (await read(world, "c1"))["status"]["allocation"]["devices"]["results"][0]["pool"]
+        await world.delete("p")
+        await world.create(claiming("q", "c1", cpu=9 if where == "n1" else 1))
+        await world.settle(5)
+        assert await world.node_of("q") == ("" if where == "n1" else "n2")
+        await world.settle(60)
+
+    play(story, through=faulty(LATE, refused))

@@ -385,3 +385,34 @@ def test_a_scheduler_that_starts_finds_a_volume_on_order_and_waits_for_it() -> N
             assert held_by_volume_binding(second) == HOLDS_NOTHING
 
     play(story, schedulers=0)
+
+
+# --- recorded ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_the_pod_tried_again", [True, False])
+def test_a_volume_that_a_failed_pre_bind_wrote_is_taken_before_the_watch_reports_it(
+    is_the_pod_tried_again: bool,
+) -> None:
+    """And the replay of the recording, which runs no PreBind, decides alike."""
+    late = Fault("next_batch", kind=PERSISTENT_VOLUME, answer_delay_s=20, times=None)
+    refused = Fault("patch", Outcome.CONFLICT, kind=PERSISTENT_VOLUME, after=1)
+
+    async def story(world: World) -> None:
+        await world.create(LOCAL, node("n1", cpu=4), node("n2", cpu=4))
+        for name in ("disk-1", "disk-2"):
+            await world.create(local_volume(name, "n1"))  # type: ignore[arg-type]
+        claims = ("data-1", "data-2", "data-3", "data-4")
+        await world.create(*(waiting(name, version="") for name in claims))
+        await world.settle(30)
+        await world.create(pod("db", cpu=1, claims=["data-1", "data-2"]))
+        await world.settle(0.5)
+        assert any("planned" in note for _, _, note in await world.events("FailedScheduling"))
+        if not is_the_pod_tried_again:
+            await world.delete("db")
+        await world.create(pod("other", cpu=1, claims=["data-3", "data-4"]))
+        await world.settle(5)
+        assert (await world.pod("other")).status.nominated_node_name == "", "there is one volume left"
+        await world.settle(60)
+
+    play(story, through=faulty(late, refused))

@@ -64,10 +64,10 @@ def search_nodes(attempt: PodAttempt, sampling: Sampling | None) -> None:
         left = attempt.first == FITS
     if attempt.cluster_filters:
         left = run_cluster_filters(attempt, left)
-    count = int(np.count_nonzero(left))
     attempt.rejects_as_cached = left is fits
+    count = attempt.results.fits_count if left is fits else int(np.count_nonzero(left))
     # The rows that are left are among those that fit, so that as many are the same.
-    attempt.fits_as_cached = left is fits or count == np.count_nonzero(fits)
+    attempt.fits_as_cached = count == attempt.results.fits_count
     attempt.set_fits(left, count)
     if sampling is not None:
         _take_sample(attempt, left, sampling)

@@ -23,7 +23,6 @@ Invariants:
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -34,6 +33,7 @@ from mooring.scheduler.cache.arrays import Bools, Int64s, Rows, UInt8s, length_o
 from mooring.scheduler.cache.columns import Columns, Transaction
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cycle.decision import NodeScores
+from mooring.scheduler.cycle.sorted_rows import SortedRows
 from mooring.scheduler.framework.plugin import SKIP, Plugin, PreFilter, Proceed, Scope, Skip
 from mooring.scheduler.framework.post_filter import Cache, RowCache
 from mooring.scheduler.framework.profile import FilterUse, Profile, ScoreUse
@@ -201,15 +201,23 @@ class SignatureResults:
         """What `row_scores` returned for rows that have not changed since."""
         self._equal_scores: dict[str, int] | None = None
         """The scores of the plugins that do not vary; None: not computed since a node changed."""
-        self._best: list[int] | None = None
-        """The rows with the highest total, ascending, while single rows change; None: unknown."""
+        self._best: SortedRows | None = None
+        """The rows with the highest total, while single rows change; None: unknown."""
         self._best_total = REJECTED
+        self._fits_count: int | None = None
+        """How many rows fit, while single rows change; None: not counted."""
 
     # Reading
 
     @property
     def fits(self) -> Bools:
         return self.arrays.fits[: self._columns.height]
+
+    @property
+    def fits_count(self) -> int:
+        if self._fits_count is None:
+            self._fits_count = int(np.count_nonzero(self.fits))
+        return self._fits_count
 
     @property
     def has_varying_scores(self) -> bool:
@@ -221,13 +229,13 @@ class SignatureResults:
         scores = self.arrays.scores[: self._columns.height]
         return scores + self._normalize() if self._varying else scores
 
-    def best_rows(self) -> list[int]:
+    def best_rows(self) -> SortedRows:
         """The rows that fit and have the highest total, ascending."""
         if self._best is None:
             totals = np.where(self.fits, self.totals(), REJECTED)
             self._best_total = int(totals.max())
             is_best: Bools = totals == self._best_total
-            self._best = is_best.nonzero()[0].tolist()
+            self._best = SortedRows(is_best.nonzero()[0].tolist())
         return self._best
 
     def total_over(self, rows: Rows, parts: list[tuple[str, Int64s]]) -> Int64s:
@@ -344,7 +352,7 @@ class SignatureResults:
     def _compute(self, pod: PodInfo, node_rows: Rows, rows: Rows) -> None:
         """Call the plugins that read nodes alone for `node_rows`, and those that read pods for `rows`."""
         arrays, states = self.arrays, self.states
-        self._best = self._normalized = None
+        self._best = self._normalized = self._fits_count = None
         self._row_scores.clear()
         if length_of(node_rows):
             self._equal_scores = None
@@ -377,6 +385,8 @@ class SignatureResults:
             fits = number == FITS
             if fits is not arrays.fits.item(row):
                 arrays.fits[row] = fits
+                if self._fits_count is not None:
+                    self._fits_count += 1 if fits else -1
                 if self._varying:  # normalized over other rows from now on
                     self._best = self._normalized = None
             if self._best is not None:
@@ -388,18 +398,16 @@ class SignatureResults:
             if self._row_cache is not None:
                 self._row_cache.forget(changed)
 
-    def _move_among_best(self, best: list[int], row: int, total: int) -> None:
-        """Update the list of best rows after one row's total changed."""
-        place = bisect_left(best, row)
-        if place < len(best) and best[place] == row:
-            if total != self._best_total:
-                del best[place]
-        elif total == self._best_total:
-            best.insert(place, row)
+    def _move_among_best(self, best: SortedRows, row: int, total: int) -> None:
+        """Update the best rows after one row's total changed."""
         if total > self._best_total:
-            self._best, self._best_total = [row], total
-        elif not best:
-            self._best = None
+            self._best, self._best_total = SortedRows([row]), total
+        elif total == self._best_total:
+            best.add(row)
+        else:
+            best.discard(row)
+            if not best:
+                self._best = None
 
     def _normalize(self) -> Int64s:
         if self._normalized is None:
@@ -437,7 +445,7 @@ class SignatureResults:
             )
         if number == FITS:
             return
-        self._best = self._normalized = None
+        self._best = self._normalized = self._fits_count = None
         arrays.first[row], arrays.bits[row] = number, bits
         arrays.fits[row] = False
 

@@ -34,7 +34,7 @@ def run_pre_scores(attempt: PodAttempt) -> list[ClusterScore] | Status:
         return _as_error(attempt.results.states.pre_score_status)
     found: list[ClusterScore] = []
     for use in attempt.profile.scores:
-        if use.is_row_local:
+        if use.is_row_local or not use.plugin.has_score(attempt.pod):
             continue
         state = use.plugin.pre_score(attempt.pod, attempt.feasible)
         if state is SKIP:

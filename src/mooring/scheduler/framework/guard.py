@@ -78,6 +78,7 @@ _POINTS: Mapping[str, _Point] = {
     "explain": _FILTER,
     "distances": _FILTER,
     "post_filter": _Point("postfilter", "running PostFilter plugin {name}: {what}"),
+    "has_score": _PRE_SCORE,
     "pre_score": _PRE_SCORE,
     "score": _SCORE,
     "score_row": _SCORE,

@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from mooring.api.views.meta import ApiObject
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.framework.events import ANY_EVENT, ClusterEventWithHint
@@ -216,6 +217,8 @@ class Adjustable(Filter[State], Generic[State]):
 
 RecordEvent: TypeAlias = Callable[[PodInfo, Literal["Normal", "Warning"], str, str, str], None]
 """An event about a pod: (pod, type, reason, action, note). The service `record_event`."""
+RecordWrite: TypeAlias = Callable[[PodInfo, str, ApiObject], None]
+"""PreBind has written an object: (pod, plugin, object as the API server returned it). The service `record_write`."""
 
 
 class PostFilter(Plugin, ABC):
@@ -245,6 +248,13 @@ class Score(Plugin, ABC, Generic[ScoreState]):
             cls.score_row = Score.score_row  # type: ignore[method-assign]
         if ("score" in own or "pre_score" in own) and "score_scope" not in own:
             cls.score_scope = Scope.CLUSTER
+
+    def has_score(self, pod: PodInfo) -> bool:
+        """Whether there is anything to score for this pod. If not, `pre_score` is not called.
+
+        Listing the feasible nodes for `pre_score` takes time that grows with the cluster.
+        """
+        return True
 
     @abstractmethod
     def pre_score(self, pod: PodInfo, feasible: Rows) -> ScoreState | Skip | Status:
@@ -303,6 +313,18 @@ class PreBind(Plugin, ABC):
 
     @abstractmethod
     async def pre_bind(self, pod: PodInfo, node_name: str) -> Status | None: ...
+
+
+class AssumesWrites(PreBind, ABC):
+    """A PreBind plugin that uses the objects which `pre_bind` writes before the watch delivers them.
+
+    `pre_bind` passes each written object to the service `record_write`, and to `assume_written`. The replay of a
+    recording does not run `pre_bind`: it calls `assume_written` with the recorded objects.
+    """
+
+    @abstractmethod
+    def assume_written(self, pod: PodInfo, written: ApiObject) -> str:
+        """Uses an object as it was written. Returns a text if Reserve chose otherwise for the pod: what it chose."""
 
 
 class Bind(Plugin, ABC):

@@ -12,6 +12,7 @@ constructor names the services that it needs, and gets those:
     activate       moves a pod, by uid, to the activeQ
     evictions      the preemptions whose victims are being evicted
     record_event   records an event about a pod
+    record_write   records what PreBind has written, for replays (`AssumesWrites`)
 
 A plugin for one node at a time (`node_plugins`) is constructed in the same way, and then configured. At Filter and
 Score its adapter takes its place.
@@ -82,6 +83,7 @@ SERVICES = (
     "activate",
     "evictions",
     "record_event",
+    "record_write",
     "workload",
 )
 

@@ -298,10 +298,11 @@ class InterPodAffinity(PreFilter[RequiredTerms], Adjustable[RequiredTerms], PreS
 
     # Score
 
+    def has_score(self, pod: PodInfo) -> bool:
+        return not _has_no_terms(pod.signature)
+
     def pre_score(self, pod: PodInfo, feasible: Rows) -> Preferred | Skip:
         signature = pod.signature
-        if _has_no_terms(signature):
-            return SKIP
         own = self._own_terms(signature)
         if self._ignores_preferences_of_placed and not own.preferred:
             return SKIP

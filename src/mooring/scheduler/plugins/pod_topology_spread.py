@@ -205,6 +205,12 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Score
 
+    def has_score(self, pod: PodInfo) -> bool:
+        try:
+            return bool(self._soft(pod.signature).constraints)
+        except LabelSelectorError:
+            return True  # `pre_score` reports it
+
     def pre_score(self, pod: PodInfo, feasible: Rows) -> Soft | Skip | Status:
         try:
             compiled = self._soft(pod.signature)

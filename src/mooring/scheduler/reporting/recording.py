@@ -1,6 +1,6 @@
 """Recordings: what a scheduler saw and did, so that `mooring simulate --replay` can decide everything again.
 
-Inputs   lists and changes as the event handlers apply them, decisions, ends of bindings
+Inputs   lists and changes as the event handlers apply them, decisions, what PreBind wrote, ends of bindings
 Output   a file in the format of gzip: a header, then one JSON document per line, in the order of the scheduler
 
 docs/simulate.md describes the lines. They are written from one thread, the one that changes the columns, so that the
@@ -10,8 +10,9 @@ position of a decision between the changes is exact.
    thread, four times a second. Each write ends at a line that can be read, whatever happens to the process.
 2. A recording ends when it reaches its size, when the disk does not keep up, or when it cannot be written. The log says
    so, and the scheduler goes on. A recording has no gaps: what is there is everything up to its end.
-3. Objects have the fields that the scheduler reads, and no others: environment variables, for example, are not there.
-4. An existing file is renamed, so that a scheduler that is started again keeps the recording of the one that died.
+3. A line has one object at most: a list of all nodes has a line for each, and a reader needs memory for one.
+4. Objects have the fields that the scheduler reads, and no others: environment variables, for example, are not there.
+5. An existing file is renamed, so that a scheduler that is started again keeps the recording of the one that died.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from mooring import __version__
+from mooring.api.kinds import kind_of_view
 from mooring.api.views.meta import ApiObject, ObjectWithRaw
 from mooring.client.cache.reflector import Sink, TakesPages
 from mooring.client.interface import Change
@@ -40,12 +42,12 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.framework.loading import source_of
 from mooring.scheduler.framework.plugin import Plugin
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 FLUSH_S = 0.25
 BYTES_MAX = 1 << 30
 """Size of a recording, unless another one is given."""
 WAITING_BYTES_MAX = 256 << 20
-"""What may wait for the disk."""
+"""What may wait for the disk, besides one list of each kind: lists are as large as the cluster, and there at once."""
 CHUNK_BYTES = 1 << 20
 """Lines that are compressed together. A recording exceeds its size by less than this."""
 LEVEL = 1
@@ -93,13 +95,22 @@ class _RecordedLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     """Seconds since the start."""
 
 
+ListPart = Literal["begin", "page", "end"]
+
+
 class ListLine(_RecordedLine, frozen=True, tag="list"):
-    """All objects of a kind, or a part of them."""
+    """A list of all objects of a kind begins; a page of it is complete; the list is complete."""
 
     kind: str
     """The resource, such as `pods`."""
-    part: Literal["all", "begin", "page", "end"] = "all"
-    items: list[msgspec.Raw] = []
+    part: ListPart
+
+
+class ItemLine(_RecordedLine, frozen=True, tag="item"):
+    """An object of a list that has begun."""
+
+    kind: str
+    object: msgspec.Raw
 
 
 class ChangeLine(_RecordedLine, frozen=True, tag="change"):
@@ -139,6 +150,16 @@ class ErrorLine(_RecordedLine, frozen=True, tag="error"):
     message: str
 
 
+class WriteLine(_RecordedLine, frozen=True, tag="write"):
+    """PreBind has written an object, which the scheduler uses before the watch delivers it."""
+
+    pod: str
+    uid: str
+    plugin: str
+    kind: str
+    object: msgspec.Raw
+
+
 Outcome = Literal["bound", "taken", "failed"]
 """Of a binding. `taken`: another scheduler has bound the pod to the same node."""
 
@@ -158,7 +179,9 @@ class EndLine(_RecordedLine, frozen=True, tag="end"):
     reason: str
 
 
-RecordingLine = ListLine | ChangeLine | ForgetLine | DecisionLine | ErrorLine | BindingLine | EndLine
+RecordingLine = (
+    ListLine | ItemLine | ChangeLine | ForgetLine | DecisionLine | ErrorLine | WriteLine | BindingLine | EndLine
+)
 
 
 class Recording:
@@ -173,6 +196,10 @@ class Recording:
         self._encoder = msgspec.json.Encoder()
         self._lines: list[bytes] = []
         self._waiting_bytes = 0
+        """Without the objects of lists."""
+        self._waiting_list_bytes = 0
+        self._waiting_lists: set[str] = set()
+        """Kinds whose last list began since lines were last taken."""
         self._written_bytes = 0
         self._ended = ""
         """Why nothing more is recorded."""
@@ -200,9 +227,20 @@ class Recording:
 
     # What is recorded
 
-    def listed(self, kind: str, part: Literal["all", "begin", "page", "end"], views: Sequence[ApiObject] = ()) -> None:
-        if not self._ended:
-            self._put(ListLine(self._at(), kind, part, [self._document(view) for view in views]))
+    def listed(self, kind: str, part: ListPart, views: Sequence[ApiObject] = ()) -> None:
+        """A part of a list, after its objects."""
+        if part == "begin":
+            if kind in self._waiting_lists and self._waiting_list_bytes > WAITING_BYTES_MAX:
+                self._end_behind(self._waiting_list_bytes)
+            self._waiting_lists.add(kind)
+        if self._ended:
+            return
+        at = self._at()
+        for view in views:
+            line = self._encoder.encode(ItemLine(at, kind, self._document(view)))
+            self._lines.append(line)
+            self._waiting_list_bytes += len(line)
+        self._put(ListLine(at, kind, part))
 
     def changed(self, kind: str, change: Change, view: ApiObject) -> None:
         if not self._ended:
@@ -231,6 +269,11 @@ class Recording:
     def failed(self, pod: PodInfo, error: Exception) -> None:
         self._put(ErrorLine(self._at(), pod.key, pod.uid, error_text(error)))
 
+    def written(self, pod: PodInfo, plugin: str, view: ApiObject) -> None:
+        if not self._ended:
+            kind = kind_of_view(type(view)).resource
+            self._put(WriteLine(self._at(), pod.key, pod.uid, plugin, kind, self._document(view)))
+
     def binding_ended(self, pod: PodInfo, outcome: Outcome, message: str = "") -> None:
         self._put(BindingLine(self._at(), pod.key, pod.uid, outcome, message))
 
@@ -246,7 +289,7 @@ class Recording:
         if not self._ended:
             self._append(self._encoder.encode(line))
             if self._waiting_bytes > WAITING_BYTES_MAX:
-                self._end(f"{self._waiting_bytes >> 20} MiB wait for the disk, which does not keep up")
+                self._end_behind(self._waiting_bytes)
 
     def _append(self, line: bytes) -> None:
         self._lines.append(line)
@@ -267,7 +310,9 @@ class Recording:
                 writer.submit(self._close, self._taken()).result()  # after the one that may still be running
 
     def _taken(self) -> list[bytes]:
-        lines, self._lines, self._waiting_bytes = self._lines, [], 0
+        lines, self._lines = self._lines, []
+        self._waiting_bytes = self._waiting_list_bytes = 0
+        self._waiting_lists.clear()
         return lines
 
     def _write(self, lines: Sequence[bytes]) -> None:
@@ -310,6 +355,9 @@ class Recording:
         self._write_chunk(self._encoder.encode(EndLine(self._at(), reason)) + b"\n", zlib.Z_FINISH)
         self._file.close()
 
+    def _end_behind(self, waiting_bytes: int) -> None:
+        self._end(f"{waiting_bytes >> 20} MiB wait for the disk, which does not keep up")
+
     def _end(self, reason: str) -> None:
         if not self._ended:
             self._ended = reason
@@ -325,7 +373,8 @@ class RecordedSink(Generic[AnyKind]):
         self._recording = recording
 
     def replace(self, views: Sequence[AnyKind], revision: str) -> None:
-        self._recording.listed(self._kind, "all", views)
+        self._recording.listed(self._kind, "begin")
+        self._recording.listed(self._kind, "end", views)
         self._sink.replace(views, revision)
 
     def apply(self, change: Change, view: AnyKind) -> None:

@@ -4,7 +4,7 @@ Input: the allocations of a pod's claims (`PodAllocations`). Output: claims with
 in `reservedFor`; the created claim for a pod's extended resources.
 
 1. The finalizer is written before the allocation, so that no allocated claim can be deleted.
-2. An allocation is pending until the result of the write is known. Then the written claim is assumed, before the watch
+2. An allocation is pending until it is written or the binding fails. A written claim is assumed, before the watch
    delivers it.
 3. After a conflict the claim is read again and the write is retried, at most `TRIES_MAX` times.
 4. The readiness of devices is checked whenever a claim changes, and every `CHECK_PERIOD_S`, because of the timeout.
@@ -28,11 +28,10 @@ from mooring.client.interface import Client, PatchForm
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.scheduler.cache.objects import ChangeWaiters
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimTracker, UnknownClaimError
+from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimTracker
 from mooring.scheduler.plugins.dynamic_resources.state import (
     DeviceBindingError,
     PodAllocations,
-    claim_uid,
     is_overdue,
     is_ready,
     is_reserved_for,
@@ -52,6 +51,8 @@ DELIVERY_TIMEOUT_S = 120.0
 Raw: TypeAlias = dict[str, Any]
 Change: TypeAlias = Callable[[Raw], Awaitable[Raw]]
 """Changes a claim that was read, writes it, and returns the written claim."""
+Written: TypeAlias = Callable[[ResourceClaim], None]
+"""Called with each claim as it was written."""
 
 
 class ClaimBindingError(Exception):
@@ -71,27 +72,20 @@ class ClaimBinder:
 
     # PreBind
 
-    async def write(self, pod: PodInfo, reserved: PodAllocations) -> None:
-        """Writes all allocations of a pod. Raises `ClaimBindingError`."""
+    async def write(self, pod: PodInfo, reserved: PodAllocations, written: Written) -> None:
+        """Writes all allocations of a pod, and passes each claim to `written`. Raises `ClaimBindingError`."""
         to_allocate = reserved.to_allocate
         allocations: dict[str, AllocationResult] = (
             dict(zip(to_allocate.keys, reserved.allocations, strict=True)) if to_allocate is not None else {}
         )
         for claim in reserved.state.claims:
             if not is_reserved_for(claim, pod.uid):
-                await self._bind(claim_uid(claim), claim.key, pod, allocations.get(claim.key))
+                written(await self._bind(claim.key, pod, allocations.get(claim.key)))
         if to_allocate is not None and to_allocate.has_extended and to_allocate.specs[-1].devices.requests:
-            await self._bind_extended(pod, reserved, to_allocate.uids[-1])
+            await self._bind_extended(pod, reserved, written)
 
-    async def _bind(self, uid: str, key: str, pod: PodInfo, allocation: AllocationResult | None) -> ResourceClaim:
-        is_assumed = False
-        try:
-            written = await self._retried(key, lambda claim: self._reserve(claim, pod, allocation))
-            is_assumed = self._assume(written)
-            return written
-        finally:
-            if allocation is not None:
-                self._claims.remove_pending(uid, for_all=is_assumed)
+    async def _bind(self, key: str, pod: PodInfo, allocation: AllocationResult | None) -> ResourceClaim:
+        return await self._retried(key, lambda claim: self._reserve(claim, pod, allocation))
 
     async def _reserve(self, claim: Raw, pod: PodInfo, allocation: AllocationResult | None) -> Raw:
         """Adds the pod, and the allocation if there is one, to a claim."""
@@ -116,7 +110,7 @@ class ClaimBinder:
         status["reservedFor"] = [*status.get("reservedFor", ()), consumer]
         return await self._update(claim, doing, subresource="status")
 
-    async def _bind_extended(self, pod: PodInfo, reserved: PodAllocations, uid: str) -> None:
+    async def _bind_extended(self, pod: PodInfo, reserved: PodAllocations, written: Written) -> None:
         """Creates the claim for the pod's extended resources, and writes its name to the pod's status."""
         to_allocate = reserved.to_allocate
         assert to_allocate is not None, f"{pod} has no allocation"
@@ -136,22 +130,16 @@ class ClaimBinder:
         try:
             created = decode_as(ResourceClaim, await self._client.create(RESOURCE_CLAIM, pod.namespace, body))
         except ClientError as error:
-            self._claims.remove_pending(uid)
             raise ClaimBindingError(f"create claim for extended resources {pod.namespace}/: {error}") from error
-        try:
-            written = await self._bind_created(created, pod, reserved.allocations[-1])
-            await self._wait_delivered(written)
-        finally:
-            self._claims.remove_pending(uid)
-        status = {"requestMappings": _plain(to_allocate.mappings), "resourceClaimName": written.metadata.name}
+        claim = await self._bind(created.key, pod, reserved.allocations[-1])
+        await self._wait_delivered(claim.key)
+        written(claim)
+        status = {"requestMappings": _plain(to_allocate.mappings), "resourceClaimName": claim.metadata.name}
         patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": status}}
         try:
             await self._client.patch(POD, pod.namespace, pod.name, patch, form=PatchForm.MERGE, subresource="status")
         except ClientError as error:
             raise ClaimBindingError(f"update pod {pod.key} ExtendedResourceClaimStatus: {error}") from error
-
-    async def _bind_created(self, created: ResourceClaim, pod: PodInfo, allocation: AllocationResult) -> ResourceClaim:
-        return await self._retried(created.key, lambda claim: self._reserve(claim, pod, allocation))
 
     def has_to_wait(self, reserved: PodAllocations) -> bool:
         """Whether a device of the pod has binding conditions."""
@@ -267,20 +255,13 @@ class ClaimBinder:
         updated: Raw = msgspec.json.decode(written)
         return updated
 
-    def _assume(self, written: ResourceClaim) -> bool:
-        try:
-            self._claims.assume(written)
-        except UnknownClaimError:
-            return False
-        return True
-
-    async def _wait_delivered(self, written: ResourceClaim) -> None:
+    async def _wait_delivered(self, key: str) -> None:
         """Waits until the watch delivers a created claim, so that it can be assumed."""
         end_s = self._clock.now_s() + DELIVERY_TIMEOUT_S
-        with self._waiters.waiting_for([written.key]) as changed:
-            while not self._assume(written):
+        with self._waiters.waiting_for([key]) as changed:
+            while self._claims.get(key) is None:
                 if self._clock.now_s() >= end_s:
-                    logger.warning("claim %s was created, but the watch has not delivered it", written.key)
+                    logger.warning("claim %s was created, but the watch has not delivered it", key)
                     return
                 await _wait_for_change(changed, end_s - self._clock.now_s())
 

@@ -17,12 +17,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
 from mooring.api.errors import NodeSelectorError
 from mooring.api.nodeselector import compile_strict
 from mooring.api.views.devices import AllocationResult, ResourceClaim
+from mooring.api.views.meta import ApiObject
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -32,7 +34,7 @@ from mooring.scheduler.cache.pods import PerSignature, PodInfo
 from mooring.scheduler.config.types import DynamicResourcesArgs
 from mooring.scheduler.devices.allocation_cache import AllocationCache
 from mooring.scheduler.devices.allocator import AllocationTimeout
-from mooring.scheduler.devices.claims import AllocatedState
+from mooring.scheduler.devices.claims import AllocatedState, UnknownClaimError
 from mooring.scheduler.devices.dra_manager import DRAManager
 from mooring.scheduler.devices.pools import DeviceKind, PooledDevice, PoolView, consumption, fits
 from mooring.scheduler.devices.requests import (
@@ -47,13 +49,14 @@ from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint,
 from mooring.scheduler.framework.obstacle import NEVER_FITS_SIZE, Distances, ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SKIP,
+    AssumesWrites,
     Filter,
     PostFilter,
-    PreBind,
     PreEnqueue,
     PreFilter,
     Proceed,
     RecordEvent,
+    RecordWrite,
     Reserve,
     Score,
     Skip,
@@ -100,7 +103,7 @@ class DynamicResources(
     PostFilter,
     Score[DynamicResourcesState],
     Reserve,
-    PreBind,
+    AssumesWrites,
 ):
     name = "DynamicResources"
     obstacle_kind = ObstacleKind.DEVICE
@@ -115,10 +118,12 @@ class DynamicResources(
         clock: Clock,
         client: Client,
         record_event: RecordEvent,
+        record_write: RecordWrite,
     ) -> None:
         self._columns = columns
         self._clock = clock
         self._record_event = record_event
+        self._record_write = record_write
         self._share_ids = entropy.fork("shares of devices")
         self._binding_timeout_s = arguments.binding_timeout_s
         self._manager = columns.shared(DRAManager)
@@ -316,9 +321,11 @@ class DynamicResources(
 
     # Score
 
+    def has_score(self, pod: PodInfo) -> bool:
+        return self._latest is not None and self._latest.pod is pod and self._latest.scores_differ
+
     def pre_score(self, pod: PodInfo, feasible: Rows) -> DynamicResourcesState | Skip:
-        state = self._latest
-        return state if state is not None and state.pod is pod and state.scores_differ else SKIP
+        return self._latest if self._latest is not None and self.has_score(pod) else SKIP
 
     def score(self, state: DynamicResourcesState, rows: Rows) -> Int64s:
         return state.scores(np.arange(self._columns.height)[rows] if isinstance(rows, slice) else rows)
@@ -401,7 +408,7 @@ class DynamicResources(
         if reserved is None:
             return None
         try:
-            await self._binder.write(pod, reserved)
+            await self._binder.write(pod, reserved, partial(self._written, pod))
             if self._binder.has_to_wait(reserved):
                 note = f"waiting for binding conditions for device on node {node_name}"
                 self._record_event(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
@@ -410,6 +417,34 @@ class DynamicResources(
             return Status.error(str(error))
         self._reserved.pop(pod.uid, None)
         return None
+
+    def _written(self, pod: PodInfo, written: ResourceClaim) -> None:
+        self._record_write(pod, self.name, written)
+        self.assume_written(pod, written)
+
+    def assume_written(self, pod: PodInfo, written: ApiObject) -> str:
+        """Assumes a written claim. The allocation is pending no longer."""
+        assert isinstance(written, ResourceClaim), f"{written.kind} {written.key} is no claim"
+        is_known = True
+        try:
+            self._claims.assume(written)
+        except UnknownClaimError:
+            is_known = False  # deleted in the meantime, or created and not delivered
+        reserved = self._reserved.get(pod.uid)
+        if reserved is None:
+            return "no devices"
+        found = reserved.allocation_for(written)
+        if found is None:
+            return ""  # another pod has allocated it
+        uid, allocation = found
+        self._claims.remove_pending(uid, for_all=is_known)
+        chosen = _devices_text(allocation)
+        return chosen if chosen != _devices_text(written.status.allocation) else ""
+
+
+def _devices_text(allocation: AllocationResult | None) -> str:
+    results = allocation.devices.results if allocation is not None else ()
+    return ", ".join(f"device {each.driver}/{each.pool}/{each.device}" for each in results) or "no devices"
 
 
 # --- explanations -----------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ from mooring.scheduler.devices.allocation_cache import (
     AllocationCache,
     AllocationOutcomes,
 )
-from mooring.scheduler.devices.claims import ClaimTracker
+from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION, ClaimTracker
 from mooring.scheduler.devices.dra_manager import DRAManager
 from mooring.scheduler.devices.extended_resources import CLAIM_NAME, claim_for
 from mooring.scheduler.devices.requests import ALTERNATIVES_MAX
@@ -216,6 +216,16 @@ class PodAllocations(NamedTuple):
     node_name: str
     allocations: tuple[AllocationResult, ...]
     to_allocate: ClaimsToAllocate | None
+
+    def allocation_for(self, claim: ResourceClaim) -> tuple[str, AllocationResult] | None:
+        """The allocation of a claim and the uid under which it is pending; None if the pod does not allocate it."""
+        if self.to_allocate is None:
+            return None
+        found = dict(zip(self.to_allocate.uids, self.allocations, strict=True))
+        uid = claim_uid(claim)
+        if uid not in found and claim.metadata.annotations.get(EXTENDED_RESOURCE_ANNOTATION) == "true":
+            uid = self.to_allocate.uids[-1]  # the claim was created after the allocation
+        return (uid, found[uid]) if uid in found else None
 
 
 class DynamicResourcesState:

@@ -38,7 +38,7 @@ from mooring.api.storage import (
     not_found_text,
     with_selected_node,
 )
-from mooring.api.views.meta import RawQuantity
+from mooring.api.views.meta import ApiObject, RawQuantity
 from mooring.api.views.storage import (
     CSIDriver,
     CSINode,
@@ -59,11 +59,12 @@ from mooring.scheduler.framework.events import ActionType, ClusterEventWithHint,
 from mooring.scheduler.framework.obstacle import ExplainContext, Obstacle, ObstacleKind
 from mooring.scheduler.framework.plugin import (
     SKIP,
+    AssumesWrites,
     Filter,
-    PreBind,
     PreFilter,
     PreScore,
     Proceed,
+    RecordWrite,
     Reserve,
     Scope,
     Score,
@@ -101,15 +102,20 @@ class PodVolumes(NamedTuple):
     assumed_claims: tuple[PersistentVolumeClaim, ...]
 
 
-class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScore[None], Score[None], Reserve, PreBind):
+class VolumeBinding(
+    PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScore[None], Score[None], Reserve, AssumesWrites
+):
     name = "VolumeBinding"
     obstacle_kind = ObstacleKind.VOLUME
     only_for_volumes = True
     score_scope = Scope.NODE
     filter_reasons = REASONS
 
-    def __init__(self, columns: Columns, arguments: VolumeBindingArgs, client: Client) -> None:
+    def __init__(
+        self, columns: Columns, arguments: VolumeBindingArgs, client: Client, record_write: RecordWrite
+    ) -> None:
         self._columns = columns
+        self._record_write = record_write
         self._bind_timeout_s = arguments.bind_timeout_seconds
         self._classes = columns.objects.of(StorageClass)
         self._stored_claims = columns.objects.of(PersistentVolumeClaim)
@@ -230,11 +236,13 @@ class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScor
         provisions: list[PersistentVolumeClaim] = []
         try:
             for volume, claim in reserved.bindings:
-                bindings.append((await self._binder.bind_volume(volume), claim.key))
-                self._confirm(pod, volume)
+                bound = await self._binder.bind_volume(volume)
+                bindings.append((bound, claim.key))
+                self._written(pod, bound)
             for claim in reserved.provisions:
-                provisions.append(await self._binder.select_node(claim))
-                self._confirm(pod, claim)
+                selected = await self._binder.select_node(claim)
+                provisions.append(selected)
+                self._written(pod, selected)
         except ClientError as error:
             return Status.error(str(error))
         try:
@@ -252,14 +260,23 @@ class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScor
             return f"pod does not exist any more: {not_found_text('pod', pod.name)}"
         return None
 
-    def _confirm(self, pod: PodInfo, written: PersistentVolume | PersistentVolumeClaim) -> None:
+    def _written(self, pod: PodInfo, written: ApiObject) -> None:
+        self._record_write(pod, self.name, written)
+        self.assume_written(pod, written)
+
+    def assume_written(self, pod: PodInfo, written: ApiObject) -> str:
         """Excludes a written object from `unreserve`."""
         reserved = self._reserved.get(pod.uid)
-        if reserved is not None:
-            self._reserved[pod.uid] = reserved._replace(
-                assumed_volumes=tuple(v for v in reserved.assumed_volumes if v is not written),
-                assumed_claims=tuple(c for c in reserved.assumed_claims if c is not written),
-            )
+        if reserved is None:
+            return "no volumes"
+        volumes, claims = [volume for volume, _ in reserved.bindings], reserved.provisions
+        if _choice(written) not in [_choice(each) for each in (*volumes, *claims)]:
+            return ", ".join(_choice(each) for each in (*volumes, *claims))
+        self._reserved[pod.uid] = reserved._replace(
+            assumed_volumes=tuple(each for each in reserved.assumed_volumes if _choice(each) != _choice(written)),
+            assumed_claims=tuple(each for each in reserved.assumed_claims if _choice(each) != _choice(written)),
+        )
+        return ""
 
     def _can_use(self, volume: PersistentVolume, node_name: str) -> bool:
         row = self._columns.row_of.get(node_name)
@@ -330,6 +347,13 @@ class VolumeBinding(PreFilter[PodVolumeClaims], Filter[PodVolumeClaims], PreScor
         if storage_class.volume_binding_mode is None:
             return Status.error(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def _choice(item: ApiObject) -> str:
+    """What Reserve chose and PreBind writes: the claim of a volume, or the node of a claim."""
+    if isinstance(item, PersistentVolume) and (reference := item.spec.claim_ref) is not None:
+        return f"{item.kind} {item.key} for claim {reference.namespace}/{reference.name}"
+    return f"{item.kind} {item.key} for node {item.metadata.annotations.get(SELECTED_NODE)}"
 
 
 def _claims_named(pod: PodInfo) -> list[tuple[Volume, str, str]]:
