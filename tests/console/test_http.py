@@ -71,7 +71,19 @@ def test_a_login_is_redeemed_once_for_a_session_that_opens_the_console_only(tmp_
             assert b"node-0" not in answer.body
         assert up.ask("GET", "/console/link", token="", headers=session).code == 403
         forged = {"Cookie": f"{cookie.partition('=')[0]}=wrong"}
-        assert up.ask("GET", "/console/data/overview", token="", headers=forged).code == 401
+        for path, headers, code in (
+            ("/console/data/overview", forged, 401),
+            ("/console/link", session, 403),
+            ("/console/data/nothing", session, 404),
+            ("/console/data/plan", session, 405),
+        ):
+            answer = up.ask("GET", path, token="", headers=headers)
+            assert answer.code == code, path
+            check_headers(answer)
+        denied = up.ask("GET", "/console/data/overview", token=LIMITED_TOKEN)
+        assert denied.code == 403
+        check_headers(denied)
+        assert "Content-Security-Policy" not in up.ask("GET", "/api/v1/pods", token="").headers
 
 
 def test_without_a_session_there_is_a_page_that_says_how_to_get_one(tmp_path: Path) -> None:
