@@ -40,7 +40,6 @@ from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.console.history import History
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.pages import as_json
 from mooring.serving.tls import ServingTls
 from tests.console.browser import PROGRAM, Browser
 
@@ -54,7 +53,7 @@ UPDATES = 10
 PODS_PER_UPDATE = 1_000
 
 READER = """
-import http.client, ssl, sys
+import http.client, json, ssl, sys
 context = ssl.create_default_context()
 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
 host, token = sys.argv[1:]
@@ -63,11 +62,17 @@ connection.request("GET", f"/console/login?token={token}")
 response = connection.getresponse()
 cookie = response.headers["Set-Cookie"].partition(";")[0]
 response.read()
-connection.request("GET", "/console/data/live?watch=about&watch=overview&watch=nodes", headers={"Cookie": cookie})
+headers = {"Cookie": cookie}
+watched = "watch=about&watch=overview&watch=nodes/version"
+connection.request("GET", f"/console/data/live?{watched}", headers=headers)
 response = connection.getresponse()
 assert response.status == 200
-while response.read1(1 << 20):
-    pass
+nodes, facts = http.client.HTTPSConnection(host, context=context), ""
+while line := response.readline():
+    if line == b"event: nodes/version\\n":
+        nodes.request("GET", f"/console/data/nodes?facts={facts}", headers=headers)
+        table = nodes.getresponse().read()
+        facts = json.loads(table[4 : 4 + int.from_bytes(table[:4], "little")])["facts"]
 """
 """An open overview, without a browser."""
 
@@ -155,9 +160,9 @@ async def in_the_browser(nodes: int, updates: int) -> list[Figure]:
         group.start_background(keep_placing(), name="pods")
         with TemporaryDirectory() as folder:
             figures += await asyncio.to_thread(_look, link, Path(folder), nodes, updates)
-        whole = history.data.nodes("")
-        update = as_json(history.data.nodes(str(whole["facts"])))
-    figures.append(Figure(f"one update of {nodes:,} nodes", len(update.body) / 1024, "KiB"))
+        table = history.data.nodes()
+        update = table.encoded(table.facts)
+    figures.append(Figure(f"one update of {nodes:,} nodes", len(update) / 1024, "KiB"))
     return figures
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.running import LIMITED_TOKEN, Answer, Up, running
-from tests.console.clusters import create_pod, data, login_link
+from tests.console.clusters import create_pod, data, decoded_nodes, login_link, nodes
 from tests.waiting import wait_until
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
@@ -151,20 +150,27 @@ def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str)
         assert (overview["nodes"], overview["pods"], overview["counts"]["gated"]) == (4, 1, 1)
         assert overview["rejections"][0]["pod"] == "default/large"
 
-        wait_until(lambda: 50 in base64.b64decode(data(up, "nodes")["cpu"]))  # answers are used again for a second
-        nodes = data(up, "nodes")
-        assert sorted(nodes["names"]) == ["node-0", "node-1", "node-2", "node-3"]
-        assert nodes["groups"] == ["a", "b"]
-        assert sorted(base64.b64decode(nodes["group"])) == [0, 0, 1, 1]
-        assert "kubernetes.io/hostname" in nodes["labels"]
-        by_name = data(up, "nodes?label=kubernetes.io/hostname")
-        assert by_name["groups"] == sorted(nodes["names"])
-        shares = base64.b64decode(nodes["cpu"])
-        assert sorted(shares) == [0, 0, 0, 50]
-        later = data(up, f"nodes?facts={nodes['facts']}")
-        assert (later["cpu"], "names" in later) == (nodes["cpu"], False)
+        wait_until(lambda: 50 in nodes(up)["cpu"])  # answers are used again for a second
+        table = nodes(up)
+        assert sorted(table["names"]) == ["node-0", "node-1", "node-2", "node-3"]
+        assert table["groups"] == ["a", "b"]
+        assert sorted(table["group"]) == [0, 0, 1, 1]
+        assert "kubernetes.io/hostname" in table["labels"]
+        assert nodes(up, label="kubernetes.io/hostname")["groups"] == sorted(table["names"])
+        assert sorted(table["cpu"]) == [0, 0, 0, 50]
+        later = nodes(up, facts=table["facts"])
+        assert (later["cpu"], "names" in later, "group" in later) == (table["cpu"], False, False)
+        assert data(up, "nodes/version")["version"].startswith(table["facts"])
+        answer = up.ask("GET", "/console/data/nodes")
+        assert answer.headers["Content-Type"] == "application/octet-stream"
+        check_headers(answer)
+        wait_until(lambda: data(up, "past")["samples"][-1][3] == 1)  # pods bound
+        sampled = data(up, "past")["samples"][-1][0]
+        past = decoded_nodes(up.ask("GET", f"/console/data/past/nodes?time={sampled + 1}").body)
+        assert (past["names"], past["cpu"]) == (table["names"], table["cpu"])
+        assert up.ask("GET", "/console/data/past/nodes?time=1").code == 404
 
-        used = nodes["names"][shares.index(50)]
+        used = table["names"][table["cpu"].index(50)]
         node = data(up, f"node?node={used}")
         assert [each["pod"] for each in node["pods"]] == ["default/small"]
         assert {"name": "cpu", "allocatable": 10000, "requested": 5000} in node["resources"]
@@ -313,7 +319,7 @@ def test_a_manifest_is_planned_as_if_it_were_created(tmp_path: Path, processes: 
         assert {"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"} in pod["spec"]["tolerations"]
         assert pod["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}
         assert "replicas: 3" in found["manifest"]
-        wait_until(lambda: data(up, "nodes")["names"] == ["node-0", "node-1"])
+        wait_until(lambda: nodes(up)["names"] == ["node-0", "node-1"])
         plan = up.ask("POST", "/console/data/plan", {"pods": found["pods"], "copies": found["copies"]}).document()
         assert sorted(each["node"] for each in plan["placements"]) == ["node-0", "node-1"]
         assert [each["pod"] for each in plan["pending"]] == ["default/web-new-2"]

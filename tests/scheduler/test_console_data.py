@@ -13,11 +13,10 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.histogram import HistogramValue
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.console.data import ConsoleData
-from mooring.scheduler.console.nodes import shares
+from mooring.scheduler.console.nodes import NodeColumns, shares
 from mooring.scheduler.console.overview import OTHER, WINDOW_S, OverviewHistory, histogram_quantile
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.pages import as_json
-from tests.builders import node
+from tests.builders import node, pod
 
 
 @pytest.mark.parametrize(
@@ -44,11 +43,23 @@ def test_an_update_of_many_nodes_has_a_few_bytes_for_each() -> None:
     for number in range(count):
         scheduler.engine.put(node(f"node-{number}", cpu=4))
     data = ConsoleData(scheduler, VirtualClock())
-    whole = data.nodes("")
-    update = as_json(data.nodes(str(whole["facts"]))).body
-    assert len(whole["names"]) == count  # type: ignore[arg-type]
+    table = data.nodes()
+    assert table.encoded("").count(b'"node-') == count
+    update = table.encoded(table.facts)
     assert b"node-1" not in update
-    assert len(update) <= 16 * count
+    assert len(update) <= 4 * count + 500, "a byte for each share, and for the flags"
+
+
+def test_the_version_of_a_table_changes_with_its_shares() -> None:
+    clock = VirtualClock()
+    scheduler = Scheduler(UnavailableClient(), load_configuration(None), clock=clock, entropy=Entropy(1))
+    scheduler.engine.put(node("n1", cpu=4))
+    columns = NodeColumns(scheduler, clock)
+    before, same = columns.table(""), columns.table("")
+    scheduler.engine.put(pod("web", cpu=1, on="n1"))
+    after = columns.table("")
+    assert before.version == same.version != after.version
+    assert (before.facts, after.columns["cpu"]) == (after.facts, bytes([25]))
 
 
 @pytest.mark.parametrize(

@@ -74,23 +74,6 @@ def test_without_changes_there_is_a_heartbeat() -> None:
     run(main(), clock)
 
 
-def test_facts_that_the_client_has_are_asked_for_no_more() -> None:
-    clock, asked = VirtualClock(), []
-
-    def answers(request: PageRequest) -> PageResponse:
-        asked.append(dict(request.query))
-        return as_json({"facts": f"f{len(asked)}"})
-
-    async def main() -> None:
-        events = begin(LiveStreams(clock), answers, "nodes?facts=f0&label=")
-        for _ in range(3):
-            await anext(events)
-
-    run(main(), clock)
-    assert [query["facts"] for query in asked] == [["f0"], ["f1"], ["f2"]]
-    assert all(query["label"] == [""] for query in asked)
-
-
 def test_a_page_that_fails_is_a_problem_and_the_others_go_on() -> None:
     clock = VirtualClock()
 

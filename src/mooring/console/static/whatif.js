@@ -1,7 +1,7 @@
 // What if: pods of a manifest, changed requests, other nodes. The scheduler plans it and undoes it.
 
 import { html, signal, useEffect, nodeLink, Bar, count, plural, shortReason } from "./lib.js";
-import { get, post, explain, route } from "./data.js";
+import { get, getNodes, post, explain, route } from "./data.js";
 
 const QUESTIONS = [["place", "place these pods"], ["addNodes", "place them on more nodes"], ["removeNodes", "remove nodes"]];
 const EXAMPLE = `apiVersion: apps/v1
@@ -48,7 +48,7 @@ async function plan() {
   state.value = { isPlanning: true };
   try {
     const request = await requestOf(asked);
-    const [before, result] = [await get("nodes"), await post("plan", request.body)];
+    const [before, result] = [await getNodes("nodes"), await post("plan", request.body)];
     state.value = { asked, request, result, before: byNode(before), command: command(asked, request) };
   } catch (error) {
     state.value = { wrong: error.code === 422 ? error.message : explain(error) };
@@ -56,9 +56,8 @@ async function plan() {
 }
 
 // The requested shares of each node as they are now.
-function byNode({ names, cpu, memory }) {
-  const [cpus, memories] = [atob(cpu), atob(memory)];
-  return new Map(names.map((name, row) => [name, { cpu: cpus.charCodeAt(row), memory: memories.charCodeAt(row) }]));
+function byNode({ names, columns: { cpu, memory } }) {
+  return new Map(names.map((name, row) => [name, { cpu: cpu[row], memory: memory[row] }]));
 }
 
 const quoted = (word) => (/^[\w./:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
