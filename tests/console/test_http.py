@@ -203,9 +203,10 @@ def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str)
         assert up.ask("GET", "/console/data/fits?node=nothing").code == 404
         [unowned] = data(up, "workloads")["workloads"]
         assert (unowned["kind"], unowned["states"]) == ("Pod", {"started": 1, "pending": 2})
-        sample = data(up, "history")["samples"][-1]
-        assert sample["reasons"] == {"Insufficient cpu": 1, "gated by SchedulingGates": 1}
-        assert 0 <= sample["pendingWaits"][0] <= sample["pendingWaits"][1]
+        numbers = data(up, "overview")["numbers"]
+        assert numbers["reasons"] == {"Insufficient cpu": 1, "gated by SchedulingGates": 1}
+        assert 0 <= numbers["pendingWaits"][0] <= numbers["pendingWaits"][1]
+        assert data(up, "history")["samples"][0]["time"] <= numbers["time"]
 
         pod = data(up, "pod?pod=default/small")
         assert (pod["states"][0]["state"], pod["decisions"][0]["node"]) == ("on its node", used)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,7 +15,14 @@ from mooring.kit.histogram import HistogramValue
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.console.data import ConsoleData
 from mooring.scheduler.console.nodes import NodeColumns, shares
-from mooring.scheduler.console.overview import OTHER, WINDOW_S, OverviewHistory, histogram_quantile
+from mooring.scheduler.console.overview import (
+    OTHER,
+    SAMPLE_S,
+    SAMPLES_MAX,
+    WINDOW_S,
+    OverviewHistory,
+    histogram_quantile,
+)
 from mooring.scheduler.scheduler import Scheduler
 from tests.builders import node, pod
 
@@ -80,15 +88,24 @@ def test_a_quantile_is_interpolated_within_its_bucket(share: float, counts: list
 
 def test_samples_have_rates_and_the_waits_of_the_last_minute() -> None:
     history, waits = OverviewHistory(), HistogramValue((1.0, 2.0))
-    first = history.sample(0.0, 100.0, 0, [], Counter(), [])
+    first = history.measure(0.0, 100.0, 0, [], Counter(), [])
     assert (first["boundPerSecond"], first["boundWaits"], first["pendingWaits"]) == (None, [None, None], [None, None])
     for _ in range(10):
         waits.observe(0.5)
     reasons = Counter({f"reason {number}": number for number in range(1, 10)})
-    second = history.sample(2.0, 102.0, 10, [waits], reasons, [1.0, 3.0])
+    second = history.measure(2.0, 102.0, 10, [waits], reasons, [1.0, 3.0])
     assert (second["boundPerSecond"], second["boundWaits"]) == (5.0, [0.5, 0.99])
     assert second["pendingWaits"] == [2.0, pytest.approx(2.98)]
     assert second["reasons"] == {f"reason {number}": number for number in range(9, 2, -1)} | {OTHER: 3}
-    later = history.sample(3.0 + WINDOW_S, 200.0, 10, [waits], Counter(), [])
+    later = history.measure(3.0 + WINDOW_S, 200.0, 10, [waits], Counter(), [])
     assert later["boundWaits"] == [None, None], "pods bound before the window do not count"
-    assert history.samples() == [first, second, later]
+
+
+def test_samples_are_kept_at_intervals_and_for_an_hour() -> None:
+    history = OverviewHistory()
+    for now_s in range(4_000):
+        history.measure(float(now_s), float(now_s), 3 * now_s, [], Counter(), [])
+    times = [each["time"] for each in history.samples()]
+    assert (len(times), times[-1]) == (SAMPLES_MAX, 3_995.0)
+    assert {after - before for before, after in pairwise(times)} == {SAMPLE_S}  # type: ignore[operator]
+    assert history.latest["boundPerSecond"] == 3.0, "since the sample before, not since the measurement before"

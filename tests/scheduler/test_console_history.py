@@ -102,6 +102,20 @@ def test_the_map_is_that_of_the_last_sample_before_a_time() -> None:
     play(story)
 
 
+def test_the_charts_have_samples_of_the_time_before_a_page_is_open() -> None:
+    async def story(world: World) -> None:
+        past = History(world.scheduler, world.clock)
+        world.group.start_background(past.run(), name="history")
+        await world.create(node("n1", cpu=4))
+        await world.create(pod("large", cpu=9))
+        await world.settle(60)
+        samples: Any = past.data.history()["samples"]
+        assert len(samples) >= 10
+        assert [each["reasons"] for each in samples[-3:]] == [{"Insufficient cpu": 1}] * 3
+
+    play(story)
+
+
 def test_at_the_limit_the_past_is_less_detailed_and_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "SAMPLES_MAX", 10)
 

@@ -4,7 +4,7 @@
 import { signal, effect, batch } from "./lib.js";
 
 const RETRY_MS = 1000;
-const SAMPLES_MAX = 600;
+const SAMPLES_MAX = 720; // as many as the server keeps
 const PLAIN_PAGES = ["queue", "workloads", "time", "learn"]; // pages whose address has no more parts
 
 export const route = signal(readRoute());
@@ -109,7 +109,7 @@ async function loadNodes() {
   isLoading = false;
 }
 
-let isHistoryAsked = false;
+let isHistoryAsked = false; // since the stream began: samples that came while there was none are missing
 
 function takeOverview(answer) {
   if (!isHistoryAsked) { isHistoryAsked = true; get("history").then((found) => { samples.value = found.samples; }, () => { isHistoryAsked = false; }); }
@@ -180,6 +180,7 @@ async function restart() {
   clearTimeout(timer);
   stop.abort();
   const controller = stop = new AbortController();
+  isHistoryAsked = false;
   if (document.hidden) return;
   try {
     await follow(controller.signal);

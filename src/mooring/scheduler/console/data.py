@@ -84,8 +84,13 @@ class ConsoleData:
         return self._answers.get("overview", self._overview)
 
     def history(self) -> Document:
-        """The samples of the last minutes in which a page was open."""
+        """The samples of the last hour."""
         return {"samples": self._history.samples()}
+
+    def sample(self) -> None:
+        """Take a sample for the charts, if it is time for one."""
+        if self._history.is_due(self._clock.now_s()):
+            self.overview()
 
     def nodes(self, label: str = "") -> NodeTable:
         """All nodes, grouped by a label or by zone."""
@@ -154,6 +159,7 @@ class ConsoleData:
         metrics, wall_s = scheduler.metrics, self._clock.wall_s()
         bound = metrics.attempts_ended("scheduled")
         waits_s = pending_waits_s(entries, now_s)
+        numbers = self._history.measure(now_s, wall_s, bound, metrics.waits(), reasons, waits_s)
         return {
             "nowSeconds": now_s,
             "now": format_rfc3339_micro(wall_s),
@@ -164,7 +170,8 @@ class ConsoleData:
             "counts": self._queue.counts(),
             "pendingRead": len(entries),
             "reasons": [[reason, count] for reason, count in reasons.most_common()],
-            "sample": self._history.sample(now_s, wall_s, bound, metrics.waits(), reasons, waits_s),
+            "numbers": numbers,
+            "sample": self._history.latest,
             "rejections": [
                 {
                     "time": format_rfc3339_micro(each.wall_s),

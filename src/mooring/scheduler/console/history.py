@@ -71,6 +71,7 @@ class History:
                 self._log_from_s = await asyncio.to_thread(oldest_in_log, self._log_path)
         while True:
             self.sample()
+            self.data.sample()
             await self._clock.wait(max(1.0, self._scheduler.engine.columns.node_count / NODES_PER_SECOND))
 
     def sample(self) -> None:
