@@ -10,6 +10,18 @@ import msgspec
 from tests.cluster.running import Up
 
 PODS = "/api/v1/namespaces/default/pods"
+MANIFEST = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: c, image: i, resources: {requests: {cpu: "1"}, limits: {cpu: "1"}}}]
+"""
 
 
 def login_link(up: Up) -> str:

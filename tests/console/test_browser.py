@@ -234,6 +234,12 @@ def test_a_node_has_its_pods_and_what_still_fits(seen: Up, browser: Browser) -> 
     press_button(browser, "Plan")
     browser.wait("document.querySelector('main').innerText.includes('no controller creates them again: default/small')")
     assert browser.evaluate("document.querySelector('pre').textContent") == f"mooring plan --remove-node {node}"
+    press_button(browser, "Example")
+    fill(browser, "Replicas", "5")
+    press_button(browser, "Plan")
+    browser.wait("document.querySelector('.result')?.innerText.includes('5 placed, 0 pending')")
+    command = browser.evaluate("document.querySelector('pre').textContent")
+    assert command.startswith(f"mooring plan - --remove-node {node} <<'MANIFEST'\n")
     assert browser.problems == []
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.running import LIMITED_TOKEN, Answer, Up, running
-from tests.console.clusters import create_pod, data, decoded_nodes, login_link, nodes
+from tests.console.clusters import MANIFEST, create_pod, data, decoded_nodes, login_link, nodes
 from tests.waiting import wait_until
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
@@ -267,20 +267,6 @@ def test_without_a_scheduler_no_link_is_printed(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--without", "scheduler,controllers,nodes") as up:
         assert not any("console" in line for line in up.lines("Ctrl-C ends it"))
         assert up.ask("GET", "/console/data/overview").code == 404
-
-
-MANIFEST = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: c, image: i, resources: {requests: {cpu: "1"}, limits: {cpu: "1"}}}]
-"""
 
 
 def posted(up: Up, path: str, body: object, headers: dict[str, str]) -> Answer:

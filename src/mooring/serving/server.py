@@ -148,9 +148,9 @@ class SecureServer:
             body = await request.read(BODY_BYTES_MAX)
         except BodyTooLargeError:
             return text(f"more than {BODY_BYTES_MAX} bytes were sent\n", 413)
-        return await self._page_response(
-            PageRequest(request.method, path, query, request.header(b"accept"), body), caller
-        )
+        may_read = partial(self._authorizer.may_list_pods, caller)
+        asked = PageRequest(request.method, path, query, request.header(b"accept"), body, may_read)
+        return await self._page_response(asked, caller)
 
     async def _caller(self, request: Request) -> Caller | None:
         if self._console is not None and not request.certificate and not request.has(b"authorization"):
