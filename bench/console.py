@@ -7,7 +7,7 @@
    process, and the difference is divided by the time that passed. `loop-plain` uses a whole core, so that this share is
    what a page takes of it.
 2. The browser reports the time of its scripts. It shows the overview while 1,000 pods per second get nodes.
-3. Without chromium only the first figure is measured.
+3. Without chromium only the figures of the server are measured.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config import load_configuration
+from mooring.scheduler.console.data import ConsoleData
 from mooring.scheduler.console.history import History
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.pages import as_json
 from mooring.serving.tls import ServingTls
 from tests.console.browser import PROGRAM, Browser
 
@@ -51,10 +51,12 @@ TURN_S = 5.0
 BATCHES_PER_S = 10
 PODS_PER_BATCH = 20
 UPDATES = 10
+SAMPLES = 20
+PENDING, PENDING_QUICK = 10_000, 100
 PODS_PER_UPDATE = 1_000
 
 READER = """
-import http.client, ssl, sys
+import http.client, json, ssl, sys
 context = ssl.create_default_context()
 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
 host, token = sys.argv[1:]
@@ -63,11 +65,17 @@ connection.request("GET", f"/console/login?token={token}")
 response = connection.getresponse()
 cookie = response.headers["Set-Cookie"].partition(";")[0]
 response.read()
-connection.request("GET", "/console/data/live?watch=about&watch=overview&watch=nodes", headers={"Cookie": cookie})
+headers = {"Cookie": cookie}
+watched = "watch=about&watch=overview&watch=nodes/version"
+connection.request("GET", f"/console/data/live?{watched}", headers=headers)
 response = connection.getresponse()
 assert response.status == 200
-while response.read1(1 << 20):
-    pass
+nodes, facts = http.client.HTTPSConnection(host, context=context), ""
+while line := response.readline():
+    if line == b"event: nodes/version\\n":
+        nodes.request("GET", f"/console/data/nodes?facts={facts}", headers=headers)
+        table = nodes.getresponse().read()
+        facts = json.loads(table[4 : 4 + int.from_bytes(table[:4], "little")])["facts"]
 """
 """An open overview, without a browser."""
 
@@ -131,6 +139,25 @@ async def page_cost(nodes: int, turn_s: float) -> Figure:
     return Figure(f"an open overview of {nodes:,} nodes, of a core", 100 * cost, "%", at_most=5.0)
 
 
+def sample_cost(pending: int) -> Figure:
+    """CPU time of a sample for the charts, which is taken whether a page is open or not."""
+    clock = SystemClock()
+    scheduler = Scheduler(UnavailableClient(), load_configuration(None), clock=clock, entropy=Entropy(1))
+    scheduler.engine.put(node("node-0", 16, "a"))
+    for number in range(pending):
+        scheduler.queue.add(scheduler.engine.record(pod(f"p{number}", "99")))
+    while (entry := scheduler.queue.pop()) is not None:
+        cycle = scheduler.engine.prepare(entry.pod)
+        decision = cycle.decide_admitted(entry.pod)
+        scheduler.reports.decisions.add(decision, 1, 0.0, "", cycle.last_steps)
+        scheduler.queue.requeue(entry, decision.unschedulable_plugins, decision.pending_plugins, is_error=False)
+    began_s = process_time()
+    for _ in range(SAMPLES):
+        ConsoleData(scheduler, clock).sample()
+    cost_ms = 1000 * (process_time() - began_s) / SAMPLES
+    return Figure(f"a sample for the charts, {pending:,} pending pods", cost_ms, "ms")
+
+
 async def in_the_browser(nodes: int, updates: int) -> list[Figure]:
     assert PROGRAM is not None
     clock = SystemClock()
@@ -155,9 +182,9 @@ async def in_the_browser(nodes: int, updates: int) -> list[Figure]:
         group.start_background(keep_placing(), name="pods")
         with TemporaryDirectory() as folder:
             figures += await asyncio.to_thread(_look, link, Path(folder), nodes, updates)
-        whole = history.data.nodes("")
-        update = as_json(history.data.nodes(str(whole["facts"])))
-    figures.append(Figure(f"one update of {nodes:,} nodes", len(update.body) / 1024, "KiB"))
+        table = history.data.nodes()
+        update = table.encoded(table.facts)
+    figures.append(Figure(f"one update of {nodes:,} nodes", len(update) / 1024, "KiB"))
     return figures
 
 
@@ -191,6 +218,7 @@ def _script_s(browser: Browser) -> float:
 
 def measure(quick: bool) -> Iterator[Figure]:
     yield run_real(page_cost(NODES_QUICK if quick else LOOP_NODES, 1.0 if quick else TURN_S))
+    yield sample_cost(PENDING_QUICK if quick else PENDING)
     if PROGRAM is None:
         click.echo("browser: not installed (tools/ensure_browser.sh installs it), so nothing is measured in one")
         return

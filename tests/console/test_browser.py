@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ import pytest
 
 from tests.cluster.running import Up, running
 from tests.console.browser import PROGRAM, Browser
-from tests.console.clusters import create_deployment, create_pod, data
+from tests.console.clusters import create_deployment, create_pod, data, nodes
 from tests.waiting import wait_until
 
 OPTIONS = ("--ephemeral", "--nodes", "6", "--zones", "a,b", "--cpu", "10")
@@ -34,7 +33,7 @@ def seeded(folder: Path) -> Iterator[Up]:
         create_pod(up, "small", "5")
         create_pod(up, "large", "99")
         wait_until(lambda: (data(up, "overview") or {}).get("rejections"), why=up.log)
-        wait_until(lambda: not any(base64.b64decode(data(up, "nodes")["flags"])))  # new nodes have taints for a moment
+        wait_until(lambda: not any(nodes(up)["flags"]))  # new nodes have taints for a moment
         yield up
 
 
@@ -235,6 +234,12 @@ def test_a_node_has_its_pods_and_what_still_fits(seen: Up, browser: Browser) -> 
     press_button(browser, "Plan")
     browser.wait("document.querySelector('main').innerText.includes('no controller creates them again: default/small')")
     assert browser.evaluate("document.querySelector('pre').textContent") == f"mooring plan --remove-node {node}"
+    press_button(browser, "Example")
+    fill(browser, "Replicas", "5")
+    press_button(browser, "Plan")
+    browser.wait("document.querySelector('.result')?.innerText.includes('5 placed, 0 pending')")
+    command = browser.evaluate("document.querySelector('pre').textContent")
+    assert command.startswith(f"mooring plan - --remove-node {node} <<'MANIFEST'\n")
     assert browser.problems == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.running import LIMITED_TOKEN, Answer, Up, running
-from tests.console.clusters import create_pod, data, login_link
+from tests.console.clusters import MANIFEST, create_pod, data, decoded_nodes, login_link, nodes
 from tests.waiting import wait_until
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
@@ -71,7 +70,19 @@ def test_a_login_is_redeemed_once_for_a_session_that_opens_the_console_only(tmp_
             assert b"node-0" not in answer.body
         assert up.ask("GET", "/console/link", token="", headers=session).code == 403
         forged = {"Cookie": f"{cookie.partition('=')[0]}=wrong"}
-        assert up.ask("GET", "/console/data/overview", token="", headers=forged).code == 401
+        for path, headers, code in (
+            ("/console/data/overview", forged, 401),
+            ("/console/link", session, 403),
+            ("/console/data/nothing", session, 404),
+            ("/console/data/plan", session, 405),
+        ):
+            answer = up.ask("GET", path, token="", headers=headers)
+            assert answer.code == code, path
+            check_headers(answer)
+        denied = up.ask("GET", "/console/data/overview", token=LIMITED_TOKEN)
+        assert denied.code == 403
+        check_headers(denied)
+        assert "Content-Security-Policy" not in up.ask("GET", "/api/v1/pods", token="").headers
 
 
 def test_without_a_session_there_is_a_page_that_says_how_to_get_one(tmp_path: Path) -> None:
@@ -139,20 +150,27 @@ def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str)
         assert (overview["nodes"], overview["pods"], overview["counts"]["gated"]) == (4, 1, 1)
         assert overview["rejections"][0]["pod"] == "default/large"
 
-        wait_until(lambda: 50 in base64.b64decode(data(up, "nodes")["cpu"]))  # answers are used again for a second
-        nodes = data(up, "nodes")
-        assert sorted(nodes["names"]) == ["node-0", "node-1", "node-2", "node-3"]
-        assert nodes["groups"] == ["a", "b"]
-        assert sorted(base64.b64decode(nodes["group"])) == [0, 0, 1, 1]
-        assert "kubernetes.io/hostname" in nodes["labels"]
-        by_name = data(up, "nodes?label=kubernetes.io/hostname")
-        assert by_name["groups"] == sorted(nodes["names"])
-        shares = base64.b64decode(nodes["cpu"])
-        assert sorted(shares) == [0, 0, 0, 50]
-        later = data(up, f"nodes?facts={nodes['facts']}")
-        assert (later["cpu"], "names" in later) == (nodes["cpu"], False)
+        wait_until(lambda: 50 in nodes(up)["cpu"])  # answers are used again for a second
+        table = nodes(up)
+        assert sorted(table["names"]) == ["node-0", "node-1", "node-2", "node-3"]
+        assert table["groups"] == ["a", "b"]
+        assert sorted(table["group"]) == [0, 0, 1, 1]
+        assert "kubernetes.io/hostname" in table["labels"]
+        assert nodes(up, label="kubernetes.io/hostname")["groups"] == sorted(table["names"])
+        assert sorted(table["cpu"]) == [0, 0, 0, 50]
+        later = nodes(up, facts=table["facts"])
+        assert (later["cpu"], "names" in later, "group" in later) == (table["cpu"], False, False)
+        assert data(up, "nodes/version")["version"].startswith(table["facts"])
+        answer = up.ask("GET", "/console/data/nodes")
+        assert answer.headers["Content-Type"] == "application/octet-stream"
+        check_headers(answer)
+        wait_until(lambda: data(up, "past")["samples"][-1][3] == 1)  # pods bound
+        sampled = data(up, "past")["samples"][-1][0]
+        past = decoded_nodes(up.ask("GET", f"/console/data/past/nodes?time={sampled + 1}").body)
+        assert (past["names"], past["cpu"]) == (table["names"], table["cpu"])
+        assert up.ask("GET", "/console/data/past/nodes?time=1").code == 404
 
-        used = nodes["names"][shares.index(50)]
+        used = table["names"][table["cpu"].index(50)]
         node = data(up, f"node?node={used}")
         assert [each["pod"] for each in node["pods"]] == ["default/small"]
         assert {"name": "cpu", "allocatable": 10000, "requested": 5000} in node["resources"]
@@ -185,9 +203,10 @@ def test_the_data_show_queue_nodes_and_decisions(tmp_path: Path, processes: str)
         assert up.ask("GET", "/console/data/fits?node=nothing").code == 404
         [unowned] = data(up, "workloads")["workloads"]
         assert (unowned["kind"], unowned["states"]) == ("Pod", {"started": 1, "pending": 2})
-        sample = data(up, "history")["samples"][-1]
-        assert sample["reasons"] == {"Insufficient cpu": 1, "gated by SchedulingGates": 1}
-        assert 0 <= sample["pendingWaits"][0] <= sample["pendingWaits"][1]
+        numbers = data(up, "overview")["numbers"]
+        assert numbers["reasons"] == {"Insufficient cpu": 1, "gated by SchedulingGates": 1}
+        assert 0 <= numbers["pendingWaits"][0] <= numbers["pendingWaits"][1]
+        assert data(up, "history")["samples"][0]["time"] <= numbers["time"]
 
         pod = data(up, "pod?pod=default/small")
         assert (pod["states"][0]["state"], pod["decisions"][0]["node"]) == ("on its node", used)
@@ -250,20 +269,6 @@ def test_without_a_scheduler_no_link_is_printed(tmp_path: Path) -> None:
         assert up.ask("GET", "/console/data/overview").code == 404
 
 
-MANIFEST = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: c, image: i, resources: {requests: {cpu: "1"}, limits: {cpu: "1"}}}]
-"""
-
-
 def posted(up: Up, path: str, body: object, headers: dict[str, str]) -> Answer:
     return up.ask("POST", f"/console/data/{path}", body, token="", headers=headers)
 
@@ -301,7 +306,7 @@ def test_a_manifest_is_planned_as_if_it_were_created(tmp_path: Path, processes: 
         assert {"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"} in pod["spec"]["tolerations"]
         assert pod["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}
         assert "replicas: 3" in found["manifest"]
-        wait_until(lambda: data(up, "nodes")["names"] == ["node-0", "node-1"])
+        wait_until(lambda: nodes(up)["names"] == ["node-0", "node-1"])
         plan = up.ask("POST", "/console/data/plan", {"pods": found["pods"], "copies": found["copies"]}).document()
         assert sorted(each["node"] for each in plan["placements"]) == ["node-0", "node-1"]
         assert [each["pod"] for each in plan["pending"]] == ["default/web-new-2"]

@@ -8,7 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import yaml
 
 from tests.cluster.running import LIMITED_TOKEN, Up, running
 from tests.console.browser import Browser
-from tests.console.clusters import create_pod
+from tests.console.clusters import MANIFEST, create_pod
 from tests.waiting import LIMIT_S, wait_until
 
 WITHOUT_SCHEDULER = ("--ephemeral", "--nodes", "3", "--cpu", "4", "--without", "scheduler")
@@ -43,16 +43,25 @@ class Served:
         assert self.link, self.printed
         self.login = self.link.removeprefix(f"https://{urlsplit(self.link).netloc}")
 
-    def ask(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, Mapping[str, str], bytes]:
+    def ask(
+        self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET", body: object = None
+    ) -> tuple[int, Mapping[str, str], bytes]:
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         connection = http.client.HTTPSConnection(urlsplit(self.link).netloc, timeout=LIMIT_S, context=context)
         try:
-            connection.request("GET", path, headers=dict(headers or {}))
+            sent = None if body is None else msgspec.json.encode(body)
+            connection.request(method, path, sent, headers=dict(headers or {}))
             response = connection.getresponse()
             return response.status, dict(response.getheaders()), response.read()
         finally:
             connection.close()
+
+    def post(self, path: str, session: Mapping[str, str], body: object) -> tuple[int, Any]:
+        """A request of the page, with the header and the origin that the server wants."""
+        own = {**session, "X-Mooring-Console": "1", "Origin": f"https://{urlsplit(self.link).netloc}"}
+        code, _, answer = self.ask(f"/console/data/{path}", own, "POST", body)
+        return code, msgspec.json.decode(answer) if code == 200 else answer
 
     def logged_in(self) -> dict[str, str]:
         code, headers, _ = self.ask(self.login)
@@ -104,6 +113,36 @@ def test_a_scheduler_serves_its_console_to_the_link_in_its_log(tmp_path: Path) -
             wait_until(lambda: (scheduler.data("overview", session) or {}).get("rejections"))
             assert scheduler.data("learn", session) is None
             assert (scheduler.ask("/metrics", session)[0], scheduler.ask("/console/")[0]) == (403, 401)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("scheduler", "--leader-elect=false", "--console", "--bind-address=127.0.0.1", "--secure-port={port}"),
+        ("console", "--port", "0"),
+    ],
+    ids=["of a scheduler", "of another scheduler"],
+)
+def test_a_manifest_is_planned_with_nodes_that_are_removed(tmp_path: Path, options: Sequence[str]) -> None:
+    with running(tmp_path, *WITHOUT_SCHEDULER) as up:
+        arguments = [each.format(port=free_port()) for each in options]
+        with serving(*arguments, "--kubeconfig", str(up.kubeconfig)) as console:
+            session = console.logged_in()
+            code, _, _ = console.ask("/console/data/pods", session, "POST", {"manifest": MANIFEST})
+            assert code == 403, "not from the page"
+            wait_until(lambda: (console.data("overview", session) or {}).get("nodes") == 3)
+            code, found = console.post("pods", session, {"manifest": MANIFEST, "requests": {"cpu": "3"}})
+            assert code == 200, found
+            [pod] = found["pods"]
+            assert (pod["spec"]["priority"], found["copies"], found["notes"]) == (0, [2], [])
+            request = {"pods": found["pods"], "copies": found["copies"]}
+            code, plan = console.post("plan", session, {**request, "question": "removeNodes", "nodes": ["node-0"]})
+            assert code == 200, plan
+            assert sorted(each["node"] for each in plan["placements"]) == ["node-1", "node-2"]
+            code, wrong = console.post("pods", session, {"manifest": MANIFEST.replace("image: i,", "image: '',")})
+            assert (code, b"image" in wrong) == (422, True)
+        assert up.ask("GET", "/apis/apps/v1/deployments").document()["items"] == []
+        assert up.ask("GET", "/api/v1/pods").document()["items"] == []
 
 
 def test_any_cluster_can_be_watched_and_nothing_in_it_changes(tmp_path: Path, browser: Browser) -> None:

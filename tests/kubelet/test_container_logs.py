@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import pytest
 
@@ -81,11 +81,11 @@ class Kubelets:
     def has_node(self, name: str) -> bool:
         return name == "node-0"
 
-    async def logs(self, pod: Document, container: str, options: LogRequest) -> AsyncIterator[bytes]:
+    async def logs(self, pod: Document, container: str, options: LogRequest) -> AsyncGenerator[bytes, None]:
         if container == "waiting":
             raise BadRequestError("it is waiting to start")
 
-        async def said() -> AsyncIterator[bytes]:
+        async def said() -> AsyncGenerator[bytes, None]:
             yield b"one\n"
             yield b"two\n"
 

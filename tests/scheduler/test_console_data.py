@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,11 +14,17 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.histogram import HistogramValue
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.console.data import ConsoleData
-from mooring.scheduler.console.nodes import shares
-from mooring.scheduler.console.overview import OTHER, WINDOW_S, OverviewHistory, histogram_quantile
+from mooring.scheduler.console.nodes import NodeColumns, shares
+from mooring.scheduler.console.overview import (
+    OTHER,
+    SAMPLE_S,
+    SAMPLES_MAX,
+    WINDOW_S,
+    OverviewHistory,
+    histogram_quantile,
+)
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.pages import as_json
-from tests.builders import node
+from tests.builders import node, pod
 
 
 @pytest.mark.parametrize(
@@ -44,11 +51,23 @@ def test_an_update_of_many_nodes_has_a_few_bytes_for_each() -> None:
     for number in range(count):
         scheduler.engine.put(node(f"node-{number}", cpu=4))
     data = ConsoleData(scheduler, VirtualClock())
-    whole = data.nodes("")
-    update = as_json(data.nodes(str(whole["facts"]))).body
-    assert len(whole["names"]) == count  # type: ignore[arg-type]
+    table = data.nodes()
+    assert table.encoded("").count(b'"node-') == count
+    update = table.encoded(table.facts)
     assert b"node-1" not in update
-    assert len(update) <= 16 * count
+    assert len(update) <= 4 * count + 500, "a byte for each share, and for the flags"
+
+
+def test_the_version_of_a_table_changes_with_its_shares() -> None:
+    clock = VirtualClock()
+    scheduler = Scheduler(UnavailableClient(), load_configuration(None), clock=clock, entropy=Entropy(1))
+    scheduler.engine.put(node("n1", cpu=4))
+    columns = NodeColumns(scheduler, clock)
+    before, same = columns.table(""), columns.table("")
+    scheduler.engine.put(pod("web", cpu=1, on="n1"))
+    after = columns.table("")
+    assert before.version == same.version != after.version
+    assert (before.facts, after.columns["cpu"]) == (after.facts, bytes([25]))
 
 
 @pytest.mark.parametrize(
@@ -69,15 +88,24 @@ def test_a_quantile_is_interpolated_within_its_bucket(share: float, counts: list
 
 def test_samples_have_rates_and_the_waits_of_the_last_minute() -> None:
     history, waits = OverviewHistory(), HistogramValue((1.0, 2.0))
-    first = history.sample(0.0, 100.0, 0, [], Counter(), [])
+    first = history.measure(0.0, 100.0, 0, [], Counter(), [])
     assert (first["boundPerSecond"], first["boundWaits"], first["pendingWaits"]) == (None, [None, None], [None, None])
     for _ in range(10):
         waits.observe(0.5)
     reasons = Counter({f"reason {number}": number for number in range(1, 10)})
-    second = history.sample(2.0, 102.0, 10, [waits], reasons, [1.0, 3.0])
+    second = history.measure(2.0, 102.0, 10, [waits], reasons, [1.0, 3.0])
     assert (second["boundPerSecond"], second["boundWaits"]) == (5.0, [0.5, 0.99])
     assert second["pendingWaits"] == [2.0, pytest.approx(2.98)]
     assert second["reasons"] == {f"reason {number}": number for number in range(9, 2, -1)} | {OTHER: 3}
-    later = history.sample(3.0 + WINDOW_S, 200.0, 10, [waits], Counter(), [])
+    later = history.measure(3.0 + WINDOW_S, 200.0, 10, [waits], Counter(), [])
     assert later["boundWaits"] == [None, None], "pods bound before the window do not count"
-    assert history.samples() == [first, second, later]
+
+
+def test_samples_are_kept_at_intervals_and_for_an_hour() -> None:
+    history = OverviewHistory()
+    for now_s in range(4_000):
+        history.measure(float(now_s), float(now_s), 3 * now_s, [], Counter(), [])
+    times = [each["time"] for each in history.samples()]
+    assert (len(times), times[-1]) == (SAMPLES_MAX, 3_995.0)
+    assert {after - before for before, after in pairwise(times)} == {SAMPLE_S}  # type: ignore[operator]
+    assert history.latest["boundPerSecond"] == 3.0, "since the sample before, not since the measurement before"

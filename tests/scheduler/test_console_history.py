@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.console import history
 from mooring.scheduler.console.history import History, waiting_at
+from mooring.scheduler.console.nodes import NodeTable
 from mooring.scheduler.reporting.decision_log import DecisionLog, oldest_in_log
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecord
 from mooring.scheduler.scheduler import Scheduler
@@ -62,9 +62,10 @@ def test_who_waited_since_when_and_what_ended_it(
     assert {row["uid"]: row["reason"] for row in rows}.get("race", "already assigned").endswith("already assigned")
 
 
-def shares(document: Any) -> dict[str, int]:
-    nodes = document["nodes"]
-    return dict(zip(nodes["names"], base64.b64decode(nodes["cpu"]), strict=True))
+def shares(table: NodeTable | None) -> dict[str, int]:
+    assert table is not None, "there is a sample"
+    names: Any = table.head["names"]
+    return dict(zip(names, table.columns["cpu"], strict=True))
 
 
 def test_the_map_is_that_of_the_last_sample_before_a_time() -> None:
@@ -83,22 +84,34 @@ def test_the_map_is_that_of_the_last_sample_before_a_time() -> None:
         await world.delete("web")
         await world.settle(15)
 
-        assert shares(await history.at(empty_s, "")) == {"n1": 0}
-        full: Any = await history.at(full_s, "")
-        assert (shares(full), full["bound"], full["waiting"]) == ({"n1": 50}, 1, [])
-        waited: Any = await history.at(waiting_s, "")
+        assert shares(history.nodes_at(empty_s)) == {"n1": 0}
+        full: Any = await history.at(full_s)
+        assert (shares(history.nodes_at(full_s)), full["bound"], full["waiting"]) == ({"n1": 50}, 1, [])
+        waited: Any = await history.at(waiting_s)
         assert (waited["waiting"][0]["pod"], waited["counts"]["unschedulable"]) == ("default/large", 1)
         assert waited["waiting"][0]["next"]["requeuedBy"] == "AssignedPodDelete"
-        now: Any = await history.at(world.clock.wall_s(), "")
-        assert (shares(now), now["waiting"]) == ({"n1": 75}, [])
-        known: Any = await history.at(full_s, full["nodes"]["facts"])
-        assert "names" not in known["nodes"]
-        before: Any = await history.at(1.0, "")
-        assert ("nodes" in before, before["attempts"]) == (False, [])
+        now: Any = await history.at(world.clock.wall_s())
+        assert (shares(history.nodes_at(world.clock.wall_s())), now["waiting"]) == ({"n1": 75}, [])
+        before: Any = await history.at(1.0)
+        assert (history.nodes_at(1.0), before["attempts"]) == (None, [])
 
         times: Any = history.times()["samples"]
         assert len(times) <= 8, "nothing is sampled while nothing changes"
         assert [each[3] for each in times][-1] == 2
+
+    play(story)
+
+
+def test_the_charts_have_samples_of_the_time_before_a_page_is_open() -> None:
+    async def story(world: World) -> None:
+        past = History(world.scheduler, world.clock)
+        world.group.start_background(past.run(), name="history")
+        await world.create(node("n1", cpu=4))
+        await world.create(pod("large", cpu=9))
+        await world.settle(60)
+        samples: Any = past.data.history()["samples"]
+        assert len(samples) >= 10
+        assert [each["reasons"] for each in samples[-3:]] == [{"Insufficient cpu": 1}] * 3
 
     play(story)
 
@@ -133,7 +146,7 @@ def test_attempts_before_the_memory_come_from_the_log(tmp_path: Path) -> None:
 
         restarted = Scheduler(world.client, load_configuration(None), clock=world.clock, entropy=Entropy(2))
         history = History(restarted, world.clock, log)
-        found: Any = await history.at(then_s, "")
+        found: Any = await history.at(then_s)
         assert [row["pod"] for row in found["waiting"]] == ["default/large"]
         assert found["waiting"][0]["next"]["requeuedBy"] == "NodeAdd"
         oldest_s = oldest_in_log(log.path)

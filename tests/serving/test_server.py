@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
@@ -40,7 +40,7 @@ async def late(question: PageRequest) -> PageResponse:
 
 
 def streams(question: PageRequest) -> PageResponse:
-    async def parts() -> AsyncIterator[bytes]:
+    async def parts() -> AsyncGenerator[bytes, None]:
         for part in (b"a ", b"stream of ", question.path.encode()):
             await SystemClock().wait(0.01)
             yield part

@@ -13,7 +13,8 @@ Unix socket. The contract suite in `tests/client` holds for both.
    `ExpiredError`, and the reader lists again.
 4. A change that moves an object into the selection is ADDED, one that moves it out is DELETED.
 
-Token requests of service accounts are an interface of their own (`TokenRequests`): only kubelets make them.
+Token requests of service accounts are an interface of their own (`TokenRequests`): only kubelets make them. So are dry
+runs (`DryRuns`), which only the console makes.
 
 `UnavailableClient` serves scheduling engines that only decide. Decisions need no requests; a plugin that writes makes
 one, which fails with the reason.
@@ -27,6 +28,7 @@ from enum import Enum
 from types import TracebackType
 from typing import NoReturn, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
+from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.views.meta import View
 from mooring.client.errors import BadRequestError, NoAnswerError
@@ -173,6 +175,20 @@ async def request_token(client: Client, namespace: str, name: str, request: Json
     if not isinstance(client, TokenRequests):
         raise BadRequestError(f"tokens for {namespace}/{name} are given by API servers, not by {type(client).__name__}")
     return await client.request_token(namespace, name, request)
+
+
+@runtime_checkable
+class DryRuns(Protocol):
+    """A client that supports dry runs."""
+
+    async def dry_run_create(self, kind: Kind, namespace: str, body: JsonObject) -> Document: ...
+
+
+async def dry_run_create(client: Client, kind: Kind, namespace: str, body: JsonObject) -> Document:
+    """The object that `create` would store. Nothing is stored. Raises `ClientError`."""
+    if not isinstance(client, DryRuns):
+        raise BadRequestError(f"{type(client).__name__} makes no dry runs")
+    return await client.dry_run_create(kind, namespace, body)
 
 
 class UnavailableClient:

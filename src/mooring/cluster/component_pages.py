@@ -39,6 +39,7 @@ FORWARD_S_MAX = 10.0
 SCHEDULER_PATHS = (
     *("/console/data/about", "/console/data/explain", "/console/data/fits", "/console/data/history"),
     *("/console/data/learn", "/console/data/manifest", "/console/data/node", "/console/data/nodes"),
+    *("/console/data/nodes/version", "/console/data/past/nodes"),
     *("/console/data/overview", "/console/data/past", "/console/data/past/at", "/console/data/plan"),
     *("/console/data/pod", "/console/data/queue", "/console/data/workloads"),
     *("/console/do/pause", "/console/do/resume", "/console/do/step"),
@@ -102,6 +103,6 @@ async def _forwarded(request: PageRequest, socket_path: str) -> PageResponse:
         stream = HttpStream(wire, await wire.open_stream(encode_request(request.method, url, headers, request.body)))
         named, _, body = (await stream.read_all()).partition(b"\n")
         namespaces = frozenset(named.decode().split(",")) if named else frozenset[str]()
-        return PageResponse(body, stream.code, stream.headers.get("content-type", ""), namespaces=namespaces)
+        return PageResponse(body, stream.code, stream.headers.get("Content-Type", ""), namespaces=namespaces)
     finally:
         wire.abort()

@@ -33,10 +33,11 @@ async def run_components(
     Sets `nodes_ready` when the nodes of the settings are.
     """
     if settings.runs("scheduler"):
-        from mooring.cluster.console_pods import manifest_pods_page
+        from mooring.cluster.console_pods import manifest_pods_page, pods_by_status
 
         client = component_client(api_server, "console")
-        api_server.component_pages["/console/data/pods"] = manifest_pods_page(client, api_server.parts.worker)
+        page = manifest_pods_page(client, api_server.parts.worker, pods_by_status(client))
+        api_server.component_pages["/console/data/pods"] = page
     async with TaskGroup("components") as group:
         if worker is not None:
             run = run_worker(settings.control_plane, worker, clock, entropy, api_server.component_pages)

@@ -2,7 +2,10 @@
 
     /console/data/about           where the data come from, whether this scheduler leads, whether it is paused
     /console/data/past            times that can be looked at
-    /console/data/past/at         ?time=SECONDS&facts=…   the map and the queue as they were
+    /console/data/past/at         ?time=SECONDS           the numbers and the queue as they were
+    /console/data/past/nodes      ?time=SECONDS&facts=…   the map as it was, as bytes (`scheduler.console.nodes`)
+    /console/data/nodes           ?label=&facts=          all nodes now, as bytes
+    /console/data/nodes/version   ?label=                 changes with them, for the live data
     /console/data/learn           ?pod=NAMESPACE/NAME     the next pods, and where the chosen pod is
     /console/do/pause             POST: no scheduling cycle begins (`scheduler.pause`)
     /console/do/step              POST: one cycle, or the binding after it
@@ -19,11 +22,12 @@ from dataclasses import dataclass
 from mooring.kit.clock import Clock
 from mooring.scheduler.console.data import Document
 from mooring.scheduler.console.history import History
+from mooring.scheduler.console.nodes import NodeTable
 from mooring.scheduler.pages import UNKNOWN_POD, pod_page
 from mooring.scheduler.queue.queued_pod import QueuedPod
 from mooring.scheduler.reporting.decision_log import DecisionLogError
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.pages import PageRequest, PageResponse, as_json, naming_pods, text
+from mooring.serving.pages import BINARY, PageRequest, PageResponse, as_json, naming_pods, text
 from mooring.serving.server import Page
 
 NEXT_SHOWN_MAX = 10
@@ -68,13 +72,12 @@ def console_pages(
         if not 0 <= wall_s < WALL_S_MAX:
             return text("time: wanted seconds since 1970\n", 400)
         try:
-            past = await history.at(wall_s, (question.query.get("facts") or [""])[0])
-            return naming_pods(past, "waiting", "attempts")
+            return naming_pods(await history.at(wall_s), "waiting", "attempts")
         except DecisionLogError as error:
             return text(f"{error}\n", 503)
 
     def learn(question: PageRequest) -> PageResponse:
-        return as_json(_learn(scheduler, clock, (question.query.get("pod") or [""])[0]))
+        return as_json(_learn(scheduler, clock, _first(question, "pod")))
 
     def does(action: Callable[[], None]) -> Page:
         def page(question: PageRequest) -> PageResponse:
@@ -98,6 +101,34 @@ def console_pages(
             "/console/do/step": does(scheduler.pause.step),
         }
     return pages
+
+
+def node_table_pages(history: History) -> dict[str, Page]:
+    """The pages about all nodes. They name nodes only, which have no namespace: nothing in them is masked."""
+
+    def nodes(question: PageRequest) -> PageResponse:
+        return _as_bytes(history.data.nodes(_first(question, "label")), question)
+
+    def version(question: PageRequest) -> PageResponse:
+        return as_json({"version": history.data.nodes(_first(question, "label")).version})
+
+    def past_nodes(question: PageRequest) -> PageResponse:
+        table = history.nodes_at(question.number("time", -1.0))
+        return _as_bytes(table, question) if table is not None else text("time: nothing was sampled before it\n", 404)
+
+    return {
+        "/console/data/nodes": nodes,
+        "/console/data/nodes/version": version,
+        "/console/data/past/nodes": past_nodes,
+    }
+
+
+def _as_bytes(table: NodeTable, question: PageRequest) -> PageResponse:
+    return PageResponse(table.encoded(_first(question, "facts")), content_type=BINARY)
+
+
+def _first(question: PageRequest, name: str) -> str:
+    return question.query.get(name, [""])[0]
 
 
 def _learn(scheduler: Scheduler, clock: Clock, key: str) -> Document:

@@ -6,7 +6,8 @@
 The answer is what POST /plan takes, and the manifest with the changes.
 
 1. Nothing is stored. A dry run of the API server defaults, admits and validates one pod of each workload, so pods have
-   their priority and tolerations. Copies are named NAME-new-0, NAME-new-1 and so on.
+   their priority and tolerations. Copies are named NAME-new-0, NAME-new-1 and so on. If this process may not create
+   pods, they get defaults only, and a note says so.
 2. Pods that a workload of the cluster has already are not planned again, as in `mooring plan`.
 3. The caller must be allowed to list the pods of the namespaces that the manifest names: the answer tells of their
    workloads, limit ranges and quotas.
@@ -16,8 +17,9 @@ The answer is what POST /plan takes, and the manifest with the changes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -26,17 +28,24 @@ from mooring.api.document import Document
 from mooring.api.errors import ObjectError, QuantityError
 from mooring.api.kinds import POD, kind_of_view
 from mooring.api.quantity import quantity_nano
+from mooring.api.schema.tables import struct_of_kind
 from mooring.api.views.batch import Job
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 from mooring.api.yaml import load_documents
-from mooring.apiserver.loopback import LoopbackClient
+from mooring.apiserver.call import FieldValidation
+from mooring.apiserver.kinds import strategy_of
+from mooring.apiserver.wire.decode import decode_body
 from mooring.apiserver.wire.yaml_text import written_yaml
 from mooring.apiserver.worker import Worker
-from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
+from mooring.client.interface import Client, dry_run_create
 from mooring.controllers.pod_control import pod_of_template
 from mooring.serving.pages import MayRead, PageRequest, PageResponse, as_json, text
 from mooring.serving.server import Page
+
+if TYPE_CHECKING:
+    from mooring.scheduler.scheduler import Scheduler
 
 OBJECTS_MAX = 50
 REPLICAS_MAX = 10_000
@@ -58,6 +67,10 @@ class _ManifestBody(msgspec.Struct, forbid_unknown_fields=True):
     tolerations: list[str] = []
 
 
+PodsThere = Callable[[str, str, str], Awaitable[int]]
+"""The number of pods that a workload of the cluster has: by kind, namespace and name."""
+
+
 class ManifestError(Exception):
     """The manifest has no pods that can be planned. The text is for the user."""
 
@@ -65,23 +78,50 @@ class ManifestError(Exception):
 _decode_body = msgspec.json.Decoder(_ManifestBody).decode
 
 
-def manifest_pods_page(client: LoopbackClient, worker: Worker) -> Page:
+def manifest_pods_page(client: Client, worker: Worker, pods_there: PodsThere) -> Page:
     """The page that turns manifests into pods. Large ones are parsed by the worker."""
 
     async def page(question: PageRequest) -> PageResponse:
         try:
-            assert question.may_read is not None, "the API server sets it"
-            return as_json(await _Manifest(client, worker, question.body, question.may_read).answer())
+            assert question.may_read is not None, "the server sets it"
+            return as_json(await _Manifest(client, worker, pods_there, question.body, question.may_read).answer())
         except (ManifestError, ObjectError, ClientError, msgspec.MsgspecError) as error:
             return text(f"{error}\n", 422)
 
     return page
 
 
+@asynccontextmanager
+async def manifest_page(scheduler: Scheduler) -> AsyncIterator[dict[str, Page]]:
+    """The page beside a scheduler whose API server is elsewhere."""
+    from mooring.scheduler.console.workloads import pods_of_workload  # numpy, which an API server does not need
+
+    async def pods_there(kind: str, namespace: str, name: str) -> int:
+        return pods_of_workload(scheduler, kind, namespace, name)
+
+    async with Worker() as worker:
+        yield {"/console/data/pods": manifest_pods_page(scheduler.client, worker, pods_there)}
+
+
+def pods_by_status(client: Client) -> PodsThere:
+    """Counts the pods of a workload by its status."""
+
+    async def pods_there(kind: str, namespace: str, name: str) -> int:
+        try:
+            raw = await client.get(kind_of_view(WORKLOADS[kind]), namespace, name)
+        except NotFoundError:
+            return 0
+        status = msgspec.json.decode(raw).get("status", {})
+        return int(status.get("active" if kind == Job.kind else "replicas", 0))
+
+    return pods_there
+
+
 class _Manifest:
-    def __init__(self, client: LoopbackClient, worker: Worker, body: bytes, may_read: MayRead) -> None:
+    def __init__(self, client: Client, worker: Worker, pods_there: PodsThere, body: bytes, may_read: MayRead) -> None:
         self._client = client
         self._worker = worker
+        self._pods_there = pods_there
         self._size_bytes = len(body)
         self._may_read = may_read
         self._asked = asked = _decode_body(body)
@@ -138,18 +178,10 @@ class _Manifest:
         template = _part(spec, "template")
         self._change(_part(template, "spec"))
         owner = convert_as(view_type, {**document, "metadata": {**document["metadata"], "uid": "what-if"}})
-        wanted, there = _wanted(owner), await self._pods_there(view_type, namespace, name)
+        wanted, there = _wanted(owner), await self._pods_there(view_type.kind, namespace, name)
         if there:
             self._notes.append(f"{view_type.kind} {name} has {there} of {wanted} pods already")
         await self._add(pod_of_template(template, owner), name, namespace, wanted - there)
-
-    async def _pods_there(self, view_type: type[Workload], namespace: str, name: str) -> int:
-        try:
-            raw = await self._client.get(kind_of_view(view_type), namespace, name)
-        except NotFoundError:
-            return 0
-        status = msgspec.json.decode(raw).get("status", {})
-        return int(status.get("active" if view_type is Job else "replicas", 0))
 
     async def _add(self, pod: Document, name: str, namespace: str, copies: int) -> None:
         if copies < 1:
@@ -158,7 +190,11 @@ class _Manifest:
         for field in ("name", "uid", "resourceVersion"):
             pod["metadata"].pop(field, None)
         pod.pop("status", None)
-        admitted = await self._client.dry_run_create(POD, namespace, pod)
+        try:
+            admitted = await dry_run_create(self._client, POD, namespace, pod)
+        except ForbiddenError as error:
+            admitted = _defaulted(pod)
+            self._notes.append(f"{name}: planned without priority, limit ranges and quotas, because {error}")
         admitted["metadata"] = {**admitted["metadata"], "name": f"{name}-new"}
         self._pods.append(admitted)
         self._copies.append(copies)
@@ -174,6 +210,15 @@ class _Manifest:
             if resources.get("limits"):  # a request above its limit is invalid
                 limits = _part(resources, "limits")
                 limits.update((name, amount) for name, amount in self._asked.requests.items() if name in limits)
+
+
+def _defaulted(pod: Document) -> Document:
+    """A pod with the defaults of its kind. Raises `StatusError`."""
+    struct = struct_of_kind(POD.api_version, POD.kind)
+    assert struct is not None, "the schema has pods"
+    document = decode_body(msgspec.json.encode(pod), "application/json", POD, struct, FieldValidation.IGNORE).document
+    strategy_of(POD).default(document)
+    return document
 
 
 def _objects(manifest: str) -> Iterable[Document]:

@@ -22,6 +22,7 @@ from mooring.api.kinds import NODE, POD
 from mooring.client.errors import ForbiddenError, NotFoundError
 from mooring.client.interface import Client
 from mooring.cluster.console_pages import ConsoleSource
+from mooring.cluster.console_pods import manifest_page
 from mooring.cluster.scheduler_pages import scheduler_state_pages
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
@@ -93,7 +94,10 @@ class Observer:
             on_ready()
             group.start_background(self._decide_all(), name="decisions")
             group.start_background(history.run(), name="history")
-            async with open_secure_port(port, pages, self._clock, self._entropy):
+            async with (
+                manifest_page(self.scheduler) as page,
+                open_secure_port(port, pages | page, self._clock, self._entropy),
+            ):
                 await stop.wait()
 
     async def _read(self, group: TaskGroup, on_read: Callable[[], None]) -> None:

@@ -30,7 +30,7 @@ from mooring.api.views.workloads import Namespace
 from mooring.apiserver.wire.yaml_text import written_yaml
 from mooring.client.election import LeaderElector
 from mooring.cluster.component_metrics import add_kubernetes_gauges
-from mooring.cluster.console_pages import OWN_DECISIONS, ConsoleSource, console_pages
+from mooring.cluster.console_pages import OWN_DECISIONS, ConsoleSource, console_pages, node_table_pages
 from mooring.cluster.plan_pages import PlanPages
 from mooring.kit.clock import Clock
 from mooring.scheduler.cache.pods import PodInfo
@@ -127,10 +127,7 @@ def scheduler_state_pages(
         **console_pages(scheduler, clock, history, source, may_lead),
     }
     return {path: _naming(scheduler, page) for path, page in naming.items()} | {
-        # Names nodes only, which have no namespace: masking would read a megabyte once per second.
-        "/console/data/nodes": lambda question: as_json(
-            history.data.nodes(_first(question, "facts"), _first(question, "label"))
-        ),
+        **node_table_pages(history),
         "/metrics/resources": resources,
     }
 

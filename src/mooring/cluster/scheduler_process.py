@@ -33,6 +33,7 @@ from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.client.interface import Client
 from mooring.cluster.component_metrics import ClientRequestMetrics, WorkQueueMetrics
+from mooring.cluster.console_pods import manifest_page
 from mooring.cluster.scheduler_pages import PageSources, scheduler_pages
 from mooring.cluster.secure_port import SecurePort, open_secure_port
 from mooring.kit.clock import Clock
@@ -224,9 +225,11 @@ class SchedulerProcess:
             set_verbosity=self._settings.set_verbosity,
         )
         async with AsyncExitStack() as stack:
+            pages = scheduler_pages(sources)
             if self._settings.port.console is not None:
+                pages |= await stack.enter_async_context(manifest_page(scheduler))
                 group = await stack.enter_async_context(TaskGroup("console"))
                 group.start_background(history.run(), name="history")
-            opened = open_secure_port(self._settings.port, scheduler_pages(sources), self._clock, self._entropy)
+            opened = open_secure_port(self._settings.port, pages, self._clock, self._entropy)
             self.port = await stack.enter_async_context(opened)
             yield

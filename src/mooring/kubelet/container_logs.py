@@ -9,7 +9,7 @@ v1.36.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -72,7 +72,7 @@ class LogSource(Protocol):
 
     def has_node(self, name: str) -> bool: ...
 
-    async def logs(self, pod: Document, container: str, options: LogRequest) -> AsyncIterator[bytes]: ...
+    async def logs(self, pod: Document, container: str, options: LogRequest) -> AsyncGenerator[bytes, None]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -247,7 +247,7 @@ class Kubelets:
         """Whether a node belongs to this process."""
         return name in self._nodes
 
-    async def logs(self, pod: Document, container: str, options: LogRequest) -> AsyncIterator[bytes]:
+    async def logs(self, pod: Document, container: str, options: LogRequest) -> AsyncGenerator[bytes, None]:
         """The log of a container, for `kubectl logs`. Raises `BadRequestError`."""
         error = log_error(pod, container, is_previous=options.is_previous)
         if error:

@@ -17,7 +17,7 @@ Input: start, stop, resize and forget, from pod workers. Output: container state
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import Enum
@@ -184,7 +184,7 @@ class Runtime(Protocol):
         """Remove what an earlier kubelet left of all other pods."""
         ...
 
-    def logs(self, pod_uid: str, container: str, attempt: int, request: LogRequest) -> AsyncIterator[bytes]:
+    def logs(self, pod_uid: str, container: str, attempt: int, request: LogRequest) -> AsyncGenerator[bytes, None]:
         """The log of one run; empty if it is not known any more."""
         ...
 

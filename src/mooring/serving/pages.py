@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +31,7 @@ class PageResponse:
     content_type: str = TEXT
     file_name: str = ""
     """For downloads."""
-    stream: AsyncIterator[bytes] | None = None
+    stream: AsyncGenerator[bytes, None] | None = None
     """A body of unknown length, instead of `body`."""
     namespaces: frozenset[str] = frozenset()
     """The namespaces of the objects that the body names."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -30,10 +30,10 @@ from mooring.kit.clock import Clock
 from mooring.serving.authentication import ANONYMOUS, Caller, DelegatingAuthenticator
 from mooring.serving.authorization import DelegatingAuthorizer
 from mooring.serving.console.live import STALLED_S_MAX, LiveStreams
-from mooring.serving.console.paths import DATA, LIVE, ROOT, ConsolePaths, with_headers
+from mooring.serving.console.paths import DATA, LIVE, ROOT, ConsolePaths, headers_below
 from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.listener import HttpListener
-from mooring.serving.http.long_running import LongRunningRequests
+from mooring.serving.http.long_running import LongRunningRequests, Pieces
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, masked, not_found, text, unauthorized
@@ -104,19 +104,15 @@ class SecureServer:
         except Exception as error:
             logger.error("%s %s failed", request.method, request.path, exc_info=error)
             response = failed(str(error) or type(error).__name__)
-        headers = _headers_of(response)
+        headers = _headers_of(response, headers_below(request.path))
         if response.stream is not None:
             return await self._streamed(request, response, response.stream, headers)
         return Response(response.code, response.body, response.content_type, headers)
 
-    async def _streamed(
-        self, request: Request, response: PageResponse, pieces: AsyncIterator[bytes], headers: Headers
-    ) -> Stream:
+    async def _streamed(self, request: Request, response: PageResponse, pieces: Pieces, headers: Headers) -> Stream:
         stream = request.stream(response.code, response.content_type, headers)
         try:
-            async with self._long_running.long_running(request, stream, None) as long_running:
-                async for piece in pieces:
-                    await long_running.write(piece)
+            await self._long_running.send(request, stream, pieces)
         except ConnectionError:
             logger.info("the client of %s disconnected before the end", request.path)
             raise
@@ -152,10 +148,9 @@ class SecureServer:
             body = await request.read(BODY_BYTES_MAX)
         except BodyTooLargeError:
             return text(f"more than {BODY_BYTES_MAX} bytes were sent\n", 413)
-        response = await self._page_response(
-            PageRequest(request.method, path, query, request.header(b"accept"), body), caller
-        )
-        return with_headers(response) if path.startswith(ROOT) else response
+        may_read = partial(self._authorizer.may_list_pods, caller)
+        asked = PageRequest(request.method, path, query, request.header(b"accept"), body, may_read)
+        return await self._page_response(asked, caller)
 
     async def _caller(self, request: Request) -> Caller | None:
         if self._console is not None and not request.certificate and not request.has(b"authorization"):
@@ -195,8 +190,8 @@ class SecureServer:
         return await self._denied(caller, asked.method, asked.path) or await self._page_response(asked, caller)
 
 
-def _headers_of(response: PageResponse) -> Headers:
-    headers = response.headers
+def _headers_of(response: PageResponse, more: Headers) -> Headers:
+    headers = (*response.headers, *more)
     for name, value in (("Cache-Control", "no-cache, private"), ("X-Content-Type-Options", "nosniff")):
         if not any(known == name for known, _ in headers):
             headers = (*headers, (name, value))

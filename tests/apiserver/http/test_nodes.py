@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from mooring.kit.loop import run_real
@@ -68,7 +68,7 @@ class _Hollow:
     def has_node(self, name: str) -> bool:
         return name == "n1"
 
-    async def logs(self, pod: Any, container: str, options: Any) -> AsyncIterator[bytes]:
+    async def logs(self, pod: Any, container: str, options: Any) -> AsyncGenerator[bytes, None]:
         raise AssertionError("no log was asked for")
 
 

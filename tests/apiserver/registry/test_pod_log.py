@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -45,8 +45,8 @@ class Kubelets:
     def has_node(self, name: str) -> bool:
         return name == "n"
 
-    async def logs(self, pod: Document, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        async def lines() -> AsyncIterator[bytes]:
+    async def logs(self, pod: Document, container: str, options: LogOptions) -> AsyncGenerator[bytes, None]:
+        async def lines() -> AsyncGenerator[bytes, None]:
             yield f"{pod['metadata']['name']} {container} {options.tail_lines}".encode()
 
         return lines()
@@ -55,8 +55,10 @@ class Kubelets:
 class Elsewhere:
     """Asks the kubelets of other nodes."""
 
-    async def logs(self, node: Document, pod: Document, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        async def lines() -> AsyncIterator[bytes]:
+    async def logs(
+        self, node: Document, pod: Document, container: str, options: LogOptions
+    ) -> AsyncGenerator[bytes, None]:
+        async def lines() -> AsyncGenerator[bytes, None]:
             yield f"{container} on {node['metadata']['name']}, elsewhere".encode()
 
         return lines()

@@ -75,6 +75,15 @@ def test_the_exit_code_tells_whether_a_pod_stays_pending(arguments: list[str], c
     assert run("plan", *SHOP, *arguments, "--exit-code").exit_code == code
 
 
+def test_pods_and_removed_nodes_are_one_question() -> None:
+    result = planned(CHECKOUT, "--remove-node", "old-1")
+    assert [each["node"] for each in result["drained"]] == ["old-1"]
+    asked = [*result["placements"], *result["pending"]]
+    assert any(each["pod"].startswith("shop/checkout-") for each in asked)
+    assert any(each.get("movedFrom") == "old-1" for each in asked)
+    assert not any(each["node"] == "old-1" for each in result["placements"])
+
+
 def test_new_nodes_that_do_not_help_are_said_to() -> None:
     text = run("plan", *SHOP, "--add-node-like", "old-1").output
     assert "no nodes to add: the pending pods do not fit on new nodes like these either." in text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ def lines(*numbers: int) -> str:
     return "".join(line(number) for number in numbers)
 
 
-async def joined(parts: AsyncIterator[bytes]) -> str:
+async def joined(parts: AsyncGenerator[bytes, None]) -> str:
     return b"".join([part async for part in parts]).decode()
 
 

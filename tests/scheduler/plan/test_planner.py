@@ -108,6 +108,15 @@ def test_evicted_pods_move_and_daemon_pods_end() -> None:
     assert (drained.is_safe, drained.pods, drained.ends) == (True, 1, ("default/agent-1",))
 
 
+def test_asked_pods_are_placed_after_the_nodes_are_gone() -> None:
+    objects = [node("n1", cpu=8), node("n2", cpu=4), pod("web-1", cpu=2, on="n1", owner=WEB)]
+    asked = pod("new-1", cpu=2), pod("new-2", cpu=2)
+    assert len(plan(objects, Question.PLACE, *asked).placements) == 2
+    result = plan(objects, Question.REMOVE_NODES, *asked, nodes=("n1",))
+    assert nodes_of(result) == {"default/web-1": "n2", "default/new-1": "n2"}
+    assert [each.pod for each in result.pending] == ["default/new-2"]
+
+
 def test_no_pod_moves_to_a_node_that_is_removed_next() -> None:
     objects = [node("n1"), node("n2"), node("n3"), pod("web-1", on="n1", owner=WEB), pod("web-2", on="n2", owner=WEB)]
     result = plan(objects, Question.REMOVE_NODES, nodes=("n1", "n2"))

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
-from mooring.serving.console.live import EACH_S, HEARTBEAT, HEARTBEAT_S, STREAMS_MAX, WATCHED_MAX, LiveStreams
+from mooring.serving.console.live import (
+    EACH_S,
+    HEARTBEAT,
+    HEARTBEAT_S,
+    STALLED_S_MAX,
+    STREAMS_MAX,
+    WATCHED_MAX,
+    LiveStreams,
+)
+from mooring.serving.http.long_running import LongRunningRequests
+from mooring.serving.http.request import Request
+from mooring.serving.http.response import Stream
 from mooring.serving.pages import PageRequest, PageResponse, as_json, text, unauthorized
 
 Answers = Callable[[PageRequest], PageResponse]
 
 
-def begin(streams: LiveStreams, answers: Answers, *watched: str) -> AsyncIterator[bytes]:
+def begin(streams: LiveStreams, answers: Answers, *watched: str) -> AsyncGenerator[bytes, None]:
     async def answer(request: PageRequest) -> PageResponse:
         return answers(request)
 
     response = streams.response(PageRequest("GET", "/console/data/live", {"watch": list(watched)}), answer)
     assert (response.code, response.content_type) == (200, "text/event-stream")
-    assert any(name == "Content-Security-Policy" for name, _ in response.headers)
     assert response.stream is not None
     return response.stream
 
@@ -60,23 +72,6 @@ def test_without_changes_there_is_a_heartbeat() -> None:
         assert clock.now_s() >= HEARTBEAT_S
 
     run(main(), clock)
-
-
-def test_facts_that_the_client_has_are_asked_for_no_more() -> None:
-    clock, asked = VirtualClock(), []
-
-    def answers(request: PageRequest) -> PageResponse:
-        asked.append(dict(request.query))
-        return as_json({"facts": f"f{len(asked)}"})
-
-    async def main() -> None:
-        events = begin(LiveStreams(clock), answers, "nodes?facts=f0&label=")
-        for _ in range(3):
-            await anext(events)
-
-    run(main(), clock)
-    assert [query["facts"] for query in asked] == [["f0"], ["f1"], ["f2"]]
-    assert all(query["label"] == [""] for query in asked)
 
 
 def test_a_page_that_fails_is_a_problem_and_the_others_go_on() -> None:
@@ -128,9 +123,32 @@ def test_at_the_limit_no_other_stream_begins_until_one_ends() -> None:
             await anext(events)
         assert streams.open == STREAMS_MAX
         assert streams.response(request, answer).code == 429
-        del events
-        begun.pop()
-        await clock.wait(0)
+        await begun[-1].aclose()
         assert streams.response(request, answer).code == 200
+
+    run(main(), clock)
+
+
+class _GoneClient:
+    """The connection of a client that is gone when it should take something."""
+
+    is_open, must_wait, backlog_bytes, on_lost = True, True, 0, None
+
+    def write(self, data: bytes) -> None:
+        pass
+
+    async def wait_drained(self) -> None:
+        raise ConnectionResetError
+
+
+def test_a_stream_gives_its_place_back_when_its_client_is_gone_in_the_middle_of_a_write() -> None:
+    clock, streams = VirtualClock(), LiveStreams(VirtualClock())
+
+    async def main() -> None:
+        events, client = begin(streams, lambda request: as_json({}), "overview"), _GoneClient()
+        asked = cast(Request, SimpleNamespace(connection=client))
+        with pytest.raises(ConnectionResetError):
+            await LongRunningRequests(STALLED_S_MAX).send(asked, Stream(client, 200, is_chunked=True), events)
+        assert streams.open == 0, "although the generator is not collected yet"
 
     run(main(), clock)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -48,8 +48,8 @@ from mooring.client.errors import (
 )
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.serving.console.live import LiveStreams
-from mooring.serving.console.paths import DATA, DO, HEADERS, LIVE, ROOT, ConsolePaths
-from mooring.serving.http.long_running import LongRunningRequests
+from mooring.serving.console.paths import DATA, DO, LIVE, ROOT, ConsolePaths, headers_below
+from mooring.serving.http.long_running import LongRunningRequests, Pieces
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, unauthorized
@@ -223,10 +223,7 @@ class RequestHandler:
             return page_reply(self._live.response(asked, partial(self._live_page, request, incoming, user)))
         if path.startswith(ROOT) and not path.startswith((DATA, DO)):
             return page_reply(self._console.response(path, request, user))
-        reply = await self._plain.answer(address, incoming, user)
-        if path.startswith(ROOT):
-            reply.headers += HEADERS
-        return reply
+        return await self._plain.answer(address, incoming, user)
 
     async def _live_page(self, request: Request, incoming: Incoming, user: User, asked: PageRequest) -> PageResponse:
         """One page of a live stream, authenticated and authorized again."""
@@ -370,11 +367,10 @@ class RequestHandler:
             self.watches_open -= 1
             counted.dec()
 
-    async def _streamed(self, request: Request, reply: Reply, pieces: AsyncIterator[bytes]) -> Stream:
-        stream = request.stream(reply.code, reply.content_type, _with_cache_rule(reply.headers))
-        async with self._long_running.long_running(request, stream, None) as long_running:
-            async for piece in pieces:
-                await long_running.write(piece)
+    async def _streamed(self, request: Request, reply: Reply, pieces: Pieces) -> Stream:
+        headers = _with_cache_rule((*reply.headers, *headers_below(request.path)))
+        stream = request.stream(reply.code, reply.content_type, headers)
+        await self._long_running.send(request, stream, pieces)
         stream.finish()
         return stream
 
@@ -406,7 +402,7 @@ class RequestHandler:
 
     async def _response(self, request: Request, reply: Reply) -> Response:
         body = reply.body
-        headers = _with_cache_rule(reply.headers)
+        headers = _with_cache_rule((*reply.headers, *headers_below(request.path)))
         if len(body) >= self._limits.gzip_bytes_min and _takes_gzip(request.header(b"accept-encoding")):
             body = await self._worker.run(len(body), gzip.compress, body, GZIP_LEVEL)
             headers = (*headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -66,7 +66,7 @@ class Reply:
     body: bytes
     content_type: str = JSON
     headers: list[tuple[str, str]] = field(default_factory=list)
-    stream: AsyncIterator[bytes] | None = None
+    stream: AsyncGenerator[bytes, None] | None = None
     """What follows, piece by piece, for as long as it takes: the log of a container."""
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -65,7 +65,7 @@ class Logs(Protocol):
 
     def has_node(self, name: str) -> bool: ...
 
-    async def logs(self, pod: Document, container: str, options: LogOptions) -> AsyncIterator[bytes]: ...
+    async def logs(self, pod: Document, container: str, options: LogOptions) -> AsyncGenerator[bytes, None]: ...
 
 
 class RemoteLogs(Protocol):
@@ -73,7 +73,7 @@ class RemoteLogs(Protocol):
 
     async def logs(
         self, node: Document, pod: Document, container: str, options: LogOptions
-    ) -> AsyncIterator[bytes]: ...
+    ) -> AsyncGenerator[bytes, None]: ...
 
 
 class Parameters(Protocol):
@@ -109,7 +109,7 @@ def read_log_options(parameters: Parameters) -> LogOptions:
 
 async def open_log(
     lookup: Lookup, call: Call, options: LogOptions, own: Logs | None, remote: RemoteLogs
-) -> AsyncIterator[bytes] | None:
+) -> AsyncGenerator[bytes, None] | None:
     """The log of a container; None if there can be none yet."""
     errors = _errors(options)
     if errors:
@@ -262,7 +262,9 @@ class KubeletLogs:
         for stream in self._streams:
             stream.close()
 
-    async def logs(self, node: Document, pod: Document, container: str, options: LogOptions) -> AsyncIterator[bytes]:
+    async def logs(
+        self, node: Document, pod: Document, container: str, options: LogOptions
+    ) -> AsyncGenerator[bytes, None]:
         """The log, piece by piece. Raises `StatusError` before the first piece."""
         location = log_location(node, pod, container, options)
         stream = await self._open(location)
@@ -285,7 +287,7 @@ class KubeletLogs:
         except OSError as error:
             raise unreachable(location, exchange_error_text(error, url.address)) from error
 
-    async def _pieces(self, stream: HttpStream, location: str) -> AsyncIterator[bytes]:
+    async def _pieces(self, stream: HttpStream, location: str) -> AsyncGenerator[bytes, None]:
         self._streams.add(stream)
         try:
             while piece := await stream.read_any():

@@ -35,6 +35,7 @@ changes nothing.
   mooring plan                                   where do the pending pods go?
   mooring plan --remove-node n7                  what if this node goes away?
   mooring plan -l pool=old                       … or all nodes of a pool?
+  mooring plan web.yaml --remove-node n7         … and where do these pods go then?
   mooring plan --add-node-like n1                how many nodes are missing?
   mooring plan --add-node-like n1=1.2 --add-node-like big.yaml=3.5
                                                  … and which mix is cheapest?
@@ -156,7 +157,7 @@ def plan(
         raise click.UsageError("--execute belongs to --defragment on a live cluster")
     if replicas is not None and not manifests:
         raise click.UsageError("--replicas needs a MANIFEST")
-    if manifests and asked and asked[0] not in ("--capacity", "--add-node-like"):
+    if manifests and asked and asked[0] not in ("--capacity", "--add-node-like", "--remove-node"):
         raise click.UsageError(f"{asked[0]} takes no MANIFEST")
 
     from mooring.cli.plan.run import PlanOptions, run_plan

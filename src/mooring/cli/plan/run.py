@@ -121,7 +121,7 @@ def _plan(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Seque
 def _request(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Sequence[Pod]) -> PlanRequest:
     seed = options.seed
     if options.removed or options.selector:
-        return PlanRequest(Question.REMOVE_NODES, seed, nodes=_removed(options, engine))
+        return PlanRequest(Question.REMOVE_NODES, seed, tuple(pods), nodes=_removed(options, engine))
     if options.examples:
         types = tuple(_node_type(text, options.count, engine) for text in options.examples)
         return PlanRequest(Question.ADD_NODES, seed, tuple(pods), node_types=types)

@@ -24,12 +24,13 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from mooring.client.errors import BadRequestError, ExpiredError
 from mooring.client.http.connection import Connection
 from mooring.client.http.lists import listing_of
 from mooring.client.http.requests import Asked, HttpRequests, Repeat
-from mooring.client.http.transport import HttpTransport
+from mooring.client.http.transport import DRY_RUN, HttpTransport
 from mooring.client.http.watch import HttpWatch
 from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection
 from mooring.client.ratelimit import TokenBucket
@@ -242,6 +243,13 @@ class HttpClient:
         target = creation_path(kind, namespace)
         answer = await self._requests.ask("POST", target, _encode(body), about=kind.resource, answers=(kind.kind,))
         return _object(answer) if is_answer_wanted else b""
+
+    async def dry_run_create(self, kind: Kind, namespace: str, body: JsonObject) -> Document:
+        """The object that `create` would store. Nothing is stored, so it is sent although nothing may be written."""
+        target = f"{creation_path(kind, namespace)}{DRY_RUN}"
+        answer = await self._requests.ask("POST", target, _encode(body), about=kind.resource, answers=(kind.kind,))
+        document: Document = msgspec.json.decode(_object(answer))
+        return document
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         target = object_path(kind, namespace, name, subresource)

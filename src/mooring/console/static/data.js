@@ -4,7 +4,7 @@
 import { signal, effect, batch } from "./lib.js";
 
 const RETRY_MS = 1000;
-const SAMPLES_MAX = 600;
+const SAMPLES_MAX = 720; // as many as the server keeps
 const PLAIN_PAGES = ["queue", "workloads", "time", "learn"]; // pages whose address has no more parts
 
 export const route = signal(readRoute());
@@ -25,7 +25,7 @@ export const past = signal(null); // times that the page Time can show
 export const learn = signal(null);
 export const learned = signal(""); // the pod whose scheduling the page Learn shows
 export const about = signal(null); // where the data come from, and whether the scheduler is paused
-export const updates = signal(0); // events so far
+export const updates = signal(0); // data taken so far
 
 function readRoute() {
   const [name = "", ...rest] = location.hash.replace(/^#\//, "").split("/");
@@ -55,15 +55,28 @@ export async function act(path) {
   if (!response.ok) problem.value = explain(new Failure(response.status, (await response.text()).slice(0, 300)), `do/${path}`);
 }
 
-async function answered(response) {
-  if (response.ok) return response.json();
+async function checked(response) {
+  if (response.ok) return response;
   throw new Failure(response.status, (await response.text()).slice(0, 2000).trim());
 }
 
-export const get = async (path, parameters = {}) => answered(await fetch(`data/${path}?${new URLSearchParams(parameters)}`, { credentials: "same-origin" }));
+const read = async (path, parameters) => checked(await fetch(`data/${path}?${new URLSearchParams(parameters)}`, { credentials: "same-origin" }));
+
+export const get = async (path, parameters = {}) => (await read(path, parameters)).json();
 
 // The header is one that a form of another site cannot send: the server accepts no POST without it.
-export const post = async (path, body) => answered(await fetch(`data/${path}`, { method: "POST", credentials: "same-origin", headers: { "Content-Type": "application/json", "X-Mooring-Console": "1" }, body: JSON.stringify(body) }));
+export const post = async (path, body) => (await checked(await fetch(`data/${path}`, { method: "POST", credentials: "same-origin", headers: { "Content-Type": "application/json", "X-Mooring-Console": "1" }, body: JSON.stringify(body) }))).json();
+
+// All nodes, as bytes: the length of the head, the head as JSON, and columns with one byte for each node. Names and
+// groups are left out if they are those of `known`.
+export async function getNodes(path, parameters = {}, known = null) {
+  const answer = await (await read(path, { ...parameters, ...(known && { facts: known.facts }) })).arrayBuffer();
+  const length = new DataView(answer).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(answer, 4, length)));
+  const columns = Object.fromEntries(head.columns.map((name, place) => [name, new Uint8Array(answer, 4 + length + place * head.rows, head.rows)]));
+  const { names, labels, groups } = head.names ? head : known;
+  return { facts: head.facts, names, labels, groups, group: columns.group ?? known.group, flags: columns.flags, columns };
+}
 
 export function explain(error, path = "*") {
   if (error.code === 401) return "The session has ended. Reload the page to see how to log in again.";
@@ -76,21 +89,27 @@ export function explain(error, path = "*") {
   return "The server does not answer. Its last data are shown.";
 }
 
-// Plain loops: at 100,000 nodes a callback for each byte takes longer than everything else together.
-function bytes(text) {
-  const raw = atob(text);
-  const column = new Uint8Array(raw.length);
-  for (let row = 0; row < raw.length; row += 1) column[row] = raw.charCodeAt(row);
-  return column;
+let isLoading = false;
+let isOutdated = false;
+
+// Requests the nodes, after an event has told that they changed. One request at a time: of the events that come
+// meanwhile, the last one counts.
+async function loadNodes() {
+  isOutdated = true;
+  if (isLoading) return;
+  isLoading = true;
+  while (isOutdated) {
+    isOutdated = false;
+    const label = mapLabel.value;
+    try {
+      const found = await getNodes("nodes", { label }, nodes.value);
+      if (label === mapLabel.value) batch(() => { nodes.value = found; updates.value += 1; });
+    } catch (error) { problem.value = explain(error); }
+  }
+  isLoading = false;
 }
 
-// Columns of nodes, with the names and groups that an earlier answer had.
-export function decodeNodes(answer, known) {
-  const facts = answer.names ? { ...answer, group: bytes(answer.group) } : { ...answer, names: known.names, labels: known.labels, group: known.group, groups: known.groups };
-  return { ...facts, flags: bytes(answer.flags), columns: { cpu: bytes(answer.cpu), memory: bytes(answer.memory), pods: bytes(answer.pods) } };
-}
-
-let isHistoryAsked = false;
+let isHistoryAsked = false; // since the stream began: samples that came while there was none are missing
 
 function takeOverview(answer) {
   if (!isHistoryAsked) { isHistoryAsked = true; get("history").then((found) => { samples.value = found.samples; }, () => { isHistoryAsked = false; }); }
@@ -100,7 +119,7 @@ function takeOverview(answer) {
 
 // What a page follows: names of pages below data/, with parameters.
 const FOLLOWED = {
-  overview: () => ["overview", ["nodes", { label: mapLabel.value, ...(nodes.value && { facts: nodes.value.facts }) }]],
+  overview: () => ["overview", ["nodes/version", { label: mapLabel.value }]],
   queue: () => [["queue", { filter: filter.value, state: queueState.value, ...queueWindow.value, sort: queueOrder.value.sort, ...(queueOrder.value.descending && { descending: 1 }) }]],
   workloads: () => ["workloads"],
   whatif: () => [],
@@ -112,7 +131,7 @@ const FOLLOWED = {
 const TAKEN = {
   about: (answer) => { about.value = answer; },
   overview: takeOverview,
-  nodes: (answer) => { nodes.value = decodeNodes(answer, nodes.value); },
+  "nodes/version": loadNodes,
   queue: (answer) => { queue.value = answer; },
   workloads: (answer) => { workloads.value = answer; },
   pod: (answer) => { pod.value = answer; },
@@ -127,7 +146,7 @@ function take(event) {
   if (!name) return; // a heartbeat
   batch(() => {
     TAKEN[name](JSON.parse(data));
-    updates.value += 1;
+    if (name !== "nodes/version") updates.value += 1; // the nodes themselves are the update
     if (name !== "about") problem.value = "";
   });
 }
@@ -161,6 +180,7 @@ async function restart() {
   clearTimeout(timer);
   stop.abort();
   const controller = stop = new AbortController();
+  isHistoryAsked = false;
   if (document.hidden) return;
   try {
     await follow(controller.signal);

@@ -15,10 +15,10 @@ const pair = (values) => values.map((each) => each === null ? "–" : shortDurat
 const pendingOf = (counts) => counts.active + counts.backoff + counts.unschedulable + counts.gated;
 
 function Numbers({ now }) {
-  const { counts, sample } = now;
+  const { counts, numbers } = now;
   return html`<section class="numbers" aria-label="Numbers">
-    <div class="tile"><h2>Bound per second</h2><b>${rateText(sample.boundPerSecond)}</b><span>${count(now.bound)} so far, ${plural(now.rejected, "attempt")} rejected</span></div>
-    <div class="tile"><h2>Waiting time p50 / p99</h2><b>${pair(sample.boundWaits)}</b><span>pods bound in the last minute; pending now: ${pair(sample.pendingWaits)}</span></div>
+    <div class="tile"><h2>Bound per second</h2><b>${rateText(numbers.boundPerSecond)}</b><span>${count(now.bound)} so far, ${plural(now.rejected, "attempt")} rejected</span></div>
+    <div class="tile"><h2>Waiting time p50 / p99</h2><b>${pair(numbers.boundWaits)}</b><span>pods bound in the last minute; pending now: ${pair(numbers.pendingWaits)}</span></div>
     <div class="tile"><h2>Pending</h2><b>${count(pendingOf(counts))}</b>
       <span>${counts.active} active, ${counts.backoff} in backoff, ${counts.unschedulable} unschedulable, ${counts.gated} gated</span></div>
     <div class="tile"><h2>Nodes</h2><b>${count(now.nodes)}</b><span>${plural(now.pods, "pod")} on nodes</span></div>
@@ -26,7 +26,7 @@ function Numbers({ now }) {
 }
 
 function Charts({ now }) {
-  const shown = samples.value;
+  const shown = [...samples.value, now.numbers];
   const times = shown.map((each) => each.time);
   const reasons = [...new Set(shown.flatMap((each) => Object.keys(each.reasons)))]
     .map((reason) => [reason, shown.map((each) => each.reasons[reason] ?? 0)])

@@ -1,7 +1,7 @@
 // Time: the map and the queue as they were, and what ended the waiting of a pod.
 
 import { html, signal, effect, useEffect, podLink, nodeLink, count, plural, duration, timeOfDay, secondsBetween } from "./lib.js";
-import { decodeNodes, explain, filter, get, past, problem } from "./data.js";
+import { explain, filter, get, getNodes, past, problem } from "./data.js";
 import { NodeMap } from "./map.js";
 
 const MARGIN_S = 1; // the slider ends a little after the last sample
@@ -16,9 +16,8 @@ async function load(time) {
   if (isLoading) { isAskedAgain = true; return; }
   isLoading = true;
   try {
-    const known = shown.value?.nodes;
-    const answer = await get("past/at", { time, ...(known ? { facts: known.facts } : {}) });
-    shown.value = { ...answer, nodes: answer.nodes ? decodeNodes(answer.nodes, known) : null };
+    const answer = await get("past/at", { time });
+    shown.value = { ...answer, nodes: answer.sampled ? await getNodes("past/nodes", { time }, shown.value?.nodes) : null };
     problem.value = "";
   } catch (error) {
     problem.value = explain(error);

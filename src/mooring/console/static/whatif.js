@@ -1,9 +1,9 @@
 // What if: pods of a manifest, changed requests, other nodes. The scheduler plans it and undoes it.
 
 import { html, signal, useEffect, nodeLink, Bar, count, plural, shortReason } from "./lib.js";
-import { get, post, explain, route } from "./data.js";
+import { get, getNodes, post, explain, route } from "./data.js";
 
-const QUESTIONS = [["place", "place these pods"], ["addNodes", "place them on more nodes"], ["removeNodes", "remove nodes"]];
+const QUESTIONS = [["place", "place these pods"], ["addNodes", "place them on more nodes"], ["removeNodes", "remove nodes, and then place them"]];
 const EXAMPLE = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: example}
@@ -35,10 +35,10 @@ async function pick(key) {
 }
 
 async function requestOf(asked) {
-  if (asked.question === "removeNodes") return { body: { question: "removeNodes", nodes: words(asked.nodes) }, notes: [] };
   const requests = Object.fromEntries(["cpu", "memory"].filter((name) => asked[name]).map((name) => [name, asked[name]]));
   const found = asked.manifest.trim() ? await post("pods", { manifest: asked.manifest, replicas: asked.replicas === "" ? null : Number(asked.replicas), requests, tolerations: words(asked.tolerations) }) : { pods: [], copies: [], notes: [] };
   const body = { question: asked.question, pods: found.pods, copies: found.copies };
+  if (asked.question === "removeNodes") body.nodes = words(asked.nodes);
   if (asked.question === "addNodes") body.nodeTypes = words(asked.like).map((like) => ({ like, ...(asked.number && { count: Number(asked.number) }) }));
   return { body, manifest: found.manifest, notes: found.notes };
 }
@@ -48,7 +48,7 @@ async function plan() {
   state.value = { isPlanning: true };
   try {
     const request = await requestOf(asked);
-    const [before, result] = [await get("nodes"), await post("plan", request.body)];
+    const [before, result] = [await getNodes("nodes"), await post("plan", request.body)];
     state.value = { asked, request, result, before: byNode(before), command: command(asked, request) };
   } catch (error) {
     state.value = { wrong: error.code === 422 ? error.message : explain(error) };
@@ -56,9 +56,8 @@ async function plan() {
 }
 
 // The requested shares of each node as they are now.
-function byNode({ names, cpu, memory }) {
-  const [cpus, memories] = [atob(cpu), atob(memory)];
-  return new Map(names.map((name, row) => [name, { cpu: cpus.charCodeAt(row), memory: memories.charCodeAt(row) }]));
+function byNode({ names, columns: { cpu, memory } }) {
+  return new Map(names.map((name, row) => [name, { cpu: cpu[row], memory: memory[row] }]));
 }
 
 const quoted = (word) => (/^[\w./:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
@@ -83,16 +82,16 @@ function Form() {
   const asked = form.value;
   return html`<form class="panel" onSubmit=${(event) => { event.preventDefault(); plan(); }}>
     <fieldset><legend>What if I …</legend>${QUESTIONS.map(([name, text]) => html`<label key=${name}><input type="radio" name="question" value=${name} checked=${asked.question === name} onChange=${set("question")} /> ${text}</label>`)}</fieldset>
-    ${asked.question === "removeNodes" ? html`<${Field} text="Nodes" name="nodes" placeholder="node-1 node-2" />` : html`
+    ${asked.question === "removeNodes" && html`<${Field} text="Nodes to remove" name="nodes" placeholder="node-1 node-2" />`}
+    ${asked.question === "addNodes" && html`<div class="fields"><${Field} text="Nodes like" name="like" placeholder="node-1" /><${Field} text="How many" name="number" type="number" placeholder="as few as possible" /></div>`}
       <div class="pick"><${Field} text="A pod of the cluster" name="picked" placeholder="NAMESPACE/NAME" />
         <button type="button" onClick=${() => pick(asked.picked)} disabled=${!/^[^/]+\/[^/]+$/.test(asked.picked)}>Take its manifest</button>
         <button type="button" onClick=${() => { form.value = { ...form.value, manifest: EXAMPLE }; }}>Example</button></div>
-      <label class="field"><span>Manifest <span class="hint">Pod, Deployment, ReplicaSet, StatefulSet or Job; empty: the pending pods of the cluster</span></span>
+      <label class="field"><span>Manifest <span class="hint">Pod, Deployment, ReplicaSet, StatefulSet or Job; empty: ${asked.question === "removeNodes" ? "only the pods of the removed nodes" : "the pending pods of the cluster"}</span></span>
         <textarea rows="12" spellcheck="false" value=${asked.manifest} onInput=${set("manifest")}></textarea></label>
       <div class="fields"><${Field} text="Replicas" name="replicas" type="number" placeholder="as written" />
         <${Field} text="Request cpu" name="cpu" placeholder="as written" /><${Field} text="Request memory" name="memory" placeholder="as written" />
-        <${Field} text="Tolerate" name="tolerations" placeholder="key=value:NoSchedule, or *" /></div>`}
-    ${asked.question === "addNodes" && html`<div class="fields"><${Field} text="Nodes like" name="like" placeholder="node-1" /><${Field} text="How many" name="number" type="number" placeholder="as few as possible" /></div>`}
+        <${Field} text="Tolerate" name="tolerations" placeholder="key=value:NoSchedule, or *" /></div>
     <button class="primary" disabled=${state.value.isPlanning}>${state.value.isPlanning ? "Planning …" : "Plan"}</button>
     <span class="hint"> Nothing is changed.</span></form>`;
 }

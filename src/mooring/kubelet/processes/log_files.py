@@ -11,7 +11,7 @@ Input: the log file of one run, which the shim writes; a `LogRequest`. Output: b
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,7 +37,7 @@ class LogFileReader:
         self._is_within_line = False
         self._is_passed_over = False
 
-    async def read(self) -> AsyncIterator[bytes]:
+    async def read(self) -> AsyncGenerator[bytes, None]:
         files = self._opened()
         try:
             while files:
@@ -87,7 +87,7 @@ class LogFileReader:
 
     # Content
 
-    async def _read_file(self, files: list[BinaryIO]) -> AsyncIterator[bytes]:
+    async def _read_file(self, files: list[BinaryIO]) -> AsyncGenerator[bytes, None]:
         """Reads the first file to its end; the last one, with `follow`, until the run ends."""
         file, rest = files[0], b""
         while True:

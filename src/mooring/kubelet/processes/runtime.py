@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,7 +168,7 @@ class ProcessRuntime:
             if uid not in pod_uids and uid not in self._pods:
                 self.forget(uid)
 
-    def logs(self, pod_uid: str, container: str, attempt: int, request: LogRequest) -> AsyncIterator[bytes]:
+    def logs(self, pod_uid: str, container: str, attempt: int, request: LogRequest) -> AsyncGenerator[bytes, None]:
         def is_running() -> bool:
             one = self._pods.get(pod_uid, {}).get(container)
             return one is not None and one.is_running(attempt)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -118,7 +118,7 @@ class LogReader:
         self._selection = LogSelection(request, clock)
         self._seen = 0
 
-    async def read(self) -> AsyncIterator[bytes]:
+    async def read(self) -> AsyncGenerator[bytes, None]:
         all_lines = self._log.lines
         lines = [line for line in all_lines if not self._selection.is_too_old(line.wall_s)]
         tail = self._request.tail_lines
@@ -263,7 +263,7 @@ class SimulatedRuntime:
     def remove_all_except(self, pod_uids: Collection[str]) -> None:
         """Nothing is ever left."""
 
-    def logs(self, pod_uid: str, container: str, attempt: int, request: LogRequest) -> AsyncIterator[bytes]:
+    def logs(self, pod_uid: str, container: str, attempt: int, request: LogRequest) -> AsyncGenerator[bytes, None]:
         simulated = self._pods.get(pod_uid, {}).get(container)
         log = None
         if simulated is not None:

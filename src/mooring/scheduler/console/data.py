@@ -2,7 +2,8 @@
 
     overview            pods by state, pods bound so far, pending pods by reason, waiting times, the latest rejections
     history             the samples of the overview that the charts show
-    nodes?label=        every node: name, group, requested share of cpu, memory and pods
+    nodes?label=&facts= every node as bytes (`nodes`): name, group, requested share of cpu, memory and pods
+    nodes/version?label=    changes with them
     node?node=NAME      one node: resources, taints, labels, pods, volumes, devices
     queue?filter=&state=&sort=&descending=&offset=&limit=    a window of the pods that wait
     pod?pod=NAMESPACE/NAME      the state of a pod and its attempts
@@ -20,9 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
+from typing import Generic, TypeVar
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
-from mooring.scheduler.console.nodes import FACTS, NodeColumns, node_page
+from mooring.scheduler.console.nodes import NodeColumns, NodeTable, node_page
 from mooring.scheduler.console.overview import OverviewHistory, pending_reasons, pending_waits_s
 from mooring.scheduler.console.pods import explain_pod, manifest_of, pod_life
 from mooring.scheduler.console.queue import REUSED_TIMES, WINDOW_MAX, QueueWindows, waits_since_s
@@ -43,6 +45,27 @@ DECISIONS_SHOWN_MAX = 50
 REJECTIONS_SHOWN_MAX = 12
 
 Document = dict[str, object]
+Answer = TypeVar("Answer")
+
+
+class Reused(Generic[Answer]):
+    """Answers by name. Each is used again for a while that depends on the time that it took."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[str, tuple[float, Answer]] = {}
+        """By name: until when an answer is used again, and the answer."""
+
+    def get(self, name: str, compute: Callable[[], Answer]) -> Answer:
+        known, now_s = self._known.get(name), self._clock.now_s()
+        if known is None or now_s > known[0]:
+            answer = compute()
+            ended_s = self._clock.now_s()
+            self._known.pop(name, None)  # so that the oldest answer is the first
+            known = self._known[name] = (ended_s + max(REUSED_S, REUSED_TIMES * (ended_s - now_s)), answer)
+            while len(self._known) > ANSWERS_MAX:
+                del self._known[next(iter(self._known))]
+        return known[1]
 
 
 class ConsoleData:
@@ -51,25 +74,27 @@ class ConsoleData:
     def __init__(self, scheduler: Scheduler, clock: Clock) -> None:
         self._scheduler = scheduler
         self._clock = clock
-        self._reused: dict[str, tuple[float, Document]] = {}
-        """By name: until when an answer is used again, and the answer."""
+        self._answers = Reused[Document](clock)
+        self._tables = Reused[NodeTable](clock)
         self._nodes = NodeColumns(scheduler, clock)
         self._queue = QueueWindows(scheduler, clock)
         self._history = OverviewHistory()
 
     def overview(self) -> Document:
-        return self._once("overview", self._overview)
+        return self._answers.get("overview", self._overview)
 
     def history(self) -> Document:
-        """The samples of the last minutes in which a page was open."""
+        """The samples of the last hour."""
         return {"samples": self._history.samples()}
 
-    def nodes(self, facts: str, label: str = "") -> Document:
-        """All nodes, grouped by a label or by zone. Without names and groups if `facts` identifies the present ones."""
-        now = self._once(f"nodes {label}", lambda: self._nodes.columns(label))
-        if facts != now["facts"]:
-            return now
-        return {name: value for name, value in now.items() if name not in FACTS}
+    def sample(self) -> None:
+        """Take a sample for the charts, if it is time for one."""
+        if self._history.is_due(self._clock.now_s()):
+            self.overview()
+
+    def nodes(self, label: str = "") -> NodeTable:
+        """All nodes, grouped by a label or by zone."""
+        return self._tables.get(label, lambda: self._nodes.table(label))
 
     def node(self, name: str) -> Document | None:
         """One node with its pods; None if there is no such node."""
@@ -124,19 +149,7 @@ class ConsoleData:
 
     def workloads(self) -> Document:
         """The pods of each controller by state."""
-        return self._once("workloads", lambda: workloads(self._scheduler))
-
-    def _once(self, name: str, compute: Callable[[], Document]) -> Document:
-        """An answer, or the one before if it is recent for the time that it took."""
-        known, now_s = self._reused.get(name), self._clock.now_s()
-        if known is None or now_s > known[0]:
-            answer = compute()
-            ended_s = self._clock.now_s()
-            self._reused.pop(name, None)  # so that the oldest answer is the first
-            known = self._reused[name] = (ended_s + max(REUSED_S, REUSED_TIMES * (ended_s - now_s)), answer)
-            while len(self._reused) > ANSWERS_MAX:
-                del self._reused[next(iter(self._reused))]
-        return known[1]
+        return self._answers.get("workloads", lambda: workloads(self._scheduler))
 
     def _overview(self) -> Document:
         scheduler, records, now_s = self._scheduler, self._latest_records(), self._clock.now_s()
@@ -146,6 +159,7 @@ class ConsoleData:
         metrics, wall_s = scheduler.metrics, self._clock.wall_s()
         bound = metrics.attempts_ended("scheduled")
         waits_s = pending_waits_s(entries, now_s)
+        numbers = self._history.measure(now_s, wall_s, bound, metrics.waits(), reasons, waits_s)
         return {
             "nowSeconds": now_s,
             "now": format_rfc3339_micro(wall_s),
@@ -156,7 +170,8 @@ class ConsoleData:
             "counts": self._queue.counts(),
             "pendingRead": len(entries),
             "reasons": [[reason, count] for reason, count in reasons.most_common()],
-            "sample": self._history.sample(now_s, wall_s, bound, metrics.waits(), reasons, waits_s),
+            "numbers": numbers,
+            "sample": self._history.latest,
             "rejections": [
                 {
                     "time": format_rfc3339_micro(each.wall_s),

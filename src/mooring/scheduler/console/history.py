@@ -12,15 +12,15 @@ Output: the times of the samples, and the map and the queue as they were at a ti
 from __future__ import annotations
 
 import asyncio
-import json
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zlib import compress, decompress
 
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.console.data import ConsoleData, Document
+from mooring.scheduler.console.nodes import NodeTable
 from mooring.scheduler.pages import queue_counts
 from mooring.scheduler.reporting.decision_log import DecisionLog, DecisionLogError, oldest_in_log, read_log_around
 from mooring.scheduler.reporting.decision_records import BOUND, DecisionRecord
@@ -43,10 +43,11 @@ _COMPRESSION = 1
 @dataclass(frozen=True, slots=True)
 class _Sample:
     wall_s: float
-    facts: Document
-    """Names and zones of the nodes, shared by samples with the same nodes."""
+    nodes: NodeTable
+    """Without columns. Names and zones are shared by samples with the same nodes."""
+    column_names: tuple[str, ...]
     columns: bytes
-    """The rest of the answer about nodes, compressed."""
+    """The columns of the nodes one after the other, compressed."""
     counts: dict[str, int]
     bound: int
 
@@ -61,7 +62,7 @@ class History:
         self._log_path = log.path if log is not None else None
         self._log_from_s: float | None = None
         self._samples: list[_Sample] = []
-        self._last: tuple[Document, dict[str, int], int] | None = None
+        self._last: tuple[str, dict[str, int], int] | None = None
 
     async def run(self) -> None:
         """Takes samples until it is cancelled."""
@@ -70,22 +71,23 @@ class History:
                 self._log_from_s = await asyncio.to_thread(oldest_in_log, self._log_path)
         while True:
             self.sample()
+            self.data.sample()
             await self._clock.wait(max(1.0, self._scheduler.engine.columns.node_count / NODES_PER_SECOND))
 
     def sample(self) -> None:
         scheduler = self._scheduler
-        whole = self.data.nodes("")
-        columns = self.data.nodes(str(whole["facts"]))
+        nodes = self.data.nodes()
         counts = queue_counts(scheduler.queue, scheduler.bindings.running)
         bound = int(scheduler.metrics.attempts_ended("scheduled"))
-        if self._last == (columns, counts, bound):
+        if self._last == (nodes.version, counts, bound):
             return
-        self._last = (columns, counts, bound)
-        facts = {name: value for name, value in whole.items() if name not in columns}
-        if self._samples and self._samples[-1].facts == facts:
-            facts = self._samples[-1].facts
-        packed = compress(json.dumps(columns).encode(), _COMPRESSION)
-        self._samples.append(_Sample(self._clock.wall_s(), facts, packed, counts, bound))
+        self._last = (nodes.version, counts, bound)
+        packed = compress(b"".join(nodes.columns.values()), _COMPRESSION)
+        names, without = tuple(nodes.columns), replace(nodes, columns={})
+        if self._samples and self._samples[-1].nodes.head == without.head:
+            head = self._samples[-1].nodes.head
+            without = replace(without, head=head)
+        self._samples.append(_Sample(self._clock.wall_s(), without, names, packed, counts, bound))
         if len(self._samples) > SAMPLES_MAX or self._bytes() > SAMPLES_BYTES_MAX:
             self._samples = self._samples[:-1:2] + self._samples[-1:]
 
@@ -101,11 +103,18 @@ class History:
             "attemptsFrom": attempts_from_s,
         }
 
-    async def at(self, wall_s: float, facts: str) -> Document:
-        """The map and the queue at a time. Without names and zones if `facts` is theirs; without a map before the first
-        sample."""
+    def nodes_at(self, wall_s: float) -> NodeTable | None:
+        """The map at a time; None before the first sample."""
+        sample = self._sample_at(wall_s)
+        if sample is None:
+            return None
+        columns, rows = decompress(sample.columns), len(sample.nodes.group)
+        parts = {name: columns[place * rows : (place + 1) * rows] for place, name in enumerate(sample.column_names)}
+        return replace(sample.nodes, columns=parts)
+
+    async def at(self, wall_s: float) -> Document:
+        """The numbers and the queue at a time. Without numbers before the first sample."""
         records = await self._records(wall_s)
-        place = bisect_right(self._samples, wall_s, key=lambda each: each.wall_s)
         waiting = waiting_at(records, wall_s)
         before = [each for each in records if each.wall_s <= wall_s]
         document: Document = {
@@ -114,16 +123,15 @@ class History:
             "waiting": waiting[:WAITING_SHOWN_MAX],
             "attempts": [_attempt(each) for each in before[:ATTEMPTS_SHOWN_MAX]],
         }
-        if place == 0:
+        sample = self._sample_at(wall_s)
+        if sample is None:
             return document
-        sample = self._samples[place - 1]
-        columns: Document = json.loads(decompress(sample.columns))
-        return document | {
-            "sampled": format_rfc3339_micro(sample.wall_s),
-            "nodes": columns if facts == columns["facts"] else columns | sample.facts,
-            "counts": sample.counts,
-            "bound": sample.bound,
-        }
+        sampled = format_rfc3339_micro(sample.wall_s)
+        return document | {"sampled": sampled, "counts": sample.counts, "bound": sample.bound}
+
+    def _sample_at(self, wall_s: float) -> _Sample | None:
+        place = bisect_right(self._samples, wall_s, key=lambda each: each.wall_s)
+        return self._samples[place - 1] if place else None
 
     async def _records(self, wall_s: float) -> Sequence[DecisionRecord]:
         """Around a time, newest first: from memory, or from the log if memory does not reach so far back."""
@@ -134,13 +142,8 @@ class History:
         return await asyncio.to_thread(read_log_around, self._log_path, wall_s, RECORDS_READ_MAX)
 
     def _bytes(self) -> int:
-        lists = {id(each.facts): len(self._names(each)) for each in self._samples}
+        lists = {id(each.nodes.head): len(each.nodes.group) for each in self._samples}
         return sum(len(each.columns) for each in self._samples) + _NAME_BYTES * 2 * sum(lists.values())
-
-    def _names(self, sample: _Sample) -> Sequence[str]:
-        names = sample.facts.get("names", ())
-        assert isinstance(names, list | tuple), "names of nodes are a list"
-        return names
 
 
 def waiting_at(records: Iterable[DecisionRecord], wall_s: float) -> list[Document]:

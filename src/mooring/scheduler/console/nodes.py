@@ -1,14 +1,22 @@
 """The nodes of the console: columns of all nodes for the map, and one node in detail.
 
-1. Shares are bytes, one per node, as base64: percent of the allocatable amount, at most 255. Names and groups are sent
-   only if the client does not have them: `facts` identifies a set of nodes with the label by which they are grouped.
+    4 bytes     the length of the head, little endian
+    head        JSON: {"facts": …, "rows": 5, "columns": ["cpu", …], "names": […], "labels": […], "groups": […]}
+    columns     one after the other, one byte for each node
+
+1. Shares are percent of the allocatable amount, at most 255. Names and groups are sent only if the client does not
+   have them: `facts` identifies a set of nodes with the label by which they are grouped.
 2. Names and groups need a pass over all nodes in Python. They are computed after a node has changed, and then used
    again for `REUSED_TIMES` the time that it took. Until then a row of the map may show a node that was replaced.
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 from typing import TypeAlias
 
 import numpy as np
@@ -37,6 +45,40 @@ CORDONED, TAINTED = 1, 2
 Document: TypeAlias = dict[str, object]
 
 
+@dataclass(frozen=True)
+class NodeTable:
+    """All nodes at one time."""
+
+    facts: str
+    """Identifies names, labels and groups."""
+    head: Document
+    """Names, labels and groups."""
+    group: bytes
+    """The place of each node's group in the list of groups."""
+    columns: Mapping[str, bytes]
+    """By name: the shares of resources, and flags."""
+
+    @cached_property
+    def version(self) -> str:
+        """Changes with every byte of the table."""
+        return f"{self.facts}-{blake2b(b''.join(self.columns.values()), digest_size=12).hexdigest()}"
+
+    def encoded(self, known_facts: str) -> bytes:
+        """The table as sent; without names and groups if the client has those of `known_facts`."""
+        head: Document = {"facts": self.facts, "rows": len(self.group)}
+        columns = self.columns
+        if known_facts != self.facts:
+            head, columns = head | self.head, {**columns, "group": self.group}
+        written = json.dumps(head | {"columns": list(columns)}, ensure_ascii=False).encode()
+        return b"".join((len(written).to_bytes(4, "little"), written, *columns.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    names: list[str]
+    group: bytes
+
+
 class NodeColumns:
     """The columns of the map."""
 
@@ -48,27 +90,28 @@ class NodeColumns:
         self._until_s = 0.0
         self._rows: Int64s = np.zeros(0, dtype=np.int64)
         self._nodes: list[Node] = []
-        self._facts: Document = {}
-        self._groups: dict[str, Document] = {}
+        self._head: Document = {"names": [], "labels": []}
+        self._flags = b""
+        self._groups: dict[str, _Groups] = {}
         """By label; those of no label are the zones."""
 
-    def columns(self, label: str) -> Document:
+    def table(self, label: str) -> NodeTable:
         """All nodes, grouped by a label."""
         self._renew()
         if label not in self._groups:
             while len(self._groups) >= LABELS_HELD_MAX:
                 del self._groups[next(iter(self._groups))]
             self._groups[label] = _groups([_group(node, label) for node in self._nodes])
-        rows, table = self._rows, self._scheduler.engine.columns.resources
-        return (
-            self._facts
-            | self._groups[label]
-            | {
-                "facts": f"{self._started}-{self._position}-{label}",
-                "cpu": _text(shares(table.used[CPU, rows], table.allocatable[CPU, rows])),
-                "memory": _text(shares(table.used[MEMORY, rows], table.allocatable[MEMORY, rows])),
-                "pods": _text(shares(table.used[PODS, rows], table.allocatable[PODS, rows])),
-            }
+        rows, amounts, groups = self._rows, self._scheduler.engine.columns.resources, self._groups[label]
+        columns = {
+            name: shares(amounts.used[slot, rows], amounts.allocatable[slot, rows]).tobytes()
+            for name, slot in (("cpu", CPU), ("memory", MEMORY), ("pods", PODS))
+        }
+        return NodeTable(
+            f"{self._started}-{self._position}-{label}",
+            {**self._head, "groups": groups.names},
+            groups.group,
+            {**columns, "flags": self._flags},
         )
 
     def _renew(self) -> None:
@@ -79,20 +122,15 @@ class NodeColumns:
         rows = np.flatnonzero(columns.alive[: columns.height])
         self._nodes = [node for row in rows.tolist() if (node := columns.nodes[row]) is not None]
         self._rows, self._position = rows, position
-        flags = [
+        self._flags = bytes(
             (CORDONED if each.spec.unschedulable else 0) | (TAINTED if each.spec.taints else 0) for each in self._nodes
-        ]
-        self._facts = {
+        )
+        self._head = {
             "names": [node.metadata.name for node in self._nodes],
             "labels": _grouping_labels(self._nodes),
-            "flags": _text(np.array(flags, dtype=np.uint8)),
         }
         self._groups.clear()
         self._until_s = self._clock.now_s() + REUSED_TIMES * (self._clock.now_s() - now_s)
-
-
-FACTS = ("names", "groups", "group", "labels")
-"""What a client that has the facts already does not get again."""
 
 
 def node_page(scheduler: Scheduler, name: str) -> Document | None:
@@ -184,15 +222,12 @@ def _grouping_labels(nodes: list[Node]) -> list[str]:
     return sorted(key for key, found in values.items() if key not in many and len(found) > 1)
 
 
-def _groups(group_of: list[str]) -> Document:
+def _groups(group_of: list[str]) -> _Groups:
     names = sorted(set(group_of))[:GROUPS_MAX]
     codes = {group: code for code, group in enumerate(names)}
     other = len(names)
     code_of = [codes.get(group, other) for group in group_of]
-    return {
-        "groups": [*names, "other values"] if other in code_of else names,
-        "group": _text(np.array(code_of, dtype=np.uint8)),
-    }
+    return _Groups([*names, "other values"] if other in code_of else names, bytes(code_of))
 
 
 def _group(node: Node, label: str) -> str:
@@ -208,7 +243,3 @@ def shares(used: Int64s, allocatable: Int64s) -> UInt8s:
     """Per row: min(255, 100 * used / allocatable); 255 if something is used of nothing."""
     percent = np.where(allocatable > 0, used * 100.0 / np.maximum(allocatable, 1), np.where(used > 0, 255.0, 0.0))
     return np.clip(percent, 0, 255).astype(np.uint8)
-
-
-def _text(column: UInt8s) -> str:
-    return b64encode(column.tobytes()).decode("ascii")

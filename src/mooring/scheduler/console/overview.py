@@ -1,9 +1,9 @@
-"""Pending pods by reason, waiting times, and their recent history.
+"""Pending pods by reason, waiting times, and how they were in the last hour.
 
 1. Waiting times of bound pods come from the histogram `pod_scheduling_sli_duration_seconds`: those of the last
    `WINDOW_S`, interpolated within buckets like Prometheus' `histogram_quantile`.
 2. Waiting times of pending pods are exact, of the pods that are read. Gated pods do not count.
-3. A sample is taken when the overview is computed, so there is none while no page is open.
+3. A sample for the charts is kept every `SAMPLE_S`, whether a page is open or not, for an hour.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from mooring.scheduler.reporting.decision_records import DecisionRecord
 
 WINDOW_S = 60.0
 """The pods bound in this time count for the waiting times of bound pods."""
-SAMPLES_MAX = 600
+SAMPLE_S = 5.0
+SAMPLES_MAX = 720
+"""An hour."""
 REASONS_MAX = 7
 """Reasons of a sample; all others are added up."""
 OTHER = "other reasons"
@@ -33,14 +35,20 @@ Document: TypeAlias = dict[str, object]
 
 
 class OverviewHistory:
-    """The latest samples, at most one for each second."""
+    """The numbers of now, and the samples of the last hour."""
 
     def __init__(self) -> None:
         self._samples: deque[Document] = deque(maxlen=SAMPLES_MAX)
         self._counts: deque[tuple[float, int, list[int]]] = deque()
         """(time, pods bound, bucket counts), of the last `WINDOW_S`."""
+        self._sampled: tuple[float, int] | None = None
+        """Time and pods bound at the last sample."""
 
-    def sample(
+    def is_due(self, now_s: float) -> bool:
+        """Whether it is time for the next sample."""
+        return self._sampled is None or now_s - self._sampled[0] >= SAMPLE_S
+
+    def measure(
         self,
         now_s: float,
         wall_s: float,
@@ -49,7 +57,9 @@ class OverviewHistory:
         reasons: Counter[str],
         pending_waits_s: Sequence[float],
     ) -> Document:
-        """Take a sample. `waits` are histograms of the same buckets, by number of attempts."""
+        """The numbers of now. They become a sample, if it is time for one; its rate is that since the last sample.
+
+        `waits` are histograms of the same buckets, by number of attempts."""
         counts = [sum(column) for column in zip(*(each.counts for each in waits))] if waits else []
         while self._counts and now_s - self._counts[0][0] > WINDOW_S:
             self._counts.popleft()
@@ -59,20 +69,30 @@ class OverviewHistory:
         old = first[2] or [0] * len(counts)
         recent = [new - before for new, before in zip(counts, old, strict=True)]
         bounds = waits[0].bounds if waits else ()
-        sample: Document = {
+        numbers: Document = {
             "time": wall_s,
-            "boundPerSecond": (bound - last[1]) / (now_s - last[0]) if now_s > last[0] else None,
+            "boundPerSecond": _per_second((last[0], last[1]), now_s, bound),
             "boundWaits": [histogram_quantile(share, bounds, recent) for share in QUANTILES],
             "pendingWaits": [float(each) for each in np.quantile(pending_waits_s, QUANTILES)]
             if pending_waits_s
             else [None, None],
             "reasons": _largest(reasons),
         }
-        self._samples.append(sample)
-        return sample
+        if self.is_due(now_s):
+            self._samples.append(numbers | {"boundPerSecond": _per_second(self._sampled, now_s, bound)})
+            self._sampled = now_s, bound
+        return numbers
+
+    @property
+    def latest(self) -> Document:
+        return self._samples[-1]
 
     def samples(self) -> list[Document]:
         return list(self._samples)
+
+
+def _per_second(since: tuple[float, int] | None, now_s: float, bound: int) -> float | None:
+    return (bound - since[1]) / (now_s - since[0]) if since is not None and now_s > since[0] else None
 
 
 def pending_reasons(entries: Sequence[QueuedPod], records: Mapping[str, DecisionRecord]) -> Counter[str]:

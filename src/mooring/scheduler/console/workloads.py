@@ -61,6 +61,25 @@ class WorkloadStates:
 
 def workloads(scheduler: Scheduler) -> Document:
     """All workloads; those with the most pending pods first, then by name."""
+    columns = scheduler.engine.columns
+    # A ReplicaSet of an earlier revision has no pods and wants none.
+    shown = [each for each in _states(scheduler).values() if each.states or each.wanted]
+    shown.sort(key=lambda each: (-each.states[PENDING], each.namespace, each.kind, each.name))
+    return {
+        "total": len(shown),
+        "pods": len(columns.pods),
+        "podsRead": min(len(columns.pods), PODS_READ_MAX),
+        "workloads": [each.document() for each in shown[:WORKLOADS_MAX]],
+    }
+
+
+def pods_of_workload(scheduler: Scheduler, kind: str, namespace: str, name: str) -> int:
+    """How many pods a controller has that have not finished, and are not terminating."""
+    found = _states(scheduler).get((kind, namespace, name))
+    return found.states.total() - found.states[TERMINATING] if found is not None else 0
+
+
+def _states(scheduler: Scheduler) -> dict[Key, WorkloadStates]:
     found: dict[Key, WorkloadStates] = {}
     columns = scheduler.engine.columns
     deployment_of = deployment_owners(columns)
@@ -85,15 +104,7 @@ def workloads(scheduler: Scheduler) -> Document:
         each = workload(pod.namespace, pod.signature.owner)
         each.states[PENDING] += 1
         each.pending_pod = each.pending_pod or pod.key
-    # A ReplicaSet of an earlier revision has no pods and wants none.
-    shown = [each for each in found.values() if each.states or each.wanted]
-    shown.sort(key=lambda each: (-each.states[PENDING], each.namespace, each.kind, each.name))
-    return {
-        "total": len(shown),
-        "pods": len(columns.pods),
-        "podsRead": min(len(columns.pods), PODS_READ_MAX),
-        "workloads": [each.document() for each in shown[:WORKLOADS_MAX]],
-    }
+    return found
 
 
 def deployment_owners(columns: Columns) -> dict[str, OwnerReference]:

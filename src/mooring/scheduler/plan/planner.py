@@ -105,7 +105,7 @@ class Planner:
     def _answer(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
         match request.question:
             case Question.PLACE:
-                return (yield from self._place(what_if, request))
+                return self._result(request, (yield from self._place(what_if, request)))
             case Question.REMOVE_NODES:
                 return (yield from self._remove_nodes(what_if, request))
             case Question.ADD_NODES:
@@ -117,24 +117,25 @@ class Planner:
             case Question.DEFRAGMENT:
                 return (yield from self._defragment(what_if, request))
 
-    def _place(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
+    def _place(self, what_if: WhatIf, request: PlanRequest) -> Slices[Placed]:
         asked = self._pods(request)
         before = [] if not request.pods else list(self._pending())
         placed = yield from place_pods(what_if, [*before, *asked])
         wanted = {pod.key for pod in asked}
         placed.placements = [each for each in placed.placements if each.pod in wanted]
         placed.pending = [each for each in placed.pending if each.pod in wanted]
-        return self._result(request, placed)
+        return placed
 
     def _remove_nodes(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
         node_count = self._engine.columns.node_count
         drained = yield from remove_nodes(what_if, request.nodes)
+        placed = (yield from self._place(what_if, request)) if request.pods else Placed()
         return PlanResult(
             request.question,
             request.seed,
             node_count,
-            placements=tuple(drained.placed.placements),
-            pending=tuple(drained.placed.pending),
+            placements=(*drained.placed.placements, *placed.placements),
+            pending=(*drained.placed.pending, *placed.pending),
             drained=tuple(drained.nodes),
         )
 

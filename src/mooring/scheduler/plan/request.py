@@ -50,7 +50,8 @@ class PlanRequest:
     question: Question
     seed: int = 1
     pods: tuple[Pod, ...] = ()
-    """The pods that are asked about. Empty for PLACE, ADD_NODES: all pending pods of the cluster."""
+    """The pods that are asked about. Empty for PLACE, ADD_NODES: all pending pods of the cluster. REMOVE_NODES places
+    them after the nodes are gone."""
     nodes: tuple[str, ...] = ()
     """REMOVE_NODES: the names of the nodes."""
     node_types: tuple[NodeType, ...] = ()

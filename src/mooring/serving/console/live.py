@@ -1,6 +1,6 @@
 """Live data of the console as server-sent events, one stream for each open page.
 
-    GET /console/data/live?watch=overview&watch=nodes%3Ffacts%3D…
+    GET /console/data/live?watch=overview&watch=nodes/version%3Flabel%3D…
 
     event: overview          each watched page below /console/data/, with its JSON, when it has changed
     data: {…}
@@ -13,27 +13,26 @@
 2. A page that has not changed is not sent. After `HEARTBEAT_S` without an event the stream sends a comment.
 3. The next data are read when the client has taken the last ones: a slow client skips states and needs no more memory
    than one state. One that reads nothing is disconnected (`http.long_running`).
-4. At most `STREAMS_MAX` streams are open. Beyond that: 429.
-5. A page with the field `facts` gets it as parameter `facts` the next time: it leaves out what the client has.
+4. At most `STREAMS_MAX` streams are open. Beyond that: 429. The server closes the generator of a stream when its
+   connection ends, so that its place is free again at once.
+5. Events are text. Of a table that is sent as bytes a stream has the version, and the client requests the bytes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from urllib.parse import parse_qs
 
-import msgspec
-
 from mooring.kit.clock import Clock
-from mooring.serving.console.paths import DATA, with_headers
+from mooring.serving.console.paths import DATA
 from mooring.serving.pages import PageRequest, PageResponse, text
 
 EACH_S = 1.0
 HEARTBEAT_S = 15.0
-WATCHABLE = frozenset(("about", "learn", "node", "nodes", "overview", "past", "pod", "queue", "workloads"))
+WATCHABLE = frozenset(("about", "learn", "node", "nodes/version", "overview", "past", "pod", "queue", "workloads"))
 """The parts that are cheap enough to be computed again each second."""
 STREAMS_MAX = 64
 WATCHED_MAX = 8
@@ -45,10 +44,6 @@ HEARTBEAT = b": heartbeat\n\n"
 
 Answer = Callable[[PageRequest], Awaitable[PageResponse]]
 """Authorizes a request, answers and masks it."""
-
-
-class _Facts(msgspec.Struct):
-    facts: str = ""
 
 
 @dataclass(slots=True)
@@ -72,15 +67,15 @@ class LiveStreams:
         """The response to a request for a stream."""
         watched = [_watched(each) for each in request.query.get("watch", ())]
         if not 0 < len(watched) <= WATCHED_MAX:
-            return with_headers(text(f"watch: found {len(watched)} pages, wanted 1 to {WATCHED_MAX}\n", 400))
+            return text(f"watch: found {len(watched)} pages, wanted 1 to {WATCHED_MAX}\n", 400)
         unknown = [each.path.removeprefix(DATA) for each in watched if each.path.removeprefix(DATA) not in WATCHABLE]
         if unknown:
-            return with_headers(text(f"watch: {unknown[0]!r} is none of {', '.join(sorted(WATCHABLE))}\n", 400))
+            return text(f"watch: {unknown[0]!r} is none of {', '.join(sorted(WATCHABLE))}\n", 400)
         if self.open >= STREAMS_MAX:
-            return with_headers(text(f"{STREAMS_MAX} pages are open already; close one and try again\n", 429))
-        return with_headers(PageResponse(b"", 200, EVENT_STREAM, stream=self._events(watched, answer)))
+            return text(f"{STREAMS_MAX} pages are open already; close one and try again\n", 429)
+        return PageResponse(b"", 200, EVENT_STREAM, stream=self._events(watched, answer))
 
-    async def _events(self, watched: Sequence[_Watched], answer: Answer) -> AsyncIterator[bytes]:
+    async def _events(self, watched: Sequence[_Watched], answer: Answer) -> AsyncGenerator[bytes, None]:
         self.open += 1
         sent_s = self._clock.now_s()
         try:
@@ -116,7 +111,4 @@ def _event(watched: _Watched, response: PageResponse) -> bytes:
     if response.code != 200:
         problem = {"path": name, "code": response.code, "message": response.body[:300].decode(errors="replace")}
         return b"event: problem\ndata: %b\n\n" % json.dumps(problem).encode()
-    facts = msgspec.json.decode(response.body, type=_Facts).facts
-    if facts:
-        watched.query["facts"] = [facts]
     return b"event: %b\ndata: %b\n\n" % (name.encode(), response.body)

@@ -14,7 +14,8 @@
 3. Requests are authorized by RBAC like those for other paths (`nonResourceURLs`). A session has the rights of the user
    that its login was made for, and cannot make another login.
 4. The name of the cookie contains a random id of this server, because all ports of a host share their cookies.
-5. Every response has a Content-Security-Policy that allows scripts and styles of this server only.
+5. Every response, whatever its code, has a Content-Security-Policy that allows scripts and styles of this server only:
+   the server adds `headers_below(path)` where it sends responses.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 from dataclasses import replace
 from html import escape
 from typing import Generic
+from urllib.parse import unquote
 
 from mooring.console import INDEX, assets
 from mooring.serving.console.sessions import SESSION_S_MAX, Account, ConsoleSessions, new_token
@@ -90,29 +92,29 @@ class ConsolePaths(Generic[Account]):
         """The response to a request that needs no authentication, or that another site may have caused; None for all
         other requests."""
         if request.path == ROOT.rstrip("/"):
-            return with_headers(PageResponse(b"", 301, "", headers=(("Location", ROOT),)))
+            return PageResponse(b"", 301, "", headers=(("Location", ROOT),))
         if self._is_forged(request):
-            return with_headers(refused("this needs the header X-Mooring-Console and the Origin of this server"))
+            return refused("this needs the header X-Mooring-Console and the Origin of this server")
         if request.path != LOGIN:
             return None
         if request.method != "GET":
-            return with_headers(method_not_allowed())
+            return method_not_allowed()
         session = self._sessions.redeem((request.query.get("token") or ("",))[0])
         if session is None:
             return self.unauthorized()
         attributes = f"Path={ROOT}; Max-Age={SESSION_S_MAX:.0f}; HttpOnly; Secure; SameSite=Strict"
         headers = (("Set-Cookie", f"{self._cookie}={session}; {attributes}"), ("Cache-Control", "no-store"))
-        return with_headers(PageResponse(_LOGGED_IN, 200, HTML, headers=headers))
+        return PageResponse(_LOGGED_IN, 200, HTML, headers=headers)
 
     def response(self, path: str, request: Request, user: Account) -> PageResponse:
         """The response to an authorized request for a file or a link."""
         if request.method != "GET":
-            return with_headers(method_not_allowed())
-        return with_headers(self._link(request, user) if path == LINK else _file(path, request))
+            return method_not_allowed()
+        return self._link(request, user) if path == LINK else _file(path, request)
 
     def unauthorized(self) -> PageResponse:
         """A page that says how to log in."""
-        return with_headers(PageResponse(self._unauthorized, 401, HTML))
+        return PageResponse(self._unauthorized, 401, HTML)
 
     def _link(self, request: Request, user: Account) -> PageResponse:
         if self.session_user(request) is not None and not request.header(b"authorization"):
@@ -122,9 +124,9 @@ class ConsolePaths(Generic[Account]):
         return replace(link, headers=(("Cache-Control", "no-store"),))
 
 
-def with_headers(response: PageResponse) -> PageResponse:
-    """The response with the headers of the console."""
-    return replace(response, headers=(*response.headers, *HEADERS))
+def headers_below(path: str) -> tuple[tuple[str, str], ...]:
+    """The headers of every response of the console; none for other paths."""
+    return HEADERS if unquote(path).startswith(ROOT) or path == ROOT.rstrip("/") else ()
 
 
 def _is_own_post(request: Request) -> bool:

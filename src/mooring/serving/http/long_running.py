@@ -11,11 +11,15 @@ client stops reading, or the server stops.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import TypeAlias
 
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Stream
+
+Pieces: TypeAlias = AsyncGenerator[bytes, None]
+"""The body of an answer that lasts."""
 
 
 class LongRunningRequest:
@@ -94,6 +98,13 @@ class LongRunningRequests:
             if long_running is not None:
                 self._open.discard(long_running)
             connection.on_lost = None
+
+    async def send(self, request: Request, stream: Stream, pieces: Pieces) -> None:
+        """Send pieces as they come. The generator is closed in the end, also if the client is gone: what it holds is
+        free at once, not when it is collected. Raises `ConnectionError` if the client is gone."""
+        async with aclosing(pieces), self.long_running(request, stream, None) as long_running:
+            async for piece in pieces:
+                await long_running.write(piece)
 
     def end(self) -> None:
         """End all of them, and those that come later at once."""
