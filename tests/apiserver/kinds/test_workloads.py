@@ -22,7 +22,6 @@ from mooring.apiserver.kinds.workloads import (
     selector_value,
     validate_at_most_100_percent,
     validate_int_or_percent,
-    validate_nonnegative,
     validate_not_decremented,
     validate_selector_matches,
 )
@@ -53,8 +52,7 @@ def test_numbers_and_percentages(value: int | str, amount: int, field_errors: li
     assert messages(validate_int_or_percent(value, "f") + validate_at_most_100_percent(value, "f")) == field_errors
 
 
-def test_an_absent_count_is_no_error() -> None:
-    assert validate_nonnegative(None, "f") == []
+def test_an_absent_count_is_zero() -> None:
     assert int_or_percent(None) == 0
 
 

@@ -21,7 +21,6 @@ from mooring.apiserver.kinds.workloads import (
     name_spec_status,
     pod_name_warnings,
     selector_value,
-    validate_nonnegative,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.columns import (
@@ -84,15 +83,13 @@ def validate_cron_job_name(name: str) -> list[FieldError]:
 
 def validate_cron_job(spec: Document, old: Document | None, path: str) -> list[FieldError]:
     errors = _validate_schedule(spec, old, f"{path}.schedule")
-    errors += validate_nonnegative(spec.get("startingDeadlineSeconds"), f"{path}.startingDeadlineSeconds")
+    errors += _SPEC.validate(spec, path, "startingDeadlineSeconds")
     zone = spec.get("timeZone")
     if zone is not None and (old is None or old.get("timeZone") != zone):
         errors += _validate_zone(zone, f"{path}.timeZone")
     errors += _SPEC.validate(spec, path, "concurrencyPolicy")
     errors += _validate_job_template(spec["jobTemplate"], old, f"{path}.jobTemplate.spec")
-    for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        errors += validate_nonnegative(spec.get(field), f"{path}.{field}")
-    return errors
+    return errors + _SPEC.validate(spec, path, "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
 
 
 def _validate_schedule(spec: Document, old: Document | None, path: str) -> list[FieldError]:

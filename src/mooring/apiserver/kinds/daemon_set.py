@@ -29,8 +29,6 @@ from mooring.apiserver.kinds.workloads import (
     validate_at_most_100_percent,
     validate_immutable_selector,
     validate_int_or_percent,
-    validate_nonnegative,
-    validate_nonnegative_fields,
     validate_not_decremented,
     validate_restart_policy_always,
     validate_selector_matches,
@@ -50,26 +48,16 @@ from mooring.apiserver.tables.columns import (
     template_spec,
 )
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
-from mooring.apiserver.validation.schema_rules import enum_values
+from mooring.apiserver.validation.schema_rules import enum_values, struct_rules
 from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import means_the_same
 from mooring.client.errors import BadRequestError
 
+_SPEC = struct_rules("apps", "DaemonSetSpec")
+_STATUS = struct_rules("apps", "DaemonSetStatus")
 _UPDATE_STRATEGIES = enum_values("apps", "DaemonSetUpdateStrategyType")
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-
-_COUNTS = (
-    "currentNumberScheduled",
-    "numberMisscheduled",
-    "desiredNumberScheduled",
-    "numberReady",
-    "observedGeneration",
-    "updatedNumberScheduled",
-    "numberAvailable",
-    "numberUnavailable",
-    "collisionCount",
-)
 
 _DAEMON_COUNTS = (
     "desiredNumberScheduled",
@@ -119,9 +107,9 @@ def validate_daemon_set(spec: Document, old: Document | None, path: str) -> list
         field_errors.append(invalid(f"{path}.selector", {}, "empty selector is invalid for daemonset"))
     field_errors += validate_pod_template(template, template_path, old["template"] if old is not None else None)
     field_errors += validate_restart_policy_always(template, "DaemonSet", template_path)
-    field_errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
+    field_errors += _SPEC.validate(spec, path, "minReadySeconds")
     field_errors += _validate_daemon_set_strategy(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
-    field_errors += validate_nonnegative(spec.get("revisionHistoryLimit"), f"{path}.revisionHistoryLimit")
+    field_errors += _SPEC.validate(spec, path, "revisionHistoryLimit")
     return field_errors
 
 
@@ -132,9 +120,7 @@ def validate_daemon_set_update(spec: Document, old: Document, path: str) -> list
 
 
 def validate_daemon_set_status(status: Document, old: Document, path: str) -> list[FieldError]:
-    field_errors = validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
-    field_errors += validate_not_decremented(status, old, path)
-    return field_errors
+    return _STATUS.validate(status, path) + validate_not_decremented(status, old, path)
 
 
 def _validate_daemon_set_strategy(strategy: Document, path: str) -> list[FieldError]:

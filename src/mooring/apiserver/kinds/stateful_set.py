@@ -33,8 +33,6 @@ from mooring.apiserver.kinds.workloads import (
     validate_at_most,
     validate_at_most_100_percent,
     validate_int_or_percent,
-    validate_nonnegative,
-    validate_nonnegative_fields,
     validate_not_decremented,
     validate_restart_policy_always,
     validate_selector_matches,
@@ -59,6 +57,7 @@ MUTABLE = (
     "persistentVolumeClaimRetentionPolicy",
 )
 _RETENTION = ("Retain", "Delete")
+_SPEC = struct_rules("apps", "StatefulSetSpec")
 _COUNTS = (
     "replicas",
     "readyReplicas",
@@ -118,7 +117,7 @@ def validate_stateful_set_update(spec: Document, old: Document, path: str) -> li
 
 
 def validate_stateful_set_status(status: Document, path: str) -> list[FieldError]:
-    errors = validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
+    errors = struct_rules("apps", "StatefulSetStatus").validate(status, path, *_COUNTS)
     parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
     errors += validate_at_most(status, parts, "replicas", "cannot be greater than status.replicas", path)
     detail = "cannot be greater than status.readyReplicas"
@@ -146,12 +145,11 @@ def _validate_stateful_set_spec(
             errors += validate_persistent_volume_claim_spec(
                 claim.get("spec") or {}, f"{path}.volumeClaimTemplates[{index}].spec"
             )
-    errors += validate_nonnegative(spec.get("replicas"), f"{path}.replicas")
-    errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
+    errors += _SPEC.validate(spec, path, "replicas", "minReadySeconds")
     if (ordinals := spec.get("ordinals")) is not None:
-        errors += validate_nonnegative(ordinals.get("start"), f"{path}.ordinals.start")
+        errors += struct_rules("apps", "StatefulSetOrdinals").validate(ordinals, f"{path}.ordinals")
     if old is None:
-        errors += struct_rules("apps", "StatefulSetSpec").validate(spec, path, "serviceName")
+        errors += _SPEC.validate(spec, path, "serviceName")
     errors += _validate_selector_and_template(spec, old, path, validates_template)
     errors += validate_restart_policy_always(spec["template"], "StatefulSet", f"{path}.template")
     return errors
@@ -181,7 +179,7 @@ def _validate_stateful_set_strategy(strategy: Document, path: str) -> list[Field
 
 
 def _validate_stateful_set_rolling_update(rolling: Document, path: str) -> list[FieldError]:
-    errors = validate_nonnegative(rolling.get("partition"), f"{path}.partition")
+    errors = struct_rules("apps", "RollingUpdateStatefulSetStrategy").validate(rolling, path)
     unavailable, here = rolling.get("maxUnavailable"), f"{path}.maxUnavailable"
     if unavailable is not None:
         errors += validate_int_or_percent(unavailable, here)
