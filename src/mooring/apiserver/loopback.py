@@ -158,8 +158,7 @@ class LoopbackClient:
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
         with _STORE_ERRORS:
             call = self._call("create", SERVICE_ACCOUNT, namespace, name, "token")
-            issued = await issue_token(self._api_server, call, cast(Document, _decode(_encode(request))))
-            return _encode(issued.document)
+            return _encode(await issue_token(self._api_server, call, cast(Document, _decode(_encode(request)))))
 
     # --------------------------------------------------------------------------------------------------- parts
 

@@ -146,9 +146,9 @@ class ResourceTable:
         return iter(list(self._by_address.values()))
 
 
-def built_in_resources(rows: Iterable[Kind] | None = None) -> Iterator[Resource]:
+def built_in_resources() -> Iterator[Resource]:
     """A resource for each row of `mooring.api.kinds`."""
-    for kind in kinds.all_kinds() if rows is None else rows:
+    for kind in kinds.all_kinds():
         struct = struct_of_kind(kind.api_version, kind.kind)
         assert struct is not None, f"{kind} has no schema"
         subresources = [*kind.subresources, STATUS] if kind.has_status else kind.subresources

@@ -38,8 +38,7 @@ Arguments = TypeVarTuple("Arguments")
 class Worker:
     """The thread of an API server. Its thread starts with the first large request."""
 
-    def __init__(self, bytes_min: int = WORKER_BYTES_MIN) -> None:
-        self._bytes_min = bytes_min
+    def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="apiserver-worker")
         self._pending = 0
         self._paused_since_s: float | None = None
@@ -50,7 +49,7 @@ class Worker:
         """The result of `work`, computed here if it is small."""
         if self._paused_since_s is not None:
             self._collect_again(asyncio.get_running_loop().time())
-        if size_bytes < self._bytes_min:
+        if size_bytes < WORKER_BYTES_MIN:
             return work(*arguments)
         loop = asyncio.get_running_loop()
         if self._paused_since_s is None:

@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from mooring.apiserver.access.users import MASTERS_GROUP, NODE_NAME_PREFIX, NODES_GROUP
+from mooring.apiserver.access.users import MASTERS_GROUP
 
 AUTHORITY_LIFETIME_S = 10 * 365 * 86_400
 LIFETIME_S = 365 * 86_400
@@ -67,11 +67,6 @@ ADMIN = CertificateSubject("admin", (MASTERS_GROUP,))
 SCHEDULER = CertificateSubject("system:kube-scheduler")
 KUBELET_CLIENT = CertificateSubject("kube-apiserver-kubelet-client", (MASTERS_GROUP,))
 """Who the API server is to kubelets."""
-CONTROLLER_MANAGER = CertificateSubject("system:kube-controller-manager")
-
-
-def node_identity(node: str) -> CertificateSubject:
-    return CertificateSubject(f"{NODE_NAME_PREFIX}{node}", (NODES_GROUP,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -307,23 +307,13 @@ def _is_go_struct(held: Type) -> bool:
 Schema = Mapping[str, Any]
 
 
-def custom_shape(
-    api_version: str,
-    kind: str,
-    schema: Schema | None,
-    *,
-    preserves_unknown: bool = False,
-    other_versions: Mapping[str, Schema | None] | None = None,
-) -> Shape:
-    """The shape of a custom kind in one of its versions. `preserves_unknown` is what the definition's spec says."""
-    schemas = {**(other_versions or {}), api_version: schema}
-    return custom_shapes(kind, schemas, preserves_unknown=preserves_unknown)[api_version]
-
-
 def custom_shapes(
     kind: str, schemas: Mapping[str, Schema | None], *, preserves_unknown: bool = False
 ) -> dict[str, Shape]:
-    """The shapes of a custom kind in all its versions, from their schemas by apiVersion. They share their grains."""
+    """The shapes of a custom kind in all its versions, from their schemas by apiVersion. They share their grains.
+
+    `preserves_unknown` is `spec.preserveUnknownFields` of the definition.
+    """
     roots = {version: _root(schema, preserves_unknown) for version, schema in schemas.items()}
     return {
         version: Shape(root, {"apiVersion": version, "kind": kind}, may_change=True, other_versions=roots)

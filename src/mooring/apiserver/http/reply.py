@@ -137,9 +137,6 @@ def _details(error: StatusError) -> Document:
     return details
 
 
-def success_status(code: int, details: Document | None = None) -> Document:
-    document: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-    if details is not None:
-        document["details"] = details
-    document["code"] = code
-    return document
+def created_status() -> Document:
+    """The body of 201 for a subresource that is no object."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

@@ -28,7 +28,7 @@ from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import PLAN, REVIEWS
 from mooring.apiserver.errors import invalid_kind, method_not_allowed
 from mooring.apiserver.http.objects import with_write_options
-from mooring.apiserver.http.reply import Reply, json_reply, success_status, with_warnings
+from mooring.apiserver.http.reply import Reply, created_status, json_reply, with_warnings
 from mooring.apiserver.http.request import Address, Incoming
 from mooring.apiserver.registry.binding import BINDING, bind
 from mooring.apiserver.resources import Resource
@@ -66,7 +66,7 @@ class VirtualResources:
         call = self._call(BINDING, address, incoming, user)
         body = await self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
         await bind(self._api_server.parts, call, body)
-        return with_warnings(json_reply(201, success_status(201)), call.warnings)
+        return with_warnings(json_reply(201, created_status()), call.warnings)
 
     async def _plan(self, address: Address, incoming: Incoming, user: User) -> Reply:
         if incoming.method != "POST" or address.namespace:
