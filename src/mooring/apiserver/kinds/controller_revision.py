@@ -44,14 +44,11 @@ def _controller_cell(obj: Document) -> str:
     return NONE
 
 
-CONTROLLER_REVISION_TABLE = KindTable(
-    (NAME, column("Controller", "Whose history it is."), column("Revision", "Its number in that history."), AGE),
-    _controller_revision_cells,
-)
-
-
 class ControllerRevisionStrategy(Strategy):
-    table = CONTROLLER_REVISION_TABLE
+    table = KindTable(
+        (NAME, column("Controller", "Whose history it is."), column("Revision", "Its number in that history."), AGE),
+        _controller_revision_cells,
+    )
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_controller_revision(obj)

@@ -158,28 +158,25 @@ def _cron_job_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-CRON_JOB_TABLE = KindTable(
-    (
-        NAME,
-        column("Schedule", "When its jobs are made."),
-        column("Timezone", "In which zone the schedule is read."),
-        boolean("Suspend", "Whether it makes none for now."),
-        integer("Active", "How many of its jobs run."),
-        column("Last Schedule", "How long ago the last job was due."),
-        AGE,
-        CONTAINERS_COLUMN,
-        IMAGES_COLUMN,
-        SELECTOR_COLUMN,
-    ),
-    _cron_job_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class CronJobStrategy(WorkloadStrategy):
-    table = CRON_JOB_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Schedule", "When its jobs are made."),
+            column("Timezone", "In which zone the schedule is read."),
+            boolean("Suspend", "Whether it makes none for now."),
+            integer("Active", "How many of its jobs run."),
+            column("Last Schedule", "How long ago the last job was due."),
+            AGE,
+            CONTAINERS_COLUMN,
+            IMAGES_COLUMN,
+            SELECTOR_COLUMN,
+        ),
+        _cron_job_cells,
+    )
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:

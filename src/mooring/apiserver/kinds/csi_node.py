@@ -78,11 +78,8 @@ def _csi_node_cells(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], len((obj.get("spec") or {}).get("drivers") or ()), age(obj, now_s)]
 
 
-CSI_NODE_TABLE = KindTable((NAME, integer("Drivers", "How many drivers the node has."), AGE), _csi_node_cells)
-
-
 class CSINodeStrategy(Strategy):
-    table = CSI_NODE_TABLE
+    table = KindTable((NAME, integer("Drivers", "How many drivers the node has."), AGE), _csi_node_cells)
     allows_unconditional_update = False
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:

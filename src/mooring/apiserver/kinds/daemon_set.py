@@ -167,29 +167,26 @@ def _daemon_set_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-DAEMON_SET_TABLE = KindTable(
-    (
-        NAME,
-        integer("Desired", "On how many nodes it should run."),
-        integer("Current", "On how many of them it does."),
-        integer("Ready", "On how many it is ready."),
-        integer("Up-to-date", "On how many it runs from the newest template."),
-        integer("Available", "On how many it has been ready for long enough."),
-        column("Node Selector", "Which nodes it is for."),
-        AGE,
-        CONTAINERS_COLUMN,
-        IMAGES_COLUMN,
-        SELECTOR_COLUMN,
-    ),
-    _daemon_set_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class DaemonSetStrategy(WorkloadStrategy):
-    table = DAEMON_SET_TABLE
+    table = KindTable(
+        (
+            NAME,
+            integer("Desired", "On how many nodes it should run."),
+            integer("Current", "On how many of them it does."),
+            integer("Ready", "On how many it is ready."),
+            integer("Up-to-date", "On how many it runs from the newest template."),
+            integer("Available", "On how many it has been ready for long enough."),
+            column("Node Selector", "Which nodes it is for."),
+            AGE,
+            CONTAINERS_COLUMN,
+            IMAGES_COLUMN,
+            SELECTOR_COLUMN,
+        ),
+        _daemon_set_cells,
+    )
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:

@@ -162,26 +162,23 @@ def _deployment_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-DEPLOYMENT_TABLE = KindTable(
-    (
-        NAME,
-        READY_COLUMN,
-        column("Up-to-date", "How many pods are made from the newest template."),
-        column("Available", "How many have been ready for long enough."),
-        AGE,
-        CONTAINERS_COLUMN,
-        IMAGES_COLUMN,
-        SELECTOR_COLUMN,
-    ),
-    _deployment_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class DeploymentStrategy(WorkloadStrategy):
-    table = DEPLOYMENT_TABLE
+    table = KindTable(
+        (
+            NAME,
+            READY_COLUMN,
+            column("Up-to-date", "How many pods are made from the newest template."),
+            column("Available", "How many have been ready for long enough."),
+            AGE,
+            CONTAINERS_COLUMN,
+            IMAGES_COLUMN,
+            SELECTOR_COLUMN,
+        ),
+        _deployment_cells,
+    )
     shares_parts = True
 
     @property

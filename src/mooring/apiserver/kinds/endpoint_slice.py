@@ -184,23 +184,20 @@ def _slice_port(port: Document) -> str:
     return "*" if port.get("name") is None else str(port["name"])
 
 
-ENDPOINT_SLICE_TABLE = KindTable(
-    (
-        NAME,
-        column("AddressType", "What its addresses are."),
-        column("Ports", "The ports of all its endpoints."),
-        column("Endpoints", "Their addresses."),
-        AGE,
-    ),
-    _endpoint_slice_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class EndpointSliceStrategy(Strategy):
-    table = ENDPOINT_SLICE_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("AddressType", "What its addresses are."),
+            column("Ports", "The ports of all its endpoints."),
+            column("Endpoints", "Their addresses."),
+            AGE,
+        ),
+        _endpoint_slice_cells,
+    )
 
     def default(self, obj: Document) -> None:
         default_endpoint_slice(obj)

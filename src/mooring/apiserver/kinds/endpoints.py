@@ -79,13 +79,10 @@ def _endpoint_addresses(subsets: list[Document] | tuple[()]) -> Iterator[str]:
                 yield f"[{address}]:{port['port']}" if ":" in address else f"{address}:{port['port']}"
 
 
-ENDPOINTS_TABLE = KindTable((NAME, column("Endpoints", "Where the service leads to."), AGE), _endpoints_cells)
-
-
 class EndpointsStrategy(Strategy):
     """Writing Endpoints."""
 
-    table = ENDPOINTS_TABLE
+    table = KindTable((NAME, column("Endpoints", "Where the service leads to."), AGE), _endpoints_cells)
 
     allows_create_on_update = True
 

@@ -84,16 +84,13 @@ def _namespace_cells(namespace: Document, now_s: float) -> list[Cell]:
     ]
 
 
-NAMESPACE_TABLE = KindTable((NAME, column("Status", "Whether it lives or is being deleted."), AGE), _namespace_cells)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class NamespaceStrategy(Strategy):
     """Writing a namespace."""
 
-    table = NAMESPACE_TABLE
+    table = KindTable((NAME, column("Status", "Whether it lives or is being deleted."), AGE), _namespace_cells)
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:

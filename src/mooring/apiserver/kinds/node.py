@@ -339,23 +339,6 @@ def _address_cell(status: Document, type_name: str) -> str:
     return NONE
 
 
-NODE_TABLE = KindTable(
-    (
-        NAME,
-        column("Status", "Whether it can take pods."),
-        column("Roles", "What it is there for."),
-        AGE,
-        column("Version", "Of its kubelet."),
-        wide("Internal-IP", "Its first address inside the cluster."),
-        wide("External-IP", "Its first address outside of it."),
-        wide("OS-Image", "Its operating system."),
-        wide("Kernel-Version", "Its kernel."),
-        wide("Container-Runtime", "What runs its containers."),
-    ),
-    _node_cells,
-)
-
-
 def node_selector_term_warnings(term: Document, path: str) -> list[str]:
     return [
         f"{path}.matchExpressions[{index}].key: {key} is {DEPRECATED_NODE_LABELS[key]}"
@@ -370,7 +353,21 @@ def node_selector_term_warnings(term: Document, path: str) -> list[str]:
 class NodeStrategy(Strategy):
     """Writing a node."""
 
-    table = NODE_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Status", "Whether it can take pods."),
+            column("Roles", "What it is there for."),
+            AGE,
+            column("Version", "Of its kubelet."),
+            wide("Internal-IP", "Its first address inside the cluster."),
+            wide("External-IP", "Its first address outside of it."),
+            wide("OS-Image", "Its operating system."),
+            wide("Kernel-Version", "Its kernel."),
+            wide("Container-Runtime", "What runs its containers."),
+        ),
+        _node_cells,
+    )
 
     shares_parts = True
 

@@ -364,23 +364,6 @@ STORAGE_CLASS_COLUMN = column("StorageClass", "The class that it is of.")
 ATTRIBUTES_CLASS_COLUMN = column("VolumeAttributesClass", "The class of its attributes.")
 VOLUME_MODE_COLUMN = wide("VolumeMode", "Whether it is a file system or a raw device.")
 
-PERSISTENT_VOLUME_TABLE = KindTable(
-    (
-        NAME,
-        CAPACITY_COLUMN,
-        ACCESS_MODES_COLUMN,
-        column("Reclaim Policy", "What becomes of it after its claim."),
-        STATUS_COLUMN,
-        column("Claim", "The claim that it is for."),
-        STORAGE_CLASS_COLUMN,
-        ATTRIBUTES_CLASS_COLUMN,
-        column("Reason", "Why it failed, if it did."),
-        AGE,
-        VOLUME_MODE_COLUMN,
-    ),
-    _persistent_volume_cells,
-)
-
 
 # --- strategy ----------------------------------------------------------------------------------------------------
 
@@ -388,7 +371,22 @@ PERSISTENT_VOLUME_TABLE = KindTable(
 class PersistentVolumeStrategy(Strategy):
     """Writing a volume."""
 
-    table = PERSISTENT_VOLUME_TABLE
+    table = KindTable(
+        (
+            NAME,
+            CAPACITY_COLUMN,
+            ACCESS_MODES_COLUMN,
+            column("Reclaim Policy", "What becomes of it after its claim."),
+            STATUS_COLUMN,
+            column("Claim", "The claim that it is for."),
+            STORAGE_CLASS_COLUMN,
+            ATTRIBUTES_CLASS_COLUMN,
+            column("Reason", "Why it failed, if it did."),
+            AGE,
+            VOLUME_MODE_COLUMN,
+        ),
+        _persistent_volume_cells,
+    )
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:

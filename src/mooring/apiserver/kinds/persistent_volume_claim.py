@@ -278,29 +278,26 @@ def _persistent_volume_claim_cells(claim: Document, now_s: float) -> list[Cell]:
     ]
 
 
-PERSISTENT_VOLUME_CLAIM_TABLE = KindTable(
-    (
-        NAME,
-        STATUS_COLUMN,
-        column("Volume", "The volume that it has."),
-        CAPACITY_COLUMN,
-        ACCESS_MODES_COLUMN,
-        STORAGE_CLASS_COLUMN,
-        ATTRIBUTES_CLASS_COLUMN,
-        AGE,
-        VOLUME_MODE_COLUMN,
-    ),
-    _persistent_volume_claim_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class PersistentVolumeClaimStrategy(Strategy):
     """Writing a claim."""
 
-    table = PERSISTENT_VOLUME_CLAIM_TABLE
+    table = KindTable(
+        (
+            NAME,
+            STATUS_COLUMN,
+            column("Volume", "The volume that it has."),
+            CAPACITY_COLUMN,
+            ACCESS_MODES_COLUMN,
+            STORAGE_CLASS_COLUMN,
+            ATTRIBUTES_CLASS_COLUMN,
+            AGE,
+            VOLUME_MODE_COLUMN,
+        ),
+        _persistent_volume_claim_cells,
+    )
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:

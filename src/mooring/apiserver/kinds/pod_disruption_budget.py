@@ -61,20 +61,17 @@ def _pod_disruption_budget_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-POD_DISRUPTION_BUDGET_TABLE = KindTable(
-    (
-        NAME,
-        column("Min Available", "How many pods must be available."),
-        column("Max Unavailable", "How many may be unavailable."),
-        integer("Allowed Disruptions", "How many may be disrupted now."),
-        AGE,
-    ),
-    _pod_disruption_budget_cells,
-)
-
-
 class PodDisruptionBudgetStrategy(Strategy):
-    table = POD_DISRUPTION_BUDGET_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Min Available", "How many pods must be available."),
+            column("Max Unavailable", "How many may be unavailable."),
+            integer("Allowed Disruptions", "How many may be disrupted now."),
+            AGE,
+        ),
+        _pod_disruption_budget_cells,
+    )
     allows_unconditional_update = False
     validates_metadata = False
 

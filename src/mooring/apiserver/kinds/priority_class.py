@@ -71,20 +71,17 @@ def _priority_class_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-PRIORITY_CLASS_TABLE = KindTable(
-    (
-        NAME,
-        integer("Value", "The priority of its pods."),
-        boolean("Global-Default", "Whether pods get it that name none."),
-        AGE,
-        column("PreemptionPolicy", "Whether its pods push others away."),
-    ),
-    _priority_class_cells,
-)
-
-
 class PriorityClassStrategy(Strategy):
-    table = PRIORITY_CLASS_TABLE
+    table = KindTable(
+        (
+            NAME,
+            integer("Value", "The priority of its pods."),
+            boolean("Global-Default", "Whether pods get it that name none."),
+            AGE,
+            column("PreemptionPolicy", "Whether its pods push others away."),
+        ),
+        _priority_class_cells,
+    )
 
     def default(self, obj: Document) -> None:
         default_priority_class(obj)

@@ -99,11 +99,8 @@ def _replica_set_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-REPLICA_SET_TABLE = KindTable(REPLICA_COLUMNS, _replica_set_cells)
-
-
 class ReplicaSetStrategy(WorkloadStrategy):
-    table = REPLICA_SET_TABLE
+    table = KindTable(REPLICA_COLUMNS, _replica_set_cells)
     shares_parts = True
 
     @property

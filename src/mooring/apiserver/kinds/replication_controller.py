@@ -109,16 +109,13 @@ def _replication_controller_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-REPLICATION_CONTROLLER_TABLE = KindTable(REPLICA_COLUMNS, _replication_controller_cells)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class ReplicationControllerStrategy(Strategy):
     """How replication controllers are created, changed and selected."""
 
-    table = REPLICATION_CONTROLLER_TABLE
+    table = KindTable(REPLICA_COLUMNS, _replication_controller_cells)
 
     dependents: ClassVar[Dependents] = Dependents.ORPHAN
 

@@ -385,17 +385,12 @@ def _resource_claim_cells(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], ",".join(states), age(obj, now_s)]
 
 
-RESOURCE_CLAIM_TABLE = KindTable(
-    (NAME, column("State", "Whether it has devices and users."), AGE), _resource_claim_cells
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class ResourceClaimStrategy(Strategy):
     is_costly = True
-    table = RESOURCE_CLAIM_TABLE
+    table = KindTable((NAME, column("State", "Whether it has devices and users."), AGE), _resource_claim_cells)
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:

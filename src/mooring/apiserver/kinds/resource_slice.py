@@ -370,23 +370,20 @@ def _resource_slice_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-RESOURCE_SLICE_TABLE = KindTable(
-    (
-        NAME,
-        column("Node", "Where its devices are."),
-        column("Driver", "Who speaks for them."),
-        column("Pool", "The pool that they are of."),
-        AGE,
-    ),
-    _resource_slice_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class ResourceSliceStrategy(Strategy):
-    table = RESOURCE_SLICE_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Node", "Where its devices are."),
+            column("Driver", "Who speaks for them."),
+            column("Pool", "The pool that they are of."),
+            AGE,
+        ),
+        _resource_slice_cells,
+    )
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["metadata"]["generation"] = 1

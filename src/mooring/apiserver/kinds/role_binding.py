@@ -80,21 +80,18 @@ def _role_binding_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-ROLE_BINDING_TABLE = KindTable(
-    (
-        NAME,
-        column("Role", "What it allows."),
-        AGE,
-        wide("Users", "Users who may do that."),
-        wide("Groups", "Groups whose members may."),
-        wide("ServiceAccounts", "Service accounts that may."),
-    ),
-    _role_binding_cells,
-)
-
-
 class RoleBindingStrategy(RbacStrategy):
-    table = ROLE_BINDING_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Role", "What it allows."),
+            AGE,
+            wide("Users", "Users who may do that."),
+            wide("Groups", "Groups whose members may."),
+            wide("ServiceAccounts", "Service accounts that may."),
+        ),
+        _role_binding_cells,
+    )
 
     def default(self, obj: Document) -> None:
         default_role_binding(obj)

@@ -105,11 +105,6 @@ def _secret_cells(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], obj.get("type", ""), len(obj.get("data") or ()), age(obj, now_s)]
 
 
-SECRET_TABLE = KindTable(
-    (NAME, column("Type", "What it is for."), column("Data", "How many entries it has."), AGE), _secret_cells
-)
-
-
 class _Block(NamedTuple):
     name: str
     content: bytes
@@ -192,7 +187,9 @@ def _blocks(pem: bytes) -> list[_Block]:
 class SecretStrategy(Strategy):
     """Writing a secret."""
 
-    table = SECRET_TABLE
+    table = KindTable(
+        (NAME, column("Type", "What it is for."), column("Data", "How many entries it has."), AGE), _secret_cells
+    )
 
     def default(self, obj: Document) -> None:
         default_secret(obj)

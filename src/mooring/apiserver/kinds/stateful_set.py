@@ -258,14 +258,11 @@ def _stateful_set_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-STATEFUL_SET_TABLE = KindTable((NAME, READY_COLUMN, AGE, CONTAINERS_COLUMN, IMAGES_COLUMN), _stateful_set_cells)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class StatefulSetStrategy(WorkloadStrategy):
-    table = STATEFUL_SET_TABLE
+    table = KindTable((NAME, READY_COLUMN, AGE, CONTAINERS_COLUMN, IMAGES_COLUMN), _stateful_set_cells)
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:

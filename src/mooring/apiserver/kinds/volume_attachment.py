@@ -109,24 +109,21 @@ def _volume_attachment_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-VOLUME_ATTACHMENT_TABLE = KindTable(
-    (
-        NAME,
-        column("Attacher", "Who attaches.", form="name"),
-        column("PV", "The volume."),
-        column("Node", "The node that it is attached to."),
-        boolean("Attached", "Whether it is attached already."),
-        AGE,
-    ),
-    _volume_attachment_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class VolumeAttachmentStrategy(Strategy):
-    table = VOLUME_ATTACHMENT_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Attacher", "Who attaches.", form="name"),
+            column("PV", "The volume."),
+            column("Node", "The node that it is attached to."),
+            boolean("Attached", "Whether it is attached already."),
+            AGE,
+        ),
+        _volume_attachment_cells,
+    )
     allows_unconditional_update = False
 
     @property

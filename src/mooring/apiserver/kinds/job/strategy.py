@@ -132,23 +132,20 @@ def _job_duration_cell(status: Document, now_s: float) -> str:
     return between(start, end) if end else since(start, now_s)
 
 
-JOB_TABLE = KindTable(
-    (
-        NAME,
-        column("Status", "How it goes."),
-        column("Completions", "How many pods have succeeded, of how many."),
-        column("Duration", "How long it took, or takes until now."),
-        AGE,
-        CONTAINERS_COLUMN,
-        IMAGES_COLUMN,
-        SELECTOR_COLUMN,
-    ),
-    _job_cells,
-)
-
-
 class JobStrategy(WorkloadStrategy):
-    table = JOB_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Status", "How it goes."),
+            column("Completions", "How many pods have succeeded, of how many."),
+            column("Duration", "How long it took, or takes until now."),
+            AGE,
+            CONTAINERS_COLUMN,
+            IMAGES_COLUMN,
+            SELECTOR_COLUMN,
+        ),
+        _job_cells,
+    )
     dependents = Dependents.ORPHAN
 
     @property

@@ -93,20 +93,6 @@ def _service_port_cell(port: Document) -> str:
     return f"{number}/{port.get('protocol', '')}"
 
 
-SERVICE_TABLE = KindTable(
-    (
-        NAME,
-        column("Type", "How it is reached."),
-        column("Cluster-IP", "Its address inside the cluster."),
-        column("External-IP", "Its addresses outside of it."),
-        column("Port(s)", "The ports on which it is reached."),
-        AGE,
-        wide("Selector", "Which pods it leads to."),
-    ),
-    _service_cells,
-)
-
-
 def service_warnings(service: Document) -> list[str]:
     spec, annotations = service["spec"], service["metadata"].get("annotations") or {}
     warnings = []
@@ -162,7 +148,18 @@ def _external_warnings(spec: Document, is_headless: bool) -> list[str]:
 class ServiceStrategy(Strategy):
     """Writing a service."""
 
-    table = SERVICE_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Type", "How it is reached."),
+            column("Cluster-IP", "Its address inside the cluster."),
+            column("External-IP", "Its addresses outside of it."),
+            column("Port(s)", "The ports on which it is reached."),
+            AGE,
+            wide("Selector", "Which pods it leads to."),
+        ),
+        _service_cells,
+    )
 
     allows_create_on_update = True
 
