@@ -59,19 +59,6 @@ _ZONE_IN_SCHEDULE = (
 )
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_cron_job(obj: Document) -> None:
-    spec = obj["spec"]
-    if not spec.get("concurrencyPolicy"):
-        spec["concurrencyPolicy"] = "Allow"
-    spec.setdefault("suspend", False)
-    spec.setdefault("successfulJobsHistoryLimit", SUCCEEDED_JOBS_KEPT)
-    spec.setdefault("failedJobsHistoryLimit", FAILED_JOBS_KEPT)
-    default_job_template(spec["jobTemplate"]["spec"])
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -187,7 +174,13 @@ class CronJobStrategy(WorkloadStrategy):
         return template
 
     def default(self, obj: Document) -> None:
-        default_cron_job(obj)
+        spec = obj["spec"]
+        if not spec.get("concurrencyPolicy"):
+            spec["concurrencyPolicy"] = "Allow"
+        spec.setdefault("suspend", False)
+        spec.setdefault("successfulJobsHistoryLimit", SUCCEEDED_JOBS_KEPT)
+        spec.setdefault("failedJobsHistoryLimit", FAILED_JOBS_KEPT)
+        default_job_template(spec["jobTemplate"]["spec"])
 
     def count_generation(self, obj: Document, old: Document) -> None:
         if not means_the_same(obj["spec"], old["spec"], "batch", "CronJobSpec"):

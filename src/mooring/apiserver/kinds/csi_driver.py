@@ -30,21 +30,6 @@ _TOKENS_SEEN = (
 )
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_csi_driver(obj: Document) -> None:
-    spec = obj["spec"]
-    spec.setdefault("attachRequired", True)
-    spec.setdefault("podInfoOnMount", False)
-    spec.setdefault("storageCapacity", False)
-    spec.setdefault("fsGroupPolicy", "ReadWriteOnceWithFSType")
-    if not spec.get("volumeLifecycleModes"):
-        spec["volumeLifecycleModes"] = ["Persistent"]
-    spec.setdefault("requiresRepublish", False)
-    spec.setdefault("seLinuxMount", False)
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -131,7 +116,15 @@ class CSIDriverStrategy(Strategy):
     allows_unconditional_update = False
 
     def default(self, obj: Document) -> None:
-        default_csi_driver(obj)
+        spec = obj["spec"]
+        spec.setdefault("attachRequired", True)
+        spec.setdefault("podInfoOnMount", False)
+        spec.setdefault("storageCapacity", False)
+        spec.setdefault("fsGroupPolicy", "ReadWriteOnceWithFSType")
+        if not spec.get("volumeLifecycleModes"):
+            spec["volumeLifecycleModes"] = ["Persistent"]
+        spec.setdefault("requiresRepublish", False)
+        spec.setdefault("seLinuxMount", False)
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["spec"].pop(_GATED, None)

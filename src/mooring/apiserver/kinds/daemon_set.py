@@ -68,29 +68,6 @@ _DAEMON_COUNTS = (
 )
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_daemon_set(obj: Document) -> None:
-    spec = obj["spec"]
-    strategy = spec.setdefault("updateStrategy", {})
-    if not strategy.get("type"):
-        strategy["type"] = "RollingUpdate"
-    if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", 1)
-        rolling.setdefault("maxSurge", 0)
-    elif (rolling := strategy.get("rollingUpdate")) is not None:
-        # Inside kube-apiserver these two cannot be absent.
-        rolling.setdefault("maxUnavailable", 0)
-        rolling.setdefault("maxSurge", 0)
-    spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
-    annotations = obj["metadata"].setdefault("annotations", {})
-    if error := int64_error(annotations.setdefault(TEMPLATE_GENERATION, "0")):
-        raise BadRequestError(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {error}')
-    default_pod_template(spec["template"])
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -201,7 +178,23 @@ class DaemonSetStrategy(WorkloadStrategy):
         }
 
     def default(self, obj: Document) -> None:
-        default_daemon_set(obj)
+        spec = obj["spec"]
+        strategy = spec.setdefault("updateStrategy", {})
+        if not strategy.get("type"):
+            strategy["type"] = "RollingUpdate"
+        if strategy["type"] == "RollingUpdate":
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", 1)
+            rolling.setdefault("maxSurge", 0)
+        elif (rolling := strategy.get("rollingUpdate")) is not None:
+            # Inside kube-apiserver these two cannot be absent.
+            rolling.setdefault("maxUnavailable", 0)
+            rolling.setdefault("maxSurge", 0)
+        spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
+        annotations = obj["metadata"].setdefault("annotations", {})
+        if error := int64_error(annotations.setdefault(TEMPLATE_GENERATION, "0")):
+            raise BadRequestError(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {error}')
+        default_pod_template(spec["template"])
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         super().prepare_for_create(obj, call)

@@ -56,22 +56,6 @@ PROGRESS_DEADLINE_S = 600
 # --- defaults ----------------------------------------------------------------------------------------------------
 
 
-def default_deployment(obj: Document) -> None:
-    spec = obj["spec"]
-    check_rollback_revision(obj["metadata"])
-    spec.setdefault("replicas", 1)
-    strategy = spec.setdefault("strategy", {})
-    if not strategy.get("type"):
-        strategy["type"] = "RollingUpdate"
-    if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", "25%")
-        rolling.setdefault("maxSurge", "25%")
-    spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
-    spec.setdefault("progressDeadlineSeconds", PROGRESS_DEADLINE_S)
-    default_pod_template(spec["template"])
-
-
 def check_rollback_revision(metadata: Document) -> None:
     """An annotation that kube-apiserver makes a number of on the way in."""
     revision = (metadata.get("annotations") or {}).get(ROLLBACK_REVISION)
@@ -186,7 +170,19 @@ class DeploymentStrategy(WorkloadStrategy):
         return {"status": DeploymentStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        default_deployment(obj)
+        spec = obj["spec"]
+        check_rollback_revision(obj["metadata"])
+        spec.setdefault("replicas", 1)
+        strategy = spec.setdefault("strategy", {})
+        if not strategy.get("type"):
+            strategy["type"] = "RollingUpdate"
+        if strategy["type"] == "RollingUpdate":
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", "25%")
+            rolling.setdefault("maxSurge", "25%")
+        spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
+        spec.setdefault("progressDeadlineSeconds", PROGRESS_DEADLINE_S)
+        default_pod_template(spec["template"])
 
     def default_metadata(self, metadata: Document) -> None:
         check_rollback_revision(metadata)

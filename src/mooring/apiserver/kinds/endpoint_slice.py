@@ -44,15 +44,6 @@ _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 _CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_endpoint_slice(obj: Document) -> None:
-    for port in obj.get("ports") or ():
-        port.setdefault("name", "")
-        port.setdefault("protocol", "TCP")
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -200,7 +191,9 @@ class EndpointSliceStrategy(Strategy):
     )
 
     def default(self, obj: Document) -> None:
-        default_endpoint_slice(obj)
+        for port in obj.get("ports") or ():
+            port.setdefault("name", "")
+            port.setdefault("protocol", "TCP")
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         super().prepare_for_create(obj, call)

@@ -35,15 +35,6 @@ MILLI_VALUE_MAX = INT64_MAX // 1000
 # --- defaults ----------------------------------------------------------------------------------------------------
 
 
-def default_limit_range(limit_range: Document) -> None:
-    for item in limit_range["spec"].get("limits") or ():
-        if item.get("type") == "Container":
-            _default_container_item(item)
-        for field in _FIELDS:
-            if field in item:
-                round_amounts(item[field])
-
-
 def _default_container_item(item: Document) -> None:
     limits = {**(item.get("max") or {}), **(item.get("default") or {})}
     requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
@@ -184,7 +175,12 @@ class LimitRangeStrategy(Strategy):
     allows_create_on_update = True
 
     def default(self, obj: Document) -> None:
-        default_limit_range(obj)
+        for item in obj["spec"].get("limits") or ():
+            if item.get("type") == "Container":
+                _default_container_item(item)
+            for field in _FIELDS:
+                if field in item:
+                    round_amounts(item[field])
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         metadata = obj["metadata"]

@@ -27,17 +27,6 @@ _STANDARD_FINALIZERS = (KUBERNETES_FINALIZER, ORPHAN_FINALIZER, FOREGROUND_FINAL
 _UNKNOWN_FINALIZER = "name is neither a standard finalizer name nor is it fully qualified"
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_namespace(namespace: Document) -> None:
-    metadata = namespace["metadata"]
-    name = metadata.get("name")
-    if name:
-        metadata.setdefault("labels", {})[NAME_LABEL] = name
-    namespace["status"].setdefault("phase", "Active")
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -103,7 +92,11 @@ class NamespaceStrategy(Strategy):
         return name_is_dns_label(name, is_prefix)
 
     def default(self, obj: Document) -> None:
-        default_namespace(obj)
+        metadata = obj["metadata"]
+        name = metadata.get("name")
+        if name:
+            metadata.setdefault("labels", {})[NAME_LABEL] = name
+        obj["status"].setdefault("phase", "Active")
 
     def canonicalize(self, obj: Document) -> None:
         # Once more: a generated name did not exist when defaults were set.

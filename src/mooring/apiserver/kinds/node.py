@@ -63,24 +63,6 @@ DEPRECATED_NODE_LABELS = {
 }
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_node(node: Document) -> None:
-    spec, status = node["spec"], node["status"]
-    capacity = status.get("capacity")
-    if capacity and not status.get("allocatable"):
-        status["allocatable"] = dict(capacity)
-    for field in ("capacity", "allocatable"):
-        if field in status:
-            round_amounts(status[field])
-    single, several = spec.get("podCIDR"), spec.get("podCIDRs")
-    if single and (not several or several[0] != single):
-        spec["podCIDRs"] = [single]
-    elif several:
-        spec["podCIDR"] = several[0]
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -376,7 +358,18 @@ class NodeStrategy(Strategy):
         return {"status": NodeStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        default_node(obj)
+        spec, status = obj["spec"], obj["status"]
+        capacity = status.get("capacity")
+        if capacity and not status.get("allocatable"):
+            status["allocatable"] = dict(capacity)
+        for field in ("capacity", "allocatable"):
+            if field in status:
+                round_amounts(status[field])
+        single, several = spec.get("podCIDR"), spec.get("podCIDRs")
+        if single and (not several or several[0] != single):
+            spec["podCIDRs"] = [single]
+        elif several:
+            spec["podCIDR"] = several[0]
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["spec"].pop("configSource", None)

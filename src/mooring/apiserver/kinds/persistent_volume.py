@@ -84,11 +84,6 @@ _DEPRECATED_SOURCES = {
 # --- defaults ----------------------------------------------------------------------------------------------------
 
 
-def default_persistent_volume(volume: Document) -> None:
-    volume["status"].setdefault("phase", "Pending")
-    default_volume_spec(volume["spec"])
-
-
 def default_volume_spec(spec: Document) -> None:
     """Also for the volume inside a VolumeAttachment, but for its policy and mode."""
     spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
@@ -393,7 +388,8 @@ class PersistentVolumeStrategy(Strategy):
         return {"status": PersistentVolumeStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        default_persistent_volume(obj)
+        obj["status"].setdefault("phase", "Pending")
+        default_volume_spec(obj["spec"])
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": call.now}

@@ -20,10 +20,6 @@ SYSTEM_VALUES = {"system-node-critical": 2_000_001_000, "system-cluster-critical
 _POLICIES = enum_values("core", "PreemptionPolicy")
 
 
-def default_priority_class(obj: Document) -> None:
-    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
-
-
 def validate_priority_class(obj: Document) -> list[FieldError]:
     errors: list[FieldError] = []
     name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
@@ -84,7 +80,7 @@ class PriorityClassStrategy(Strategy):
     )
 
     def default(self, obj: Document) -> None:
-        default_priority_class(obj)
+        obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
     def count_generation(self, obj: Document, old: Document) -> None:
         pass

@@ -43,12 +43,6 @@ _COUNTS = (
 )
 
 
-def default_replica_set(obj: Document) -> None:
-    spec = obj["spec"]
-    spec.setdefault("replicas", 1)
-    default_pod_template(spec["template"])
-
-
 def validate_replica_set(spec: Document, old: Document | None, path: str) -> list[FieldError]:
     return struct_rules("apps", "ReplicaSetSpec").validate(spec, path) + validate_selected_template(spec, old, path)
 
@@ -111,7 +105,9 @@ class ReplicaSetStrategy(WorkloadStrategy):
         return {"replicas": 0}
 
     def default(self, obj: Document) -> None:
-        default_replica_set(obj)
+        spec = obj["spec"]
+        spec.setdefault("replicas", 1)
+        default_pod_template(spec["template"])
 
     def count_generation(self, obj: Document, old: Document) -> None:
         if not means_the_same(obj["spec"], old["spec"], "apps", "ReplicaSetSpec"):

@@ -38,23 +38,6 @@ _SPEC = struct_rules("core", "ReplicationControllerSpec")
 _COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_replication_controller(controller: Document) -> None:
-    spec: Document = controller["spec"]
-    template = spec.get("template")
-    if template is not None:
-        labels = (template.get("metadata") or {}).get("labels")
-        if labels:
-            if not spec.get("selector"):
-                spec["selector"] = dict(labels)
-            if not controller["metadata"].get("labels"):
-                controller["metadata"]["labels"] = dict(labels)
-        default_pod_template(template)
-    spec.setdefault("replicas", 1)
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -128,7 +111,17 @@ class ReplicationControllerStrategy(Strategy):
         return self._subresources
 
     def default(self, obj: Document) -> None:
-        default_replication_controller(obj)
+        spec: Document = obj["spec"]
+        template = spec.get("template")
+        if template is not None:
+            labels = (template.get("metadata") or {}).get("labels")
+            if labels:
+                if not spec.get("selector"):
+                    spec["selector"] = dict(labels)
+                if not obj["metadata"].get("labels"):
+                    obj["metadata"]["labels"] = dict(labels)
+            default_pod_template(template)
+        spec.setdefault("replicas", 1)
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["metadata"]["generation"] = 1

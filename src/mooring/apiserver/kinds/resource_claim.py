@@ -92,13 +92,6 @@ DeviceKey = tuple[str, str, str, str]
 # --- defaults ----------------------------------------------------------------------------------------------------
 
 
-def default_resource_claim(obj: Document) -> None:
-    _default_claim_spec(obj["spec"])
-    allocation = (obj.get("status") or {}).get("allocation") or {}
-    for result in (allocation.get("devices") or {}).get("results") or ():
-        _default_tolerations(result.get("tolerations") or ())
-
-
 def default_resource_claim_template(obj: Document) -> None:
     _default_claim_spec(obj["spec"]["spec"])
 
@@ -397,7 +390,10 @@ class ResourceClaimStrategy(Strategy):
         return {"status": ResourceClaimStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        default_resource_claim(obj)
+        _default_claim_spec(obj["spec"])
+        allocation = (obj.get("status") or {}).get("allocation") or {}
+        for result in (allocation.get("devices") or {}).get("results") or ():
+            _default_tolerations(result.get("tolerations") or ())
 
     def validate(self, obj: Document, call: Call) -> list[FieldError]:
         return call.prior_errors + super().validate(obj, call)

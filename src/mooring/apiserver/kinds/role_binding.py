@@ -16,15 +16,6 @@ from mooring.apiserver.validation.schema_rules import struct_rules, validate_enu
 _ACCOUNT = "ServiceAccount"
 
 
-def default_role_binding(obj: Document) -> None:
-    role = obj.setdefault("roleRef", {"apiGroup": "", "kind": "", "name": ""})
-    if not role.get("apiGroup"):
-        role["apiGroup"] = GROUP
-    for subject in obj.get("subjects") or ():
-        if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
-            subject["apiGroup"] = GROUP
-
-
 def validate_role_binding(binding: Document, is_namespaced: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     role, kinds = binding.get("roleRef") or {}, ("Role", "ClusterRole") if is_namespaced else ("ClusterRole",)
@@ -94,7 +85,12 @@ class RoleBindingStrategy(RbacStrategy):
     )
 
     def default(self, obj: Document) -> None:
-        default_role_binding(obj)
+        role = obj.setdefault("roleRef", {"apiGroup": "", "kind": "", "name": ""})
+        if not role.get("apiGroup"):
+            role["apiGroup"] = GROUP
+        for subject in obj.get("subjects") or ():
+            if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
+                subject["apiGroup"] = GROUP
 
     def validate_own(self, obj: Document, old: Document | None) -> list[FieldError]:
         return validate_role_binding(obj, self.kind.is_namespaced)

@@ -44,19 +44,6 @@ _NO_DATA = "tls: failed to find any PEM data in {place} input"
 _KEY_KINDS = (rsa.RSAPublicKey, ec.EllipticCurvePublicKey, ed25519.Ed25519PublicKey)
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_secret(secret: Document) -> None:
-    if not secret.get("type"):
-        secret["type"] = "Opaque"
-    texts = secret.pop("stringData", None)
-    if texts:
-        data = dict(secret.get("data") or {})
-        data.update({key: b64encode(text.encode()).decode() for key, text in texts.items()})
-        secret["data"] = data
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -192,7 +179,13 @@ class SecretStrategy(Strategy):
     )
 
     def default(self, obj: Document) -> None:
-        default_secret(obj)
+        if not obj.get("type"):
+            obj["type"] = "Opaque"
+        texts = obj.pop("stringData", None)
+        if texts:
+            data = dict(obj.get("data") or {})
+            data.update({key: b64encode(text.encode()).decode() for key, text in texts.items()})
+            obj["data"] = data
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_secret(obj)

@@ -75,31 +75,6 @@ _FROZEN = (
 _KEEPS_ALL = "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_stateful_set(obj: Document) -> None:
-    spec = obj["spec"]
-    if not spec.get("podManagementPolicy"):
-        spec["podManagementPolicy"] = "OrderedReady"
-    strategy = spec.setdefault("updateStrategy", {})
-    if not strategy.get("type"):
-        strategy["type"] = "RollingUpdate"
-        strategy.setdefault("rollingUpdate", {})
-    if (rolling := strategy.get("rollingUpdate")) is not None:
-        rolling.setdefault("partition", 0)
-    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
-    for field in ("whenDeleted", "whenScaled"):
-        if not retention.get(field):
-            retention[field] = "Retain"
-    spec.setdefault("replicas", 1)
-    spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
-    default_pod_template(spec["template"])
-    for claim in spec.get("volumeClaimTemplates") or ():
-        claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
-        default_claim(claim)
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -275,7 +250,25 @@ class StatefulSetStrategy(WorkloadStrategy):
         return {"replicas": 0, "availableReplicas": 0}
 
     def default(self, obj: Document) -> None:
-        default_stateful_set(obj)
+        spec = obj["spec"]
+        if not spec.get("podManagementPolicy"):
+            spec["podManagementPolicy"] = "OrderedReady"
+        strategy = spec.setdefault("updateStrategy", {})
+        if not strategy.get("type"):
+            strategy["type"] = "RollingUpdate"
+            strategy.setdefault("rollingUpdate", {})
+        if (rolling := strategy.get("rollingUpdate")) is not None:
+            rolling.setdefault("partition", 0)
+        retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+        for field in ("whenDeleted", "whenScaled"):
+            if not retention.get(field):
+                retention[field] = "Retain"
+        spec.setdefault("replicas", 1)
+        spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
+        default_pod_template(spec["template"])
+        for claim in spec.get("volumeClaimTemplates") or ():
+            claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
+            default_claim(claim)
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         super().prepare_for_create(obj, call)

@@ -38,17 +38,6 @@ _KEPT = (
 )
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_volume_attachment(obj: Document) -> None:
-    inline = obj["spec"]["source"].get("inlineVolumeSpec")
-    if inline is not None:
-        default_volume_source(inline)
-        if "capacity" in inline:
-            round_amounts(inline["capacity"])
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -131,7 +120,11 @@ class VolumeAttachmentStrategy(Strategy):
         return {"status": VolumeAttachmentStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        default_volume_attachment(obj)
+        inline = obj["spec"]["source"].get("inlineVolumeSpec")
+        if inline is not None:
+            default_volume_source(inline)
+            if "capacity" in inline:
+                round_amounts(inline["capacity"])
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["status"] = {"attached": False}
