@@ -136,7 +136,7 @@ class ResourceTable:
         return resource is not None and (not subresource or subresource in resource.subresources)
 
     def of_kind(self, kind: Kind) -> Resource:
-        """The resource of a kind or, if a client made its own row of a custom kind, of the kind with the same names."""
+        """The resource of a kind; for a custom kind, of the kind with the same names."""
         resource = self._by_kind.get(kind) or self.find(kind.api_version, kind.plural)
         if resource is None:
             raise NotFoundError("the server could not find the requested resource")

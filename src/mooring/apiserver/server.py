@@ -94,7 +94,7 @@ class ApiServer:
     node_graph: NodeGraph
     account_tokens: ServiceAccountTokens
     peek: Peek
-    """Objects by plural, namespace and name, as far as this process knows them, without waiting."""
+    """An object by plural, namespace and name, from the memory of this process, without waiting."""
     kubelets: RemoteLogs
     health: Health = field(default_factory=Health)
     discovery: Discovery = field(init=False)
@@ -111,7 +111,7 @@ class ApiServer:
     appended to the server's own."""
 
     logs: Logs | None = None
-    """Who has the logs of containers on nodes of this process; None if there are none."""
+    """The source of container logs of nodes of this process; None if there are no such nodes."""
 
     def _virtual_kinds(self) -> tuple[Kind, ...]:
         return (*VIRTUAL_KINDS, PLAN) if PLAN_PAGE in self.component_pages else VIRTUAL_KINDS

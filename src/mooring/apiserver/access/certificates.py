@@ -37,7 +37,7 @@ from mooring.apiserver.access.users import MASTERS_GROUP
 AUTHORITY_LIFETIME_S = 10 * 365 * 86_400
 LIFETIME_S = 365 * 86_400
 BACKDATED_S = 3_600
-"""How far before its making a certificate is good already, for clients whose clock is behind."""
+"""How far a certificate is valid before it was created, for clients whose clock is behind."""
 
 SERVER_HOSTS = (
     "localhost",
@@ -66,7 +66,7 @@ class CertificateSubject:
 ADMIN = CertificateSubject("admin", (MASTERS_GROUP,))
 SCHEDULER = CertificateSubject("system:kube-scheduler")
 KUBELET_CLIENT = CertificateSubject("kube-apiserver-kubelet-client", (MASTERS_GROUP,))
-"""Who the API server is to kubelets."""
+"""The API server as a client of kubelets."""
 
 
 @dataclass(frozen=True, slots=True)

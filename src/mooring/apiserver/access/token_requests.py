@@ -21,7 +21,7 @@ LIFETIME_S_MIN = 10 * 60
 LIFETIME_S_MAX = 2**32
 LIFETIME_S_DEFAULT = 60 * 60
 POD_LIFETIME_S = 60 * 60 + 7
-"""What kubelets ask for, and by which they are recognised."""
+"""The lifetime that kubelets request, by which their requests are recognized."""
 POD_LIFETIME_S_EXTENDED = 365 * 24 * 60 * 60
 
 _GROUP = "authentication.k8s.io"

@@ -53,7 +53,7 @@ JSON = "application/json"
 YAML = "application/yaml"
 TEXT = "text/plain; charset=utf-8"
 NOT_CACHED = (("Cache-Control", "no-cache, private"),)
-"""Said with every answer that says nothing else of it."""
+"""The default Cache-Control header."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -84,7 +84,7 @@ def text_reply(code: int, text: str) -> Reply:
 
 
 def with_warnings(reply: Reply, warnings: Sequence[str]) -> Reply:
-    """A reply with what the client should know besides."""
+    """A reply with Warning headers."""
     reply.headers += [("Warning", header) for header in warning_headers(warnings)]
     return reply
 

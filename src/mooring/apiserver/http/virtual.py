@@ -51,7 +51,7 @@ class VirtualResources:
         self._api_server = api_server
 
     def answering(self, address: Address) -> Answer | None:
-        """Who answers at an address; None if something is stored there."""
+        """The virtual resource at an address; None for a stored resource."""
         if address.name:
             return None
         if (address.api_version, address.resource) == ("v1", "bindings"):
@@ -151,7 +151,7 @@ def _stamp(kind: Kind, review: Document, call: Call) -> None:
 
 
 def _plan_request(plan: Document) -> Document:
-    """A copy of the spec, whose pods may be changed."""
+    """A copy of the spec with pods that may be changed."""
     request: Document = deepcopy(plan.get("spec") or {})
     for pod in request.get("pods") or ():
         pod |= {"apiVersion": POD.api_version, "kind": POD.kind}

@@ -207,7 +207,7 @@ class CronJobStrategy(WorkloadStrategy):
 
 class CronJobStatusStrategy(StatusStrategy):
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        """Anything goes; the registry still looks at the metadata."""
+        """No rules: only the registry validates the metadata."""
         return []
 
 

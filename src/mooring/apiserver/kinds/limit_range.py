@@ -195,10 +195,10 @@ class LimitRangeStrategy(Strategy):
 
 
 def _name_from_uid(uid: str) -> str:
-    """Another uuid of version 4: the digits of the first one, backwards where they are chance."""
+    """Another UUID of version 4, derived from the first: its random digits in reverse order."""
     digits = uid.replace("-", "")
-    chance = (digits[:12] + digits[13:16] + digits[17:])[::-1]
-    return f"{chance[:8]}-{chance[8:12]}-4{chance[12:15]}-{digits[16]}{chance[15:18]}-{chance[18:]}"
+    random = (digits[:12] + digits[13:16] + digits[17:])[::-1]
+    return f"{random[:8]}-{random[8:12]}-4{random[12:15]}-{digits[16]}{random[15:18]}-{random[18:]}"
 
 
 STRATEGY = LimitRangeStrategy

@@ -99,7 +99,7 @@ class NamespaceStrategy(Strategy):
         obj["status"].setdefault("phase", "Active")
 
     def canonicalize(self, obj: Document) -> None:
-        # Once more: a generated name did not exist when defaults were set.
+        # Again: a generated name did not exist when defaults were set.
         metadata = obj["metadata"]
         metadata.setdefault("labels", {})[NAME_LABEL] = metadata["name"]
 

@@ -67,7 +67,7 @@ DEPRECATED_NODE_LABELS = {
 
 
 def validate_config_source(source: Document, path: str) -> list[FieldError]:
-    """A source as it is wanted: without the exact object that was found."""
+    """A source without the fields of the resolved object (`uid`, `resourceVersion`)."""
     reference = source.get("configMap")
     if reference is None:
         return [invalid(path, internal_value(source, "NodeConfigSource"), _ONE_REFERENCE)]

@@ -59,7 +59,7 @@ OPERATORS = sorted_enum_values("resource", "DeviceTolerationOperator")
 EFFECTS = sorted_enum_values("resource", "DeviceTaintEffect")
 
 RequestNames: TypeAlias = Mapping[str, frozenset[str]]
-"""The names of the requests, and for each those of its alternatives."""
+"""The names of the requests, and for each the names of its sub-requests."""
 
 _ONE_WAY = "exactly one of `exactly` or `firstAvailable` is required"
 _UNKNOWN_REQUEST = (

@@ -5,7 +5,7 @@
 3. A capacity policy lists valid amounts or a range, never both. The default is a valid amount, and no amount exceeds
    the capacity.
 4. Unchanged taints are not validated again. A taint without a time gets the current time.
-5. List attributes and devices that stand for node resources are behind feature gates: their fields are dropped, unless
+5. List attributes and devices that represent node resources are behind feature gates: their fields are dropped, unless
    the stored slice uses them.
 6. The generation counts every change of the request, including changes of dropped fields.
 """
@@ -92,7 +92,7 @@ def validate_shared_capacity(capacity: Document, path: str) -> list[FieldError]:
 
 
 def validate_whole_capacity(capacity: Document, path: str) -> list[FieldError]:
-    """The capacity of any other device: it is taken as a whole, and needs no policy."""
+    """The capacity of any other device: it is allocated as a whole, and has no request policy."""
     if "requestPolicy" not in capacity:
         return []
     return [forbidden(f"{path}.requestPolicy", "allowMultipleAllocations must be true")]

@@ -2,7 +2,7 @@
 
 1. `stringData` is write-only: it overwrites keys of `data` and is never stored.
 2. The type is immutable, and each type requires the keys that its consumers read.
-3. Warnings about a TLS Secret whose certificate and key do not match use the words of Go's `tls` package. The first
+3. Warnings about a TLS Secret whose certificate and key do not match have the messages of Go's `tls` package. The first
    certificate and the first private key count; other PEM blocks are skipped.
 """
 

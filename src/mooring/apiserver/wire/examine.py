@@ -265,7 +265,7 @@ class _Examiner:
             self.remembered = self.remembered or str(error)
 
     def _ending(self, read: object, raw: object, name: str) -> None:
-        """A type with a decoder of its own: its complaint is the last word."""
+        """An error of a type with its own decoder, which ends decoding."""
         assert callable(read)
         try:
             read(raw)

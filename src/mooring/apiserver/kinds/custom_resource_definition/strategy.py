@@ -32,7 +32,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         return {"status": DefinitionStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        """Fill in the names that follow from others, and that nothing is converted."""
+        """Set names that follow from others, and the conversion strategy None."""
         spec = obj["spec"]
         names = spec.get("names") or {}
         kind = names.get("kind", "")
@@ -82,7 +82,7 @@ class CustomResourceDefinitionStrategy(Strategy):
 
 
 class DefinitionStatusStrategy(StatusStrategy):
-    """Writing the status of a definition. Its metadata can be written along, as kube-apiserver lets it be."""
+    """Writing the status of a definition. Its metadata can be written too, as in kube-apiserver."""
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")

@@ -133,7 +133,7 @@ def _validate_selected_spec(spec: Document, old: Document | None, path: str) -> 
 
 
 def _validate_generated_selector(metadata: Document, spec: Document, needs_prefixed_labels: bool) -> list[FieldError]:
-    """Unless the selector is made by hand, it selects by the job's uid, and the template carries name and uid."""
+    """Unless `manualSelector` is set, the selector is the job's uid, and the template has labels with name and uid."""
     selector = spec.get("selector")
     if spec.get("manualSelector") or selector is None:
         return []
@@ -259,7 +259,7 @@ def _validate_template_update(job: Document, old: Document, path: str) -> list[F
 
 
 def _may_change_template(old: Document) -> bool:
-    """A suspended job without pods, which was never started or has come to rest."""
+    """A suspended job without pods, which was never started or whose pods have ended."""
     status = old.get("status") or {}
     is_at_rest = status.get("startTime") is None or is_condition_true(status, "Suspended")
     return bool(old["spec"].get("suspend")) and is_at_rest and status.get("active", 0) == 0

@@ -251,7 +251,7 @@ def _validate_resource_claims(claims: Sequence[Document], metadata: Document | N
 
 
 def _validate_file_key_volumes(spec: Document, path: str) -> list[FieldError]:
-    """Variables come only from files in empty directories, which other containers of the pod have filled."""
+    """Variables from files require an emptyDir volume, which other containers of the pod fill."""
     errors: list[FieldError] = []
     for container, here in every_container(spec, path):
         for index, variable in enumerate(container.get("env") or ()):

@@ -133,7 +133,7 @@ def _reserved_count(size: int, *, part: int, most: int) -> int:
 
 
 def normalize_cluster_ips(spec: Document, old_spec: Document | None) -> None:
-    """Make the list of addresses follow the single one, which is all that old clients know."""
+    """Set the list of addresses from the single one: old clients write only that."""
     first, ips = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
     if old_spec is None:
         if first and not ips:
