@@ -79,7 +79,7 @@ class LongRunningRequests:
     async def long_running(
         self, request: Request, stream: Stream, seconds_max: float | None
     ) -> AsyncIterator[LongRunningRequest]:
-        """A block that ends without an error at its timeout and on shutdown. Raises `ConnectionError` if the client is gone."""
+        """Ends without an error at its timeout and on shutdown. Raises `ConnectionError` if the client is gone."""
         long_running: LongRunningRequest | None = None
         connection = request.connection
         try:
