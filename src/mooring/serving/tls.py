@@ -54,9 +54,9 @@ def self_signed(name: str, hosts: Iterable[str], wall_s: float) -> tuple[bytes, 
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(_moment(wall_s - BACKDATED_S))
-        .not_valid_after(_moment(wall_s + LIFETIME_S))
-        .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
+        .not_valid_before(moment(wall_s - BACKDATED_S))
+        .not_valid_after(moment(wall_s + LIFETIME_S))
+        .add_extension(x509.SubjectAlternativeName([general_name(host) for host in hosts]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(key, hashes.SHA256())
@@ -79,14 +79,15 @@ def stored_self_signed(directory: Path, name: str, hosts: Iterable[str], wall_s:
     return certificate_file, key_file
 
 
-def _general_name(host: str) -> x509.GeneralName:
+def general_name(host: str) -> x509.GeneralName:
+    """A host as a subject alternative name."""
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
 
 
-def _moment(wall_s: float) -> datetime:
+def moment(wall_s: float) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=int(wall_s))
 
 

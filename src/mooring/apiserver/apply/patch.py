@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
+from mooring.api.patching.errors import go_text
 from mooring.api.schema.model import ListKind
 from mooring.apiserver.apply.field_set import (
     FIELD,
@@ -391,21 +392,7 @@ def _misfit_text(grain: Grain, value: Any) -> str:
 
 def _go(value: Any) -> str:
     """How Go prints a value inside a pointer to it: `&{x}`."""
-    return f"&{{{_go_plain(value)}}}"
-
-
-def _go_plain(value: Any) -> str:
-    match value:
-        case None:
-            return "<nil>"
-        case bool():
-            return "true" if value else "false"
-        case dict():
-            return "map[" + " ".join(f"{name}:{_go_plain(value[name])}" for name in sorted(value)) + "]"
-        case list():
-            return "[" + " ".join(map(_go_plain, value)) + "]"
-        case _:
-            return str(value)
+    return f"&{{{go_text(value)}}}"
 
 
 _MAP, _LIST = "map[string]interface {}", "[]interface {}"

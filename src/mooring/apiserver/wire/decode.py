@@ -39,6 +39,7 @@ from mooring.apiserver.wire.identity import (
     can_be_converted,
     identity_of,
     is_registered,
+    json_type,
     no_conversion,
     not_registered,
     with_defaults,
@@ -358,7 +359,6 @@ def _not_the_options(identity: TypeMeta, wanted: str) -> str:
 _STEPS = "[]handlers.jsonPatchOp"
 _OBJECT = "map[string]interface {}"
 _STEP_FIELDS = ("op", "path", "from", "value")
-_JSON_TYPES: dict[type, str] = {str: "string", bool: "bool", list: "array", dict: "object", type(None): "null"}
 
 
 def read_patch(data: bytes, form: PatchForm, call: Call) -> Patch:
@@ -377,7 +377,7 @@ def read_patch(data: bytes, form: PatchForm, call: Call) -> Patch:
         content = wanted()
     if not isinstance(content, wanted):
         name = _STEPS if wanted is list else _OBJECT
-        text = f"json: cannot unmarshal {_json_type(content)} into Go value of type {name}"
+        text = f"json: cannot unmarshal {json_type(content)} into Go value of type {name}"
         raise BadRequestError(text if is_strategic else f"error decoding patch: {text}")
     if form is PatchForm.JSON:
         errors = [f"json patch {error}" for error in errors]
@@ -407,7 +407,7 @@ def _read_apply(data: bytes, call: Call) -> Patch:
     if content is None:
         content = {}
     if not isinstance(content, dict):
-        text = f"json: cannot unmarshal {_json_type(content)} into Go value of type {_OBJECT}"
+        text = f"json: cannot unmarshal {json_type(content)} into Go value of type {_OBJECT}"
         raise BadRequestError(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {text}")
     if errors and call.field_validation is FieldValidation.STRICT:
         message = "error converting YAML to JSON: " + errors[0]
@@ -422,7 +422,3 @@ def _strange_step_fields(steps: object) -> list[str]:
             if name not in _STEP_FIELDS:
                 found.append(f'json patch unknown field "[{index}].{name}"')
     return found
-
-
-def _json_type(value: object) -> str:
-    return _JSON_TYPES.get(type(value), "number")

@@ -52,7 +52,7 @@ def identity_of(raw: Any, api_version: str, kind: str, data: bytes) -> TypeMeta:
     if raw is None:
         return TypeMeta(api_version, kind)
     if not isinstance(raw, dict):
-        raise IdentityError(f"{_NO_IDENTITY}{_json_type(raw)} into Go value of type {_GO_TYPE}")
+        raise IdentityError(f"{_NO_IDENTITY}{json_type(raw)} into Go value of type {_GO_TYPE}")
     found_version, found_kind = _claims(raw)
     if found_version == api_version and found_kind == kind:
         return TypeMeta(api_version, kind)
@@ -73,7 +73,7 @@ def _claims(raw: dict[str, Any]) -> tuple[str, str]:
             claims[name] = value
         elif error is None:
             field = "apiVersion" if name == "apiversion" else "kind"
-            error = IdentityError(f"{_NO_IDENTITY}{_json_type(value)} into Go struct field .{field} of type string")
+            error = IdentityError(f"{_NO_IDENTITY}{json_type(value)} into Go struct field .{field} of type string")
     if error is not None:
         raise error
     return claims["apiversion"], claims["kind"]
@@ -98,7 +98,8 @@ def with_defaults(claimed: str, kind: str, api_version: str, data: bytes) -> Typ
     return identity
 
 
-def _json_type(raw: object) -> str:
+def json_type(raw: object) -> str:
+    """The JSON type of a decoded value, as Go's errors name it."""
     match raw:
         case bool():
             return "bool"
