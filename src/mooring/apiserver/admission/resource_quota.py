@@ -203,7 +203,7 @@ _MEASURES: Mapping[Kind, Callable[[Kind], Measure]] = {
 _NEVER_COUNTED = frozenset({("", "bindings"), ("", "events"), ("events.k8s.io", "events")})
 
 
-class ResourceQuota(Admission):
+class ResourceQuotaAdmission(Admission):
     """Charges quotas."""
 
     name = "ResourceQuota"

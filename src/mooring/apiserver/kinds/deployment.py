@@ -149,7 +149,7 @@ def _deployment_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
-class DeploymentStrategy(WorkloadStrategy):
+class DeploymentKindStrategy(WorkloadStrategy):
     table = KindTable(
         (
             NAME,
@@ -217,4 +217,4 @@ class DeploymentStatusStrategy(StatusStrategy):
         return validate_deployment_status(obj.get("status") or {}, old.get("status") or {}, "status")
 
 
-STRATEGY = DeploymentStrategy
+STRATEGY = DeploymentKindStrategy
