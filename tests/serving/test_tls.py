@@ -64,8 +64,8 @@ def test_a_certificate_is_kept_where_it_was_asked_for(tmp_path: Path) -> None:
     [
         (0o600, "", ""),
         (0o640, "", ""),
-        (0o644, "everybody can read the private key", ""),
-        (0o666, "", "everybody can write it .mode 666"),
+        (0o644, "is world-readable", ""),
+        (0o666, "", "it is world-writable .mode 666"),
     ],
 )
 def test_keys_that_everybody_can_read_or_write(

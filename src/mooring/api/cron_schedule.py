@@ -25,7 +25,7 @@ from mooring.api.field_errors import quoted
 INT64_MAX = 2**63 - 1
 
 YEARS_MAX = 5
-"""How far ahead a time is looked for: a 31st of February never comes."""
+"""How far ahead the next time is searched: a 31st of February never comes."""
 
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
@@ -86,7 +86,7 @@ class Calendar:
     months: frozenset[int]
     weekdays: frozenset[int]
     is_any_day: bool
-    """Whether a star stands for the days of the month or of the week: then both have to match, else one of them."""
+    """Whether the day of the month or of the week is `*`: then both fields have to match, otherwise one of them."""
     zone: ZoneInfo = _UTC
 
     def next_s(self, after_s: float) -> float | None:
@@ -255,7 +255,7 @@ def _delay_s(text: str) -> int:
 
 
 def _parse_field(text: str, bounds: _FieldBounds) -> tuple[frozenset[int], bool]:
-    """The numbers that a field stands for, and whether it has a star that means all of them."""
+    """The numbers of a field, and whether it is `*`."""
     numbers: set[int] = set()
     has_star = False
     for part in text.split(","):

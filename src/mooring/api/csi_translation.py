@@ -62,7 +62,7 @@ class TranslationError(ObjectError):
 
 @dataclass(frozen=True, slots=True)
 class CsiVolume:
-    """A volume as its driver knows it."""
+    """A volume in the form of its CSI driver."""
 
     driver: str
     handle: str
@@ -122,7 +122,7 @@ _AWS_VOLUME_ID = re.compile(r"vol-[^/]*")
 
 
 def _aws_handle(source: PersistentVolumeSpec | Volume) -> str:
-    """The bare id: of "aws://zone/vol-1" only "vol-1" is left. What is no such address is taken for an id."""
+    """The volume id of "aws://zone/vol-1", which is "vol-1". Any other text is an id already."""
     assert source.aws_elastic_block_store is not None
     written = source.aws_elastic_block_store.volume_id
     if not written.startswith(_AWS_SCHEME):
@@ -204,7 +204,7 @@ _ZONE_KEYS = {
     CINDER: "topology.cinder.csi.openstack.org/zone",
     GCE_PD: "topology.gke.io/zone",
 }
-"""The label by which a driver's nodes tell their zone. The volumes of other drivers keep their topology as it is."""
+"""The label with the zone of a driver's nodes. The topology of volumes of other drivers is not changed."""
 
 
 def _with_driver_topology(

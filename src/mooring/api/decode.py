@@ -226,7 +226,7 @@ def _without_nulls(value: object) -> object:
 
 # --- saying what is wrong ---------------------------------------------------------------------------------------
 
-# What msgspec says: "Expected `int | null`, got `str` - at `$.spec.priority`" or "Expected `int` <= 7 - at `$.lun`".
+# A message of msgspec: "Expected `int | null`, got `str` - at `$.spec.priority`" or "Expected `int` <= 7 - at `$.lun`".
 # An entry of a map is `[...]` there, and a map's key is "`key` in `$.metadata.labels`".
 _MISMATCH = re.compile(
     r"Expected `(?P<expected>[^`]*)`(?P<bound> [<>]= -?\d+)?(?:, got `(?P<found>[^`]*)`)?"
@@ -257,7 +257,7 @@ def _explain(kind: str, plain: Mapping[str, object], message: str) -> DecodeErro
 
 
 def _located(plain: object, path: str, found: str) -> tuple[str, object]:
-    """The path with the keys of map entries filled in (the decoder does not tell them), and the value there."""
+    """The path with the keys of map entries (the decoder does not report them), and the value there."""
     spelled = ""
     value: object = plain
     for step in _STEP.finditer(path):

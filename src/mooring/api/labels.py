@@ -57,7 +57,7 @@ SOUND_MAX = 16_384
 LABEL_SELECTOR_OPERATORS: Mapping[str, Operator] = {
     operator.value: operator for operator in (Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST)
 }
-"""Those that a `LabelSelector` may use. Comparing numbers is for nodes, and for the text form."""
+"""The operators of a `LabelSelector`. `Gt` and `Lt` are for node selectors and for the text form."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -127,7 +127,7 @@ class LabelMatcher:
     """The requirements that name a key's only value. An index finds candidates by these."""
 
     matches_nothing: bool
-    """It comes from no selector at all. (A selector that contradicts itself is not found out.)"""
+    """It was made from an absent selector. (A selector that contradicts itself is not detected.)"""
 
     def __init__(self, requirements: Iterable[Requirement] = (), *, matches_nothing: bool = False) -> None:
         self.requirements = tuple(sorted(set(requirements)))
@@ -178,7 +178,7 @@ _matchers: Memory[tuple[tuple[tuple[str, str], ...], tuple[LabelSelectorRequirem
 
 
 def compile_selector(selector: LabelSelector | None) -> LabelMatcher:
-    """The matcher of a selector as it stands in an object. Raises `LabelSelectorError`."""
+    """The matcher of a `LabelSelector`. Raises `LabelSelectorError`."""
     if selector is None:
         return NOTHING
     question = (tuple(selector.match_labels.items()), selector.match_expressions)
@@ -201,12 +201,12 @@ def _compiled(selector: LabelSelector) -> LabelMatcher:
 
 
 def matcher_of_pairs(pairs: Mapping[str, str]) -> LabelMatcher:
-    """Wants each of these labels with exactly this value. Nothing is checked, and no pairs match everything."""
+    """Matches objects with all of these labels; without labels, every object. The labels are not validated."""
     return LabelMatcher(Requirement(key, Operator.IN, (value,)) for key, value in pairs.items())
 
 
 def requirements_with(matcher: LabelMatcher, pairs: Mapping[str, str]) -> LabelMatcher:
-    """The matcher, narrowed to what carries these labels too. One that matches nothing stays as it is."""
+    """The matcher, restricted to objects that have these labels too."""
     if matcher.matches_nothing or not pairs:
         return matcher
     return LabelMatcher((*matcher.requirements, *matcher_of_pairs(pairs).requirements))
@@ -223,7 +223,7 @@ def checked_requirement(key: str, operator: Operator, values: Sequence[str]) -> 
 
 
 def is_sound(key: str, operator: Operator, values: Sequence[str]) -> bool:
-    """Whether a requirement breaks no rule: the same keys and values come again and again, so they are remembered."""
+    """Whether a requirement is valid, cached: the same keys and values occur many times."""
     if operator is Operator.GREATER_THAN or operator is Operator.LESS_THAN:
         return not requirement_errors(key, operator, values)
     if bool(values) is not (operator is Operator.IN or operator is Operator.NOT_IN):
@@ -383,7 +383,7 @@ _SET_OPERATORS = {"in": Operator.IN, "notin": Operator.NOT_IN}
 
 
 def parse_selector(text: str) -> LabelMatcher:
-    """The matcher that a text stands for. Raises `LabelSelectorError`."""
+    """The matcher of a selector in text form. Raises `LabelSelectorError`."""
     tokens = _Tokens([match[1] for match in _TOKEN.finditer(text)])
     requirements: list[Requirement] = []
     while tokens.ahead != _END:
@@ -457,7 +457,7 @@ def _exact_value(tokens: _Tokens) -> str:
 
 
 def _values(tokens: _Tokens) -> list[str]:
-    """What stands in the parentheses. `()` is one empty value, and so is each gap between commas."""
+    """The values in parentheses. `()` is one empty value, and so is each gap between commas."""
     opening = tokens.take()
     if opening != "(":
         raise LabelSelectorError(f"found '{opening}' expected: '('")

@@ -2,7 +2,7 @@
 
 Inputs: paths of files and folders. Output: views, in the order of the files and of the objects in them.
 
-1. A folder stands for its `.yaml`, `.yml` and `.json` files, sorted by name; folders in it are not read.
+1. Of a folder, the `.yaml`, `.yml` and `.json` files are read, sorted by name; its subfolders are not.
 2. Lists are flattened. Kinds without a view, such as ConfigMap or a custom resource, are left out: nothing decides by
    them.
 3. A file that cannot be read as YAML or JSON, and an object that does not fit its kind, raise an `ObjectError` that

@@ -97,7 +97,7 @@ ZERO = Quantity(0)
 
 
 def parse_quantity(raw: RawQuantity) -> Quantity:
-    """The quantity that a text, or a bare number of JSON, stands for."""
+    """The quantity of a text or of a JSON number."""
     text = raw.strip() if isinstance(raw, str) else repr(raw)
     if len(text) > TEXT_LENGTH_MAX:
         raise QuantityError(f'"{text[:20]}..." is not a quantity: it has more than {TEXT_LENGTH_MAX} characters')

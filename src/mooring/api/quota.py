@@ -167,7 +167,7 @@ def is_alive(pod: Pod, now_s: float) -> bool:
 
 
 def container_usage(resources: ResourceRequirements) -> Amounts:
-    """What a container asks for, under the names that quotas have for it."""
+    """The requests and limits of a container, under the names of quotas."""
     return _under_quota_names(amounts(resources.requests), amounts(resources.limits))
 
 
@@ -352,7 +352,7 @@ _EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 
 
 def extended_names(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """By device class, the extended resource that it stands behind."""
+    """The extended resource of each device class."""
     named = {one.metadata.name: one.spec.extended_resource_name for one in classes}
     return {name: extended for name, extended in named.items() if extended}
 
@@ -367,7 +367,7 @@ def is_device_claim_name(name: str, extended: Mapping[str, str]) -> bool:
 
 
 def device_claim_usage(claim: ResourceClaim, extended: Mapping[str, str], charged: Amounts) -> Amounts:
-    """What it uses beyond what was charged for its devices already, with the pod for which it was made."""
+    """The usage of a claim, without the devices that are charged to the pod for which it was created."""
     used: dict[str, Quantity] = {_DEVICE_CLAIM_COUNT: ONE}
     for class_name, number in _devices_by_class(claim).items():
         used[f"{class_name}{_OF_DEVICE_CLASS}"] = whole(number)

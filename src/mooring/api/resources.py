@@ -92,7 +92,7 @@ def is_extended_resource(name: str) -> bool:
 
 
 def is_device_backed_resource(name: str) -> bool:
-    """May devices stand behind it: a vendor's name, or that of a device class?"""
+    """Whether devices can provide a resource: an extended resource, or the name of a device class."""
     return name.startswith(DEVICE_CLASS_PREFIX) or is_extended_resource(name)
 
 
@@ -138,7 +138,7 @@ class PodUse:
     requests: Mapping[str, int]
     cpu_milli_non_zero: int
     memory_non_zero: int
-    """What scoring believes of it: a container that requests nothing still uses something."""
+    """The requests for scoring: a container without requests counts with default requests."""
 
 
 _ACCOUNTING = RequestRules(counts_status=True)
@@ -160,7 +160,7 @@ def node_accounting_requests(pod: Pod) -> PodUse:
 
 
 def fit_filter_requests(pod: Pod) -> Mapping[str, int]:
-    """What NodeResourcesFit wants a node to have free for a pending pod."""
+    """The resources that NodeResourcesFit requires for a pending pod."""
     if not _status_key(pod):
         return node_accounting_requests(pod).requests
     question = _spec_key(pod)
@@ -334,7 +334,7 @@ def _spec_key(pod: Pod) -> tuple[object, ...]:
 
 
 def _status_key(pod: Pod) -> tuple[object, ...]:
-    """The same for the status. Names matter too then: they tell which status belongs to which container."""
+    """The same for the status. Names matter too: they relate statuses to containers."""
     status = pod.status
     if not status.container_statuses and not status.init_container_statuses and status.resources is None:
         return ()

@@ -6,7 +6,7 @@ which volume is bound to which claim, and the views after a binding.
  1. The beta annotation for the class precedes the field that replaced it.
  2. A claim is bound if it names a volume and has the annotation of a completed binding. A claim that only names a
     volume was bound by a user, and the volume may not exist.
- 3. A volume with a claimRef belongs to that claim only, whatever its phase. Without a uid the claimRef stands for any
+ 3. A volume with a claimRef belongs to that claim only, whatever its phase. Without a uid the claimRef matches any
     claim of that name.
 """
 
@@ -26,13 +26,13 @@ STORAGE_CLASS_BETA = "volume.beta.kubernetes.io/storage-class"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""The provisioner of a class whose volumes are all made by hand."""
+"""The provisioner of a class without dynamic provisioning."""
 
 _FILESYSTEM = "Filesystem"
 
 
 def class_of_claim(claim: PersistentVolumeClaim) -> str:
-    """The class that a claim asks for; "" if it asks for none."""
+    """The storage class of a claim; "" without one."""
     beta = claim.metadata.annotations.get(STORAGE_CLASS_BETA)
     return beta if beta is not None else claim.spec.storage_class_name or ""
 
@@ -109,7 +109,7 @@ def with_selected_node(claim: PersistentVolumeClaim, node_name: str) -> Persiste
 
 
 def storage_requested(spec: PersistentVolumeClaimSpec) -> RawQuantity | None:
-    """The requested storage of a claim, as it is written; None without a request."""
+    """The requested storage of a claim as text; None without a request."""
     return spec.resources.requests.get("storage")
 
 

@@ -22,7 +22,7 @@ HARD_EFFECTS = frozenset({NO_SCHEDULE, NO_EXECUTE})
 """The effects that keep a pod away; the third only makes a node less liked."""
 
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
-"""What a cordoned node stands for, whether or not it carries the taint itself."""
+"""The taint of a cordoned node, whether or not the node has it."""
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:

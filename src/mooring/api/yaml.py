@@ -73,7 +73,7 @@ class YamlDocument:
     def line_of(self, path: str) -> int:
         """The line of a field such as `spec.containers[0].image`, or of its nearest parent that is there.
 
-        Composes the text anew: this is asked once for an error, and holding positions for every field of a large
+        Composes the text again: this is called once for an error, and storing positions for every field of a large
         file to answer it would cost every reader.
         """
         root = _composed(self._source, self._number)
@@ -110,8 +110,8 @@ def _as_text(text: str | bytes, file: str) -> str:
         raise YamlError(file, 1, f"expected UTF-8 text, found something else: {error}") from error
 
 
-# Why JSON apart? It is not quite a subset: libyaml refuses the surrogate pairs of JSON's escapes. What is wrong with
-# text that only looks like JSON is left to the YAML reader, which knows the line.
+# Why JSON apart? It is not quite a subset: libyaml rejects the surrogate pairs of JSON's escapes. Errors of
+# text that only looks like JSON come from the YAML reader, which reports the line.
 
 
 def _json_documents(source: str, file: str) -> list[YamlDocument] | None:
@@ -437,7 +437,7 @@ def resolve_scalar(text: str, tag: str | None, *, is_plain: bool) -> Scalar:
 
 
 def as_key(value: object) -> str:
-    """The text that a value is when it stands as a key."""
+    """The text of a value that is a key."""
     match value:
         case str():
             return value

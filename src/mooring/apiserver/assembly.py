@@ -128,7 +128,7 @@ class Settings:
     is_anonymous_allowed: bool = False
     bookmark_s: float = 60.0
     make_kubelet_tls: Callable[[], ssl.SSLContext] = unverified_tls
-    """How kubelets elsewhere are asked for logs, and with which certificate."""
+    """The connection to kubelets of other processes, for logs."""
     disabled_admission_plugins: frozenset[str] = frozenset()
     """As kube-apiserver's `--disable-admission-plugins`."""
     event_ttl_s: float = 0.0
@@ -218,13 +218,13 @@ class _GraphFiller:
         if not self._missing:
             return
         async with self._lock:
-            while self._missing:  # a failed or cancelled attempt goes on with the kind that it could not list
+            while self._missing:  # the next attempt continues with the kind that could not be listed
                 await follow(self._store, (self._missing[0],), self._graph, self._group, self._worker)
                 del self._missing[0]
 
 
 class Shapes:
-    """How the fields of each kind are merged, made when first asked for."""
+    """The merge shape of each kind, made on first use."""
 
     def __init__(self) -> None:
         self._known: dict[Kind, Shape] = {}
@@ -273,7 +273,7 @@ class _Peek:
 
 
 class _Services:
-    """Gives services their addresses and ports, and takes their endpoints away with them; other kinds have neither."""
+    """Allocates addresses and ports of Services, and deletes their Endpoints with them. Other kinds are ignored."""
 
     def __init__(self, allocator: ServiceAllocator, object_storage: ObjectStorage) -> None:
         self._allocator = allocator

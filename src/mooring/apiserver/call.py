@@ -17,7 +17,7 @@ WARNINGS_MAX = 4_096
 
 
 class Operation(Enum):
-    """What a call wants to do to an object, as admission calls it."""
+    """The operation of a call, as in admission."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -52,7 +52,7 @@ class Call:
     subresource: str = ""
     is_dry_run: bool = False
     field_manager: str = ""
-    """Who manages the fields that this call writes: the parameter, or the first part of the user agent."""
+    """The field manager of this call: the parameter, or the first part of the user agent."""
     field_validation: FieldValidation = FieldValidation.WARN
     is_forced: bool = False
     size_bytes: int = 0
@@ -63,7 +63,7 @@ class Call:
     _warned: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def warn(self, text: str) -> None:
-        """Tell the caller something that does not stop him; each text once."""
+        """Add a warning to the response; each text once."""
         if len(self.warnings) >= WARNINGS_MAX:
             return
         if len(self._warned) != len(self.warnings):

@@ -100,7 +100,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
-    """Everything at once."""
+    """The aggregated discovery document."""
 
     document: Document
     etag: str
@@ -202,7 +202,7 @@ class Discovery:
         found.sort(key=lambda entry: entry["name"].partition("/")[0])
         head: Document = {"kind": "APIResourceList"}
         if "/" in api_version:
-            head["apiVersion"] = "v1"  # the list of the core group is as old as version 1.0, and says less
+            head["apiVersion"] = "v1"  # the resource list of the core group is older, and has fewer fields
         return {**head, "groupVersion": api_version, "resources": found}
 
     def _discovered_group(self, group: str, versions: list[str]) -> Document:

@@ -57,7 +57,7 @@ def conflict(kind: Kind, name: str, why: str = MODIFIED, *, subresource: str = "
 
 
 def other_uid(kind: Kind, key: str, name: str, wanted: str, found: object) -> ConflictError:
-    """The object of that name is another one: the one that was meant was deleted, and this one created since."""
+    """The object has another uid: the expected one was deleted, and another was created with its name."""
     failed = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     return conflict(
         kind,
@@ -107,7 +107,7 @@ def watch_gone(error: RevisionGone) -> ExpiredError:
 
 
 def ahead(error: RevisionAhead, *, is_exact: bool = False) -> StatusError:
-    """`is_exact`: of a client who wants that very revision, and is not told to come back for it."""
+    """`is_exact`: the client requested exactly this revision, and gets no time for a retry."""
     return ServerError(
         f"Timeout: Too large resource version: {error.wanted}, current: {error.current}",
         code=504,
@@ -130,7 +130,7 @@ FIELD_ERRORS_LISTED_MAX = 1_000
 
 
 def invalid_object(called: str, group: str, name: str, errors: Sequence[FieldError]) -> InvalidError:
-    """422, with all field errors. `called` is the kind, in rare places the resource."""
+    """422, with all field errors. `called` is the kind, in a few places the resource."""
     full = f"{called}.{group}" if group else called
     if len(errors) > FIELD_ERRORS_LISTED_MAX:
         more = f"{len(errors) - FIELD_ERRORS_LISTED_MAX} more errors are not listed"
@@ -150,7 +150,7 @@ def invalid_kind(kind: Kind, name: str, errors: Sequence[FieldError]) -> Invalid
 
 
 def revision_required(kind: Kind, name: str) -> InvalidError:
-    """A kind that is only replaced by those who know what they replace."""
+    """The error for a PUT without a resourceVersion, for kinds that require one."""
     error = invalid("metadata.resourceVersion", Verbatim("0"), "must be specified for an update")
     return invalid_object(kind.plural, kind.group, name, [error])
 
@@ -191,7 +191,7 @@ def method_not_allowed() -> StatusError:
 
 
 def method_not_supported(kind: Kind, verb: str) -> StatusError:
-    """The same for kinds that users define, in other words."""
+    """The same for custom kinds, whose message differs."""
     return StatusError(
         f'{verb} is not supported on resources of kind "{kind.resource}"',
         code=405,

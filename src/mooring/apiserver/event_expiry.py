@@ -26,7 +26,7 @@ EVENT_TTL_S = 3_600.0
 BATCH_EVENTS = 500
 SWEEP_S_MIN = 1.0
 SWEEPS_PER_TTL = 60
-"""An event lives at most this share of its time to live longer: a minute of an hour."""
+"""An event is deleted at most this share of its time to live too late: a minute of an hour."""
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class EventExpiry:
 
 
 def last_update_s(value: bytes, now_s: float) -> float | None:
-    """When a stored event was last written, in seconds since 1970; None if the value does not say it."""
+    """When a stored event was last written, in seconds since 1970; None if the value has no such time."""
     try:
         event = _decoder.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError):

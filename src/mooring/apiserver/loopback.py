@@ -2,7 +2,7 @@
 
 1. Requests are neither authenticated nor authorized. The user's name is stored as the manager of the fields it writes.
 2. Reads go to storage. Every write goes through the registry: decode, default, admit, validate, store.
-3. Failures of the store are `StatusError`s, as over HTTP: a component knows no store.
+3. Failures of the store are `StatusError`s, as over HTTP: components do not depend on the store.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 class _StoreErrors:
-    """Turns failures of the store into what a client is told."""
+    """Converts errors of the store to errors of a client."""
 
     def __enter__(self) -> None:
         pass
@@ -158,8 +158,7 @@ class LoopbackClient:
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
         with _STORE_ERRORS:
             call = self._call("create", SERVICE_ACCOUNT, namespace, name, "token")
-            issued = await issue_token(self._api_server, call, cast(Document, _decode(_encode(request))))
-            return _encode(issued.document)
+            return _encode(await issue_token(self._api_server, call, cast(Document, _decode(_encode(request)))))
 
     # --------------------------------------------------------------------------------------------------- parts
 

@@ -136,7 +136,7 @@ class ResourceTable:
         return resource is not None and (not subresource or subresource in resource.subresources)
 
     def of_kind(self, kind: Kind) -> Resource:
-        """The resource of a kind or, if a client made its own row of a custom kind, of the kind with the same names."""
+        """The resource of a kind; for a custom kind, of the kind with the same names."""
         resource = self._by_kind.get(kind) or self.find(kind.api_version, kind.plural)
         if resource is None:
             raise NotFoundError("the server could not find the requested resource")
@@ -146,9 +146,9 @@ class ResourceTable:
         return iter(list(self._by_address.values()))
 
 
-def built_in_resources(rows: Iterable[Kind] | None = None) -> Iterator[Resource]:
+def built_in_resources() -> Iterator[Resource]:
     """A resource for each row of `mooring.api.kinds`."""
-    for kind in kinds.all_kinds() if rows is None else rows:
+    for kind in kinds.all_kinds():
         struct = struct_of_kind(kind.api_version, kind.kind)
         assert struct is not None, f"{kind} has no schema"
         subresources = [*kind.subresources, STATUS] if kind.has_status else kind.subresources

@@ -20,7 +20,7 @@ from mooring.apiserver.access.authorization import Attributes, Authorizer
 from mooring.apiserver.access.node_authorizer import NodeGraph
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
-from mooring.apiserver.access.token_requests import IssuedToken, requested_token
+from mooring.apiserver.access.token_requests import requested_token
 from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import Attempt, Lookup
 from mooring.apiserver.apply.managers import UPDATE, manager_id
@@ -94,7 +94,7 @@ class ApiServer:
     node_graph: NodeGraph
     account_tokens: ServiceAccountTokens
     peek: Peek
-    """Objects by plural, namespace and name, as far as this process knows them, without waiting."""
+    """An object by plural, namespace and name, from the memory of this process, without waiting."""
     kubelets: RemoteLogs
     health: Health = field(default_factory=Health)
     discovery: Discovery = field(init=False)
@@ -111,7 +111,7 @@ class ApiServer:
     appended to the server's own."""
 
     logs: Logs | None = None
-    """Who has the logs of containers on nodes of this process; None if there are none."""
+    """The source of container logs of nodes of this process; None if there are no such nodes."""
 
     def _virtual_kinds(self) -> tuple[Kind, ...]:
         return (*VIRTUAL_KINDS, PLAN) if PLAN_PAGE in self.component_pages else VIRTUAL_KINDS
@@ -226,14 +226,14 @@ def _shared(old: Document) -> Document:
     return {**old, "metadata": dict(old["metadata"])}
 
 
-async def issue_token(api_server: ApiServer, call: Call, request: Document) -> IssuedToken:
-    """Admitted, and signed for an account that is there. Raises `StatusError`s."""
+async def issue_token(api_server: ApiServer, call: Call, request: Document) -> Document:
+    """Admit a TokenRequest and answer it with a token of an existing service account. Raises `StatusError`s."""
     await api_server.parts.admission.admit(Attempt(Operation.CREATE, call, request, None, body_kind="TokenRequest"))
     account = await api_server.lookup.get(SERVICE_ACCOUNT, call.namespace, call.name)
     if account is None:
         raise not_found(SERVICE_ACCOUNT, call.name)
     issued = requested_token(request, account, api_server.account_tokens, api_server.peek, api_server.clock)
-    _stamp_token_request(issued.document, request, call)
+    _stamp_token_request(issued, request, call)
     return issued
 
 

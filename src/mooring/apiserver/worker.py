@@ -1,8 +1,8 @@
-"""Runs the expensive steps of large requests in a thread, so that the event loop goes on with the others.
+"""Runs the expensive steps of large requests in a thread, so that the event loop can serve other requests.
 
 Input: a function without side effects, and the number of bytes that it works on. Output: its result.
 
-1. Small work runs on the loop, at once. From `WORKER_BYTES_MIN` on, work runs in the thread, in order of arrival. The
+1. Small work runs on the loop. From `WORKER_BYTES_MIN` on, work runs in the thread, in order of arrival. The
    code is the same.
 2. The function reads and changes only what belongs to its request, and caches whose entries depend on their key alone.
    Looking up, reserving and storing stay on the loop.
@@ -13,7 +13,7 @@ Input: a function without side effects, and the number of bytes that it works on
 5. The garbage collector pauses meanwhile, and for `COLLECTION_DELAY_S` after: a collection holds the lock while it
    traverses a document, which takes 0.1 s for 400,000 objects. A document has no cycles, so it is freed without the
    collector when its request ends. Endless large requests delay collections by at most `PAUSE_S_MAX`.
-6. On virtual time there is no thread: the work is done at once.
+6. On virtual time there is no thread: the work runs on the loop.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ Arguments = TypeVarTuple("Arguments")
 class Worker:
     """The thread of an API server. Its thread starts with the first large request."""
 
-    def __init__(self, bytes_min: int = WORKER_BYTES_MIN) -> None:
-        self._bytes_min = bytes_min
+    def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="apiserver-worker")
         self._pending = 0
         self._paused_since_s: float | None = None
@@ -50,7 +49,7 @@ class Worker:
         """The result of `work`, computed here if it is small."""
         if self._paused_since_s is not None:
             self._collect_again(asyncio.get_running_loop().time())
-        if size_bytes < self._bytes_min:
+        if size_bytes < WORKER_BYTES_MIN:
             return work(*arguments)
         loop = asyncio.get_running_loop()
         if self._paused_since_s is None:

@@ -36,7 +36,7 @@ class Cause:
 
 
 class ClientError(Exception):
-    """A request did not do what was asked."""
+    """A request failed."""
 
     can_help_to_retry = False
     is_outcome_unknown = False
@@ -75,9 +75,9 @@ class StatusError(ClientError):
         self.reason = reason if reason is not None else self.reason
         self.causes = tuple(causes)
         self.details = dict(details or {})
-        """`name`, `group`, `kind` and `uid` of the object that it is about, as far as the server tells."""
+        """`name`, `group`, `kind` and `uid` of the object, as far as the server sent them."""
         self.has_details = details is not None
-        """Whether the server tells details at all, be they empty."""
+        """Whether the response has `details`, even if empty."""
         self.retry_after_s = retry_after_s
 
 
@@ -112,7 +112,7 @@ class ConflictError(StatusError):
 class ExpiredError(StatusError):
     code, reason = 410, "Expired"
     continue_token = ""
-    """For a list in pages: with it the list goes on as of now, inconsistently."""
+    """The continue token with which a paged list continues at the current revision, inconsistently."""
 
 
 class TooManyRequestsError(StatusError):

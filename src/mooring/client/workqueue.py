@@ -66,8 +66,6 @@ class WorkQueue(Generic[Key]):
         entropy: Entropy,
         *,
         backoff: Backoff = BACKOFF,
-        retries_per_s: float = RETRIES_PER_S,
-        retries_burst: int = RETRIES_BURST,
     ) -> None:
         self.name = name
         self._clock = clock
@@ -81,7 +79,7 @@ class WorkQueue(Generic[Key]):
         self._idle: asyncio.Future[None] | None = None
         self._is_shut_down = False
         self._failures: KeyedBackoff[Key] = KeyedBackoff(backoff, entropy)
-        self._retries = TokenBucket(clock, rate_per_s=retries_per_s, burst=retries_burst)
+        self._retries = TokenBucket(clock, rate_per_s=RETRIES_PER_S, burst=RETRIES_BURST)
         self._counts = dict.fromkeys(("adds", "retries", "gotten", "done"), 0)
         self.waits = HistogramValue(DURATION_BOUNDS_S)
         """How long keys waited for a worker."""

@@ -12,6 +12,6 @@
    host_address         the address by which other machines reach this one
    temporary_directory  directories that do not outlive their process
 
-1. The kit knows nothing of Kubernetes and imports no other package of mooring.
+1. The kit is independent of Kubernetes and imports no other package of mooring.
 2. Only the kit reads the real clock and real randomness; ruff's banned-api table enforces that.
 """

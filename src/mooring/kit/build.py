@@ -2,7 +2,7 @@
 
 1. The commit is in `commit.txt`, which building a wheel writes (`setup.py`). In a source tree it is read from `.git`,
    without running git.
-2. Without either, as in a copy of the source, it is empty: nothing is guessed.
+2. Without either, as in a copy of the source, it is empty.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """Time that stands still until a `VirtualLoop` moves it."""
+    """Time that only a `VirtualLoop` moves."""
 
     __slots__ = ("_now_s", "_wall_offset_s")
 

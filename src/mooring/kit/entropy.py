@@ -42,7 +42,7 @@ class Entropy:
         return Entropy(self.seed, f"{self.name}/{len(name)}:{name}")
 
     def exchange(self, other: "Entropy") -> None:
-        """Exchange the positions of two streams: each goes on where the other one was."""
+        """Exchange the positions of two streams."""
         self._random, other._random = other._random, self._random
 
     def integer_below(self, limit: int) -> int:

@@ -6,7 +6,7 @@
  4. Nothing ready, no timer, and not finished is a deadlock: an error that names the waiting tasks.
  5. More than `events_per_instant_max` events without time moving is a livelock: also an error.
  6. An error in a callback, or in a task that is never awaited, fails the run.
- 7. There are no sockets and no threads: `run_in_executor` calls its function at once.
+ 7. There are no sockets and no threads: `run_in_executor` calls its function directly.
 
 A selector loop needs a system call per iteration and uses real time, and asyncio's heap leaves the order of equal times
 undefined, which replaying a seed needs.

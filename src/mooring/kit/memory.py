@@ -41,6 +41,6 @@ def settle_memory() -> None:
 
 
 def release_memory() -> None:
-    """Call it after a cluster that was settled is gone: a cluster is full of cycles."""
+    """Call it after a cluster whose memory was settled is closed: a cluster has many reference cycles."""
     gc.unfreeze()
     gc.collect()

@@ -5,9 +5,9 @@ Input: a verified client certificate and the headers. Output: a `Caller`; None i
     certificate of a trusted proxy, with X-Remote-User ───────> that user
     certificate of a client CA ───────────────────────────────> its common name and organizations
     bearer token, by TokenReview ─────────────────────────────> that user
-    nothing, or a token and no API server to ask ─────────────> system:anonymous
+    nothing, or a token and no API server for its review ─────> system:anonymous
 
- 1. The API server is asked once for a token within `cache_s`, whatever the result.
+ 1. A token is reviewed by the API server once within `cache_s`, whatever the result.
  2. If the API server does not answer, the token is rejected and the error logged.
  3. Tokens are cached by their hash.
 """

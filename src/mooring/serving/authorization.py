@@ -78,7 +78,7 @@ def of_node(name: str) -> Attributes:
 
 
 class DelegatingAuthorizer:
-    """Decides locally where possible, otherwise asks the API server."""
+    """Decides locally where possible, otherwise by a SubjectAccessReview of the API server."""
 
     def __init__(
         self,

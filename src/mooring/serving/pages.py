@@ -36,7 +36,7 @@ class PageResponse:
     namespaces: frozenset[str] = frozenset()
     """The namespaces of the objects that the body names."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Besides those of every response of the server."""
+    """Headers besides those of every response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def named_namespaces(body: bytes, known: Collection[str]) -> frozenset[str]:
 async def masked(request: PageRequest, response: PageResponse, may_read: MayRead) -> PageResponse:
     """The response as the caller may see it.
 
-    A filter is applied before names are masked, and the number of matches would tell hidden names: it needs the
+    A filter is applied before names are masked, and the number of matches would reveal hidden names: it needs the
     permission to list the pods of all namespaces.
     """
     is_filtered = any(request.query.get("filter", ()))

@@ -228,7 +228,7 @@ def _frame(function: str, file: str, first_line: int, line: int) -> Frame:
 def _allocations(snapshot: tracemalloc.Snapshot) -> dict[Stack, list[int]]:
     samples: dict[Stack, list[int]] = {}
     for statistic in snapshot.statistics("traceback"):
-        # tracemalloc records files and lines only, so each line stands for a function.
+        # tracemalloc records files and lines only, so each line counts as a function.
         stack = tuple(
             Frame(f"{_short(step.filename)}:{step.lineno}", step.filename, step.lineno, step.lineno)
             for step in reversed(statistic.traceback)

@@ -6,7 +6,7 @@ use.
  1. Without files the certificate is self-signed; with a directory it is kept there. Clients do not verify it: kubelet
     probes never do, and Prometheus can be configured not to.
  2. Client certificates are requested once there is a client CA. They are optional; an invalid one ends the connection.
- 3. A key that everybody can write is an error; one that everybody can read is used, with a warning. A group may read
+ 3. A world-writable key is an error; a world-readable one is used, with a warning. A group may read
     it, because Kubernetes mounts secrets so.
  4. The protocol is HTTP/1.1. The minimum TLS version is 1.2, whatever is requested.
 """
@@ -54,9 +54,9 @@ def self_signed(name: str, hosts: Iterable[str], wall_s: float) -> tuple[bytes, 
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(_moment(wall_s - BACKDATED_S))
-        .not_valid_after(_moment(wall_s + LIFETIME_S))
-        .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
+        .not_valid_before(moment(wall_s - BACKDATED_S))
+        .not_valid_after(moment(wall_s + LIFETIME_S))
+        .add_extension(x509.SubjectAlternativeName([general_name(host) for host in hosts]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(key, hashes.SHA256())
@@ -79,14 +79,15 @@ def stored_self_signed(directory: Path, name: str, hosts: Iterable[str], wall_s:
     return certificate_file, key_file
 
 
-def _general_name(host: str) -> x509.GeneralName:
+def general_name(host: str) -> x509.GeneralName:
+    """A host as a subject alternative name."""
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
 
 
-def _moment(wall_s: float) -> datetime:
+def moment(wall_s: float) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=int(wall_s))
 
 
@@ -198,9 +199,9 @@ def _load(context: ssl.SSLContext, certificate_file: str, key_file: str) -> None
     except (OSError, ValueError) as error:  # an SSLError is an OSError
         raise ServingTlsError(f"{certificate_file} and {key_file} cannot be used: {error}") from None
     if mode & stat.S_IWOTH:
-        raise ServingTlsError(f"{key_file} cannot be used: everybody can write it (mode {mode & 0o777:o})")
+        raise ServingTlsError(f"{key_file} cannot be used: it is world-writable (mode {mode & 0o777:o})")
     if mode & stat.S_IROTH:
-        log.warning("everybody can read the private key %s; run chmod o= on it", key_file)
+        log.warning("the private key %s is world-readable; run chmod o= on it", key_file)
 
 
 def _set_ciphers(context: ssl.SSLContext, names: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """The store in memory: for tests, simulations and ephemeral clusters.
 
 Values are returned as they were written, never copied. Records live in folders (`/registry/pods/default/`), which sort
-their keys only when they are listed. Each folder knows its watches. The history is one list of the last changes, each
+their keys only when they are listed. Each folder has its watches. The history is one list of the last changes, each
 with the record that it replaced: a read at an old revision reads the present and undoes the changes since.
 
 1. get, put and delete take constant time. A watch costs a writer one append.
@@ -99,7 +99,7 @@ class MemoryWatch:
             self._waiter.set_result(None)
 
     def cut_off(self) -> None:
-        """Accept no more changes, and let the reader know. Called by the store only."""
+        """Accept no more changes, and wake the reader. Called by the store only."""
         self._is_cut_off = True
         self._buffer = []
         self._store.end_watch(self, is_cut_off=True)

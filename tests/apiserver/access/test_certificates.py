@@ -12,7 +12,6 @@ from mooring.apiserver.access.certificates import (
     ADMIN,
     AUTHORITY_LIFETIME_S,
     BACKDATED_S,
-    CONTROLLER_MANAGER,
     LIFETIME_S,
     SCHEDULER,
     CertificateError,
@@ -25,7 +24,6 @@ from mooring.apiserver.access.certificates import (
     names_hosts,
     needs_renewal,
     new_key,
-    node_identity,
     parse_certified,
     parse_key,
 )
@@ -69,8 +67,6 @@ def test_a_servers_certificate_names_every_way_to_it() -> None:
     [
         (ADMIN, "admin", ["system:masters"]),
         (SCHEDULER, "system:kube-scheduler", []),
-        (CONTROLLER_MANAGER, "system:kube-controller-manager", []),
-        (node_identity("n1"), "system:node:n1", ["system:nodes"]),
         (CertificateSubject("anna", ("a", "b")), "anna", ["a", "b"]),
     ],
 )

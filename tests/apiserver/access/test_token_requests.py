@@ -6,29 +6,26 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.access.service_account_tokens import unverified_part
-from mooring.apiserver.access.token_requests import IssuedToken, requested_token
+from mooring.apiserver.access.token_requests import requested_token
 from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, StatusError
 from mooring.kit.clock import format_rfc3339
 from tests.apiserver.access.builders import ISSUER, Cluster
 
 
-def _answer(cluster: Cluster, spec: Document, metadata: Document | None = None, limit_s: int = 0) -> IssuedToken:
+def _answer(cluster: Cluster, spec: Document, metadata: Document | None = None) -> Document:
     request: Document = {"kind": "TokenRequest", "metadata": metadata or {}, "spec": spec}
-    return requested_token(
-        request, cluster.account, cluster.tokens, cluster.lookup, cluster.clock, lifetime_s_limit=limit_s
-    )
+    return requested_token(request, cluster.account, cluster.tokens, cluster.lookup, cluster.clock)
 
 
-def _claims(issued: IssuedToken) -> Document:
-    claims = unverified_part(issued.document["status"]["token"], 1)
+def _claims(issued: Document) -> Document:
+    claims = unverified_part(issued["status"]["token"], 1)
     assert claims is not None
     return claims
 
 
 def test_an_answer_is_complete() -> None:
     cluster = Cluster()
-    issued = _answer(cluster, {})
-    document, now_s = issued.document, cluster.clock.wall_s()
+    document, now_s = _answer(cluster, {}), cluster.clock.wall_s()
     assert document["status"].pop("token").count(".") == 2
     assert document == {
         "kind": "TokenRequest",
@@ -42,19 +39,12 @@ def test_an_answer_is_complete() -> None:
         "spec": {"audiences": [ISSUER], "expirationSeconds": 3600, "boundObjectRef": None},
         "status": {"expirationTimestamp": format_rfc3339(now_s + 3600)},
     }
-    assert issued.warning == ""
 
 
 def test_a_token_is_as_it_was_asked_for() -> None:
     claims = _claims(_answer(Cluster(), {"audiences": ["vault"], "expirationSeconds": 700}))
     assert claims["aud"] == ["vault"]
     assert claims["exp"] - claims["iat"] == 700
-
-
-def test_a_token_that_would_live_too_long_is_shortened_with_a_warning() -> None:
-    issued = _answer(Cluster(), {"expirationSeconds": 9000}, limit_s=8000)
-    assert issued.warning == "requested expiration of 9000 seconds shortened to 8000 seconds"
-    assert issued.document["spec"]["expirationSeconds"] == 8000
 
 
 @pytest.mark.parametrize(
@@ -90,7 +80,7 @@ def test_a_pods_ordinary_token_lives_on() -> None:
     claims = _claims(issued)
     assert claims["exp"] - claims["iat"] == 365 * 86_400
     assert claims["kubernetes.io"]["warnafter"] - claims["iat"] == 3607
-    assert issued.document["status"]["expirationTimestamp"] == format_rfc3339(cluster.clock.wall_s() + 3607)
+    assert issued["status"]["expirationTimestamp"] == format_rfc3339(cluster.clock.wall_s() + 3607)
     for_others = _answer(cluster, {"boundObjectRef": reference, "expirationSeconds": 3607, "audiences": ["vault"]})
     assert _claims(for_others)["exp"] - claims["iat"] == 3607
 

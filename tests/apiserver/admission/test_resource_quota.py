@@ -33,7 +33,7 @@ from mooring.apiserver.admission.resource_quota import (
     DeviceClaimMeasure,
     Measure,
     PodMeasure,
-    ResourceQuota,
+    ResourceQuotaAdmission,
     ServiceMeasure,
     VolumeClaimMeasure,
 )
@@ -79,7 +79,7 @@ def ledger_of(*quotas: Document, outrun: int = 0) -> Ledger:
 
 def test_usage_is_charged() -> None:
     ledger = ledger_of(quota(hard={"pods": "2", "requests.cpu": "1", "services": "5"}))
-    plugin = ResourceQuota(ledger)
+    plugin = ResourceQuotaAdmission(ledger)
     check(plugin, attempt(POD, pod(containers=[container("a", {"cpu": "500m"})])), ledger.known)
     assert ledger.used() == {"pods": "1", "requests.cpu": "500m", "services": "0"}
 
@@ -111,14 +111,14 @@ def test_usage_is_charged() -> None:
 def test_refused(status: Document, made: Document, why: str) -> None:
     ledger = ledger_of(status)
     with pytest.raises(ForbiddenError) as caught:
-        check(ResourceQuota(ledger), attempt(POD, made), ledger.known)
+        check(ResourceQuotaAdmission(ledger), attempt(POD, made), ledger.known)
     assert caught.value.message == f'pods "p" is forbidden: {why}'
     assert ledger.written == 0
 
 
 def test_a_dry_run_is_checked_and_not_charged() -> None:
     ledger = ledger_of(quota(hard={"configmaps": "1"}))
-    plugin = ResourceQuota(ledger)
+    plugin = ResourceQuotaAdmission(ledger)
     check(plugin, attempt(CONFIG_MAP, named("a"), is_dry_run=True), ledger.known)
     assert ledger.used() == {"configmaps": "0"}
     check(plugin, attempt(CONFIG_MAP, named("a")), ledger.known)
@@ -133,13 +133,13 @@ def test_a_dry_run_is_checked_and_not_charged() -> None:
 )
 def test_a_quota_with_a_scope_limits_only_what_is_in_it(scopes: list[str], is_charged: bool) -> None:
     ledger = ledger_of(quota(hard={"pods": "1"}, scopes=scopes))
-    check(ResourceQuota(ledger), attempt(POD, pod()), ledger.known)
+    check(ResourceQuotaAdmission(ledger), attempt(POD, pod()), ledger.known)
     assert ledger.used() == {"pods": "1" if is_charged else "0"}
 
 
 def test_a_quota_with_a_scope_does_not_limit_what_knows_no_scopes() -> None:
     ledger = ledger_of(quota(hard={"configmaps": "0"}, scopes=["BestEffort"]))
-    check(ResourceQuota(ledger), attempt(CONFIG_MAP, named("a")), ledger.known)
+    check(ResourceQuotaAdmission(ledger), attempt(CONFIG_MAP, named("a")), ledger.known)
 
 
 def test_an_update_is_charged_with_what_is_more() -> None:
@@ -148,15 +148,15 @@ def test_an_update_is_charged_with_what_is_more() -> None:
     )
     old = named("s", spec={"type": "NodePort", "ports": [{"port": 1}]})
     new = named("s", spec={"type": "NodePort", "ports": [{"port": 1}, {"port": 2}, {"port": 3}]})
-    check(ResourceQuota(ledger), attempt(SERVICE, new, old), ledger.known)
+    check(ResourceQuotaAdmission(ledger), attempt(SERVICE, new, old), ledger.known)
     assert ledger.used() == {"services": "1", "services.nodeports": "3"}
-    check(ResourceQuota(ledger), attempt(SERVICE, old, new), ledger.known)
+    check(ResourceQuotaAdmission(ledger), attempt(SERVICE, old, new), ledger.known)
     assert ledger.used() == {"services": "1", "services.nodeports": "3"}
 
 
 def test_what_comes_into_a_scope_by_an_update_is_charged_in_full() -> None:
     ledger = ledger_of(quota(hard={"pods": "1"}, scopes=["Terminating"]))
-    check(ResourceQuota(ledger), attempt(POD, pod(activeDeadlineSeconds=1), pod()), ledger.known)
+    check(ResourceQuotaAdmission(ledger), attempt(POD, pod(activeDeadlineSeconds=1), pod()), ledger.known)
     assert ledger.used() == {"pods": "1"}
 
 
@@ -164,25 +164,27 @@ def test_a_status_is_charged_and_never_refused() -> None:
     ledger = ledger_of(quota(hard={"requests.storage": "1Gi"}, used={"requests.storage": "1Gi"}))
     old = named("c", spec={"resources": {"requests": {"storage": "1Gi"}}})
     new = {**old, "status": {"allocatedResources": {"storage": "2Gi"}}}
-    check(ResourceQuota(ledger), attempt(PERSISTENT_VOLUME_CLAIM, new, old, subresource="status"), ledger.known)
+    check(
+        ResourceQuotaAdmission(ledger), attempt(PERSISTENT_VOLUME_CLAIM, new, old, subresource="status"), ledger.known
+    )
     assert ledger.used() == {"requests.storage": "2Gi"}
 
 
 def test_all_quotas_are_charged_and_one_that_was_outrun_is_asked_again() -> None:
     ledger = ledger_of(quota("a", {"pods": "1"}), quota("b", {"pods": "9"}), outrun=1)
-    check(ResourceQuota(ledger), attempt(POD, pod()), ledger.known)
+    check(ResourceQuotaAdmission(ledger), attempt(POD, pod()), ledger.known)
     assert (ledger.used("a"), ledger.used("b"), ledger.written) == ({"pods": "1"}, {"pods": "1"}, 2)
 
 
 def test_who_is_outrun_again_and_again_gives_up() -> None:
     ledger = ledger_of(quota(hard={"pods": "9"}), outrun=99)
     with pytest.raises(ConflictError, match='Operation cannot be fulfilled on resourcequotas "q"'):
-        check(ResourceQuota(ledger), attempt(POD, pod()), ledger.known)
+        check(ResourceQuotaAdmission(ledger), attempt(POD, pod()), ledger.known)
 
 
 def test_no_two_requests_spend_the_same() -> None:
     ledger = ledger_of(quota(hard={"pods": "3"}))
-    plugin = ResourceQuota(ledger)
+    plugin = ResourceQuotaAdmission(ledger)
     outcomes: list[bool] = []
 
     async def create() -> None:
@@ -202,7 +204,7 @@ def test_no_two_requests_spend_the_same() -> None:
 
 
 def test_what_is_never_counted() -> None:
-    plugin = ResourceQuota(ledger_of())
+    plugin = ResourceQuotaAdmission(ledger_of())
     assert not plugin.handles(CORE_EVENT, "", Operation.CREATE)
     assert not plugin.handles(NODE, "", Operation.CREATE)
     assert not plugin.handles(NAMESPACE, "", Operation.CREATE)

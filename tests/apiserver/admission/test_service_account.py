@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
-from mooring.apiserver.admission.service_account import TOKEN_PATH, ServiceAccount
+from mooring.apiserver.admission.service_account import TOKEN_PATH, ServiceAccountAdmission
 from mooring.client.errors import ForbiddenError, ServerError
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -21,8 +21,8 @@ SILENT = named("silent", automountServiceAccountToken=False)
 KNOWN = Known({SERVICE_ACCOUNT: [DEFAULT, SILENT]})
 
 
-def plugin(clock: VirtualClock | None = None) -> ServiceAccount:
-    return ServiceAccount(clock or VirtualClock(), Entropy(1))
+def plugin(clock: VirtualClock | None = None) -> ServiceAccountAdmission:
+    return ServiceAccountAdmission(clock or VirtualClock(), Entropy(1))
 
 
 def made(one: Document, known: Known = KNOWN) -> Document:

@@ -11,7 +11,7 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.apply.field_set import FieldSet, paths, set_of, shown_path
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.patch import apply_as
-from mooring.apiserver.apply.shape import Shape, custom_shape, struct_shape
+from mooring.apiserver.apply.shape import Shape, custom_shapes, struct_shape
 from mooring.apiserver.apply.update import stamp
 from mooring.apiserver.call import Call
 
@@ -66,7 +66,7 @@ THING_SCHEMA: Document = {
     },
 }
 THING_VERSION = "example.com/v1"
-THING = custom_shape(THING_VERSION, "Thing", THING_SCHEMA)
+THING = custom_shapes("Thing", {THING_VERSION: THING_SCHEMA})[THING_VERSION]
 
 
 def fields(*texts: str) -> FieldSet:

@@ -14,7 +14,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.schema.model import ListKind
 from mooring.apiserver.apply.patch import misfits, misfits_text
-from mooring.apiserver.apply.shape import DEDUCED, TEXT, WHOLE, Grain, ListGrain, MapGrain, Shape, custom_shape
+from mooring.apiserver.apply.shape import DEDUCED, TEXT, WHOLE, Grain, ListGrain, MapGrain, Shape, custom_shapes
 from mooring.apiserver.apply.typed import all_fields, claimed_fields
 from tests.apiserver.apply.builders import CONFIG_MAP, DEPLOYMENT, POD, THING, THING_VERSION, shape_of, shown, thing
 
@@ -179,7 +179,7 @@ def test_metadata_is_that_of_all_kinds() -> None:
 
 
 def test_without_a_schema_the_values_decide() -> None:
-    shape = custom_shape(THING_VERSION, "Thing", None)
+    shape = custom_shapes("Thing", {THING_VERSION: None})[THING_VERSION]
     document = {"spec": {"a": {"b": 1}, "l": [1, 2]}, "top": 5}
     assert shown(claimed_fields(shape.root, document)) == [
         ".spec",
@@ -208,7 +208,7 @@ def test_without_a_schema_the_values_decide() -> None:
     ],
 )
 def test_unknown_fields(schema: Document, error: str) -> None:
-    found = misfits(custom_shape(THING_VERSION, "Thing", {"type": "object", **schema}).root, {"x": 1})
+    found = misfits(custom_shapes("Thing", {THING_VERSION: {"type": "object", **schema}})[THING_VERSION].root, {"x": 1})
     assert (misfits_text(found) if found else "") == error
 
 
@@ -217,14 +217,14 @@ def test_an_embedded_object_has_metadata() -> None:
         "type": "object",
         "properties": {"held": {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {}}},
     }
-    shape = custom_shape(THING_VERSION, "Thing", schema)
+    shape = custom_shapes("Thing", {THING_VERSION: schema})[THING_VERSION]
     document = {"held": {"kind": "Pod", "metadata": {"finalizers": ["x"]}}}
     assert '.held.metadata.finalizers[="x"]' in shown(claimed_fields(shape.root, document))
 
 
 def test_other_versions_are_read_by_their_own_schema() -> None:
     other = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-map-type": "atomic"}}}
-    shape = custom_shape("g/v1", "Thing", {"type": "object"}, other_versions={"g/v2": other})
+    shape = custom_shapes("Thing", {"g/v1": {"type": "object"}, "g/v2": other})["g/v1"]
     grain = shape.grain_at("g/v1", "g/v2")
     assert grain is not None
     assert shown(claimed_fields(grain, {"spec": {"a": 1}})) == [".spec"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.shape import DEDUCED, custom_shape
+from mooring.apiserver.apply.shape import DEDUCED, custom_shapes
 from mooring.apiserver.apply.typed import GrainError, all_fields, claimed_fields, compare
 from tests.apiserver.apply.builders import CONFIG_MAP, DEPLOYMENT, POD, THING, config_map, shown, thing
 
@@ -182,7 +182,7 @@ def test_an_item_may_not_omit_all_keys() -> None:
             }
         },
     }
-    root = custom_shape("g/v1", "Thing", schema).root
+    root = custom_shapes("Thing", {"g/v1": schema})["g/v1"].root
     with pytest.raises(GrainError, match=r'omits all key fields \["a" "b"\] \(and doesn\'t have default values'):
         all_fields(root, {"l": [{"c": 1}]})
     assert shown(all_fields(root, {"l": [{"b": 1}]}))[-1] == ".l[b=1].b", "a key without a value is left out"

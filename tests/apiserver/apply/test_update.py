@@ -19,7 +19,7 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.apply.field_set import FieldSet
 from mooring.apiserver.apply.managers import APPLY, UPDATE, Entry, Managers, manager_id
 from mooring.apiserver.apply.patch import apply_as
-from mooring.apiserver.apply.shape import Shape, custom_shape, struct_shape
+from mooring.apiserver.apply.shape import Shape, custom_shapes, struct_shape
 from mooring.apiserver.apply.typed import GrainError
 from mooring.apiserver.apply.update import (
     REPLICAS,
@@ -427,7 +427,7 @@ def test_an_unknown_version_of_a_custom_kind_is_an_error() -> None:
 
 def test_another_version_is_compared_by_its_own_schema() -> None:
     atomic = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-map-type": "atomic"}}}
-    shape = custom_shape("g/v1", "Thing", {"type": "object"}, other_versions={"g/v2": atomic})
+    shape = custom_shapes("Thing", {"g/v1": {"type": "object"}, "g/v2": atomic})["g/v1"]
     found = Changes(shape, "g/v1", {"spec": {"a": 1}}, {"spec": {"a": 2}}, ())
     other = found.at("g/v2")
     assert other is not None

@@ -55,10 +55,6 @@ from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, integer
 from mooring.apiserver.validation.fields import FieldError, invalid
 
 
-def default_anchor(obj: Document) -> None:
-    obj.setdefault("kindOfAnchor", "Bower")
-
-
 def validate_anchor(obj: Document) -> list[FieldError]:
     weight = obj.get("weight", 0)
     return [invalid("weight", weight, "must be greater than 0")] if weight <= 0 else []
@@ -68,14 +64,11 @@ def _anchor_cells(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], obj["weight"], age(obj, now_s)]
 
 
-ANCHOR_TABLE = KindTable((NAME, integer("Weight", "Weight in kilograms."), AGE), _anchor_cells)
-
-
 class AnchorStrategy(Strategy):
-    table = ANCHOR_TABLE
+    table = KindTable((NAME, integer("Weight", "Weight in kilograms."), AGE), _anchor_cells)
 
     def default(self, obj: Document) -> None:
-        default_anchor(obj)
+        obj.setdefault("kindOfAnchor", "Bower")
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_anchor(obj)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.api.kinds import CSI_DRIVER
-from mooring.apiserver.kinds.csi_driver import default_csi_driver, validate_csi_driver, validate_csi_driver_update
+from mooring.apiserver.kinds import strategy_of
+from mooring.apiserver.kinds.csi_driver import validate_csi_driver, validate_csi_driver_update
 from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
 
@@ -124,5 +125,5 @@ def test_a_driver_attaches_and_little_else() -> None:
         "seLinuxMount": False,
     }
     again = {"spec": dict(made["spec"])}
-    default_csi_driver(again)
+    strategy_of(CSI_DRIVER).default(again)
     assert again["spec"] == made["spec"]

@@ -6,15 +6,16 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import ENDPOINTS
-from mooring.apiserver.kinds.endpoints import default_endpoints, validate_subsets
+from mooring.apiserver.kinds import strategy_of
+from mooring.apiserver.kinds.endpoints import validate_subsets
 from tests.apiserver.core_documents import call, changed, document, messages, strategy
 
 
 def test_ports_speak_tcp() -> None:
     endpoints: Document = {"subsets": [{"ports": [{"port": 1}, {"port": 2, "protocol": "UDP"}]}, {}]}
-    default_endpoints(endpoints)
+    strategy_of(ENDPOINTS).default(endpoints)
     assert endpoints["subsets"][0]["ports"] == [{"port": 1, "protocol": "TCP"}, {"port": 2, "protocol": "UDP"}]
-    default_endpoints({})
+    strategy_of(ENDPOINTS).default({})
 
 
 ADDRESSES = [{"ip": "1.2.3.4"}]

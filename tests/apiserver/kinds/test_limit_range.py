@@ -8,7 +8,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import LIMIT_RANGE
-from mooring.apiserver.kinds.limit_range import default_limit_range, validate_limit_range
+from mooring.apiserver.kinds import strategy_of
+from mooring.apiserver.kinds.limit_range import validate_limit_range
 from tests.apiserver.core_documents import changed, created, document, messages, strategy
 
 
@@ -27,14 +28,14 @@ from tests.apiserver.core_documents import changed, created, document, messages,
 )
 def test_containers(bounds: Document, defaults: Document) -> None:
     limit_range: Document = {"spec": {"limits": [{"type": "Container", **bounds}, {"type": "Pod", **bounds}]}}
-    default_limit_range(limit_range)
-    default_limit_range(limit_range)
+    strategy_of(LIMIT_RANGE).default(limit_range)
+    strategy_of(LIMIT_RANGE).default(limit_range)
     assert limit_range["spec"]["limits"] == [{"type": "Container", **bounds, **defaults}, {"type": "Pod", **bounds}]
 
 
 def test_amounts_are_rounded() -> None:
     limit_range: Document = {"spec": {"limits": [{"type": "Pod", "max": {"cpu": "0.0001"}}]}}
-    default_limit_range(limit_range)
+    strategy_of(LIMIT_RANGE).default(limit_range)
     assert limit_range["spec"]["limits"][0]["max"] == {"cpu": "1m"}
 
 

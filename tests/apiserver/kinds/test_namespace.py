@@ -6,8 +6,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import NAMESPACE
+from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.kinds.namespace import (
-    default_namespace,
     validate_namespace,
     validate_namespace_finalize,
     validate_namespace_status,
@@ -17,14 +17,14 @@ from tests.apiserver.core_documents import changed, created, document, messages,
 
 def test_the_name_becomes_a_label_and_a_namespace_is_active() -> None:
     namespace: Document = {"metadata": {"name": "web", "labels": {"kubernetes.io/metadata.name": "x"}}, "status": {}}
-    default_namespace(namespace)
+    strategy_of(NAMESPACE).default(namespace)
     assert namespace["metadata"]["labels"] == {"kubernetes.io/metadata.name": "web"}
     assert namespace["status"] == {"phase": "Active"}
 
 
 def test_a_name_that_does_not_exist_yet_is_no_label() -> None:
     namespace: Document = {"metadata": {"generateName": "web-"}, "status": {"phase": "Terminating"}}
-    default_namespace(namespace)
+    strategy_of(NAMESPACE).default(namespace)
     assert namespace == {"metadata": {"generateName": "web-"}, "status": {"phase": "Terminating"}}
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import NODE
+from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.kinds.node import (
-    default_node,
     node_selector_term_warnings,
     validate_config_source,
     validate_config_status,
@@ -21,7 +21,7 @@ FIRST, OTHER = "10.0.0.0/24", "10.0.1.0/24"
 
 def test_capacity_can_be_allocated_and_is_rounded() -> None:
     node: Document = {"spec": {}, "status": {"capacity": {"cpu": "1.00001", "memory": "1Gi"}}}
-    default_node(node)
+    strategy_of(NODE).default(node)
     rounded = {"cpu": "1001m", "memory": "1Gi"}
     assert node["status"] == {"capacity": rounded, "allocatable": rounded}
     assert node["status"]["capacity"] is not node["status"]["allocatable"]
@@ -42,8 +42,8 @@ def test_capacity_can_be_allocated_and_is_rounded() -> None:
 )
 def test_the_range_of_the_pods(spec: Document, wanted: Document) -> None:
     node: Document = {"spec": dict(spec), "status": {}}
-    default_node(node)
-    default_node(node)
+    strategy_of(NODE).default(node)
+    strategy_of(NODE).default(node)
     assert node["spec"] == wanted
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME
+from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.kinds.persistent_volume import (
-    default_persistent_volume,
     has_bad_label_values,
     validate_volume,
     validate_volume_spec,
@@ -29,8 +29,8 @@ from tests.apiserver.core_documents import NOW, call, changed, created, document
 )
 def test_volumes(source: str, given: Document, wanted: Document) -> None:
     volume: Document = {"spec": {source: dict(given), "capacity": {"storage": "1.0001"}}, "status": {}}
-    default_persistent_volume(volume)
-    default_persistent_volume(volume)
+    strategy_of(PERSISTENT_VOLUME).default(volume)
+    strategy_of(PERSISTENT_VOLUME).default(volume)
     assert volume == {
         "spec": {
             source: wanted,

@@ -8,10 +8,10 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import REPLICATION_CONTROLLER
+from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.kinds.pod.defaults import note_empty_labels
 from mooring.apiserver.kinds.replication_controller import (
     ReplicationControllerStrategy,
-    default_replication_controller,
     validate_non_convertible,
     validate_replication_controller,
     validate_replication_controller_status,
@@ -24,7 +24,7 @@ from tests.apiserver.pod_builders import call_for, pod
 def test_the_labels_of_its_pods_are_its_selector_and_its_labels() -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
     made: Document = {"metadata": {}, "spec": {"template": template}}
-    default_replication_controller(made)
+    strategy_of(REPLICATION_CONTROLLER).default(made)
     assert (made["spec"]["replicas"], made["spec"]["selector"], made["metadata"]["labels"]) == (
         1,
         {"a": "b"},
@@ -34,7 +34,7 @@ def test_the_labels_of_its_pods_are_its_selector_and_its_labels() -> None:
         "metadata": {"labels": {"c": "d"}},
         "spec": {"replicas": 0, "selector": {"e": "f"}, "template": template},
     }
-    default_replication_controller(given)
+    strategy_of(REPLICATION_CONTROLLER).default(given)
     assert (given["spec"]["replicas"], given["spec"]["selector"], given["metadata"]["labels"]) == (
         0,
         {"e": "f"},

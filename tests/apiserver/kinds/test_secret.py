@@ -15,21 +15,22 @@ from cryptography.x509.oid import NameOID
 
 from mooring.api.document import Document
 from mooring.api.kinds import SECRET
-from mooring.apiserver.kinds.secret import default_secret, key_pair_warnings, validate_secret
+from mooring.apiserver.kinds import strategy_of
+from mooring.apiserver.kinds.secret import key_pair_warnings, validate_secret
 from tests.apiserver.core_documents import call, changed, document, messages, strategy
 
 
 def test_text_becomes_data() -> None:
     secret: Document = {"data": {"a": "YQ==", "b": "Yg=="}, "stringData": {"a": "z", "c": ""}}
-    default_secret(secret)
+    strategy_of(SECRET).default(secret)
     assert secret == {"data": {"a": "eg==", "b": "Yg==", "c": ""}, "type": "Opaque"}
-    default_secret(secret)
+    strategy_of(SECRET).default(secret)
     assert secret["data"] == {"a": "eg==", "b": "Yg==", "c": ""}
 
 
 def test_a_type_that_is_said_stays() -> None:
     secret: Document = {"type": "example.com/own"}
-    default_secret(secret)
+    strategy_of(SECRET).default(secret)
     assert secret == {"type": "example.com/own"}
 
 

@@ -8,13 +8,10 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.kinds.cron_job import default_cron_job
-from mooring.apiserver.kinds.daemon_set import TEMPLATE_GENERATION, default_daemon_set
-from mooring.apiserver.kinds.deployment import default_deployment
-from mooring.apiserver.kinds.job.strategy import default_job
+from mooring.api.kinds import CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET
+from mooring.apiserver.kinds import strategy_of
+from mooring.apiserver.kinds.daemon_set import TEMPLATE_GENERATION
 from mooring.apiserver.kinds.pod.defaults import WithEmptyLabels
-from mooring.apiserver.kinds.replica_set import default_replica_set
-from mooring.apiserver.kinds.stateful_set import default_stateful_set
 from mooring.apiserver.kinds.workloads import (
     int_or_percent,
     pod_name_warnings,
@@ -22,7 +19,6 @@ from mooring.apiserver.kinds.workloads import (
     selector_value,
     validate_at_most_100_percent,
     validate_int_or_percent,
-    validate_nonnegative,
     validate_not_decremented,
     validate_selector_matches,
 )
@@ -53,8 +49,7 @@ def test_numbers_and_percentages(value: int | str, amount: int, field_errors: li
     assert messages(validate_int_or_percent(value, "f") + validate_at_most_100_percent(value, "f")) == field_errors
 
 
-def test_an_absent_count_is_no_error() -> None:
-    assert validate_nonnegative(None, "f") == []
+def test_an_absent_count_is_zero() -> None:
     assert int_or_percent(None) == 0
 
 
@@ -130,12 +125,12 @@ def test_names_that_make_bad_hostnames(name: str, count: int) -> None:
 
 
 DEFAULTS = {
-    "Deployment": default_deployment,
-    "ReplicaSet": default_replica_set,
-    "StatefulSet": default_stateful_set,
-    "DaemonSet": default_daemon_set,
-    "Job": default_job,
-    "CronJob": default_cron_job,
+    "Deployment": strategy_of(DEPLOYMENT).default,
+    "ReplicaSet": strategy_of(REPLICA_SET).default,
+    "StatefulSet": strategy_of(STATEFUL_SET).default,
+    "DaemonSet": strategy_of(DAEMON_SET).default,
+    "Job": strategy_of(JOB).default,
+    "CronJob": strategy_of(CRON_JOB).default,
 }
 
 

@@ -13,7 +13,7 @@ from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, LEASE, NODE, POD, REPLICA_
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.kinds.config_map import ConfigMapStrategy
-from mooring.apiserver.kinds.deployment import DeploymentStrategy
+from mooring.apiserver.kinds.deployment import DeploymentKindStrategy
 from mooring.apiserver.kinds.lease import LeaseStrategy
 from mooring.apiserver.kinds.node import NodeStrategy
 from mooring.apiserver.kinds.pod.strategy import PodStrategy
@@ -31,7 +31,7 @@ from tests.client.objects import config_map, node, pod, replica_set
 NS = "default"
 STRATEGIES = (
     ConfigMapStrategy,
-    DeploymentStrategy,
+    DeploymentKindStrategy,
     LeaseStrategy,
     NodeStrategy,
     PodStrategy,

@@ -3,7 +3,7 @@
 Input: a function, its overload, and what is known of its target and arguments. Output: an `Estimate`, or None for
 operators and functions that cost one unit, which `estimates` handles. A `Span` is a range of sizes or costs.
 
- 1. The figures are those of Kubernetes, including its oddities: the API server refuses expressions by them.
+ 1. The figures are those of Kubernetes, including its oddities: the API server rejects expressions by them.
  2. The sizes of the elements of a literal list are unknown, so `["a", "b"].max()` has the maximum cost.
  3. Both ends of a span stop at `MOST`, which means unknown. They never wrap around.
 """

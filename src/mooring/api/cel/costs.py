@@ -44,7 +44,7 @@ ResultCost = Callable[[Value], int]
 _GROWING_FUNCTIONS = frozenset({"replace", "join", "format", "lists.range", "strings.quote", "flatten"})
 _TEXT_FACTOR, _REGEX_FACTOR = 0.1, 0.25
 _PATTERN_STEPS = 50
-"""Steps of a pattern's machine for one unit. cel-go only knows the length of the pattern."""
+"""Steps of a pattern's machine for one cost unit. cel-go uses only the length of the pattern."""
 
 _COPIED_ELEMENTS = 100
 """Copied elements of a list for one unit. cel-go does not copy."""

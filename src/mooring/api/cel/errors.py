@@ -9,7 +9,7 @@ Inside this package and in the rules of CRDs:
     CostExceeded                  the evaluation exceeded its limit of cost; nothing absorbs it
     ProgramFailure                a constant part of the expression cannot be computed
 
-A `CelSource` collects errors with their offsets and formats them as users know them from Kubernetes:
+A `CelSource` collects errors with their offsets and formats them as Kubernetes does:
 
     ERROR: <input>:1:8: undefined field 'drivr'
      | device.drivr == "x"

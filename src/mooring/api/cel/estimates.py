@@ -1,7 +1,7 @@
 """Estimate the maximum cost of an expression.
 
 Input: a checked tree; for variables other than a device, the sizes of their parts. Output: the maximum cost in the unit
-of `costs`. The API server refuses an expression whose maximum is above `COST_MAX`.
+of `costs`. The API server rejects an expression whose maximum is above `COST_MAX`.
 
     device.attributes["a"].b.matches("x")        cheap: an attribute has at most 64 characters
     device.attributes.a.b.matches("x")           unknown: Kubernetes does not know the size at this path

@@ -258,7 +258,7 @@ class _Parser:
         self.ahead = tokens[0].kind
         self.depth = 0
 
-    # --- words ---
+    # --- identifiers and keywords ---
 
     def take(self) -> Token:
         token = self.tokens[self.position]

@@ -227,7 +227,7 @@ def _nested(value: Value) -> str:
 
 
 def _bounded(pieces: Iterator[str]) -> Iterator[str]:
-    """The pieces. Raises `CostExceeded` when they are too long together."""
+    """The pieces. Raises `CostExceeded` if their total length exceeds the limit."""
     length = 0
     for piece in pieces:
         length += len(piece)

@@ -163,7 +163,7 @@ class Bindings(dict[str, CelType]):
 
 
 def assign(bindings: Bindings, given: tuple[CelType, ...], wanted: tuple[CelType, ...]) -> bool:
-    """Whether the given types are assignable to the wanted ones. If so, binds type parameters."""
+    """Whether the given types are assignable to the expected types. If so, binds type parameters."""
     if len(given) == len(wanted) and all(_unify(bindings, one, other) for one, other in zip(given, wanted)):
         bindings.commit()
         return True

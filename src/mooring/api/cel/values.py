@@ -7,7 +7,7 @@
 2. In CEL `bool` is not a number, but in Python it is: use `type(value)`, not `isinstance(value, int)`.
 3. `==` fails if its right side is a computed quantity, as in Kubernetes v1.36, so `ComputedQuantity` is a class.
 4. Versions that differ only in build metadata are equal. A version with a pre-release is lower than the same without;
-   numbers in a pre-release are lower than words.
+   numeric identifiers of a pre-release are lower than others.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ class _PatchedDocument:
             raise _rejected(f"testing value {path} failed: {_TEST_FAILED}")
 
     def _container_at(self, path: str) -> tuple[Container | None, str]:
-        """Find the container that a path leads into, and the key in it. The containers on the way are made our own."""
+        """The container of a path, and the key in it. The containers on the path are copied before they are changed."""
         tokens = path.split("/")
         if len(tokens) < 2:
             return None, ""

@@ -13,7 +13,7 @@ object, as kube-apiserver v1.36 would make it, or a `PatchError`.
  4. Input is never changed; only the objects on the path to a change are copied.
 
 `merge_fields` says which lists of a kind are merged item by item, and by which field: for each field with a patch
-strategy in itself or below, how it is patched. The facts are the `patch` and `mergekey` marks of the schema.
+strategy in itself or below, how it is patched. They come from `patch` and `mergekey` in the schema.
 
  1. Any other field is ordinary: objects are merged, lists and everything else are replaced.
  2. Fields below a list that is replaced are left out, because a merge never gets there.
@@ -149,7 +149,7 @@ def _merged_items(original: list[JsonDict], patch: list[JsonDict], field: MergeF
             is_order_unchanged = False
         is_order_unchanged = is_order_unchanged and place > place_max
         place_max = place
-    # Most patches change what is there, in the order in which it stands: then everything stays where it is.
+    # Most patches change existing items in their order: then all items keep their positions.
     if is_order_unchanged:
         return cast(list[object], merged)
     return in_order(cast(list[object], merged), cast(list[object], patch), cast(list[object], original), merge_key)
@@ -297,7 +297,7 @@ def _name_behind(directive: str, prefix: str) -> str:
     return name
 
 
-# --- values that are taken over ----------------------------------------------------------------------------------
+# --- copied values -----------------------------------------------------------------------------------------------
 
 
 def _without_directives(value: object) -> object:
@@ -345,7 +345,7 @@ REPLACE = "replace"
 
 @dataclass(frozen=True, slots=True)
 class MergeField:
-    """How one field is patched. `strategy` is the mark as Kubernetes writes it, empty for an ordinary field."""
+    """How one field is patched. `strategy` is `patchStrategy` of Kubernetes, empty for an ordinary field."""
 
     strategy: str
     merge_key: str
@@ -419,7 +419,7 @@ _MAP = "map[string]interface {}"
 
 
 def identity(item: JsonDict, merge_key: str) -> Name:
-    """What tells this item from the others. None for one that has no merge key, which only an invalid object has."""
+    """The identity of an item. None for an item without a merge key, which is invalid."""
     name = item.get(merge_key)
     if isinstance(name, dict | list):
         raise PatchError(f"merge key {merge_key} is no plain value in map: {go_text(item)}")
@@ -437,7 +437,7 @@ def required_identity(item: JsonDict, merge_key: str) -> Name:
 
 
 def places_of(items: list[JsonDict], merge_key: str) -> dict[Name, int]:
-    """Where each item stands; the first of those that share an identity."""
+    """The position of each item; the first position of an identity."""
     places: dict[Name, int] = {}
     for index, item in enumerate(items):
         places.setdefault(required_identity(item, merge_key), index)
@@ -445,7 +445,7 @@ def places_of(items: list[JsonDict], merge_key: str) -> dict[Name, int]:
 
 
 def in_order(items: list[object], wanted: list[object], before: list[object], merge_key: str) -> list[object]:
-    """The items, without repeated plain values, as `wanted` (of the patch) and `before` (of the object) order them."""
+    """The items without repeated scalars, in the order of `wanted` (the patch) and `before` (the object)."""
     wanted_places = _places(wanted, merge_key)
     places_before = _places(before, merge_key)
     of_patch: list[tuple[int, int, object]] = []

@@ -85,10 +85,10 @@ _PACKAGES = {
     "scheduling.k8s.io/v1": "scheduling",
     "storage.k8s.io/v1": "storage",
 }
-"""Where the types of an API version stand. `meta` belongs to none: the others refer to it."""
+"""The schema file of each API version. `meta` belongs to none: the others refer to it."""
 
 _META_OBJECTS = frozenset({"Status", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions"})
-"""Objects that every API version knows."""
+"""Objects of every API version."""
 
 _loaded: CircularTable[str, Package] = CircularTable()
 
@@ -265,7 +265,7 @@ def _fill_struct(package: Package, name: str, find: FindType) -> None:
 
 
 def _fill_inlined(struct: Struct, number: int, type_text: str, package: Package, find: FindType) -> None:
-    if type_text in package.bodies:  # it stands further down in the file and is still empty
+    if type_text in package.bodies:  # it is defined further down in the file and is still empty
         _fill_struct(package, type_text, find)
     inlined = _type(type_text, package.name, find)
     assert isinstance(inlined, Struct), f"{type_text} is inlined in {struct!r} and is no struct"

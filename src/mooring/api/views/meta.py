@@ -28,7 +28,7 @@ Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """Integers as wide as Kubernetes declares them. Past the door they go into columns of that width."""
 
 RawQuantity: TypeAlias = str | int | float
-"""A quantity as JSON carries it ("500m", 2, 0.5); `mooring.api.quantity` gives it a meaning."""
+"""A quantity in JSON ("500m", 2, 0.5); `mooring.api.quantity` parses it."""
 
 ResourceList: TypeAlias = Mapping[str, RawQuantity]
 """How much of each resource, by resource name."""

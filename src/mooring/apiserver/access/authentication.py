@@ -38,13 +38,13 @@ from mooring.kit.clock import Clock
 
 COLUMNS_MIN = 3
 ADMIN = User("admin", "admin", (MASTERS_GROUP,))
-"""Who comes with the one token of the command line."""
+"""The user of the token given on the command line."""
 
 _log = logging.getLogger(__name__)
 
 
 class TokenFileError(ValueError):
-    """A token file cannot be read. Says which line, and never what stands there."""
+    """A token file cannot be read. The message has the line number, never the contents."""
 
 
 class FixedTokens:
@@ -104,7 +104,7 @@ _USER_UID_OID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A user, and the audiences for which the proof was meant."""
+    """A user, and the audiences of the credential."""
 
     user: User
     audiences: tuple[str, ...]
@@ -138,7 +138,7 @@ class Authenticator:
         return self._account_tokens.audiences
 
     def authenticate(self, certificate: bytes | None, authorization: str | None) -> User:
-        """Who sends a request with this certificate (DER) and this header. Raises `UnauthorizedError`."""
+        """The user of a request with this certificate (DER) and Authorization header. Raises `UnauthorizedError`."""
         user = self._holder_of(certificate) if certificate else None
         if user is not None:
             return authenticated(user)
@@ -153,10 +153,10 @@ class Authenticator:
         raise UnauthorizedError("Unauthorized")
 
     def proof_of(self, token: str, audiences: Sequence[str]) -> Proof:
-        """Who shows this token to one of these audiences. Raises `InvalidTokenError`."""
+        """The user of a token that is valid for one of these audiences. Raises `InvalidTokenError`."""
         user = self._fixed_tokens.user_of(token)
         if user is not None:
-            # A fixed token is meant for us, so it proves something to others only as far as they are us.
+            # A static token is valid for the audiences of this server only.
             shared = tuple(audience for audience in self.audiences if audience in audiences)
             if shared:
                 return Proof(user, shared)
@@ -189,7 +189,7 @@ def bearer_token(authorization: str) -> str | None:
 
 
 def holder_of(certificate: bytes) -> _Holder | None:
-    """Whose certificate (DER) it is: the common name is the user's, the organizations are the groups.
+    """The user of a certificate (DER): the common name is the user name, the organizations are the groups.
 
     None for one without a name. Raises `UnauthorizedError` for one with several uids.
     """

@@ -3,7 +3,7 @@
 Input: `Attributes`. Output: an `AuthorizationDecision`; or `ForbiddenError` with the message and the details of
 kube-apiserver.
 
-1. Authorizers are asked in order, and the first one that allows decides. No authorizer denies: a request that none
+1. Authorizers run in order, and the first one that allows decides. No authorizer denies: a request that none
    allows is forbidden.
 2. Members of `system:masters` are always allowed, without a reason, so that a bad role cannot lock out the
    administrators.
@@ -16,7 +16,7 @@ API groups, or on its paths; with names only on objects of these names.
 1. `*` is every verb, group or resource; `*/scale` is that subresource of every resource; a path that ends in `*` is
    every path with that prefix. `pods/*` is nothing but itself.
 2. A rule with names allows nothing where a request has no name: neither list nor create.
-3. Lists are kept as they were written, because reviews print them; sets next to them answer questions.
+3. Lists are kept as they were written, because reviews print them; the sets next to them are for lookups.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mooring.client.errors import ForbiddenError
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """Who wants to do what with which object."""
+    """The user, the verb and the object of a request."""
 
     user: User
     verb: str
@@ -164,7 +164,7 @@ def path_covers(own: str, path: str) -> bool:
 
 
 def rules_of(document: Document) -> tuple[Rule, ...]:
-    """The rules of a Role or a ClusterRole as it stands in the store."""
+    """The rules of a stored Role or ClusterRole."""
     return tuple(
         Rule(
             verbs=tuple(rule.get("verbs") or ()),
@@ -178,7 +178,7 @@ def rules_of(document: Document) -> tuple[Rule, ...]:
 
 
 def document_of(rule: Rule) -> Document:
-    """The rule as it is written in a role. Empty lists are left out, except the verbs."""
+    """The rule as a document. Empty lists are omitted, except `verbs`."""
     lists = (
         ("apiGroups", rule.api_groups),
         ("resources", rule.resources),
@@ -194,9 +194,9 @@ verbs has a billion parts."""
 
 
 def uncovered(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """The parts of the wanted rules that no held rule covers.
+    """The parts of the requested rules that no existing rule covers.
 
-    Beyond `COMPARISONS_MAX`, a rule that no held rule covers as a whole is not taken apart.
+    Beyond `COMPARISONS_MAX` comparisons, a rule that no single existing rule covers is not split into parts.
     """
     missing: list[Rule] = []
     left = COMPARISONS_MAX
@@ -258,7 +258,7 @@ NO_OPINION = AuthorizationDecision(False)
 
 
 class AuthorizerChain:
-    """Masters first, then each of the authorizers until one says yes."""
+    """Allows `system:masters`, then runs the authorizers until one allows."""
 
     def __init__(self, *authorizers: Authorizer) -> None:
         self._authorizers = authorizers

@@ -15,10 +15,8 @@ entropy: a known seed would reveal the keys. No decision depends on them, so tha
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -32,12 +30,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from mooring.apiserver.access.users import MASTERS_GROUP, NODE_NAME_PREFIX, NODES_GROUP
+from mooring.apiserver.access.users import MASTERS_GROUP
+from mooring.serving.tls import BACKDATED_S, general_name, moment
 
 AUTHORITY_LIFETIME_S = 10 * 365 * 86_400
 LIFETIME_S = 365 * 86_400
-BACKDATED_S = 3_600
-"""How far before its making a certificate is good already, for clients whose clock is behind."""
 
 SERVER_HOSTS = (
     "localhost",
@@ -66,12 +63,7 @@ class CertificateSubject:
 ADMIN = CertificateSubject("admin", (MASTERS_GROUP,))
 SCHEDULER = CertificateSubject("system:kube-scheduler")
 KUBELET_CLIENT = CertificateSubject("kube-apiserver-kubelet-client", (MASTERS_GROUP,))
-"""Who the API server is to kubelets."""
-CONTROLLER_MANAGER = CertificateSubject("system:kube-controller-manager")
-
-
-def node_identity(node: str) -> CertificateSubject:
-    return CertificateSubject(f"{NODE_NAME_PREFIX}{node}", (NODES_GROUP,))
+"""The API server as a client of kubelets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +102,7 @@ def make_authority(now_s: float) -> Certified:
 def make_server_certificate(authority: Certified, hosts: Iterable[str], now_s: float) -> Certified:
     """For the server, under every name and address of `SERVER_HOSTS` and of `hosts`."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
-    names = x509.SubjectAlternativeName([_general_name(host) for host in all_hosts(hosts)])
+    names = x509.SubjectAlternativeName([general_name(host) for host in all_hosts(hosts)])
     return _signed(authority, name, now_s, ExtendedKeyUsageOID.SERVER_AUTH, names)
 
 
@@ -126,7 +118,7 @@ def all_hosts(hosts: Iterable[str]) -> tuple[str, ...]:
 def names_hosts(certificate: x509.Certificate, hosts: Iterable[str]) -> bool:
     """Whether it is for these hosts (and the usual ones), and for no others."""
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return set(names) == {_general_name(host) for host in all_hosts(hosts)}
+    return set(names) == {general_name(host) for host in all_hosts(hosts)}
 
 
 def is_for(certificate: x509.Certificate, identity: CertificateSubject) -> bool:
@@ -199,8 +191,8 @@ def _builder(name: x509.Name, key: ec.EllipticCurvePrivateKey, now_s: float, end
         .subject_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(_moment(now_s - BACKDATED_S))
-        .not_valid_after(_moment(end_s))
+        .not_valid_before(moment(now_s - BACKDATED_S))
+        .not_valid_after(moment(end_s))
         .add_extension(identifier, critical=False)
     )
 
@@ -224,14 +216,3 @@ def _subject(identity: CertificateSubject) -> x509.Name:
         x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in identity.groups
     ]
     return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, identity.user)])
-
-
-def _general_name(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
-def _moment(wall_s: float) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=int(wall_s))

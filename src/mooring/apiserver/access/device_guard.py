@@ -117,7 +117,7 @@ async def _validate_admin_access(path: str, namespace: str, lookup: Lookup) -> l
 
 
 def _admin_request(spec: Document) -> str:
-    """Where a claim asks for such access; empty if it does not."""
+    """The path of the first request with admin access; empty if there is none."""
     for index, request in enumerate((spec.get("devices") or {}).get("requests") or ()):
         if (request.get("exactly") or {}).get("adminAccess"):
             return f"spec.devices.requests[{index}].adminAccess"
@@ -136,7 +136,7 @@ def _admin_result(status: Document) -> str:
 
 
 def _drivers_that_report(status: Document, old: Document) -> Sequence[str]:
-    """The drivers whose reports are new, changed or gone."""
+    """The drivers whose entries in `status.devices` are added, changed or removed."""
     before = {device_key(device): device for device in old.get("devices") or ()}
     drivers = set()
     for device in status.get("devices") or ():
@@ -146,7 +146,7 @@ def _drivers_that_report(status: Document, old: Document) -> Sequence[str]:
 
 
 def _allocated_node(status: Document) -> str:
-    """The node whose devices were given away, if it is one node's."""
+    """The node of the allocated devices, if they all belong to one node."""
     terms = ((status.get("allocation") or {}).get("nodeSelector") or {}).get("nodeSelectorTerms") or []
     if len(terms) != 1 or terms[0].get("matchExpressions") or len(terms[0].get("matchFields") or []) != 1:
         return ""

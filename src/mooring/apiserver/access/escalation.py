@@ -52,7 +52,7 @@ _PLURALS = {"Role": "roles", "ClusterRole": "clusterroles"}
 
 
 class Roles(Protocol):
-    """Who holds what: `RoleAuthorizer`, in the server."""
+    """The rules of users: `RoleAuthorizer` in the server."""
 
     def rules_for(self, user: User, namespace: str) -> HeldRules: ...
 
@@ -140,7 +140,7 @@ def _lack(request: Attributes, wanted: Iterable[Rule], roles: Roles) -> str:
 
 
 def _as_storage_says(error: str, resource: str) -> str:
-    """Authorizers miss a `role.rbac…`; storage, which is asked here, misses the resource that the request is for."""
+    """Authorizers report a missing `role.rbac…`; storage reports the resource of the request."""
     kind, dot, rest = error.partition(".")
     return f"{resource}{dot}{rest}" if kind in ("role", "clusterrole") else error
 
@@ -164,7 +164,7 @@ def _forbidden(request: Attributes, document: Document, text: str) -> ForbiddenE
 
 
 def _not_found(resource: str, name: str) -> NotFoundError:
-    # The original looks for the role under the resource that the request is for, and says so: a missing cluster role is
+    # kube-apiserver reports a missing role under the resource of the request: a missing cluster role is
     # a missing role binding to a user who wants to bind it.
     return NotFoundError(
         f"{resource}.{RBAC_GROUP} {quoted(name)} not found",

@@ -49,7 +49,7 @@ REMEMBERED_USERS_MAX = 10_000
 _PREFIX = "impersonate-"
 _EXTRA_PREFIX = "impersonate-extra-"
 _MANY = 4
-"""From so many groups or extra values on, the right to all of them at once is asked for first."""
+"""From this number of groups or extra values on, permission for all of them is checked first."""
 _has_bad_escape = re.compile(r"%(?![0-9a-fA-F]{2})").search
 _is_http_path = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+").fullmatch
 
@@ -90,7 +90,7 @@ class Impersonation:
                 continue
             self._last_way.put(request.user.name, way)
             return actual
-        assert first_error is not None, "the legacy way applies to everybody, and has neither allowed nor refused"
+        assert first_error is not None, "the legacy check applies to every user, and neither allowed nor denied"
         raise first_error
 
     def _as_allowed(self, way: _Way, wanted: User, request: Attributes) -> User:
@@ -111,7 +111,7 @@ class Impersonation:
         actual, question = wanted, _question(requestor, way.api_group, way.verb, "users", wanted.name)
         node, account = node_of(wanted.name), service_account_of(wanted.name)
         if node is not None and way is not _LEGACY:
-            # The right to act as one's own node is given for all nodes at once: pods of one account run on many.
+            # Permission to impersonate one's own node covers all nodes: pods of one service account run on many.
             name = "*" if way is _ASSOCIATED_NODE else node
             question = replace(question, resource="nodes", name=name)
             actual = replace(wanted, groups=(NODES_GROUP,))

@@ -67,7 +67,7 @@ _is_file_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*").fullmatch
 
 
 class KeyringError(Exception):
-    """Something in the directory is not what it should be. Says which file, and what to do."""
+    """A file of the directory is missing or invalid. The message names the file and the remedy."""
 
 
 class Keyring:
@@ -79,7 +79,7 @@ class Keyring:
         _make_directory(directory)
 
     def authority(self) -> Certified:
-        """Who signs everything else. A new one makes everything else new, too."""
+        """The certificate authority. If it is replaced, all other certificates are created again."""
         found = self._usable("ca.pem", lambda certificate: True)
         if found is None:
             found = make_authority(self._clock.wall_s())
@@ -131,7 +131,7 @@ class Keyring:
         context.load_cert_chain(self._directory / "server.pem")
         context.load_verify_locations(cadata=self.authority().certificate_pem.decode())
         context.verify_mode = ssl.CERT_OPTIONAL
-        # Clients ask for HTTP/2 first, and we speak HTTP/1.1.
+        # Clients offer HTTP/2 first; this server has HTTP/1.1 only.
         context.set_alpn_protocols(["http/1.1"])
         return context
 
@@ -165,7 +165,7 @@ def ephemeral_keyring(clock: Clock) -> Iterator[Keyring]:
 
 
 def write_privately(path: Path, content: bytes) -> None:
-    """Writes a file that only its owner can read, at once or not at all."""
+    """Write a file that only its owner can read, atomically."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, OWNER_ONLY)
     try:
@@ -213,7 +213,7 @@ CLUSTER_NAME = "mooring"
 
 
 class KubeconfigFileError(Exception):
-    """A kubeconfig cannot be written. Says why, and what to do."""
+    """A kubeconfig cannot be written. The message has the cause and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)

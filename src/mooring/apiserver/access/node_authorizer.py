@@ -9,7 +9,7 @@ Input: requests of users named `system:node:NAME` in the group `system:nodes`. O
 4. The content of what a node writes is checked by the admission plugin NodeRestriction.
 
 `NodeGraph` holds which node has which objects. Input: pods, volumes, volume attachments and resource slices, as they
-change. Output: `is_related`, which the node authorizer asks. The relations are those of kube-apiserver:
+change. Output: `is_related`, for the node authorizer. The relations are those of kube-apiserver:
 
     node <- pod <- secret, config map, service account, resource claim, volume claim
                                                 volume claim <- volume <- secret

@@ -74,7 +74,7 @@ class _Binding:
     """(the key of the user or group, how it is printed), in the order of the object."""
 
     def printed_for(self, keys: tuple[str, ...]) -> str:
-        """`RoleBinding "readers/default" of Role "reader" to User "anna"`: the first subject that is meant."""
+        """`RoleBinding "readers/default" of Role "reader" to User "anna"`: the first subject that matches."""
         subject = next(text for key, text in self.subjects if key in keys)
         title = f"RoleBinding {quoted(f'{self.name}/{self.namespace}')}"
         if not self.namespace:
@@ -100,7 +100,7 @@ class _Grants:
     )
 
     def candidates_for(self, attributes: Attributes) -> tuple[tuple[str, Rule], ...]:
-        """The rules that allow this of some object; whether it is of that name is still to be asked."""
+        """The rules that match everything but the name of the object, which the caller checks."""
         combined = attributes.combined_resource
         question = (attributes.verb, attributes.api_group, combined)
         found = self.candidates.get(question)
@@ -158,7 +158,7 @@ class RoleAuthorizer:
         self._grants.clear()
 
     def remove(self, resource: str, namespace: str, name: str) -> None:
-        """A role or a binding is gone."""
+        """Remove a role or a binding."""
         match resource:
             case "roles":
                 self._roles.pop((namespace, name), None)
@@ -184,7 +184,7 @@ class RoleAuthorizer:
         return AuthorizationDecision(False, f"RBAC: {aggregated(grants.errors)}") if grants.errors else NO_OPINION
 
     def rules_for(self, user: User, namespace: str) -> HeldRules:
-        """Every rule that a user holds in a namespace; with an empty one, those that they hold everywhere."""
+        """Every rule of a user in a namespace; without a namespace, the cluster-wide rules."""
         grants = self._grants_of(user, namespace)
         return HeldRules(tuple(rule for _, rules in grants.held for rule in rules), grants.errors)
 
@@ -246,7 +246,7 @@ class RoleAuthorizer:
         return self._aggregated_rules(name, {name})
 
     def _aggregated_rules(self, name: str, above: set[str]) -> tuple[Rule, ...]:
-        """Each rule once, selector by selector and role by role. `above` are those being gathered: circles are cut."""
+        """Each rule once, by selector and role. `above` has the roles being aggregated, to end cycles."""
         gathered: dict[Rule, None] = {}
         for selector in self._cluster_roles[name].selectors or ():
             for other in sorted(self._cluster_roles):

@@ -125,7 +125,7 @@ def _validate_review_metadata(document: Document, *, allowed: tuple[str, ...], r
 
 
 def _go_path_attributes(path: Document) -> str:
-    # The original prints its internal form, whose fields have other names.
+    # kube-apiserver prints its internal type, whose fields have other names.
     found = {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
@@ -193,7 +193,7 @@ def self_subject_rules_review(review: Document, user: User, authorizer: Authoriz
 
 
 def self_subject_review(user: User, clock: Clock) -> Document:
-    """Who am I?"""
+    """SelfSubjectReview: the user of the request."""
     return {
         "kind": "SelfSubjectReview",
         "apiVersion": _AUTHENTICATION_VERSION,
@@ -203,7 +203,7 @@ def self_subject_review(user: User, clock: Clock) -> Document:
 
 
 def token_review(review: Document, authenticator: Authenticator) -> Document:
-    """Whose token is this?"""
+    """TokenReview: the user of a token."""
     spec = review.get("spec") or {}
     token = spec.get("token")
     if not token:
@@ -217,7 +217,7 @@ def token_review(review: Document, authenticator: Authenticator) -> Document:
 
 
 def user_info(user: User) -> Document:
-    """A user as reviews and admission tell of them."""
+    """A user as `UserInfo` of a review."""
     info: Document = {"username": user.name}
     if user.uid:
         info["uid"] = user.uid

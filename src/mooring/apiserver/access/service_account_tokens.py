@@ -50,11 +50,11 @@ _ALGORITHM = ec.ECDSA(hashes.SHA256())
 
 
 class BadSignatureError(ValueError):
-    """A token that says it is ours, and is not."""
+    """The signature of a token is not valid."""
 
 
 class TokenSigner:
-    """Signs claims, and recognises its own signature."""
+    """Signs claims, and verifies its own signatures."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
         assert isinstance(key.curve, ec.SECP256R1), f"ES256 wants a key on P-256, not on {key.curve.name}"
@@ -142,11 +142,11 @@ def _decoded(text: str) -> bytes | None:
 
 DEFAULT_ISSUER = "https://kubernetes.default.svc.cluster.local"
 SHORT_AUDIENCE = "https://kubernetes.default.svc"
-"""What many clusters have as their issuer, and so what many clients ask for. It is accepted beside ours."""
+"""The usual issuer of clusters, which many clients request as audience. It is accepted besides the server's own."""
 LEEWAY_S = 60.0
 
 Lookup = Callable[[str, str, str], Document | None]
-"""The object of a resource (plural), a namespace (or none) and a name, as far as we know."""
+"""Looks up an object by plural, namespace (or none) and name."""
 
 
 class InvalidTokenError(Exception):
@@ -155,7 +155,7 @@ class InvalidTokenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BoundObject:
-    """What a token ends with. A pod brings the node that it runs on, for others to read."""
+    """The object that a token is bound to. For a pod with its node, as a claim for other readers."""
 
     kind: str
     name: str
@@ -181,7 +181,7 @@ class ServiceAccountTokens:
         self._lookup = lookup
         self.issuer = issuer
         self.audiences = tuple(audiences) or (issuer, SHORT_AUDIENCE)
-        """The audiences whose tokens are accepted. A token that is requested for none is for the first."""
+        """The accepted audiences. The first one is the default of a TokenRequest."""
 
     def issue(
         self,
@@ -215,7 +215,7 @@ class ServiceAccountTokens:
         )
 
     def authenticate(self, token: str, audiences: Sequence[str]) -> tuple[User, tuple[str, ...]] | None:
-        """The user behind a token, and for which of the audiences it is meant.
+        """The user of a token, and which of the audiences it is valid for.
 
         None when it is not one of ours at all. Raises `InvalidTokenError`.
         """
@@ -237,7 +237,7 @@ class ServiceAccountTokens:
         return _user_of(about, claims.get("jti") or ""), accepted
 
     def discovery_document(self, keys_url: str) -> Document:
-        """What `/.well-known/openid-configuration` says."""
+        """The response of `/.well-known/openid-configuration`."""
         return {
             "issuer": self.issuer,
             "jwks_uri": keys_url,
@@ -247,7 +247,7 @@ class ServiceAccountTokens:
         }
 
     def keys_document(self) -> Document:
-        """What `/openid/v1/jwks` says."""
+        """The response of `/openid/v1/jwks`."""
         return {"keys": [self._signer.public_key_document()]}
 
     def _check_times(self, claims: Document) -> None:

@@ -1,7 +1,6 @@
 """TokenRequests: a token for a service account (`serviceaccounts/NAME/token`).
 
-Input: a TokenRequest, the account, and a lookup of the bound object. Output: the TokenRequest with its token, and a
-warning if something was changed.
+Input: a TokenRequest, the account, and a lookup of the bound object. Output: the TokenRequest with its token.
 
 1. A token may be bound to a pod of the account, to a node or to a secret, and ends with it.
 2. The usual token of a pod (3607 s, for the API server) is valid for a year, with a time after which its holder
@@ -11,7 +10,6 @@ warning if something was changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.field_errors import invalid_value
@@ -23,17 +21,12 @@ LIFETIME_S_MIN = 10 * 60
 LIFETIME_S_MAX = 2**32
 LIFETIME_S_DEFAULT = 60 * 60
 POD_LIFETIME_S = 60 * 60 + 7
-"""What kubelets ask for, and by which they are recognised."""
+"""The lifetime that kubelets request, by which their requests are recognized."""
 POD_LIFETIME_S_EXTENDED = 365 * 24 * 60 * 60
 
 _GROUP = "authentication.k8s.io"
 _KIND = "TokenRequest"
 _RESOURCES = {"Pod": "pods", "Node": "nodes", "Secret": "secrets"}
-
-
-class IssuedToken(NamedTuple):
-    document: Document
-    warning: str = ""
 
 
 def requested_token(
@@ -42,10 +35,8 @@ def requested_token(
     tokens: ServiceAccountTokens,
     lookup: Lookup,
     clock: Clock,
-    *,
-    lifetime_s_limit: int = 0,
-) -> IssuedToken:
-    """Answers a TokenRequest for an account that is there. A limit of 0 is none. Raises `StatusError`s."""
+) -> Document:
+    """The TokenRequest of an existing service account with its token. Raises `StatusError`s."""
     metadata = _checked_metadata(request, account)
     spec = dict(request.get("spec") or {})
     spec["audiences"] = spec.get("audiences") or [tokens.audiences[0]]
@@ -53,10 +44,6 @@ def requested_token(
     lifetime_s = LIFETIME_S_DEFAULT if wanted_s is None else wanted_s
     _check_lifetime(lifetime_s)
     bound = _bound_object(spec.get("boundObjectRef"), account, lookup)
-    warning = ""
-    if 0 < lifetime_s_limit < lifetime_s:
-        warning = f"requested expiration of {lifetime_s} seconds shortened to {lifetime_s_limit} seconds"
-        lifetime_s = lifetime_s_limit
     spec["expirationSeconds"] = lifetime_s
     spec.setdefault("boundObjectRef", None)
     now_s = clock.wall_s()
@@ -68,14 +55,13 @@ def requested_token(
         bound=bound,
         warn_after_s=lifetime_s if is_extended else 0,
     )
-    answer: Document = {
+    return {
         "kind": _KIND,
         "apiVersion": f"{_GROUP}/v1",
         "metadata": {**metadata, "creationTimestamp": format_rfc3339(now_s)},
         "spec": spec,
         "status": {"token": token, "expirationTimestamp": format_rfc3339(now_s + lifetime_s)},
     }
-    return IssuedToken(answer, warning)
 
 
 def _checked_metadata(request: Document, account: Document) -> Document:

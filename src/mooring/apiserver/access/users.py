@@ -33,7 +33,7 @@ _is_subdomain = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks. `extra` is what an authenticator knows besides: which credential it was, from which pod."""
+    """The user of a request. `extra` has further facts of the authenticator: the credential, the pod."""
 
     name: str
     uid: str = ""

@@ -41,7 +41,7 @@ class QuotaLedger(Protocol):
     """Where usage is charged: the one thing that admission writes."""
 
     async def write_used(self, quota: Document, used: Mapping[str, str], now: str) -> bool:
-        """Make this the usage that a quota's status tells; False if the quota is not as it was read any more."""
+        """Write the usage into the status of a quota. False if the quota has changed since it was read."""
         ...
 
 
@@ -66,14 +66,14 @@ class Admission:
     name = ""
 
     def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
-        """Whether it has anything to say; asked once for each kind, subresource and operation."""
+        """Whether the plugin applies; called once for each kind, subresource and operation."""
         raise AssertionError(f"{type(self).__name__} does not say what it handles")
 
     async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
-        """Change the object, or refuse it."""
+        """Change the object, or reject it."""
 
     async def check(self, attempt: Attempt, lookup: Lookup) -> None:
-        """Refuse the object, or not."""
+        """Reject the object, or not."""
 
 
 _NAMELESS = "Unknown"
@@ -87,7 +87,7 @@ def refused(attempt: Attempt, why: str, causes: Sequence[Cause] = ()) -> Forbidd
 
 
 def name_of(attempt: Attempt) -> str:
-    """What the object of an attempt is called."""
+    """The name of the object of an attempt, for messages."""
     if attempt.call.name:
         return attempt.call.name
     metadata = (attempt.obj or {}).get("metadata") or {}
@@ -109,7 +109,7 @@ def own_items(document: Document, field: str) -> list[Document]:
 
 
 class Chain:
-    """Asks the plugins."""
+    """Runs the plugins."""
 
     def __init__(self, mutating: Sequence[Admission], validating: Sequence[Admission], lookup: Lookup) -> None:
         self._mutating = tuple(mutating)
@@ -126,7 +126,7 @@ class Chain:
             await plugin.check(attempt, self._lookup)
 
     async def check_deletion(self, attempt: Attempt) -> None:
-        """All plugins at once: there is nothing to be changed about what goes."""
+        """Run all plugins for a deletion, which has no object to change."""
         await self.admit(attempt)
         await self.check(attempt)
 

@@ -66,7 +66,7 @@ MILLI_VALUE_MAX = INT64_MAX // 1000
 
 
 def fill_defaults(limit_range: Document, pod: Document) -> None:
-    """Give the containers what they did not ask for, and note it in an annotation."""
+    """Set missing requests and limits of the containers, and list them in an annotation."""
     requests, limits = _defaults(limit_range)
     if not requests and not limits:
         return
@@ -121,7 +121,7 @@ def pod_errors(limit_range: Document, pod: Document) -> list[str]:
 
 
 def claim_errors(limit_range: Document, claim: Document) -> list[str]:
-    """How a claim breaks the bounds. What it says of limits is not looked at."""
+    """The violations of a claim. Its limits are ignored."""
     errors: list[str] = []
     requests = amounts((claim["spec"].get("resources") or {}).get("requests"))
     for limit in _limits_of(limit_range, "PersistentVolumeClaim"):

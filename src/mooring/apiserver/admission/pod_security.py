@@ -274,7 +274,7 @@ def _has_new_images(spec: Document, old: Document) -> bool:
 
 
 class NamespacePolicy(NamedTuple):
-    """What the labels of a namespace ask for, and what is wrong with them."""
+    """The policy from the labels of a namespace, and the errors of the labels."""
 
     enforce: Level
     warn: Level
@@ -336,7 +336,7 @@ async def _check_namespace(attempt: Attempt, namespace: Document, lookup: Lookup
 
 
 def _warnings_about(pods: Sequence[Document], namespace: str, level: Level) -> list[str]:
-    """Which pods would be rejected now; those with the same errors in one line."""
+    """The pods that violate the policy now; pods with the same errors in one line."""
     by_errors: dict[str, list[str]] = {}
     for pod in _one_of_each_owner_first(pods)[:PODS_CHECKED_MAX]:
         violations = violations_of(level, pod["metadata"], pod["spec"])
@@ -361,7 +361,7 @@ def _called(names: Sequence[str]) -> str:
 
 
 def _one_of_each_owner_first(pods: Sequence[Document]) -> list[Document]:
-    """Pods of one owner are alike: if not all can be looked at, one of each kind should be."""
+    """Pods of one controller are alike: if not all pods can be checked, one of each controller comes first."""
     first: list[Document] = []
     others: list[Document] = []
     seen: set[str] = set()

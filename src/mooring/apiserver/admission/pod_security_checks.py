@@ -52,7 +52,7 @@ def containers_named(names: Sequence[str]) -> str:
 
 
 def setters(is_pod: bool, names: Sequence[str]) -> str:
-    """Who sets something that he must not: the pod, containers, or both."""
+    """Which part sets a forbidden value: the pod, containers, or both."""
     return " and ".join([*(["pod"] if is_pod else []), *([containers_named(names)] if names else [])])
 
 
@@ -330,7 +330,7 @@ _OTHER_VOLUMES = (
 
 
 def unless_windows(check: Check) -> Check:
-    """The check, for pods that say nothing of Windows, where it would mean nothing."""
+    """The check for pods that are not Windows pods, for which it has no meaning."""
     return lambda metadata, spec: None if is_windows(spec) else check(metadata, spec)
 
 

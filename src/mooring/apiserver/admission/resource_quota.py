@@ -76,14 +76,14 @@ class Measure:
         return True
 
     async def counted(self, names: Iterable[str], lookup: Lookup) -> list[str]:
-        """Those of the names that objects of this kind use."""
+        """The names that objects of this kind can use."""
         return [name for name in names if name in self._names]
 
     def is_in_scope(self, scope: ScopeRequirement, obj: Document) -> bool:
         return False
 
     def unspecified(self, names: Iterable[str], obj: Document) -> str:
-        """What the object must say because these names are limited, and does not."""
+        """The names of limited resources that the object must specify and does not."""
         return ""
 
     async def usage(self, obj: Document, attempt: Attempt, lookup: Lookup) -> Amounts:
@@ -135,7 +135,7 @@ async def _extended_names(lookup: Lookup) -> dict[str, str]:
 
 
 async def _charged_to_pod(claim: ResourceClaim, attempt: Attempt, lookup: Lookup) -> Amounts:
-    """What the pod for which the scheduler made this claim is charged with already."""
+    """The usage that is already charged to the pod for which the scheduler created this claim."""
     namespace, name = attempt.call.namespace, pod_behind(claim)
     found = await lookup.get(POD, namespace, name) if name else None
     if found is None:
@@ -203,7 +203,7 @@ _MEASURES: Mapping[Kind, Callable[[Kind], Measure]] = {
 _NEVER_COUNTED = frozenset({("", "bindings"), ("", "events"), ("events.k8s.io", "events")})
 
 
-class ResourceQuota(Admission):
+class ResourceQuotaAdmission(Admission):
     """Charges quotas."""
 
     name = "ResourceQuota"
@@ -253,14 +253,14 @@ class ResourceQuota(Admission):
 
 
 class _Charge(NamedTuple):
-    """A quota, and all that is used of it if the attempt goes through."""
+    """A quota, and its usage if the attempt succeeds."""
 
     quota: Document
     used: Mapping[str, str]
 
 
 async def _charges(attempt: Attempt, measure: Measure, quotas: Sequence[Document], lookup: Lookup) -> list[_Charge]:
-    """What the attempt adds to which quota. Raises `ForbiddenError` if it is too much for one of them."""
+    """The usage that the attempt adds to each quota. Raises `ForbiddenError` if one is exceeded."""
     assert attempt.obj is not None
     limiting = [quota for quota in quotas if await _limits(attempt, measure, quota, lookup)]
     if not limiting:
@@ -282,7 +282,7 @@ async def _charges(attempt: Attempt, measure: Measure, quotas: Sequence[Document
 
 
 async def _limits(attempt: Attempt, measure: Measure, quota: Document, lookup: Lookup) -> bool:
-    """Whether a quota has a say. Raises `ForbiddenError` if the object, or the quota, does not tell what it must."""
+    """Whether a quota applies. Raises `ForbiddenError` if the object or the quota lacks a value that is needed."""
     assert attempt.obj is not None
     if not await _matches(measure, quota, attempt.obj, lookup):
         return False
@@ -319,7 +319,7 @@ def _charged(attempt: Attempt, quota: Document, growth: Amounts) -> _Charge | No
         return None
     after = {name: used[name] + amount if name in used else amount for name, amount in added.items()}
     exceeded = sorted(name for name, amount in after.items() if amount > hard[name])
-    # A status is written by those who report what has happened already: it is charged, and never too much.
+    # A status reports what has happened: it is charged, and never rejected.
     if exceeded and attempt.call.subresource != "status":
         raise refused(
             attempt,

@@ -97,7 +97,7 @@ def _merge_scheduling(attempt: Attempt, spec: Document, scheduling: Document) ->
 
 
 def merged_tolerations(first: Sequence[Document], second: Sequence[Document]) -> list[Document]:
-    """All tolerations of both, without those that another one covers. Of equal ones the first stays."""
+    """The tolerations of both, without those that another one covers. The first of equal ones is kept."""
     everything = [*first, *second]
     merged: list[Document] = []
     for index, toleration in enumerate(everything):

@@ -47,7 +47,7 @@ _CONTAINERS = {"initContainers": "init container", "containers": "container"}
 _EPHEMERAL = {"ephemeralContainers": "ephemeral container"}
 
 
-class ServiceAccount(Admission):
+class ServiceAccountAdmission(Admission):
     """Sets the account of pods."""
 
     name = "ServiceAccount"

@@ -23,9 +23,9 @@ from mooring.apiserver.admission.pod_resize_validator import PodResizeValidator
 from mooring.apiserver.admission.pod_security import PodSecurity
 from mooring.apiserver.admission.pod_topology_labels import PodTopologyLabels
 from mooring.apiserver.admission.priority import Priority
-from mooring.apiserver.admission.resource_quota import ResourceQuota
+from mooring.apiserver.admission.resource_quota import ResourceQuotaAdmission
 from mooring.apiserver.admission.runtime_class import RuntimeClass
-from mooring.apiserver.admission.service_account import ServiceAccount
+from mooring.apiserver.admission.service_account import ServiceAccountAdmission
 from mooring.apiserver.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from mooring.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
 from mooring.kit.clock import Clock
@@ -47,7 +47,7 @@ def admission_plugins(
     ledger: QuotaLedger, authorizer: Authorizer, clock: Clock, entropy: Entropy, disabled: Collection[str] = ()
 ) -> AdmissionPlugins:
     """All plugins except the disabled ones. Raises `UnknownPluginError`."""
-    service_account = ServiceAccount(clock, entropy.fork("service accounts"))
+    service_account = ServiceAccountAdmission(clock, entropy.fork("service accounts"))
     mutating: tuple[Admission, ...] = (
         NamespaceLifecycle(),
         LimitRanger(),
@@ -70,7 +70,7 @@ def admission_plugins(
         RuntimeClass(),
         NodeDeclaredFeatureValidator(),
         PodResizeValidator(),
-        ResourceQuota(ledger),  # last: a charge to a quota is not undone
+        ResourceQuotaAdmission(ledger),  # last: a charge to a quota is not undone
     )
     names = {plugin.name for plugin in (*mutating, *validating)}
     for name in disabled:

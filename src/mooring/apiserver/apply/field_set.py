@@ -43,7 +43,7 @@ INDEX = "i:"
 ORDERS_CACHED_MAX = 16_384
 TEXTS_CACHED_MAX = 16_384
 _texts: Memory[str, str] = Memory(TEXTS_CACHED_MAX)
-"""Texts as JSON: the same names come again and again."""
+"""Texts as JSON, cached: the same names occur many times."""
 
 _encode = msgspec.json.encode
 
@@ -65,7 +65,7 @@ def value_element(value: object) -> str:
 
 
 def parsed_element(text: str) -> str | None:
-    """The canonical form of what a client wrote; None if we do not know what it is. Raises `ElementError`."""
+    """The canonical form of a path element; None for an unknown kind of element. Raises `ElementError`."""
     if len(text) < 2:
         raise ElementError("key must be 2 characters long:")
     if text[1] != ":":
@@ -254,7 +254,7 @@ def has(fields: FieldSet, path: Sequence[str]) -> bool:
 
 
 def paths(fields: FieldSet, prefix: Path = ()) -> Iterator[Path]:
-    """All paths, those that end at a level before those that go on."""
+    """All paths; at each level, paths that end there come first."""
     for element, branch in fields.items():
         if element != SELF and ends_here(branch):
             yield (*prefix, element)
@@ -302,7 +302,7 @@ def _united(left: FieldSet, right: FieldSet) -> FieldSet:
 
 
 def _rest(left: FieldSet, right: FieldSet) -> FieldSet | None:
-    """What is left of a branch; None if nothing is."""
+    """The rest of a branch; None if it is empty."""
     if not left:
         return None if ends_here(right) else left
     if not right:

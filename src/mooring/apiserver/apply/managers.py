@@ -88,12 +88,12 @@ _UNMANAGED = set_of(
 
 
 class ManagerId(NamedTuple):
-    """Who owns fields."""
+    """A field manager."""
 
     name: str
     operation: str
     api_version: str
-    """Empty for those who apply."""
+    """Empty for managers that apply."""
     subresource: str
 
     @property
@@ -132,7 +132,7 @@ def manager_id(name: str, operation: str, api_version: str, subresource: str) ->
 
 
 def stored_managers(document: Document | None) -> Managers:
-    """The managers of a stored object, whose entries are ours and in order."""
+    """The managers of a stored object, whose entries this server has written in order."""
     found: Managers = {}
     for source in (document["metadata"].get("managedFields") or ()) if document is not None else ():
         api_version = source["apiVersion"]
@@ -170,7 +170,7 @@ def given_managers(entries: list[Any]) -> Managers:
 
 
 def written(managers: Managers) -> list[Document]:
-    """managedFields: those who apply first, then the older ones first."""
+    """managedFields: entries of Apply first, then of Update, each sorted by time."""
     entries = [written_entry(key, entry) for key, entry in managers.items()]
     if len(entries) > 1:
         entries.sort(key=_entry_order)
@@ -178,7 +178,7 @@ def written(managers: Managers) -> list[Document]:
 
 
 def capped(managers: Managers) -> Managers:
-    """The managers, not too many of them from updates."""
+    """The managers, with at most `UPDATERS_MAX` from updates."""
     updaters = [key for key in managers if key.operation == UPDATE]
     if len(updaters) <= UPDATERS_MAX:
         return managers

@@ -81,7 +81,7 @@ def _merged_lists(items: ListGrain, live: list[Any], applied: list[Any]) -> list
                 yours += 1
                 continue
             if element in given and shared and shared[-1] != element:
-                mine += 1  # shared, but its turn comes later
+                mine += 1  # shared, and handled later
                 continue
         if mine < len(ours):
             element = ours[mine]
@@ -168,11 +168,11 @@ def _without_items(items: ListGrain, value: list[Any], fields: FieldSet) -> list
 def pruned(
     shape: Shape, api_version: str, merged: Document, managers: Managers, last: Entry | None, claimed: FieldSet
 ) -> Document:
-    """A merged document without what its applier let go of, who claims `claimed` now (also among `managers`)."""
+    """A merged document without the fields that its manager no longer applies. `claimed` are the fields applied now."""
     if last is None or not last.fields:
         return merged
     if last.api_version == api_version and not difference(last.fields, claimed):
-        return merged  # the applier still applies all of its fields
+        return merged  # the manager still applies all of its fields
     grain = shape.grain_at(api_version, last.api_version)
     if grain is None:
         return merged

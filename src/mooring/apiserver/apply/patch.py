@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
+from mooring.api.patching.errors import go_text
 from mooring.api.schema.model import ListKind
 from mooring.apiserver.apply.field_set import (
     FIELD,
@@ -82,7 +83,7 @@ def conflict_error(conflicts: Mapping[ManagerId, FieldSet]) -> ConflictError:
 
 
 def shown_manager(key: ManagerId) -> str:
-    """A manager, as messages name him."""
+    """The name of a manager in messages."""
     text = quoted(key.name)
     if key.subresource:
         text = f"{text} with subresource {quoted(key.subresource)}"
@@ -114,7 +115,7 @@ def applied_by_client(shape: Shape, api_version: str, live: Document) -> FieldSe
 
 
 def renew_annotation(document: Document, applied: Document) -> None:
-    """Let the annotation say what was applied now, if there is one."""
+    """Update the annotation `last-applied-configuration`, if there is one."""
     if not _annotation(document):
         return
     annotations = {**document["metadata"]["annotations"], ANNOTATION: _encoded(applied)}
@@ -143,7 +144,7 @@ def _sorted(value: Any) -> Any:
 
 
 def apply_patch(shape: Shape, live: Document | None, applied: Document, call: Call, ignored: Ignored) -> Document:
-    """The object that a call wants by applying a document."""
+    """The object that results from applying a document."""
     return apply_as(
         shape,
         live,
@@ -192,7 +193,7 @@ def apply_as(
 
 
 def check_type(applied: Document, api_version: str, kind: str) -> None:
-    """Refuse a document of another kind or version."""
+    """Reject a document of another kind or version."""
     given_version, given_kind = _text(applied.get("apiVersion")), _text(applied.get("kind"))
     if (given_version, given_kind) != (api_version, kind):
         raise BadRequestError(f"invalid object type: {shown_type(given_version, given_kind)}")
@@ -216,7 +217,7 @@ def unreadable(applied: Document, api_version: str, kind: str, problem: str) -> 
 
 
 class _Applier:
-    """One who applies, once."""
+    """One server-side apply."""
 
     def __init__(self, shape: Shape, key: ManagerId, api_version: str, now: str, ignored: Ignored) -> None:
         self._shape = shape
@@ -391,21 +392,7 @@ def _misfit_text(grain: Grain, value: Any) -> str:
 
 def _go(value: Any) -> str:
     """How Go prints a value inside a pointer to it: `&{x}`."""
-    return f"&{{{_go_plain(value)}}}"
-
-
-def _go_plain(value: Any) -> str:
-    match value:
-        case None:
-            return "<nil>"
-        case bool():
-            return "true" if value else "false"
-        case dict():
-            return "map[" + " ".join(f"{name}:{_go_plain(value[name])}" for name in sorted(value)) + "]"
-        case list():
-            return "[" + " ".join(map(_go_plain, value)) + "]"
-        case _:
-            return str(value)
+    return f"&{{{go_text(value)}}}"
 
 
 _MAP, _LIST = "map[string]interface {}", "[]interface {}"

@@ -144,7 +144,7 @@ class Shape:
     )
     """What the creator of an object owns, by its outline: notes of `creation`."""
     is_blank_when_empty: bool = field(init=False)
-    """Whether `empty` holds nothing but empty values, apart from what the kind is called."""
+    """Whether `empty` has only empty values, apart from `kind` and `apiVersion`."""
 
     def __post_init__(self) -> None:
         rest = [value for name, value in self.empty.items() if name not in ("kind", "apiVersion")]
@@ -178,7 +178,7 @@ _SCALARS = {
     Basic.QUANTITY: ANY_SCALAR,
     Basic.RAW_EXTENSION: WHOLE,
     Basic.FIELDS_V1: Grain(map=MapGrain(item=DEDUCED)),
-    # OpenAPI gives these two no type, so that they may be anything.
+    # These two have no type in OpenAPI, so that any value is valid.
     Basic.INT_OR_STRING: Grain(ScalarKind.ANY, ListGrain(ListKind.ATOMIC, WHOLE), MapGrain(item=DEDUCED)),
     Basic.ANY: Grain(ScalarKind.ANY, ListGrain(ListKind.ATOMIC, WHOLE), MapGrain(item=DEDUCED)),
 }
@@ -253,7 +253,7 @@ def _fill(struct: Struct, fields: dict[str, Grain], defaults: dict[str, object])
 
 
 def _zero_key(known: Field) -> object:
-    """What Go writes for an absent key counts as said: such a field has its zero as a default in OpenAPI."""
+    """A value that Go writes for an absent key counts as given: OpenAPI has the zero as the default of such a field."""
     if known.omits_empty or known.omits_zero or known.is_pointer or not isinstance(known.type, Scalar):
         return None
     return None if known.type.basic in _GO_STRUCTS else _ZEROS.get(known.type.basic)
@@ -307,23 +307,13 @@ def _is_go_struct(held: Type) -> bool:
 Schema = Mapping[str, Any]
 
 
-def custom_shape(
-    api_version: str,
-    kind: str,
-    schema: Schema | None,
-    *,
-    preserves_unknown: bool = False,
-    other_versions: Mapping[str, Schema | None] | None = None,
-) -> Shape:
-    """The shape of a custom kind in one of its versions. `preserves_unknown` is what the definition's spec says."""
-    schemas = {**(other_versions or {}), api_version: schema}
-    return custom_shapes(kind, schemas, preserves_unknown=preserves_unknown)[api_version]
-
-
 def custom_shapes(
     kind: str, schemas: Mapping[str, Schema | None], *, preserves_unknown: bool = False
 ) -> dict[str, Shape]:
-    """The shapes of a custom kind in all its versions, from their schemas by apiVersion. They share their grains."""
+    """The shapes of a custom kind in all its versions, from their schemas by apiVersion. They share their grains.
+
+    `preserves_unknown` is `spec.preserveUnknownFields` of the definition.
+    """
     roots = {version: _root(schema, preserves_unknown) for version, schema in schemas.items()}
     return {
         version: Shape(root, {"apiVersion": version, "kind": kind}, may_change=True, other_versions=roots)

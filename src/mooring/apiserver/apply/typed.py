@@ -84,7 +84,7 @@ def all_fields(grain: Grain, value: Any) -> FieldSet:
 def _plan(fields: MapGrain, value: Document) -> Any:
     """The steps through a map with just these entries; or the outcome, if every entry is owned as a whole.
 
-    The objects of a cluster have few combinations of fields, so that the plans of structs are kept.
+    The objects of a cluster have few combinations of fields, so that the plans of structs are cached.
     """
     known, item = fields.fields, fields.item
     steps: list[tuple[str, str, Grain | None]] = []
@@ -307,7 +307,7 @@ def _element_in_set(value: Any) -> str:
 
 
 def is_same(left: Any, right: Any) -> bool:
-    """Whether two values are equal, and no flag is taken for a number."""
+    """Whether two values are equal; True is not 1."""
     if left.__class__ is dict and right.__class__ is dict:
         return len(left) == len(right) and all(name in right and is_same(left[name], right[name]) for name in left)
     if isinstance(left, list) and isinstance(right, list):

@@ -130,7 +130,7 @@ def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:
 
 
 def stamp_update(shape: Shape, live: Document | None, new: Document, call: Call, ignored: Ignored) -> None:
-    """Write down who manages the fields of `new`, which replaces `live`."""
+    """Set the managedFields of `new`, which replaces `live`."""
     writer = manager_id(call.field_manager, UPDATE, call.kind.api_version, call.subresource)
     place = place_of(shape, new, ignored) if live is None else None
     known = place.memory.get(place.question) if place is not None else None
@@ -144,7 +144,7 @@ def stamp_update(shape: Shape, live: Document | None, new: Document, call: Call,
 
 
 def stamp(shape: Shape, live: Document | None, new: Document, writer: ManagerId, now: str, ignored: Ignored) -> None:
-    """The same for a writer whose version is not that of the call: one who writes a Scale."""
+    """The same for a manager with another version than the call's: the writer of a Scale."""
     metadata = new["metadata"]
     given = metadata.pop("managedFields", None)
     if given is not None and (writer.subresource or _is_stored(live, given)):
@@ -327,7 +327,7 @@ def give_up(managers: Managers, changes: Changes, writer: ManagerId | None) -> N
 
 
 def reconcile(managers: Managers, shape: Shape, api_version: str) -> None:
-    """Fit the entries to the schema as it is now. Changes `managers`. Raises `GrainError`."""
+    """Adapt the entries to the current schema. Changes `managers`. Raises `GrainError`."""
     for key, entry in list(managers.items()):
         grain = shape.grain_at(api_version, entry.api_version)
         if grain is not None:

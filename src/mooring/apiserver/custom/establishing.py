@@ -47,7 +47,7 @@ from mooring.kit.clock import Clock, format_rfc3339
 from mooring.store.interface import WriteConflict
 
 REMAINING_CHECK_S = 5.0
-"""How often it is looked whether the objects of a deleted definition are gone."""
+"""The interval of checks whether all objects of a deleted definition are deleted."""
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ class Establisher:
     async def _clean_up(self, definition: Document) -> None:
         name = definition["metadata"]["name"]
         if is_true(definition, "Established"):
-            from mooring.apiserver.custom.serving import stored_resource  # brings CEL: only for those who define kinds
+            from mooring.apiserver.custom.serving import stored_resource  # imports CEL: only if there are definitions
 
             cost_bytes = _cost_bytes(definition, _encode(definition["spec"]))
             resource = await self._parts.worker.run(cost_bytes, stored_resource, definition)
@@ -220,8 +220,8 @@ class CustomKinds:
             return
         self._seen[name] = visible
         if is_true(document, "Terminating"):
-            self._take_out(name)  # at once: nothing may be created while the objects are deleted
-        from mooring.apiserver.custom.serving import resources_of  # brings CEL: only for those who define kinds
+            self._take_out(name)  # immediately: no object may be created while the objects are deleted
+        from mooring.apiserver.custom.serving import resources_of  # imports CEL: only if there are definitions
 
         try:
             found = await self._worker.run(_cost_bytes(document, spec), resources_of, document)

@@ -84,7 +84,7 @@ def is_date_time(text: str) -> bool:
 
 
 def is_duration(text: str) -> bool:
-    """A duration of Go, or one in words: `3 days 4 hours`."""
+    """A duration of Go, or a text such as `3 days 4 hours`."""
     try:
         parse_duration(text)
     except TimeError:

@@ -5,7 +5,7 @@ Input: a definition, and the names of the others in its group. Output: the statu
     NamesAccepted   no other kind of the group has one of these names
     Established     the kind is served, and stays so if its names are changed to names that are taken
 
-1. A definition keeps its accepted names while it asks for names that are taken.
+1. A definition keeps its accepted names while its spec has names that are taken.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def is_true(definition: Document, type_name: str) -> bool:
 
 
 def is_served(definition: Document) -> bool:
-    """Whether the kinds of a definition can be asked for."""
+    """Whether the kinds of a definition are served."""
     return is_true(definition, "NamesAccepted") or is_true(definition, "Established")
 
 
@@ -38,7 +38,7 @@ def condition(type_name: str, *, is_met: bool, reason: str, message: str) -> Doc
 
 
 def with_condition(status: Document, wanted: Document, now: str) -> Document:
-    """The status with a condition; its time changes only when its status does. Nothing is changed in place."""
+    """A copy of the status with a condition, whose time changes only with its status."""
     changed = {"type": wanted["type"], "status": wanted["status"], "lastTransitionTime": now}
     changed |= {name: wanted[name] for name in ("reason", "message") if wanted.get(name)}
     conditions: list[Document] = list(status.get("conditions") or ())

@@ -124,7 +124,7 @@ DEFAULTS_BYTES_MAX = 3 * 1024 * 1024
 
 
 class DefaultsTooLargeError(StatusError):
-    """The defaults of one object are too large together."""
+    """The total size of the defaults of one object exceeds the limit."""
 
     code, reason = 413, "RequestEntityTooLarge"
 

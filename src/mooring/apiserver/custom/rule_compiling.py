@@ -58,7 +58,7 @@ class Declared:
 
 
 def declared_type(schema: Schema, *, is_root: bool, name: str = _SELF_TYPE) -> Declared | None:
-    """The type that a schema stands for; None if rules cannot see such values."""
+    """The CEL type of a schema; None if rules cannot access such values."""
     if schema.is_int_or_string:
         return Declared(types.DYN, _length_max(schema.raw, REQUEST_BYTES_MAX - 2), 1)
     if is_root:
@@ -83,7 +83,7 @@ def declared_type(schema: Schema, *, is_root: bool, name: str = _SELF_TYPE) -> D
 
 
 def with_object_meta(schema: Schema) -> Schema:
-    """A resource has a kind, an apiVersion and a name, whatever its schema says."""
+    """A resource has a kind, an apiVersion and a name, also without a schema for them."""
     text = noted(Schema({"type": "string"}, type="string"))
     metadata = noted(Schema({}, type="object", properties={"name": text, "generateName": text}))
     known = {**schema.properties, "kind": text, "apiVersion": text, "metadata": metadata}

@@ -26,7 +26,7 @@ _SHARED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 def scale_rules(paths: ScalePaths) -> ScaleRules:
-    """How the Scale of a kind is made from its objects, and brought back into them."""
+    """Converts objects of a custom kind to a Scale, and writes a Scale back."""
     scales = _Scales(paths)
     return ScaleRules(
         scale_of=scales.scale_of,
@@ -52,7 +52,7 @@ def validate_actual(obj: Document, paths: ScalePaths) -> list[FieldError]:
 
 
 class _WrongType(Exception):
-    """Something else stands where replicas or a selector should."""
+    """The value at the path of the replicas or the selector has a wrong type."""
 
 
 class _Scales:
@@ -137,7 +137,7 @@ def _text_at(obj: Document, path: str) -> str:
 
 
 def _find(obj: Document, path: str) -> tuple[Any] | None:
-    """What stands at a path, in a tuple because it may be null; None if there is nothing."""
+    """The value at a path, in a tuple because it may be null; None if it is absent."""
     value: Any = obj
     names = _names(path)
     for index, name in enumerate(names):
@@ -158,7 +158,7 @@ def _names(path: str) -> list[str]:
 
 
 def _with(obj: Document, names: list[str], value: object) -> Document:
-    """A copy of an object with a value at a path; what is on the way is made."""
+    """A copy of an object with a value at a path. Missing parents are created."""
     name, *rest = names
     if not rest:
         return {**obj, name: value}

@@ -35,7 +35,7 @@ class Schema:
     type: str = ""
     is_nullable: bool = False
     default: Any = None
-    """None means that there is none: a schema cannot say that null is its default."""
+    """None: no default. A schema cannot have null as its default."""
     default_bytes: int = 0
     """The size of the default as JSON."""
     defaulted: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class Schema:
 
 
 def read_schema(raw: Document) -> Schema:
-    """The nodes of a schema. It was validated: what is not structural is overlooked."""
+    """The nodes of a validated schema. Parts that are not structural are ignored."""
     additional, items = raw.get("additionalProperties"), raw.get("items")
     node = Schema(
         raw,
@@ -103,7 +103,7 @@ def noted(node: Schema) -> Schema:
 
 
 def schemas_in(raw: Document) -> Iterator[Document]:
-    """A schema as it was written and all schemas inside of it, wherever they stand."""
+    """A raw schema and all schemas inside of it."""
     yield raw
     for inner in _inner(raw):
         yield from schemas_in(inner)
@@ -129,7 +129,7 @@ def _inner(raw: Document) -> Iterator[Document]:
 
 
 class Pair:
-    """A new value and the old one for which it stands."""
+    """A new value and the old value that it corresponds to."""
 
     __slots__ = ("_is_same", "_old_by_key", "new", "old", "schema")
 

@@ -108,7 +108,7 @@ class CustomBodies:
 
 
 def deprecation_warning(spec: Document, entry: Document) -> str:
-    """The definition's own words, or Kubernetes' with the best version to use instead."""
+    """The warning of the definition, or the default warning with the recommended version."""
     own = entry.get("deprecationWarning")
     if own is not None:
         return str(own)
@@ -225,7 +225,7 @@ def _outward(
                 stored["apiVersion"] = api_version
                 reader.fitted(stored)
         except (EmbeddedResourceError, DefaultsTooLargeError):
-            stored["apiVersion"] = api_version  # it was accepted once, and can still be read and deleted
+            stored["apiVersion"] = api_version  # the stored object was valid once, and can still be read and deleted
         return stored
 
     return shown

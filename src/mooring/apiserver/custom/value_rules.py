@@ -53,7 +53,7 @@ NumberFinding = tuple[str, str, Callable[[str], FieldError]]
 
 
 class NumberRules:
-    """What a schema says about a number."""
+    """The rules of a schema for numbers."""
 
     def __init__(self, raw: Document, type_name: str, form: str) -> None:
         self._type = type_name if type_name in ("integer", "number") else ""
@@ -127,7 +127,7 @@ def number_text(value: int | float) -> str:
 
 
 def is_whole(value: float) -> bool:
-    """Whether a float can stand where a whole number is wanted."""
+    """Whether a float has an integral value."""
     return value.is_integer() and -_JSON_INTEGER_MAX - 1 <= value <= _JSON_INTEGER_MAX
 
 
@@ -205,7 +205,7 @@ class Found(NamedTuple):
 
 
 def validate_value(rules: ValueRules, value: Any, path: str = "", pair: Pair | None = None) -> list[FieldError]:
-    """What is wrong with a value that stands at a path."""
+    """The errors of the value at a path."""
     return [_placed(finding, path) for finding in rules.check(value, "", pair, Budget()).findings]
 
 
@@ -222,7 +222,7 @@ _ONE_TYPE = {name: (name,) for name in ("array", "boolean", "integer", "null", "
 
 
 class ValueRules:
-    """What one schema says about a value. A large definition has 50,000 of them: it holds no empty list of its own."""
+    """The rules of one schema. A large definition has 50,000 schemas, so that empty lists are shared."""
 
     def __init__(self, raw: Document) -> None:
         name: str = raw.get("type", "")

@@ -15,7 +15,7 @@ from mooring.apiserver.custom.value_rules import ValueRules
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where the replicas of an object stand, as its definition writes it."""
+    """The paths of replicas and selector in an object, from its definition."""
 
     wanted: str
     actual: str
@@ -24,13 +24,13 @@ class ScalePaths:
 
 @dataclass(frozen=True, slots=True)
 class CustomVersion:
-    """What a definition says of one version."""
+    """One version of a definition."""
 
     name: str
     schema: Schema
     values: ValueRules
     status_values: ValueRules | None
-    """For those who write the status only; None if nothing is said of it."""
+    """The rules for a write of `status`; None without a schema of the status."""
     rules: SchemaRules | None
     has_status: bool
     scale: ScalePaths | None

@@ -31,7 +31,7 @@ GATHER_S_MAX = 0.08
 
 LOG_LINES_MAX = 20_000
 LOG_BYTES_MAX = 16 * 1024 * 1024
-"""What is kept for listeners whose clients are full. Beyond it they are let go."""
+"""The buffer for listeners whose clients read too slowly. Listeners beyond it are disconnected."""
 
 
 class Outlet(Protocol):
@@ -42,7 +42,7 @@ class Outlet(Protocol):
         ...
 
     async def wait_drained(self) -> None:
-        """Until the client can take more. Raises `ConnectionError` if it is gone."""
+        """Wait until the client can receive more. Raises `ConnectionError` if the connection is closed."""
         ...
 
 
@@ -81,7 +81,7 @@ class Listener:
 
 
 class Broadcast:
-    """One query, and those who ask it."""
+    """One query, and its listeners."""
 
     def __init__(self, watch: Watch, line_of: Callable[[WatchEvent], bytes], since: int, clock: Clock) -> None:
         self._watch = watch
@@ -98,7 +98,7 @@ class Broadcast:
         self.is_closed = False
 
     async def open(self) -> None:
-        """Raises `StatusError` if the store cannot tell what happened since then."""
+        """Raises `StatusError` if the store has no history since then."""
         await self._watch.__aenter__()
 
     async def close(self) -> None:
@@ -110,11 +110,11 @@ class Broadcast:
         return not self._listeners
 
     def reaches(self, place: int) -> bool:
-        """Whether everything behind the place is still to be heard here."""
+        """Whether the broadcast has all changes after the position."""
         return place >= self._begin and not self.is_over
 
     async def tell(self, listener: Listener) -> None:
-        """Tell a listener everything, until the broadcast does not reach its place any more."""
+        """Send all changes to a listener, until the broadcast no longer has the change at its position."""
         self._listeners[listener] = None
         try:
             while self.reaches(listener.place):
@@ -143,7 +143,7 @@ class Broadcast:
                 if pause_s >= GATHER_S_MIN:
                     await self._clock.wait(pause_s)
         except StatusError:
-            # The store has cut the broadcast off. Each listener asks again from its own place, and hears what is wrong.
+            # The store has cut the broadcast off. Each listener starts again from its own position, and gets the error.
             self.is_over = True
         finally:
             self._leader = None
@@ -209,7 +209,7 @@ class Broadcasts:
         watch_since: Callable[[int], Watch],
         line_of: Callable[[WatchEvent], bytes],
     ) -> None:
-        """Tell a listener what happens, until the broadcast does not reach its place any more. Raises `StatusError`."""
+        """Send changes until the broadcast lacks the change at the listener's position. Raises `StatusError`."""
         broadcast = self._broadcasts.get(query)
         if broadcast is None or broadcast.is_over:
             since = listener.place // 2

@@ -92,7 +92,7 @@ class Deadlines:
     def _look(self) -> None:
         self._alarm = None
         for task, looks in self._looks.items():
-            # The first look may come at once, so one more than fit into the time.
+            # The first check may happen immediately, so one more than fit into the time.
             if looks == LOOKS:
                 task.cancel()
             self._looks[task] = looks + 1
@@ -128,7 +128,7 @@ class RequestHandler:
         self._impersonation = Impersonation(api_server.authorizer)
         self.requests_open = 0
         self.changes_open = 0
-        """Those of the open requests that change something."""
+        """The number of open requests that write."""
         self.watches_open = 0
         self.failures = 0
 
@@ -166,7 +166,7 @@ class RequestHandler:
         except (ConnectionError, asyncio.CancelledError):
             raise
         except RecursionError:
-            # The bodies are bounded where they are read; what a patch makes of an object may still be too deep.
+            # Bodies are limited when they are read; a patched object may still be too deep.
             reply = negotiated_error(incoming, BadRequestError("exceeded max depth"))
         except Exception:
             self.on_failure()
@@ -465,7 +465,7 @@ def _fields_equal(incoming: Incoming) -> tuple[tuple[str, str], ...]:
 
 
 def _named_by_field(incoming: Incoming) -> str:
-    """A name that the field selector asks for, if it asks for nothing else."""
+    """The name in a field selector that has no other requirement."""
     text = incoming.query.text("fieldSelector")
     name = text.removeprefix("metadata.name=") if text.startswith("metadata.name=") else ""
     return name if name and "," not in name and not name.startswith("=") else ""

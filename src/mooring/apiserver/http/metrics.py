@@ -115,7 +115,7 @@ class RequestMetrics:
 
 
 def merged_metrics(first: bytes, second: bytes) -> bytes:
-    """Both texts, without the metrics of the second that the first has, too."""
+    """Both texts, without metrics of the second that the first has."""
     known = {line.split(b" ", 3)[2] for line in first.splitlines() if line.startswith(_HELP)}
     blocks = second.split(_HELP)[1:]
     return first + b"".join(_HELP + block for block in blocks if block.split(b" ", 1)[0] not in known)

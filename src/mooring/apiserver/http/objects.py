@@ -22,7 +22,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.errors import no_such_thing, not_found
 from mooring.apiserver.http.query import EXACT, Query, check_list_options
 from mooring.apiserver.http.rendering import Rendering
-from mooring.apiserver.http.reply import TEXT, Reply, success_status
+from mooring.apiserver.http.reply import TEXT, Reply, created_status
 from mooring.apiserver.http.request import Address, Incoming
 from mooring.apiserver.kinds.scale import SCALE_TABLE
 from mooring.apiserver.registry import create as creating
@@ -243,14 +243,14 @@ class Subresources:
         call = with_write_options(call, incoming, "CreateOptions")
         body = await self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
         await bind(self._api_server.parts, call, body)
-        return rendering.document(201, success_status(201))
+        return rendering.document(201, created_status())
 
     async def _evict(self, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
         body = await self._api_server.read_other(call, data, incoming.content_type, "policy/v1", "Eviction")
         await evict(self._api_server.parts, call, body)
-        return rendering.document(201, success_status(201))
+        return rendering.document(201, created_status())
 
     async def _log(self, call: Call, incoming: Incoming) -> Reply:
         options = read_log_options(incoming.query)
@@ -265,10 +265,7 @@ class Subresources:
         body = await self._api_server.read_other(
             call, data, incoming.content_type, "authentication.k8s.io/v1", "TokenRequest"
         )
-        issued = await issue_token(self._api_server, call, body)
-        if issued.warning:
-            call.warn(issued.warning)
-        return rendering.document(201, issued.document)
+        return rendering.document(201, await issue_token(self._api_server, call, body))
 
 
 def _unreachable(subresource: str) -> StatusError:

@@ -129,7 +129,7 @@ def _written(incoming: Incoming, document: Document, content_type: str) -> Reply
 _ACCEPTED = frozenset({"application/json", "application/*", "*/*", ""})
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _PROTOBUF_ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-"""The name with an `@`, by which it is asked for, is no valid media type."""
+"""Clients request it by a name with an `@`, which is no valid media type."""
 
 
 def openapi_reply(openapi: OpenApi, path: str, incoming: Incoming) -> Reply:
@@ -305,7 +305,7 @@ async def _asked(address: Address, incoming: Incoming) -> PageRequest:
 
 
 def _indented(document: Document) -> bytes:
-    """For people, who read these pages as they come."""
+    """Indented JSON, because people read these pages."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2)
 
 

@@ -29,7 +29,7 @@ _INT64_MAX = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """What a list or a watch asks for."""
+    """The parameters of a list or a watch."""
 
     labels: str = ""
     fields: str = ""
@@ -45,7 +45,7 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a create, an update or a patch asks for."""
+    """The parameters of a create, an update or a patch."""
 
     is_dry_run: bool = False
     field_manager: str = ""
@@ -92,7 +92,7 @@ class Query:
             raise BadRequestError(f"invalid timeout specified in the request URL - {error}") from None
 
     def check_export(self) -> None:
-        """Raises `BadRequestError` for what could once be asked of a get."""
+        """Raises `BadRequestError` for parameters of a get that older servers had."""
         if self.flag("export"):
             raise BadRequestError("the export parameter, deprecated since v1.14, is no longer supported")
 
@@ -136,7 +136,7 @@ class Query:
         return WriteOptions(bool(dry_runs), manager, chosen, bool(force))
 
     def delete_options(self) -> Document:
-        """As a DeleteOptions document, as if they had come in a body."""
+        """The parameters as a DeleteOptions document."""
         options: Document = {}
         for name in ("gracePeriodSeconds",):
             if (number := self.integer(name)) is not None:

@@ -61,12 +61,12 @@ class Rendering:
     now_s: float
     form: Form = Form.OBJECT
     version: str = METADATA_VERSION
-    """Of tables and metadata: `meta.k8s.io/v1`, or `v1beta1` for those who are older."""
+    """The version of tables and metadata: `meta.k8s.io/v1`, or `v1beta1` for older clients."""
     is_yaml: bool = False
     is_pretty: bool = False
     included: Included = Included.METADATA
     is_for_lists: bool = False
-    """Whether the metadata that is asked for is that of a list."""
+    """Whether the client requests a PartialObjectMetadataList."""
 
     @property
     def is_plain(self) -> bool:
@@ -114,7 +114,7 @@ class Rendering:
     # ----------------------------------------------------------------------------------------------- watches
 
     def watched(self, resource: Resource, raw: bytes, *, is_first: bool) -> bytes:
-        """One object of a watch event. Only the first row of a watched table says what its columns are."""
+        """One object of a watch event. Only the first row of a watched table comes with column definitions."""
         if self.form is Form.OBJECT:
             return raw
         obj = _decode(raw)
@@ -227,7 +227,7 @@ def _list_bytes(resource: Resource, metadata: Document, items: Sequence[bytes]) 
         _encode(metadata),
     )
     if resource.struct is not None:
-        # Items of a typed list do not repeat what the list says. A stored object begins with just that.
+        # Items of a typed list have no kind and apiVersion, with which a stored object begins.
         named = b'{"kind":"%b","apiVersion":"%b",' % (resource.kind.kind.encode(), resource.kind.api_version.encode())
         items = [b"{" + raw.removeprefix(named) if raw.startswith(named) else raw for raw in items]
     return b"%b%b]}\n" % (head, b",".join(items))
@@ -239,7 +239,7 @@ WATCHED = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf
 def negotiated(
     api_server: ApiServer, incoming: Incoming, *, is_watch: bool = False, is_list: bool = False
 ) -> Rendering:
-    """The form that the client wants. Raises a 406."""
+    """The form that the client requests. Raises a 406."""
     accept = incoming.header(b"accept")
     check_producible(accept, PRODUCED_WATCHABLE if is_watch or is_list else PRODUCED)
     wanted = negotiate(accept, is_watch=is_watch)

@@ -53,7 +53,7 @@ JSON = "application/json"
 YAML = "application/yaml"
 TEXT = "text/plain; charset=utf-8"
 NOT_CACHED = (("Cache-Control", "no-cache, private"),)
-"""Said with every answer that says nothing else of it."""
+"""The default Cache-Control header."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -84,7 +84,7 @@ def text_reply(code: int, text: str) -> Reply:
 
 
 def with_warnings(reply: Reply, warnings: Sequence[str]) -> Reply:
-    """A reply with what the client should know besides."""
+    """A reply with Warning headers."""
     reply.headers += [("Warning", header) for header in warning_headers(warnings)]
     return reply
 
@@ -137,9 +137,6 @@ def _details(error: StatusError) -> Document:
     return details
 
 
-def success_status(code: int, details: Document | None = None) -> Document:
-    document: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-    if details is not None:
-        document["details"] = details
-    document["code"] = code
-    return document
+def created_status() -> Document:
+    """The body of 201 for a subresource that is no object."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

@@ -47,11 +47,11 @@ class RequestLimits:
     request_s_max: float = 60.0
     """How long a request may take, watches apart. Answer beyond it: 504."""
     watch_s_min: float = 1_800.0
-    """How long a watch lasts at least if its client does not say; at most twice that. It just ends."""
+    """The minimum duration of a watch without a timeout; the maximum is twice that. It ends without an error."""
     stalled_s_max: float = 60.0
     """How long a client of a watch or a followed log may read nothing before it is disconnected."""
     gzip_bytes_min: int = 128 * 1024
-    """Answers from this size on are compressed for clients who can read that."""
+    """Responses from this size on are compressed for clients that accept it."""
     retry_after_s: int = 1
 
 
@@ -98,7 +98,7 @@ class Incoming:
         return _manager(self._request.header(b"user-agent"))
 
     def check_headers(self) -> None:
-        """Raises a `StatusError` of 431 if the headers are too long together."""
+        """Raises a `StatusError` of 431 if the headers exceed the limit in total."""
         if self._request.header_bytes > self._limits.header_bytes_max:
             raise StatusError(
                 f"Request headers too large: limit is {self._limits.header_bytes_max}",
@@ -134,7 +134,7 @@ _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a request goes."""
+    """The resource that a path addresses."""
 
     path: str
     verb: str
@@ -151,7 +151,7 @@ class Address:
     """What follows the subresource: the path of a proxied request."""
     is_old_watch: bool = False
     is_below_namespace: bool = False
-    """Whether the path says a namespace, which a resource that has none does not understand."""
+    """Whether the path has a namespace, which is an error for a cluster-scoped resource."""
 
     @property
     def api_version(self) -> str:

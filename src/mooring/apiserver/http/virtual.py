@@ -28,7 +28,7 @@ from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import PLAN, REVIEWS
 from mooring.apiserver.errors import invalid_kind, method_not_allowed
 from mooring.apiserver.http.objects import with_write_options
-from mooring.apiserver.http.reply import Reply, json_reply, success_status, with_warnings
+from mooring.apiserver.http.reply import Reply, created_status, json_reply, with_warnings
 from mooring.apiserver.http.request import Address, Incoming
 from mooring.apiserver.registry.binding import BINDING, bind
 from mooring.apiserver.resources import Resource
@@ -52,7 +52,7 @@ class VirtualResources:
         self._api_server = api_server
 
     def answering(self, address: Address) -> Answer | None:
-        """Who answers at an address; None if something is stored there."""
+        """The virtual resource at an address; None for a stored resource."""
         if address.name:
             return None
         if (address.api_version, address.resource) == ("v1", "bindings"):
@@ -67,7 +67,7 @@ class VirtualResources:
         call = self._call(BINDING, address, incoming, user)
         body = await self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
         await bind(self._api_server.parts, call, body)
-        return with_warnings(json_reply(201, success_status(201)), call.warnings)
+        return with_warnings(json_reply(201, created_status()), call.warnings)
 
     async def _plan(self, address: Address, incoming: Incoming, user: User) -> Reply:
         if incoming.method != "POST" or address.namespace:
@@ -153,7 +153,7 @@ def _stamp(kind: Kind, review: Document, call: Call) -> None:
 
 
 def _plan_request(plan: Document) -> Document:
-    """A copy of the spec, whose pods may be changed."""
+    """A copy of the spec with pods that may be changed."""
     request: Document = deepcopy(plan.get("spec") or {})
     for pod in request.get("pods") or ():
         pod |= {"apiVersion": POD.api_version, "kind": POD.kind}

@@ -4,7 +4,7 @@ Input: a call, its options, and a response. Output: the state if requested, then
 time is over.
 
 1. Without a resourceVersion, or from `0`, the state comes first as ADDED events.
-2. With `sendInitialEvents` a bookmark marks the end of the state.
+2. With `sendInitialEvents` a bookmark ends the state.
 3. A watch that cannot continue ends with an ERROR event. Its client lists again.
 4. Watches with the same query share one broadcast, which encodes each change once (`broadcasts`). A watch reads the
    store itself until it has caught up with the broadcast, and while it is behind it.
@@ -67,7 +67,7 @@ class Streams:
         rendering: Rendering,
         request: Request,
     ) -> Stream:
-        """Serve one watch to its end. Raises `StatusError` as long as nothing is sent."""
+        """Serve one watch to its end. Raises `StatusError` before the first byte is sent."""
         check_list_options(options)
         selection = Selection(call.namespace, options.labels, options.fields)
         self._api_server.reader.checked(resource, selection)
@@ -92,7 +92,7 @@ class Streams:
 
 @dataclass(frozen=True, slots=True)
 class _WatchQuery:
-    """What a watch asks for. Watches with the same `key` get the same lines."""
+    """The query of a watch. Watches with the same `key` get the same lines."""
 
     resource: Resource
     selection: Selection
@@ -125,7 +125,7 @@ class _WatchRequest:
         self._query = query
         self._lines = lines
         self._long_running = long_running
-        # The first row of a table is not what others get: it says what the columns are.
+        # The first row of a table differs from the others: it comes with column definitions.
         self._is_special = query.rendering.form is Form.TABLE
 
     async def run(self, since: int, wants_state: bool, options: ListOptions) -> None:
@@ -135,7 +135,7 @@ class _WatchRequest:
             elif not since:
                 since = await self._api_server.store.revision()
             elif since > await self._api_server.store.revision():
-                # From the future: there is nothing to tell, and no error either.
+                # A revision in the future: there are no events, and no error either.
                 await asyncio.Event().wait()
             await self._send_changes(since)
         except StatusError as error:
@@ -197,7 +197,7 @@ class _WatchRequest:
 
 
 class _Lines:
-    """The lines of watches that want objects in the same form."""
+    """The lines of watches that request objects in the same form."""
 
     def __init__(self, query: _WatchQuery, clock: Clock, line_cache: Memory[tuple[object, ...], bytes]) -> None:
         self._resource = query.resource
@@ -213,7 +213,7 @@ class _Lines:
             return self.bookmark(int(event.revision))
         if self._rendering.form is Form.OBJECT:
             return self.of(event.change, event.raw)
-        # A table says how old an object is, in seconds.
+        # A table has the age of an object, in seconds.
         key = (*self._form, event.revision, event.change, int(self._clock.wall_s()))
         return self._line_cache.get(key) or self._line_cache.put(key, self.of(event.change, self.formed(event.raw)))
 
@@ -232,7 +232,7 @@ class _Lines:
 
 
 def _empty_fields(resource: Resource) -> bytes:
-    """The other fields of an object without content: those that Go writes although they are empty."""
+    """The other fields of an empty object, which Go writes although they are empty."""
     if resource.struct is None:
         return b""
     empty = canonical(resource.struct, {}, [])

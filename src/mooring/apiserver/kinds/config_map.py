@@ -57,13 +57,10 @@ def _config_map_cells(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], count, age(obj, now_s)]
 
 
-CONFIG_MAP_TABLE = KindTable((NAME, column("Data", "How many entries it has."), AGE), _config_map_cells)
-
-
 class ConfigMapStrategy(Strategy):
     """Writing a ConfigMap."""
 
-    table = CONFIG_MAP_TABLE
+    table = KindTable((NAME, column("Data", "How many entries it has."), AGE), _config_map_cells)
 
     shares_parts = True
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.workloads import validate_nonnegative
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.schema_rules import struct_rules
 
 
 def validate_controller_revision(obj: Document) -> list[FieldError]:
@@ -22,7 +22,7 @@ def validate_controller_revision(obj: Document) -> list[FieldError]:
 
 
 def validate_revision_number(obj: Document) -> list[FieldError]:
-    return validate_nonnegative(obj.get("revision"), "revision")
+    return struct_rules("apps", "ControllerRevision").validate(obj, "")
 
 
 def validate_revision_data(obj: Document, old: Document) -> list[FieldError]:
@@ -44,14 +44,11 @@ def _controller_cell(obj: Document) -> str:
     return NONE
 
 
-CONTROLLER_REVISION_TABLE = KindTable(
-    (NAME, column("Controller", "Whose history it is."), column("Revision", "Its number in that history."), AGE),
-    _controller_revision_cells,
-)
-
-
 class ControllerRevisionStrategy(Strategy):
-    table = CONTROLLER_REVISION_TABLE
+    table = KindTable(
+        (NAME, column("Controller", "Whose history it is."), column("Revision", "Its number in that history."), AGE),
+        _controller_revision_cells,
+    )
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_controller_revision(obj)

@@ -21,7 +21,6 @@ from mooring.apiserver.kinds.workloads import (
     name_spec_status,
     pod_name_warnings,
     selector_value,
-    validate_nonnegative,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.columns import (
@@ -60,19 +59,6 @@ _ZONE_IN_SCHEDULE = (
 )
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_cron_job(obj: Document) -> None:
-    spec = obj["spec"]
-    if not spec.get("concurrencyPolicy"):
-        spec["concurrencyPolicy"] = "Allow"
-    spec.setdefault("suspend", False)
-    spec.setdefault("successfulJobsHistoryLimit", SUCCEEDED_JOBS_KEPT)
-    spec.setdefault("failedJobsHistoryLimit", FAILED_JOBS_KEPT)
-    default_job_template(spec["jobTemplate"]["spec"])
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -84,15 +70,13 @@ def validate_cron_job_name(name: str) -> list[FieldError]:
 
 def validate_cron_job(spec: Document, old: Document | None, path: str) -> list[FieldError]:
     errors = _validate_schedule(spec, old, f"{path}.schedule")
-    errors += validate_nonnegative(spec.get("startingDeadlineSeconds"), f"{path}.startingDeadlineSeconds")
+    errors += _SPEC.validate(spec, path, "startingDeadlineSeconds")
     zone = spec.get("timeZone")
     if zone is not None and (old is None or old.get("timeZone") != zone):
         errors += _validate_zone(zone, f"{path}.timeZone")
     errors += _SPEC.validate(spec, path, "concurrencyPolicy")
     errors += _validate_job_template(spec["jobTemplate"], old, f"{path}.jobTemplate.spec")
-    for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        errors += validate_nonnegative(spec.get(field), f"{path}.{field}")
-    return errors
+    return errors + _SPEC.validate(spec, path, "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
 
 
 def _validate_schedule(spec: Document, old: Document | None, path: str) -> list[FieldError]:
@@ -161,28 +145,25 @@ def _cron_job_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-CRON_JOB_TABLE = KindTable(
-    (
-        NAME,
-        column("Schedule", "When its jobs are made."),
-        column("Timezone", "In which zone the schedule is read."),
-        boolean("Suspend", "Whether it makes none for now."),
-        integer("Active", "How many of its jobs run."),
-        column("Last Schedule", "How long ago the last job was due."),
-        AGE,
-        CONTAINERS_COLUMN,
-        IMAGES_COLUMN,
-        SELECTOR_COLUMN,
-    ),
-    _cron_job_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class CronJobStrategy(WorkloadStrategy):
-    table = CRON_JOB_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Schedule", "When its jobs are made."),
+            column("Timezone", "In which zone the schedule is read."),
+            boolean("Suspend", "Whether it makes none for now."),
+            integer("Active", "How many of its jobs run."),
+            column("Last Schedule", "How long ago the last job was due."),
+            AGE,
+            CONTAINERS_COLUMN,
+            IMAGES_COLUMN,
+            SELECTOR_COLUMN,
+        ),
+        _cron_job_cells,
+    )
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:
@@ -193,7 +174,13 @@ class CronJobStrategy(WorkloadStrategy):
         return template
 
     def default(self, obj: Document) -> None:
-        default_cron_job(obj)
+        spec = obj["spec"]
+        if not spec.get("concurrencyPolicy"):
+            spec["concurrencyPolicy"] = "Allow"
+        spec.setdefault("suspend", False)
+        spec.setdefault("successfulJobsHistoryLimit", SUCCEEDED_JOBS_KEPT)
+        spec.setdefault("failedJobsHistoryLimit", FAILED_JOBS_KEPT)
+        default_job_template(spec["jobTemplate"]["spec"])
 
     def count_generation(self, obj: Document, old: Document) -> None:
         if not means_the_same(obj["spec"], old["spec"], "batch", "CronJobSpec"):
@@ -220,7 +207,7 @@ class CronJobStrategy(WorkloadStrategy):
 
 class CronJobStatusStrategy(StatusStrategy):
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        """Anything goes; the registry still looks at the metadata."""
+        """No rules: only the registry validates the metadata."""
         return []
 
 

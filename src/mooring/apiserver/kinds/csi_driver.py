@@ -30,21 +30,6 @@ _TOKENS_SEEN = (
 )
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_csi_driver(obj: Document) -> None:
-    spec = obj["spec"]
-    spec.setdefault("attachRequired", True)
-    spec.setdefault("podInfoOnMount", False)
-    spec.setdefault("storageCapacity", False)
-    spec.setdefault("fsGroupPolicy", "ReadWriteOnceWithFSType")
-    if not spec.get("volumeLifecycleModes"):
-        spec["volumeLifecycleModes"] = ["Persistent"]
-    spec.setdefault("requiresRepublish", False)
-    spec.setdefault("seLinuxMount", False)
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -111,30 +96,35 @@ def _csi_driver_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-CSI_DRIVER_TABLE = KindTable(
-    (
-        NAME,
-        boolean("AttachRequired", "Whether volumes are attached before they are used."),
-        boolean("PodInfoOnMount", "Whether it is told about the pod."),
-        boolean("StorageCapacity", "Whether it says how much room is left."),
-        column("TokenRequests", "For whom it wants tokens of the pod's account."),
-        boolean("RequiresRepublish", "Whether it wants to be called again and again."),
-        column("Modes", "The lives that its volumes may have."),
-        AGE,
-    ),
-    _csi_driver_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class CSIDriverStrategy(Strategy):
-    table = CSI_DRIVER_TABLE
+    table = KindTable(
+        (
+            NAME,
+            boolean("AttachRequired", "Whether volumes are attached before they are used."),
+            boolean("PodInfoOnMount", "Whether it is told about the pod."),
+            boolean("StorageCapacity", "Whether it says how much room is left."),
+            column("TokenRequests", "For whom it wants tokens of the pod's account."),
+            boolean("RequiresRepublish", "Whether it wants to be called again and again."),
+            column("Modes", "The lives that its volumes may have."),
+            AGE,
+        ),
+        _csi_driver_cells,
+    )
     allows_unconditional_update = False
 
     def default(self, obj: Document) -> None:
-        default_csi_driver(obj)
+        spec = obj["spec"]
+        spec.setdefault("attachRequired", True)
+        spec.setdefault("podInfoOnMount", False)
+        spec.setdefault("storageCapacity", False)
+        spec.setdefault("fsGroupPolicy", "ReadWriteOnceWithFSType")
+        if not spec.get("volumeLifecycleModes"):
+            spec["volumeLifecycleModes"] = ["Persistent"]
+        spec.setdefault("requiresRepublish", False)
+        spec.setdefault("seLinuxMount", False)
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["spec"].pop(_GATED, None)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
-from mooring.apiserver.kinds.pod.resources import validate_non_negative
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, integer
 from mooring.apiserver.validation.fields import FieldError, duplicate, first_positions, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import qualified_name_errors
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.values import internal_value
 
 NODE_ID_BYTES_MAX = 256
@@ -42,9 +42,8 @@ def _validate_driver(driver: Document, seen: set[str], path: str) -> list[FieldE
     name = driver.get("name", "")
     errors = validate_driver_name(name, f"{path}.name")
     errors += _validate_node_id(driver.get("nodeID", ""), f"{path}.nodeID")
-    count = (driver.get("allocatable") or {}).get("count")
-    if count is not None:
-        errors += validate_non_negative(count, f"{path}.allocatable.count")
+    allocatable = driver.get("allocatable") or {}
+    errors += struct_rules("storage", "VolumeNodeResources").validate(allocatable, f"{path}.allocatable")
     if name in seen:
         errors.append(duplicate(f"{path}.name", name))
     seen.add(name)
@@ -79,11 +78,8 @@ def _csi_node_cells(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], len((obj.get("spec") or {}).get("drivers") or ()), age(obj, now_s)]
 
 
-CSI_NODE_TABLE = KindTable((NAME, integer("Drivers", "How many drivers the node has."), AGE), _csi_node_cells)
-
-
 class CSINodeStrategy(Strategy):
-    table = CSI_NODE_TABLE
+    table = KindTable((NAME, integer("Drivers", "How many drivers the node has."), AGE), _csi_node_cells)
     allows_unconditional_update = False
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:

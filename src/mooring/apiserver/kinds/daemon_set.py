@@ -29,8 +29,6 @@ from mooring.apiserver.kinds.workloads import (
     validate_at_most_100_percent,
     validate_immutable_selector,
     validate_int_or_percent,
-    validate_nonnegative,
-    validate_nonnegative_fields,
     validate_not_decremented,
     validate_restart_policy_always,
     validate_selector_matches,
@@ -50,26 +48,16 @@ from mooring.apiserver.tables.columns import (
     template_spec,
 )
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
-from mooring.apiserver.validation.schema_rules import enum_values
+from mooring.apiserver.validation.schema_rules import enum_values, struct_rules
 from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import means_the_same
 from mooring.client.errors import BadRequestError
 
+_SPEC = struct_rules("apps", "DaemonSetSpec")
+_STATUS = struct_rules("apps", "DaemonSetStatus")
 _UPDATE_STRATEGIES = enum_values("apps", "DaemonSetUpdateStrategyType")
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-
-_COUNTS = (
-    "currentNumberScheduled",
-    "numberMisscheduled",
-    "desiredNumberScheduled",
-    "numberReady",
-    "observedGeneration",
-    "updatedNumberScheduled",
-    "numberAvailable",
-    "numberUnavailable",
-    "collisionCount",
-)
 
 _DAEMON_COUNTS = (
     "desiredNumberScheduled",
@@ -78,29 +66,6 @@ _DAEMON_COUNTS = (
     "updatedNumberScheduled",
     "numberAvailable",
 )
-
-
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_daemon_set(obj: Document) -> None:
-    spec = obj["spec"]
-    strategy = spec.setdefault("updateStrategy", {})
-    if not strategy.get("type"):
-        strategy["type"] = "RollingUpdate"
-    if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", 1)
-        rolling.setdefault("maxSurge", 0)
-    elif (rolling := strategy.get("rollingUpdate")) is not None:
-        # Inside kube-apiserver these two cannot be absent.
-        rolling.setdefault("maxUnavailable", 0)
-        rolling.setdefault("maxSurge", 0)
-    spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
-    annotations = obj["metadata"].setdefault("annotations", {})
-    if error := int64_error(annotations.setdefault(TEMPLATE_GENERATION, "0")):
-        raise BadRequestError(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {error}')
-    default_pod_template(spec["template"])
 
 
 # --- validation --------------------------------------------------------------------------------------------------
@@ -119,9 +84,9 @@ def validate_daemon_set(spec: Document, old: Document | None, path: str) -> list
         field_errors.append(invalid(f"{path}.selector", {}, "empty selector is invalid for daemonset"))
     field_errors += validate_pod_template(template, template_path, old["template"] if old is not None else None)
     field_errors += validate_restart_policy_always(template, "DaemonSet", template_path)
-    field_errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
+    field_errors += _SPEC.validate(spec, path, "minReadySeconds")
     field_errors += _validate_daemon_set_strategy(spec.get("updateStrategy") or {}, f"{path}.updateStrategy")
-    field_errors += validate_nonnegative(spec.get("revisionHistoryLimit"), f"{path}.revisionHistoryLimit")
+    field_errors += _SPEC.validate(spec, path, "revisionHistoryLimit")
     return field_errors
 
 
@@ -132,9 +97,7 @@ def validate_daemon_set_update(spec: Document, old: Document, path: str) -> list
 
 
 def validate_daemon_set_status(status: Document, old: Document, path: str) -> list[FieldError]:
-    field_errors = validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
-    field_errors += validate_not_decremented(status, old, path)
-    return field_errors
+    return _STATUS.validate(status, path) + validate_not_decremented(status, old, path)
 
 
 def _validate_daemon_set_strategy(strategy: Document, path: str) -> list[FieldError]:
@@ -181,29 +144,26 @@ def _daemon_set_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-DAEMON_SET_TABLE = KindTable(
-    (
-        NAME,
-        integer("Desired", "On how many nodes it should run."),
-        integer("Current", "On how many of them it does."),
-        integer("Ready", "On how many it is ready."),
-        integer("Up-to-date", "On how many it runs from the newest template."),
-        integer("Available", "On how many it has been ready for long enough."),
-        column("Node Selector", "Which nodes it is for."),
-        AGE,
-        CONTAINERS_COLUMN,
-        IMAGES_COLUMN,
-        SELECTOR_COLUMN,
-    ),
-    _daemon_set_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class DaemonSetStrategy(WorkloadStrategy):
-    table = DAEMON_SET_TABLE
+    table = KindTable(
+        (
+            NAME,
+            integer("Desired", "On how many nodes it should run."),
+            integer("Current", "On how many of them it does."),
+            integer("Ready", "On how many it is ready."),
+            integer("Up-to-date", "On how many it runs from the newest template."),
+            integer("Available", "On how many it has been ready for long enough."),
+            column("Node Selector", "Which nodes it is for."),
+            AGE,
+            CONTAINERS_COLUMN,
+            IMAGES_COLUMN,
+            SELECTOR_COLUMN,
+        ),
+        _daemon_set_cells,
+    )
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:
@@ -218,7 +178,23 @@ class DaemonSetStrategy(WorkloadStrategy):
         }
 
     def default(self, obj: Document) -> None:
-        default_daemon_set(obj)
+        spec = obj["spec"]
+        strategy = spec.setdefault("updateStrategy", {})
+        if not strategy.get("type"):
+            strategy["type"] = "RollingUpdate"
+        if strategy["type"] == "RollingUpdate":
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", 1)
+            rolling.setdefault("maxSurge", 0)
+        elif (rolling := strategy.get("rollingUpdate")) is not None:
+            # Inside kube-apiserver these two cannot be absent.
+            rolling.setdefault("maxUnavailable", 0)
+            rolling.setdefault("maxSurge", 0)
+        spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
+        annotations = obj["metadata"].setdefault("annotations", {})
+        if error := int64_error(annotations.setdefault(TEMPLATE_GENERATION, "0")):
+            raise BadRequestError(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {error}')
+        default_pod_template(spec["template"])
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         super().prepare_for_create(obj, call)

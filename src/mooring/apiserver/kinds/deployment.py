@@ -26,8 +26,6 @@ from mooring.apiserver.kinds.workloads import (
     validate_at_most_100_percent,
     validate_immutable_selector,
     validate_int_or_percent,
-    validate_nonnegative,
-    validate_nonnegative_fields,
     validate_not_decremented,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
@@ -43,44 +41,19 @@ from mooring.apiserver.tables.columns import (
     template_spec,
 )
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
-from mooring.apiserver.validation.schema_rules import sorted_enum_values
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 from mooring.apiserver.validation.values import means_the_same
 from mooring.client.errors import BadRequestError
 
+_SPEC = struct_rules("apps", "DeploymentSpec")
+_STATUS = struct_rules("apps", "DeploymentStatus")
 _STRATEGIES = sorted_enum_values("apps", "DeploymentStrategyType")
 
 ROLLBACK_REVISION = "deprecated.deployment.rollback.revision"
 PROGRESS_DEADLINE_S = 600
 
-_COUNTS = (
-    "observedGeneration",
-    "replicas",
-    "updatedReplicas",
-    "readyReplicas",
-    "availableReplicas",
-    "unavailableReplicas",
-    "terminatingReplicas",
-    "collisionCount",
-)
-
 
 # --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_deployment(obj: Document) -> None:
-    spec = obj["spec"]
-    check_rollback_revision(obj["metadata"])
-    spec.setdefault("replicas", 1)
-    strategy = spec.setdefault("strategy", {})
-    if not strategy.get("type"):
-        strategy["type"] = "RollingUpdate"
-    if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", "25%")
-        rolling.setdefault("maxSurge", "25%")
-    spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
-    spec.setdefault("progressDeadlineSeconds", PROGRESS_DEADLINE_S)
-    default_pod_template(spec["template"])
 
 
 def check_rollback_revision(metadata: Document) -> None:
@@ -97,16 +70,14 @@ def check_rollback_revision(metadata: Document) -> None:
 
 
 def validate_deployment(spec: Document, old: Document | None, path: str) -> list[FieldError]:
-    field_errors = validate_nonnegative(spec.get("replicas"), f"{path}.replicas")
+    field_errors = _SPEC.validate(spec, path, "replicas")
     field_errors += validate_selected_template(spec, old, path)
     field_errors += _validate_deployment_strategy(spec.get("strategy") or {}, f"{path}.strategy")
-    field_errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
-    field_errors += validate_nonnegative(spec.get("revisionHistoryLimit"), f"{path}.revisionHistoryLimit")
-    deadline_s, here = spec.get("progressDeadlineSeconds"), f"{path}.progressDeadlineSeconds"
-    if deadline_s is not None:
-        field_errors += validate_nonnegative(deadline_s, here)
-        if deadline_s <= spec.get("minReadySeconds", 0):
-            field_errors.append(invalid(here, deadline_s, "must be greater than minReadySeconds"))
+    field_errors += _SPEC.validate(spec, path, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
+    deadline_s = spec.get("progressDeadlineSeconds")
+    if deadline_s is not None and deadline_s <= spec.get("minReadySeconds", 0):
+        detail = "must be greater than minReadySeconds"
+        field_errors.append(invalid(f"{path}.progressDeadlineSeconds", deadline_s, detail))
     return field_errors
 
 
@@ -117,7 +88,7 @@ def validate_deployment_update(spec: Document, old: Document, path: str) -> list
 
 
 def validate_deployment_status(status: Document, old: Document, path: str) -> list[FieldError]:
-    field_errors = validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
+    field_errors = _STATUS.validate(status, path)
     parts = ("updatedReplicas", "readyReplicas", "availableReplicas")
     field_errors += validate_at_most(status, parts, "replicas", ABOVE_REPLICAS, path)
     field_errors += validate_at_most(status, ("availableReplicas",), "readyReplicas", ABOVE_READY, path)
@@ -175,26 +146,23 @@ def _deployment_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-DEPLOYMENT_TABLE = KindTable(
-    (
-        NAME,
-        READY_COLUMN,
-        column("Up-to-date", "How many pods are made from the newest template."),
-        column("Available", "How many have been ready for long enough."),
-        AGE,
-        CONTAINERS_COLUMN,
-        IMAGES_COLUMN,
-        SELECTOR_COLUMN,
-    ),
-    _deployment_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
-class DeploymentStrategy(WorkloadStrategy):
-    table = DEPLOYMENT_TABLE
+class DeploymentKindStrategy(WorkloadStrategy):
+    table = KindTable(
+        (
+            NAME,
+            READY_COLUMN,
+            column("Up-to-date", "How many pods are made from the newest template."),
+            column("Available", "How many have been ready for long enough."),
+            AGE,
+            CONTAINERS_COLUMN,
+            IMAGES_COLUMN,
+            SELECTOR_COLUMN,
+        ),
+        _deployment_cells,
+    )
     shares_parts = True
 
     @property
@@ -202,7 +170,19 @@ class DeploymentStrategy(WorkloadStrategy):
         return {"status": DeploymentStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        default_deployment(obj)
+        spec = obj["spec"]
+        check_rollback_revision(obj["metadata"])
+        spec.setdefault("replicas", 1)
+        strategy = spec.setdefault("strategy", {})
+        if not strategy.get("type"):
+            strategy["type"] = "RollingUpdate"
+        if strategy["type"] == "RollingUpdate":
+            rolling = strategy.setdefault("rollingUpdate", {})
+            rolling.setdefault("maxUnavailable", "25%")
+            rolling.setdefault("maxSurge", "25%")
+        spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
+        spec.setdefault("progressDeadlineSeconds", PROGRESS_DEADLINE_S)
+        default_pod_template(spec["template"])
 
     def default_metadata(self, metadata: Document) -> None:
         check_rollback_revision(metadata)
@@ -237,4 +217,4 @@ class DeploymentStatusStrategy(StatusStrategy):
         return validate_deployment_status(obj.get("status") or {}, old.get("status") or {}, "status")
 
 
-STRATEGY = DeploymentStrategy
+STRATEGY = DeploymentKindStrategy

@@ -155,22 +155,20 @@ def validate_set(
     return field_errors
 
 
-def validate_map(
-    entries: Mapping[str, Any], check_key: Check, check: Check, path: str, shown_bytes_max: int = KEY_SHOWN_BYTES_MAX
-) -> list[FieldError]:
+def validate_map(entries: Mapping[str, Any], check_key: Check, check: Check, path: str) -> list[FieldError]:
     """Field errors of the keys and values of a map."""
     field_errors: list[FieldError] = []
     for key, value in entries.items():
         field_errors += check_key(key, path)
-        field_errors += check(value, f"{path}[{_shortened(key, shown_bytes_max)}]")
+        field_errors += check(value, f"{path}[{_shortened(key)}]")
     return field_errors
 
 
-def _shortened(key: str, bytes_max: int) -> str:
+def _shortened(key: str) -> str:
     data = key.encode()
-    if len(data) <= bytes_max:
+    if len(data) <= KEY_SHOWN_BYTES_MAX:
         return key
-    kept = bytes_max - len("...")
+    kept = KEY_SHOWN_BYTES_MAX - len("...")
     return (data[: (kept + 1) // 2] + b"..." + data[len(data) - kept // 2 :]).decode(errors="replace")
 
 

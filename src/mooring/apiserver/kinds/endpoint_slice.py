@@ -44,15 +44,6 @@ _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 _CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_endpoint_slice(obj: Document) -> None:
-    for port in obj.get("ports") or ():
-        port.setdefault("name", "")
-        port.setdefault("protocol", "TCP")
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -184,26 +175,25 @@ def _slice_port(port: Document) -> str:
     return "*" if port.get("name") is None else str(port["name"])
 
 
-ENDPOINT_SLICE_TABLE = KindTable(
-    (
-        NAME,
-        column("AddressType", "What its addresses are."),
-        column("Ports", "The ports of all its endpoints."),
-        column("Endpoints", "Their addresses."),
-        AGE,
-    ),
-    _endpoint_slice_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class EndpointSliceStrategy(Strategy):
-    table = ENDPOINT_SLICE_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("AddressType", "What its addresses are."),
+            column("Ports", "The ports of all its endpoints."),
+            column("Endpoints", "Their addresses."),
+            AGE,
+        ),
+        _endpoint_slice_cells,
+    )
 
     def default(self, obj: Document) -> None:
-        default_endpoint_slice(obj)
+        for port in obj.get("ports") or ():
+            port.setdefault("name", "")
+            port.setdefault("protocol", "TCP")
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         super().prepare_for_create(obj, call)

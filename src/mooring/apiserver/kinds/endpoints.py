@@ -22,12 +22,6 @@ MANAGED_BY_LABEL = "endpoints.kubernetes.io/managed-by"
 CONTROLLER_NAME = "endpoint-controller"
 
 
-def default_endpoints(endpoints: Document) -> None:
-    for subset in endpoints.get("subsets") or ():
-        for port in subset.get("ports") or ():
-            port.setdefault("protocol", "TCP")
-
-
 def validate_subsets(endpoints: Document) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, subset in enumerate(endpoints.get("subsets") or ()):
@@ -79,18 +73,17 @@ def _endpoint_addresses(subsets: list[Document] | tuple[()]) -> Iterator[str]:
                 yield f"[{address}]:{port['port']}" if ":" in address else f"{address}:{port['port']}"
 
 
-ENDPOINTS_TABLE = KindTable((NAME, column("Endpoints", "Where the service leads to."), AGE), _endpoints_cells)
-
-
 class EndpointsStrategy(Strategy):
     """Writing Endpoints."""
 
-    table = ENDPOINTS_TABLE
+    table = KindTable((NAME, column("Endpoints", "Where the service leads to."), AGE), _endpoints_cells)
 
     allows_create_on_update = True
 
     def default(self, obj: Document) -> None:
-        default_endpoints(obj)
+        for subset in obj.get("subsets") or ():
+            for port in subset.get("ports") or ():
+                port.setdefault("protocol", "TCP")
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_subsets(obj)

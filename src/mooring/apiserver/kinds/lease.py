@@ -40,11 +40,8 @@ def _lease_cells(lease: Document, now_s: float) -> list[Cell]:
     return [lease["metadata"]["name"], (lease.get("spec") or {}).get("holderIdentity") or "", age(lease, now_s)]
 
 
-LEASE_TABLE = KindTable((NAME, column("Holder", "Who has it."), AGE), _lease_cells)
-
-
 class LeaseStrategy(Strategy):
-    table = LEASE_TABLE
+    table = KindTable((NAME, column("Holder", "Who has it."), AGE), _lease_cells)
     allows_create_on_update = True
     allows_unconditional_update = False
     validates_finalizer_names = False

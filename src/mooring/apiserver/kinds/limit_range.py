@@ -35,15 +35,6 @@ MILLI_VALUE_MAX = INT64_MAX // 1000
 # --- defaults ----------------------------------------------------------------------------------------------------
 
 
-def default_limit_range(limit_range: Document) -> None:
-    for item in limit_range["spec"].get("limits") or ():
-        if item.get("type") == "Container":
-            _default_container_item(item)
-        for field in _FIELDS:
-            if field in item:
-                round_amounts(item[field])
-
-
 def _default_container_item(item: Document) -> None:
     limits = {**(item.get("max") or {}), **(item.get("default") or {})}
     requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
@@ -184,7 +175,12 @@ class LimitRangeStrategy(Strategy):
     allows_create_on_update = True
 
     def default(self, obj: Document) -> None:
-        default_limit_range(obj)
+        for item in obj["spec"].get("limits") or ():
+            if item.get("type") == "Container":
+                _default_container_item(item)
+            for field in _FIELDS:
+                if field in item:
+                    round_amounts(item[field])
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         metadata = obj["metadata"]
@@ -199,10 +195,10 @@ class LimitRangeStrategy(Strategy):
 
 
 def _name_from_uid(uid: str) -> str:
-    """Another uuid of version 4: the digits of the first one, backwards where they are chance."""
+    """Another UUID of version 4, derived from the first: its random digits in reverse order."""
     digits = uid.replace("-", "")
-    chance = (digits[:12] + digits[13:16] + digits[17:])[::-1]
-    return f"{chance[:8]}-{chance[8:12]}-4{chance[12:15]}-{digits[16]}{chance[15:18]}-{chance[18:]}"
+    random = (digits[:12] + digits[13:16] + digits[17:])[::-1]
+    return f"{random[:8]}-{random[8:12]}-4{random[12:15]}-{digits[16]}{random[15:18]}-{random[18:]}"
 
 
 STRATEGY = LimitRangeStrategy

@@ -27,17 +27,6 @@ _STANDARD_FINALIZERS = (KUBERNETES_FINALIZER, ORPHAN_FINALIZER, FOREGROUND_FINAL
 _UNKNOWN_FINALIZER = "name is neither a standard finalizer name nor is it fully qualified"
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_namespace(namespace: Document) -> None:
-    metadata = namespace["metadata"]
-    name = metadata.get("name")
-    if name:
-        metadata.setdefault("labels", {})[NAME_LABEL] = name
-    namespace["status"].setdefault("phase", "Active")
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -84,16 +73,13 @@ def _namespace_cells(namespace: Document, now_s: float) -> list[Cell]:
     ]
 
 
-NAMESPACE_TABLE = KindTable((NAME, column("Status", "Whether it lives or is being deleted."), AGE), _namespace_cells)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class NamespaceStrategy(Strategy):
     """Writing a namespace."""
 
-    table = NAMESPACE_TABLE
+    table = KindTable((NAME, column("Status", "Whether it lives or is being deleted."), AGE), _namespace_cells)
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:
@@ -106,10 +92,14 @@ class NamespaceStrategy(Strategy):
         return name_is_dns_label(name, is_prefix)
 
     def default(self, obj: Document) -> None:
-        default_namespace(obj)
+        metadata = obj["metadata"]
+        name = metadata.get("name")
+        if name:
+            metadata.setdefault("labels", {})[NAME_LABEL] = name
+        obj["status"].setdefault("phase", "Active")
 
     def canonicalize(self, obj: Document) -> None:
-        # Once more: a generated name did not exist when defaults were set.
+        # Again: a generated name did not exist when defaults were set.
         metadata = obj["metadata"]
         metadata.setdefault("labels", {})[NAME_LABEL] = metadata["name"]
 

@@ -63,29 +63,11 @@ DEPRECATED_NODE_LABELS = {
 }
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_node(node: Document) -> None:
-    spec, status = node["spec"], node["status"]
-    capacity = status.get("capacity")
-    if capacity and not status.get("allocatable"):
-        status["allocatable"] = dict(capacity)
-    for field in ("capacity", "allocatable"):
-        if field in status:
-            round_amounts(status[field])
-    single, several = spec.get("podCIDR"), spec.get("podCIDRs")
-    if single and (not several or several[0] != single):
-        spec["podCIDRs"] = [single]
-    elif several:
-        spec["podCIDR"] = several[0]
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_config_source(source: Document, path: str) -> list[FieldError]:
-    """A source as it is wanted: without the exact object that was found."""
+    """A source without the fields of the resolved object (`uid`, `resourceVersion`)."""
     reference = source.get("configMap")
     if reference is None:
         return [invalid(path, internal_value(source, "NodeConfigSource"), _ONE_REFERENCE)]
@@ -339,23 +321,6 @@ def _address_cell(status: Document, type_name: str) -> str:
     return NONE
 
 
-NODE_TABLE = KindTable(
-    (
-        NAME,
-        column("Status", "Whether it can take pods."),
-        column("Roles", "What it is there for."),
-        AGE,
-        column("Version", "Of its kubelet."),
-        wide("Internal-IP", "Its first address inside the cluster."),
-        wide("External-IP", "Its first address outside of it."),
-        wide("OS-Image", "Its operating system."),
-        wide("Kernel-Version", "Its kernel."),
-        wide("Container-Runtime", "What runs its containers."),
-    ),
-    _node_cells,
-)
-
-
 def node_selector_term_warnings(term: Document, path: str) -> list[str]:
     return [
         f"{path}.matchExpressions[{index}].key: {key} is {DEPRECATED_NODE_LABELS[key]}"
@@ -370,7 +335,21 @@ def node_selector_term_warnings(term: Document, path: str) -> list[str]:
 class NodeStrategy(Strategy):
     """Writing a node."""
 
-    table = NODE_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Status", "Whether it can take pods."),
+            column("Roles", "What it is there for."),
+            AGE,
+            column("Version", "Of its kubelet."),
+            wide("Internal-IP", "Its first address inside the cluster."),
+            wide("External-IP", "Its first address outside of it."),
+            wide("OS-Image", "Its operating system."),
+            wide("Kernel-Version", "Its kernel."),
+            wide("Container-Runtime", "What runs its containers."),
+        ),
+        _node_cells,
+    )
 
     shares_parts = True
 
@@ -379,7 +358,18 @@ class NodeStrategy(Strategy):
         return {"status": NodeStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        default_node(obj)
+        spec, status = obj["spec"], obj["status"]
+        capacity = status.get("capacity")
+        if capacity and not status.get("allocatable"):
+            status["allocatable"] = dict(capacity)
+        for field in ("capacity", "allocatable"):
+            if field in status:
+                round_amounts(status[field])
+        single, several = spec.get("podCIDR"), spec.get("podCIDRs")
+        if single and (not several or several[0] != single):
+            spec["podCIDRs"] = [single]
+        elif several:
+            spec["podCIDR"] = several[0]
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["spec"].pop("configSource", None)

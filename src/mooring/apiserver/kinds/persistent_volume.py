@@ -84,11 +84,6 @@ _DEPRECATED_SOURCES = {
 # --- defaults ----------------------------------------------------------------------------------------------------
 
 
-def default_persistent_volume(volume: Document) -> None:
-    volume["status"].setdefault("phase", "Pending")
-    default_volume_spec(volume["spec"])
-
-
 def default_volume_spec(spec: Document) -> None:
     """Also for the volume inside a VolumeAttachment, but for its policy and mode."""
     spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
@@ -364,23 +359,6 @@ STORAGE_CLASS_COLUMN = column("StorageClass", "The class that it is of.")
 ATTRIBUTES_CLASS_COLUMN = column("VolumeAttributesClass", "The class of its attributes.")
 VOLUME_MODE_COLUMN = wide("VolumeMode", "Whether it is a file system or a raw device.")
 
-PERSISTENT_VOLUME_TABLE = KindTable(
-    (
-        NAME,
-        CAPACITY_COLUMN,
-        ACCESS_MODES_COLUMN,
-        column("Reclaim Policy", "What becomes of it after its claim."),
-        STATUS_COLUMN,
-        column("Claim", "The claim that it is for."),
-        STORAGE_CLASS_COLUMN,
-        ATTRIBUTES_CLASS_COLUMN,
-        column("Reason", "Why it failed, if it did."),
-        AGE,
-        VOLUME_MODE_COLUMN,
-    ),
-    _persistent_volume_cells,
-)
-
 
 # --- strategy ----------------------------------------------------------------------------------------------------
 
@@ -388,14 +366,30 @@ PERSISTENT_VOLUME_TABLE = KindTable(
 class PersistentVolumeStrategy(Strategy):
     """Writing a volume."""
 
-    table = PERSISTENT_VOLUME_TABLE
+    table = KindTable(
+        (
+            NAME,
+            CAPACITY_COLUMN,
+            ACCESS_MODES_COLUMN,
+            column("Reclaim Policy", "What becomes of it after its claim."),
+            STATUS_COLUMN,
+            column("Claim", "The claim that it is for."),
+            STORAGE_CLASS_COLUMN,
+            ATTRIBUTES_CLASS_COLUMN,
+            column("Reason", "Why it failed, if it did."),
+            AGE,
+            VOLUME_MODE_COLUMN,
+        ),
+        _persistent_volume_cells,
+    )
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": PersistentVolumeStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        default_persistent_volume(obj)
+        obj["status"].setdefault("phase", "Pending")
+        default_volume_spec(obj["spec"])
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": call.now}

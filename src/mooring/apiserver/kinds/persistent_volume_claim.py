@@ -113,7 +113,7 @@ def validate_persistent_volume_claim_spec(
 
 
 def validate_claim_update(claim: Document, old: Document) -> list[FieldError]:
-    """Immutable fields. The data sources of the old claim are those that a GET returns."""
+    """Errors of changed immutable fields. The data sources of the old claim are compared as a GET returns them."""
     annotation, old_annotation = _class_annotation(claim), _class_annotation(old)
     spec, old_spec = dict(claim["spec"]), dict(old["spec"])
     errors: list[FieldError] = []
@@ -278,29 +278,26 @@ def _persistent_volume_claim_cells(claim: Document, now_s: float) -> list[Cell]:
     ]
 
 
-PERSISTENT_VOLUME_CLAIM_TABLE = KindTable(
-    (
-        NAME,
-        STATUS_COLUMN,
-        column("Volume", "The volume that it has."),
-        CAPACITY_COLUMN,
-        ACCESS_MODES_COLUMN,
-        STORAGE_CLASS_COLUMN,
-        ATTRIBUTES_CLASS_COLUMN,
-        AGE,
-        VOLUME_MODE_COLUMN,
-    ),
-    _persistent_volume_claim_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class PersistentVolumeClaimStrategy(Strategy):
     """Writing a claim."""
 
-    table = PERSISTENT_VOLUME_CLAIM_TABLE
+    table = KindTable(
+        (
+            NAME,
+            STATUS_COLUMN,
+            column("Volume", "The volume that it has."),
+            CAPACITY_COLUMN,
+            ACCESS_MODES_COLUMN,
+            STORAGE_CLASS_COLUMN,
+            ATTRIBUTES_CLASS_COLUMN,
+            AGE,
+            VOLUME_MODE_COLUMN,
+        ),
+        _persistent_volume_claim_cells,
+    )
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:
@@ -341,7 +338,7 @@ class PersistentVolumeClaimStrategy(Strategy):
 
 
 class PersistentVolumeClaimStatusStrategy(StatusStrategy):
-    """Writing how far a claim has come."""
+    """Writing the status of a claim."""
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return validate_persistent_volume_claim_status(obj)
@@ -370,8 +367,8 @@ def settle_data_sources(spec: Document, old_spec: Document) -> None:
 
 
 def drop_disabled_claim_fields(spec: Document, old_spec: Document) -> None:
-    """A source in another namespace is a feature that is off: without a word, it is no source. Also for the templates
-    of claims in other kinds."""
+    """Drop data sources in other namespaces, which are behind a feature gate. Also for the claim templates of other
+    kinds."""
     if (spec.get("dataSourceRef") or {}).get("namespace") and "dataSourceRef" not in old_spec:
         del spec["dataSourceRef"]
 

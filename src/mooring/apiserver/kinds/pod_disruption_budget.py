@@ -13,7 +13,6 @@ from mooring.apiserver.kinds.workloads import (
     name_spec_status,
     validate_at_most_100_percent,
     validate_int_or_percent,
-    validate_nonnegative_fields,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column, integer
@@ -22,7 +21,6 @@ from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import validate_conditions, validate_label_selector
 
 _SPEC = struct_rules("policy", "PodDisruptionBudgetSpec")
-_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
 def validate_disruption_budget(spec: Document, old: Document | None, path: str) -> list[FieldError]:
@@ -40,8 +38,7 @@ def validate_disruption_budget(spec: Document, old: Document | None, path: str) 
 
 def validate_disruption_budget_status(status: Document, path: str) -> list[FieldError]:
     errors = validate_conditions(status.get("conditions") or (), f"{path}.conditions")
-    errors += validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
-    return errors
+    return errors + struct_rules("policy", "PodDisruptionBudgetStatus").validate(status, path)
 
 
 def _budget_shown(spec: Document) -> Document:
@@ -64,20 +61,17 @@ def _pod_disruption_budget_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-POD_DISRUPTION_BUDGET_TABLE = KindTable(
-    (
-        NAME,
-        column("Min Available", "How many pods must be available."),
-        column("Max Unavailable", "How many may be unavailable."),
-        integer("Allowed Disruptions", "How many may be disrupted now."),
-        AGE,
-    ),
-    _pod_disruption_budget_cells,
-)
-
-
 class PodDisruptionBudgetStrategy(Strategy):
-    table = POD_DISRUPTION_BUDGET_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Min Available", "How many pods must be available."),
+            column("Max Unavailable", "How many may be unavailable."),
+            integer("Allowed Disruptions", "How many may be disrupted now."),
+            AGE,
+        ),
+        _pod_disruption_budget_cells,
+    )
     allows_unconditional_update = False
     validates_metadata = False
 

@@ -40,21 +40,18 @@ def _pod_template_cells(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], *containers_and_images(template.get("spec")), labels_text(labels)]
 
 
-POD_TEMPLATE_TABLE = KindTable(
-    (
-        NAME,
-        column("Containers", "The names of its containers."),
-        column("Images", "What they run."),
-        column("Pod Labels", "The labels of pods that are made from it."),
-    ),
-    _pod_template_cells,
-)
-
-
 class PodTemplateStrategy(Strategy):
     """How templates are created and changed."""
 
-    table = POD_TEMPLATE_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Containers", "The names of its containers."),
+            column("Images", "What they run."),
+            column("Pod Labels", "The labels of pods that are made from it."),
+        ),
+        _pod_template_cells,
+    )
 
     def default(self, obj: Document) -> None:
         default_pod_template(obj["template"])

@@ -20,10 +20,6 @@ SYSTEM_VALUES = {"system-node-critical": 2_000_001_000, "system-cluster-critical
 _POLICIES = enum_values("core", "PreemptionPolicy")
 
 
-def default_priority_class(obj: Document) -> None:
-    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
-
-
 def validate_priority_class(obj: Document) -> list[FieldError]:
     errors: list[FieldError] = []
     name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
@@ -71,23 +67,20 @@ def _priority_class_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-PRIORITY_CLASS_TABLE = KindTable(
-    (
-        NAME,
-        integer("Value", "The priority of its pods."),
-        boolean("Global-Default", "Whether pods get it that name none."),
-        AGE,
-        column("PreemptionPolicy", "Whether its pods push others away."),
-    ),
-    _priority_class_cells,
-)
-
-
 class PriorityClassStrategy(Strategy):
-    table = PRIORITY_CLASS_TABLE
+    table = KindTable(
+        (
+            NAME,
+            integer("Value", "The priority of its pods."),
+            boolean("Global-Default", "Whether pods get it that name none."),
+            AGE,
+            column("PreemptionPolicy", "Whether its pods push others away."),
+        ),
+        _priority_class_cells,
+    )
 
     def default(self, obj: Document) -> None:
-        default_priority_class(obj)
+        obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
     def count_generation(self, obj: Document, old: Document) -> None:
         pass

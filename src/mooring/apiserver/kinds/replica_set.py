@@ -21,8 +21,6 @@ from mooring.apiserver.kinds.workloads import (
     selector_value,
     validate_at_most,
     validate_immutable_selector,
-    validate_nonnegative,
-    validate_nonnegative_fields,
     validate_restart_policy_always,
     validate_selector_matches,
     validate_workload_selector,
@@ -30,6 +28,7 @@ from mooring.apiserver.kinds.workloads import (
 from mooring.apiserver.strategy import StatusStrategy, Strategy
 from mooring.apiserver.tables.columns import Cell, KindTable, age, containers_and_images, selector_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, invalid
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.values import means_the_same
 
 ABOVE_REPLICAS = "cannot be greater than status.replicas"
@@ -44,17 +43,8 @@ _COUNTS = (
 )
 
 
-def default_replica_set(obj: Document) -> None:
-    spec = obj["spec"]
-    spec.setdefault("replicas", 1)
-    default_pod_template(spec["template"])
-
-
 def validate_replica_set(spec: Document, old: Document | None, path: str) -> list[FieldError]:
-    errors = validate_nonnegative(spec.get("replicas"), f"{path}.replicas")
-    errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
-    errors += validate_selected_template(spec, old, path)
-    return errors
+    return struct_rules("apps", "ReplicaSetSpec").validate(spec, path) + validate_selected_template(spec, old, path)
 
 
 def validate_replica_set_update(spec: Document, old: Document, path: str) -> list[FieldError]:
@@ -80,9 +70,14 @@ def validate_selected_template(spec: Document, old: Document | None, path: str) 
 
 
 def validate_replica_set_status(status: Document, path: str) -> list[FieldError]:
-    errors = validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
+    errors = struct_rules("apps", "ReplicaSetStatus").validate(status, path, *_COUNTS)
+    return errors + validate_ready_counts(status, path)
+
+
+def validate_ready_counts(status: Document, path: str) -> list[FieldError]:
+    """Whether a status counts more ready or available pods than pods."""
     parts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-    errors += validate_at_most(status, parts, "replicas", ABOVE_REPLICAS, path)
+    errors = validate_at_most(status, parts, "replicas", ABOVE_REPLICAS, path)
     errors += validate_at_most(status, ("availableReplicas",), "readyReplicas", ABOVE_READY, path)
     return errors
 
@@ -98,11 +93,8 @@ def _replica_set_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-REPLICA_SET_TABLE = KindTable(REPLICA_COLUMNS, _replica_set_cells)
-
-
 class ReplicaSetStrategy(WorkloadStrategy):
-    table = REPLICA_SET_TABLE
+    table = KindTable(REPLICA_COLUMNS, _replica_set_cells)
     shares_parts = True
 
     @property
@@ -113,7 +105,9 @@ class ReplicaSetStrategy(WorkloadStrategy):
         return {"replicas": 0}
 
     def default(self, obj: Document) -> None:
-        default_replica_set(obj)
+        spec = obj["spec"]
+        spec.setdefault("replicas", 1)
+        default_pod_template(spec["template"])
 
     def count_generation(self, obj: Document, old: Document) -> None:
         if not means_the_same(obj["spec"], old["spec"], "apps", "ReplicaSetSpec"):

@@ -13,9 +13,9 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
 from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
-from mooring.apiserver.kinds.pod.resources import validate_non_negative
 from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_template_warnings
 from mooring.apiserver.kinds.pod_template import validate_pod_template
+from mooring.apiserver.kinds.replica_set import validate_ready_counts
 from mooring.apiserver.kinds.workloads import (
     MISMATCH,
     REPLICA_COLUMNS,
@@ -23,34 +23,20 @@ from mooring.apiserver.kinds.workloads import (
     name_spec_status,
     replica_counts,
     template_labels,
+    validate_restart_policy_always,
 )
 from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.columns import Cell, KindTable, age, containers_and_images, labels_text, template_spec
-from mooring.apiserver.validation.fields import FieldError, FieldErrorType, forbidden, invalid, not_supported, required
+from mooring.apiserver.validation.fields import FieldError, FieldErrorType, invalid, required
 from mooring.apiserver.validation.names import long_name_errors
+from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import plain_selector_matches
 from mooring.apiserver.validation.values import means_the_same
 
 NON_CONVERTIBLE_PREFIX = "non-convertible.kubernetes.io"
 
+_SPEC = struct_rules("core", "ReplicationControllerSpec")
 _COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
-
-
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_replication_controller(controller: Document) -> None:
-    spec: Document = controller["spec"]
-    template = spec.get("template")
-    if template is not None:
-        labels = (template.get("metadata") or {}).get("labels")
-        if labels:
-            if not spec.get("selector"):
-                spec["selector"] = dict(labels)
-            if not controller["metadata"].get("labels"):
-                controller["metadata"]["labels"] = dict(labels)
-        default_pod_template(template)
-    spec.setdefault("replicas", 1)
 
 
 # --- validation --------------------------------------------------------------------------------------------------
@@ -59,37 +45,23 @@ def default_replication_controller(controller: Document) -> None:
 def validate_replication_controller(spec: Document, old: Document | None) -> list[FieldError]:
     """Field errors of a spec."""
     selector, template = spec.get("selector") or {}, spec.get("template")
-    errors = validate_non_negative(spec.get("minReadySeconds", 0), "spec.minReadySeconds")
+    errors = _SPEC.validate(spec, "spec", "minReadySeconds")
     if not selector:
         errors.append(required("spec.selector"))
-    errors += validate_non_negative(spec.get("replicas", 0), "spec.replicas")
+    errors += _SPEC.validate(spec, "spec", "replicas")
     if template is None:
         return [*errors, required("spec.template")]
     labels = template_labels(template)
     if selector and not plain_selector_matches(selector, labels or {}):
         errors.append(invalid("spec.template.metadata.labels", labels_value(labels), MISMATCH))
     errors += validate_pod_template(template, "spec.template", (old or {}).get("template"))
-    policy = template["spec"].get("restartPolicy", "")
-    if policy != "Always":
-        errors.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
-    if template["spec"].get("activeDeadlineSeconds") is not None:
-        detail = "activeDeadlineSeconds in ReplicationController is not Supported"
-        errors.append(forbidden("spec.template.spec.activeDeadlineSeconds", detail))
-    return errors
+    return errors + validate_restart_policy_always(template, "ReplicationController", "spec.template")
 
 
 def validate_replication_controller_status(status: Document) -> list[FieldError]:
     """Field errors of a status."""
-    errors: list[FieldError] = []
-    for field in _COUNTS:
-        errors += validate_non_negative(status.get(field, 0), f"status.{field}")
-    total, ready, available = (status.get(field, 0) for field in ("replicas", "readyReplicas", "availableReplicas"))
-    for field in ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"):
-        if status.get(field, 0) > total:
-            errors.append(invalid(f"status.{field}", status.get(field, 0), "cannot be greater than status.replicas"))
-    if available > ready:
-        errors.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
-    return errors
+    errors = struct_rules("core", "ReplicationControllerStatus").validate(status, "status", *_COUNTS)
+    return errors + validate_ready_counts(status, "status")
 
 
 def validate_non_convertible(controller: Document, old: Document) -> list[FieldError]:
@@ -121,16 +93,13 @@ def _replication_controller_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-REPLICATION_CONTROLLER_TABLE = KindTable(REPLICA_COLUMNS, _replication_controller_cells)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class ReplicationControllerStrategy(Strategy):
     """How replication controllers are created, changed and selected."""
 
-    table = REPLICATION_CONTROLLER_TABLE
+    table = KindTable(REPLICA_COLUMNS, _replication_controller_cells)
 
     dependents: ClassVar[Dependents] = Dependents.ORPHAN
 
@@ -146,7 +115,17 @@ class ReplicationControllerStrategy(Strategy):
         return long_name_errors(name, is_prefix)
 
     def default(self, obj: Document) -> None:
-        default_replication_controller(obj)
+        spec: Document = obj["spec"]
+        template = spec.get("template")
+        if template is not None:
+            labels = (template.get("metadata") or {}).get("labels")
+            if labels:
+                if not spec.get("selector"):
+                    spec["selector"] = dict(labels)
+                if not obj["metadata"].get("labels"):
+                    obj["metadata"]["labels"] = dict(labels)
+            default_pod_template(template)
+        spec.setdefault("replicas", 1)
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["metadata"]["generation"] = 1

@@ -59,7 +59,7 @@ OPERATORS = sorted_enum_values("resource", "DeviceTolerationOperator")
 EFFECTS = sorted_enum_values("resource", "DeviceTaintEffect")
 
 RequestNames: TypeAlias = Mapping[str, frozenset[str]]
-"""The names of the requests, and for each those of its alternatives."""
+"""The names of the requests, and for each the names of its sub-requests."""
 
 _ONE_WAY = "exactly one of `exactly` or `firstAvailable` is required"
 _UNKNOWN_REQUEST = (
@@ -90,13 +90,6 @@ DeviceKey = tuple[str, str, str, str]
 
 
 # --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_resource_claim(obj: Document) -> None:
-    _default_claim_spec(obj["spec"])
-    allocation = (obj.get("status") or {}).get("allocation") or {}
-    for result in (allocation.get("devices") or {}).get("results") or ():
-        _default_tolerations(result.get("tolerations") or ())
 
 
 def default_resource_claim_template(obj: Document) -> None:
@@ -385,24 +378,22 @@ def _resource_claim_cells(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], ",".join(states), age(obj, now_s)]
 
 
-RESOURCE_CLAIM_TABLE = KindTable(
-    (NAME, column("State", "Whether it has devices and users."), AGE), _resource_claim_cells
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class ResourceClaimStrategy(Strategy):
     is_costly = True
-    table = RESOURCE_CLAIM_TABLE
+    table = KindTable((NAME, column("State", "Whether it has devices and users."), AGE), _resource_claim_cells)
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         return {"status": ResourceClaimStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        default_resource_claim(obj)
+        _default_claim_spec(obj["spec"])
+        allocation = (obj.get("status") or {}).get("allocation") or {}
+        for result in (allocation.get("devices") or {}).get("results") or ():
+            _default_tolerations(result.get("tolerations") or ())
 
     def validate(self, obj: Document, call: Call) -> list[FieldError]:
         return call.prior_errors + super().validate(obj, call)

@@ -156,24 +156,21 @@ def _resource_quota_cells(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], ", ".join(requests), ", ".join(limits), age(obj, now_s)]
 
 
-RESOURCE_QUOTA_TABLE = KindTable(
-    (
-        NAME,
-        column("Request", "What is used and allowed, of requests and of objects."),
-        column("Limit", "What is used and allowed, of limits."),
-        AGE,
-    ),
-    _resource_quota_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class ResourceQuotaStrategy(Strategy):
     """Writing a quota. Its scopes never change."""
 
-    table = RESOURCE_QUOTA_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Request", "What is used and allowed, of requests and of objects."),
+            column("Limit", "What is used and allowed, of limits."),
+            AGE,
+        ),
+        _resource_quota_cells,
+    )
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:

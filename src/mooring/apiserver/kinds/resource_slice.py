@@ -5,7 +5,7 @@
 3. A capacity policy lists valid amounts or a range, never both. The default is a valid amount, and no amount exceeds
    the capacity.
 4. Unchanged taints are not validated again. A taint without a time gets the current time.
-5. List attributes and devices that stand for node resources are behind feature gates: their fields are dropped, unless
+5. List attributes and devices that represent node resources are behind feature gates: their fields are dropped, unless
    the stored slice uses them.
 6. The generation counts every change of the request, including changes of dropped fields.
 """
@@ -92,7 +92,7 @@ def validate_shared_capacity(capacity: Document, path: str) -> list[FieldError]:
 
 
 def validate_whole_capacity(capacity: Document, path: str) -> list[FieldError]:
-    """The capacity of any other device: it is taken as a whole, and needs no policy."""
+    """The capacity of any other device: it is allocated as a whole, and has no request policy."""
     if "requestPolicy" not in capacity:
         return []
     return [forbidden(f"{path}.requestPolicy", "allowMultipleAllocations must be true")]
@@ -370,23 +370,20 @@ def _resource_slice_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-RESOURCE_SLICE_TABLE = KindTable(
-    (
-        NAME,
-        column("Node", "Where its devices are."),
-        column("Driver", "Who speaks for them."),
-        column("Pool", "The pool that they are of."),
-        AGE,
-    ),
-    _resource_slice_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class ResourceSliceStrategy(Strategy):
-    table = RESOURCE_SLICE_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Node", "Where its devices are."),
+            column("Driver", "Who speaks for them."),
+            column("Pool", "The pool that they are of."),
+            AGE,
+        ),
+        _resource_slice_cells,
+    )
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["metadata"]["generation"] = 1

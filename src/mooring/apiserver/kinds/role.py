@@ -90,7 +90,7 @@ class RbacStrategy(Strategy):
 
 
 class RoleStrategy(RbacStrategy):
-    """Roles and cluster roles. Only those of the cluster collect the rules of others."""
+    """Roles and ClusterRoles. Only ClusterRoles aggregate rules."""
 
     def validate_own(self, obj: Document, old: Document | None) -> list[FieldError]:
         errors = validate_rules(obj.get("rules") or (), self.kind.is_namespaced)

@@ -16,15 +16,6 @@ from mooring.apiserver.validation.schema_rules import struct_rules, validate_enu
 _ACCOUNT = "ServiceAccount"
 
 
-def default_role_binding(obj: Document) -> None:
-    role = obj.setdefault("roleRef", {"apiGroup": "", "kind": "", "name": ""})
-    if not role.get("apiGroup"):
-        role["apiGroup"] = GROUP
-    for subject in obj.get("subjects") or ():
-        if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
-            subject["apiGroup"] = GROUP
-
-
 def validate_role_binding(binding: Document, is_namespaced: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     role, kinds = binding.get("roleRef") or {}, ("Role", "ClusterRole") if is_namespaced else ("ClusterRole",)
@@ -80,24 +71,26 @@ def _role_binding_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-ROLE_BINDING_TABLE = KindTable(
-    (
-        NAME,
-        column("Role", "What it allows."),
-        AGE,
-        wide("Users", "Users who may do that."),
-        wide("Groups", "Groups whose members may."),
-        wide("ServiceAccounts", "Service accounts that may."),
-    ),
-    _role_binding_cells,
-)
-
-
 class RoleBindingStrategy(RbacStrategy):
-    table = ROLE_BINDING_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Role", "What it allows."),
+            AGE,
+            wide("Users", "Users who may do that."),
+            wide("Groups", "Groups whose members may."),
+            wide("ServiceAccounts", "Service accounts that may."),
+        ),
+        _role_binding_cells,
+    )
 
     def default(self, obj: Document) -> None:
-        default_role_binding(obj)
+        role = obj.setdefault("roleRef", {"apiGroup": "", "kind": "", "name": ""})
+        if not role.get("apiGroup"):
+            role["apiGroup"] = GROUP
+        for subject in obj.get("subjects") or ():
+            if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
+                subject["apiGroup"] = GROUP
 
     def validate_own(self, obj: Document, old: Document | None) -> list[FieldError]:
         return validate_role_binding(obj, self.kind.is_namespaced)

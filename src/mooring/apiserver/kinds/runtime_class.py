@@ -53,11 +53,8 @@ def _runtime_class_cells(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], obj.get("handler", ""), age(obj, now_s)]
 
 
-RUNTIME_CLASS_TABLE = KindTable((NAME, column("Handler", ""), AGE), _runtime_class_cells)
-
-
 class RuntimeClassStrategy(Strategy):
-    table = RUNTIME_CLASS_TABLE
+    table = KindTable((NAME, column("Handler", ""), AGE), _runtime_class_cells)
     allows_create_on_update = True
     allows_unconditional_update = False
     validates_finalizer_names = False

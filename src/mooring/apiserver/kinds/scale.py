@@ -9,10 +9,10 @@ from operator import itemgetter
 
 from mooring.api.document import Document
 from mooring.api.kinds import REPLICATION_CONTROLLER, Kind
-from mooring.apiserver.kinds.workloads import validate_nonnegative
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, integer
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain, validate_object_meta
+from mooring.apiserver.validation.schema_rules import struct_rules
 
 SCALE_VERSION = "autoscaling/v1"
 SCALE_KIND = "Scale"
@@ -21,8 +21,7 @@ _SHARED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 def validate_scale(scale: Document) -> list[FieldError]:
     errors = validate_object_meta(scale["metadata"], True, name_is_dns_subdomain, "metadata")
-    errors += validate_nonnegative((scale.get("spec") or {}).get("replicas"), "spec.replicas")
-    return errors
+    return errors + struct_rules("autoscaling", "ScaleSpec").validate(scale.get("spec") or {}, "spec")
 
 
 def _scale_cells(obj: Document, now_s: float) -> list[Cell]:

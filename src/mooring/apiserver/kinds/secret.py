@@ -2,7 +2,7 @@
 
 1. `stringData` is write-only: it overwrites keys of `data` and is never stored.
 2. The type is immutable, and each type requires the keys that its consumers read.
-3. Warnings about a TLS Secret whose certificate and key do not match use the words of Go's `tls` package. The first
+3. Warnings about a TLS Secret whose certificate and key do not match have the messages of Go's `tls` package. The first
    certificate and the first private key count; other PEM blocks are skipped.
 """
 
@@ -42,19 +42,6 @@ _BLOCK = re.compile(
 )
 _NO_DATA = "tls: failed to find any PEM data in {place} input"
 _KEY_KINDS = (rsa.RSAPublicKey, ec.EllipticCurvePublicKey, ed25519.Ed25519PublicKey)
-
-
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_secret(secret: Document) -> None:
-    if not secret.get("type"):
-        secret["type"] = "Opaque"
-    texts = secret.pop("stringData", None)
-    if texts:
-        data = dict(secret.get("data") or {})
-        data.update({key: b64encode(text.encode()).decode() for key, text in texts.items()})
-        secret["data"] = data
 
 
 # --- validation --------------------------------------------------------------------------------------------------
@@ -103,11 +90,6 @@ def _validate_docker_config(data: Document, key: str) -> list[FieldError]:
 
 def _secret_cells(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], obj.get("type", ""), len(obj.get("data") or ()), age(obj, now_s)]
-
-
-SECRET_TABLE = KindTable(
-    (NAME, column("Type", "What it is for."), column("Data", "How many entries it has."), AGE), _secret_cells
-)
 
 
 class _Block(NamedTuple):
@@ -192,10 +174,18 @@ def _blocks(pem: bytes) -> list[_Block]:
 class SecretStrategy(Strategy):
     """Writing a secret."""
 
-    table = SECRET_TABLE
+    table = KindTable(
+        (NAME, column("Type", "What it is for."), column("Data", "How many entries it has."), AGE), _secret_cells
+    )
 
     def default(self, obj: Document) -> None:
-        default_secret(obj)
+        if not obj.get("type"):
+            obj["type"] = "Opaque"
+        texts = obj.pop("stringData", None)
+        if texts:
+            data = dict(obj.get("data") or {})
+            data.update({key: b64encode(text.encode()).decode() for key, text in texts.items()})
+            obj["data"] = data
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_secret(obj)

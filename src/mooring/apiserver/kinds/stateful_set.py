@@ -33,8 +33,6 @@ from mooring.apiserver.kinds.workloads import (
     validate_at_most,
     validate_at_most_100_percent,
     validate_int_or_percent,
-    validate_nonnegative,
-    validate_nonnegative_fields,
     validate_not_decremented,
     validate_restart_policy_always,
     validate_selector_matches,
@@ -59,6 +57,7 @@ MUTABLE = (
     "persistentVolumeClaimRetentionPolicy",
 )
 _RETENTION = ("Retain", "Delete")
+_SPEC = struct_rules("apps", "StatefulSetSpec")
 _COUNTS = (
     "replicas",
     "readyReplicas",
@@ -74,31 +73,6 @@ _FROZEN = (
 )
 
 _KEEPS_ALL = "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
-
-
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_stateful_set(obj: Document) -> None:
-    spec = obj["spec"]
-    if not spec.get("podManagementPolicy"):
-        spec["podManagementPolicy"] = "OrderedReady"
-    strategy = spec.setdefault("updateStrategy", {})
-    if not strategy.get("type"):
-        strategy["type"] = "RollingUpdate"
-        strategy.setdefault("rollingUpdate", {})
-    if (rolling := strategy.get("rollingUpdate")) is not None:
-        rolling.setdefault("partition", 0)
-    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
-    for field in ("whenDeleted", "whenScaled"):
-        if not retention.get(field):
-            retention[field] = "Retain"
-    spec.setdefault("replicas", 1)
-    spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
-    default_pod_template(spec["template"])
-    for claim in spec.get("volumeClaimTemplates") or ():
-        claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
-        default_claim(claim)
 
 
 # --- validation --------------------------------------------------------------------------------------------------
@@ -118,7 +92,7 @@ def validate_stateful_set_update(spec: Document, old: Document, path: str) -> li
 
 
 def validate_stateful_set_status(status: Document, path: str) -> list[FieldError]:
-    errors = validate_nonnegative_fields({name: status.get(name) for name in _COUNTS}, path)
+    errors = struct_rules("apps", "StatefulSetStatus").validate(status, path, *_COUNTS)
     parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
     errors += validate_at_most(status, parts, "replicas", "cannot be greater than status.replicas", path)
     detail = "cannot be greater than status.readyReplicas"
@@ -146,12 +120,11 @@ def _validate_stateful_set_spec(
             errors += validate_persistent_volume_claim_spec(
                 claim.get("spec") or {}, f"{path}.volumeClaimTemplates[{index}].spec"
             )
-    errors += validate_nonnegative(spec.get("replicas"), f"{path}.replicas")
-    errors += validate_nonnegative(spec.get("minReadySeconds"), f"{path}.minReadySeconds")
+    errors += _SPEC.validate(spec, path, "replicas", "minReadySeconds")
     if (ordinals := spec.get("ordinals")) is not None:
-        errors += validate_nonnegative(ordinals.get("start"), f"{path}.ordinals.start")
+        errors += struct_rules("apps", "StatefulSetOrdinals").validate(ordinals, f"{path}.ordinals")
     if old is None:
-        errors += struct_rules("apps", "StatefulSetSpec").validate(spec, path, "serviceName")
+        errors += _SPEC.validate(spec, path, "serviceName")
     errors += _validate_selector_and_template(spec, old, path, validates_template)
     errors += validate_restart_policy_always(spec["template"], "StatefulSet", f"{path}.template")
     return errors
@@ -181,7 +154,7 @@ def _validate_stateful_set_strategy(strategy: Document, path: str) -> list[Field
 
 
 def _validate_stateful_set_rolling_update(rolling: Document, path: str) -> list[FieldError]:
-    errors = validate_nonnegative(rolling.get("partition"), f"{path}.partition")
+    errors = struct_rules("apps", "RollingUpdateStatefulSetStrategy").validate(rolling, path)
     unavailable, here = rolling.get("maxUnavailable"), f"{path}.maxUnavailable"
     if unavailable is not None:
         errors += validate_int_or_percent(unavailable, here)
@@ -260,14 +233,11 @@ def _stateful_set_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-STATEFUL_SET_TABLE = KindTable((NAME, READY_COLUMN, AGE, CONTAINERS_COLUMN, IMAGES_COLUMN), _stateful_set_cells)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class StatefulSetStrategy(WorkloadStrategy):
-    table = STATEFUL_SET_TABLE
+    table = KindTable((NAME, READY_COLUMN, AGE, CONTAINERS_COLUMN, IMAGES_COLUMN), _stateful_set_cells)
 
     @property
     def subresources(self) -> Mapping[str, Strategy]:
@@ -280,7 +250,25 @@ class StatefulSetStrategy(WorkloadStrategy):
         return {"replicas": 0, "availableReplicas": 0}
 
     def default(self, obj: Document) -> None:
-        default_stateful_set(obj)
+        spec = obj["spec"]
+        if not spec.get("podManagementPolicy"):
+            spec["podManagementPolicy"] = "OrderedReady"
+        strategy = spec.setdefault("updateStrategy", {})
+        if not strategy.get("type"):
+            strategy["type"] = "RollingUpdate"
+            strategy.setdefault("rollingUpdate", {})
+        if (rolling := strategy.get("rollingUpdate")) is not None:
+            rolling.setdefault("partition", 0)
+        retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+        for field in ("whenDeleted", "whenScaled"):
+            if not retention.get(field):
+                retention[field] = "Retain"
+        spec.setdefault("replicas", 1)
+        spec.setdefault("revisionHistoryLimit", HISTORY_MAX)
+        default_pod_template(spec["template"])
+        for claim in spec.get("volumeClaimTemplates") or ():
+            claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
+            default_claim(claim)
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         super().prepare_for_create(obj, call)

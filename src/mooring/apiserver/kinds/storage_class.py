@@ -119,24 +119,21 @@ def _storage_class_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-STORAGE_CLASS_TABLE = KindTable(
-    (
-        NAME,
-        column("Provisioner", "Who makes its volumes."),
-        column("ReclaimPolicy", "What becomes of them after their claims."),
-        column("VolumeBindingMode", "When a claim gets its volume."),
-        column("AllowVolumeExpansion", "Whether volumes may grow."),
-        AGE,
-    ),
-    _storage_class_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class StorageClassStrategy(Strategy):
-    table = STORAGE_CLASS_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Provisioner", "Who makes its volumes."),
+            column("ReclaimPolicy", "What becomes of them after their claims."),
+            column("VolumeBindingMode", "When a claim gets its volume."),
+            column("AllowVolumeExpansion", "Whether volumes may grow."),
+            AGE,
+        ),
+        _storage_class_cells,
+    )
 
     def default(self, obj: Document) -> None:
         default_storage_class(obj)

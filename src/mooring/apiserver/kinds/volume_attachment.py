@@ -38,17 +38,6 @@ _KEPT = (
 )
 
 
-# --- defaults ----------------------------------------------------------------------------------------------------
-
-
-def default_volume_attachment(obj: Document) -> None:
-    inline = obj["spec"]["source"].get("inlineVolumeSpec")
-    if inline is not None:
-        default_volume_source(inline)
-        if "capacity" in inline:
-            round_amounts(inline["capacity"])
-
-
 # --- validation --------------------------------------------------------------------------------------------------
 
 
@@ -109,24 +98,21 @@ def _volume_attachment_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
-VOLUME_ATTACHMENT_TABLE = KindTable(
-    (
-        NAME,
-        column("Attacher", "Who attaches.", form="name"),
-        column("PV", "The volume."),
-        column("Node", "The node that it is attached to."),
-        boolean("Attached", "Whether it is attached already."),
-        AGE,
-    ),
-    _volume_attachment_cells,
-)
-
-
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
 class VolumeAttachmentStrategy(Strategy):
-    table = VOLUME_ATTACHMENT_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Attacher", "Who attaches.", form="name"),
+            column("PV", "The volume."),
+            column("Node", "The node that it is attached to."),
+            boolean("Attached", "Whether it is attached already."),
+            AGE,
+        ),
+        _volume_attachment_cells,
+    )
     allows_unconditional_update = False
 
     @property
@@ -134,7 +120,11 @@ class VolumeAttachmentStrategy(Strategy):
         return {"status": VolumeAttachmentStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        default_volume_attachment(obj)
+        inline = obj["spec"]["source"].get("inlineVolumeSpec")
+        if inline is not None:
+            default_volume_source(inline)
+            if "capacity" in inline:
+                round_amounts(inline["capacity"])
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["status"] = {"attached": False}

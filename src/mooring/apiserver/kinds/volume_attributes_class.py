@@ -35,13 +35,10 @@ def _volume_attributes_class_cells(obj: Document, now_s: float) -> list[Cell]:
     return [obj["metadata"]["name"], obj.get("driverName", ""), age(obj, now_s)]
 
 
-VOLUME_ATTRIBUTES_CLASS_TABLE = KindTable(
-    (NAME, column("DriverName", "The driver that understands it."), AGE), _volume_attributes_class_cells
-)
-
-
 class VolumeAttributesClassStrategy(Strategy):
-    table = VOLUME_ATTRIBUTES_CLASS_TABLE
+    table = KindTable(
+        (NAME, column("DriverName", "The driver that understands it."), AGE), _volume_attributes_class_cells
+    )
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_volume_attributes_class(obj)

@@ -108,7 +108,7 @@ def _validate_disk(struct_name: str) -> Callable[[Document, str], list[FieldErro
 
 
 def _by_schema(struct_name: str) -> Callable[[Document, str], list[FieldError]]:
-    """A source with no rules but those of the schema."""
+    """A source without rules beyond the schema."""
     return struct_rules("core", struct_name).validate
 
 

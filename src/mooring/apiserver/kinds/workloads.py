@@ -15,6 +15,7 @@ from mooring.api.views.meta import LabelSelector, LabelSelectorRequirement
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import WithEmptyLabels
 from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
+from mooring.apiserver.kinds.pod.resources import NOT_NEGATIVE
 from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import AGE, NAME, column, integer, wide
@@ -23,23 +24,9 @@ from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_label_errors, percent_errors
 from mooring.apiserver.validation.selectors import validate_label_selector
 
-NOT_NEGATIVE = "must be greater than or equal to 0"
 MISMATCH = "`selector` does not match template `labels`"
 RESTART_ALWAYS = "Always"
 HISTORY_MAX = 10
-
-
-def validate_nonnegative(value: int | None, path: str) -> list[FieldError]:
-    """A count that may be absent, but not negative."""
-    return [invalid(path, value, NOT_NEGATIVE)] if value is not None and value < 0 else []
-
-
-def validate_nonnegative_fields(fields: Mapping[str, int | None], path: str) -> list[FieldError]:
-    """The same for many fields of one struct."""
-    field_errors: list[FieldError] = []
-    for name, value in fields.items():
-        field_errors += validate_nonnegative(value, f"{path}.{name}")
-    return field_errors
 
 
 # --- a number or a percentage -----------------------------------------------------------------------------------
@@ -48,7 +35,7 @@ def validate_nonnegative_fields(fields: Mapping[str, int | None], path: str) -> 
 def validate_int_or_percent(value: int | str, path: str) -> list[FieldError]:
     if isinstance(value, str):
         return [invalid(path, value, text) for text in percent_errors(value)]
-    return validate_nonnegative(value, path)
+    return [invalid(path, value, NOT_NEGATIVE)] if value < 0 else []
 
 
 def validate_at_most_100_percent(value: int | str, path: str) -> list[FieldError]:

@@ -55,7 +55,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class EncodedDocument:
-    """A document as it is sent."""
+    """An encoded document."""
 
     body: bytes
     digest: str

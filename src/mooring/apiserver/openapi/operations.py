@@ -112,7 +112,7 @@ _PROXY_METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A kind that goes in or comes out; an empty version is that of the document."""
+    """The kind of a body; an empty version is that of the document."""
 
     kind: str
     api_version: str = ""
@@ -236,7 +236,7 @@ def _of_object(resource: Resource, where: str) -> Iterator[OpenApiOperation]:
     kind = resource.kind
     shown = Shown(kind.kind)
     yield from _changing(resource, ("get", "update"), where, kind.kind, shown, shown)
-    # A namespace is returned, too, but kube-apiserver does not tell.
+    # The response can be a Namespace, too, but kube-apiserver does not document it.
     deleted = shown if resource.returns_deleted and kind is not NAMESPACE else Shown(STATUS)
     yield OpenApiOperation(
         "delete",

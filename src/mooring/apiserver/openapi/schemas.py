@@ -9,7 +9,7 @@ Input: a struct. Output: its schema and those of all types that it refers to.
 Schemas without a struct (scalars, discovery documents), and the differences of OpenAPI v2 and v3.
 
 1. v2 is one document for all; v3 has one for each API version.
-2. v3 has defaults and values of several types. Nothing may stand next to a `$ref`, so that a reference with a default
+2. v3 has defaults and values of several types. No field may be next to a `$ref`, so that a reference with a default
    is wrapped in `allOf`.
 """
 
@@ -62,7 +62,7 @@ _UNIONS: Mapping[str, Document] = {
         "fields-to-discriminateBy": {"localhostProfile": "LocalhostProfile"},
     },
 }
-"""Structs of which one field says which other one is set."""
+"""Unions: structs with a discriminator, a field that names the field that is set."""
 _OF_EVERY_OBJECT = "TypeMeta"
 
 
@@ -70,7 +70,7 @@ class Schemas:
     """The schemas of one document, gathered as they are needed."""
 
     def __init__(self, dialect: Dialect, api_versions: Iterable[str]) -> None:
-        """`api_versions` are those that the document is about."""
+        """`api_versions` are the versions of the document."""
         self.dialect = dialect
         self._api_versions = ("v1", *(version for version in api_versions if version != "v1"))
         self.found: dict[str, Document] = {}
@@ -231,7 +231,7 @@ _ALWAYS_FLAG: Document = {"type": "boolean", "default": False}
 
 
 def special_schema(name: str, dialect: Dialect) -> tuple[Document, list[str]]:
-    """A schema by its name, and the names of those that it refers to."""
+    """A schema by its name, and the names of the schemas that it refers to."""
     schema = SPECIAL[name]
     if not dialect.is_third:
         schema = _SECOND.get(name, schema)
@@ -240,7 +240,7 @@ def special_schema(name: str, dialect: Dialect) -> tuple[Document, list[str]]:
 
 
 def _translated(schema: Document, dialect: Dialect, others: list[str]) -> Document:
-    """In the words of a dialect: `@` is a reference, and the second dialect has no defaults."""
+    """A schema in a dialect: `@` is a reference, and the second dialect has no defaults."""
     made: Document = {}
     for key, value in schema.items():
         if key == "@":
@@ -380,7 +380,7 @@ _SECOND: Mapping[str, Document] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": _TEXT,
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"type": "string", "format": "int-or-string"},
 }
-"""What the second dialect cannot say: values of more than one type."""
+"""The values of more than one type, which the second dialect does not have."""
 
 
 assert all(name in SPECIAL for name in (*_NAMED.values(), _JSON, *_JSON_NAMES.values())), "a special schema is missing"

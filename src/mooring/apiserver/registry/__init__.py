@@ -2,7 +2,7 @@
 
     create, update, patches        write an object: decode, default, admit, validate, store
     spec_cache                     decoded, defaulted and validated specs by their exact bytes
-    delete                         delete an object, at once or with a grace period
+    delete                         delete an object, immediately or with a grace period
     binding, eviction              bind a pod; delete a pod if disruption budgets allow it
     scale, pod_log, own_status     subresources, and statuses that the server writes itself
     reading                        get, list and watch

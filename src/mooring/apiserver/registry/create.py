@@ -119,7 +119,7 @@ async def _create_with_generated_name(parts: Parts, resource: Resource, call: Ca
 
 
 async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) -> WriteResult | None:
-    """Store it. None if nothing is stored."""
+    """Store the object. None for a dry run."""
     kind, metadata = resource.kind, obj["metadata"]
     name = metadata["name"]
     existing = None

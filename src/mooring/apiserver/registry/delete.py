@@ -284,7 +284,7 @@ async def _mark_namespace(
 def _check_marked_preconditions(
     resource: Resource, call: Call, found: Stored, uid: str | None, revision: str | None
 ) -> None:
-    """Reject a deletion that is meant for another state, with the texts of the kinds that are marked first."""
+    """Check the preconditions of a deletion. The messages differ for kinds that are marked as terminating first."""
     metadata = found.document["metadata"]
     if uid is not None and uid != metadata["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"

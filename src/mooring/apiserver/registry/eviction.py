@@ -9,8 +9,8 @@ Output: the pod deleted, and its budget spent; or a `StatusError`: 429 if the bu
    ready                             its budget is spent first; then deleted
 
  1. A budget is spent before the pod is deleted, on the condition that it is unchanged: so two evictions never
-    share one disruption. `disruptedPods` tells the disruption controller which pods are being evicted.
- 2. A pod that is deleted because it is not ready must still be so: it is deleted only if it is unchanged.
+    share one disruption. `disruptedPods` has the pods that are being evicted, for the disruption controller.
+ 2. A pod that may be deleted because it is not ready is deleted only if it is unchanged.
  3. A condition of an evicted pod names the cause of the disruption.
  4. A budget whose controller has not seen its last change allows nothing yet: the error has a time to try again.
  5. `disruptedPods` has a limit: a controller that does not remove pods from it stops evictions.
@@ -85,7 +85,7 @@ async def evict(parts: Parts, call: Call, body: Document) -> None:
 
 
 class _Eviction(NamedTuple):
-    """What was asked for."""
+    """The Eviction of a request."""
 
     call: Call
     given: Document

@@ -46,7 +46,7 @@ validated: it would be too large to be stored, and defaults multiply the size of
 
 
 class Stored(NamedTuple):
-    """An object as it is in the store, and the revision of its record."""
+    """A stored object, and the revision of its record."""
 
     document: Document
     revision: int

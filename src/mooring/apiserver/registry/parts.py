@@ -28,7 +28,7 @@ class Reservation(Protocol):
         """The write has happened."""
 
     def close(self) -> None:
-        """Give back what was not kept."""
+        """Release the values of a reservation that was not kept."""
 
 
 class NothingReserved:
@@ -45,7 +45,7 @@ NOTHING_RESERVED = NothingReserved()
 
 
 class Reserver(Protocol):
-    """Gives an object what must be unique in the cluster, before it is validated. Raises `StatusError`."""
+    """Allocates values that are unique in the cluster, before validation. Raises `StatusError`."""
 
     async def __call__(self, resource: Resource, call: Call, obj: Document, old: Document | None) -> Reservation: ...
 
@@ -56,15 +56,15 @@ class Parts:
 
     object_storage: ObjectStorage
     resources: ResourceTable
-    """For verbs that write to other kinds than they were asked for: evictions spend budgets."""
+    """The resource of another kind, for verbs that write to it: evictions update budgets."""
     lookup: Lookup
     admission: Chain
     entropy: Entropy
     shape_of: Callable[[Resource], Shape]
-    """How the fields of a kind are merged, for those who manage them."""
+    """The merge shape of a kind, for managed fields."""
     reserve: Reserver
     released: Callable[[Resource, Document], Awaitable[None]]
-    """Told of every object that is gone, to take back what was reserved for it."""
+    """Called for every deleted object, to release its allocated values."""
     worker: Worker
 
     def run(
@@ -75,5 +75,5 @@ class Parts:
         return self.worker.run(size_bytes, work, *arguments)
 
     def stamp(self, resource: Resource, strategy: Strategy, call: Call, live: Document | None, new: Document) -> None:
-        """Note in `new` who has written which of its fields."""
+        """Set the managedFields of `new`."""
         stamp_update(self.shape_of(resource), live, new, call, strategy.ignored_fields)

@@ -140,7 +140,7 @@ def read_patched(
     *,
     is_custom: bool = False,
 ) -> Document:
-    """The patched object, read by its kind; its strange fields are warned of or refused."""
+    """The patched object, decoded by its kind. Unknown fields are warnings or errors."""
 
     def unreadable(detail: str) -> StatusError:
         return invalid_object("", "", "", [invalid("patch", _shown(wanted, plain, read, old, is_custom), detail)])

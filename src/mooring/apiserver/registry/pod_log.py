@@ -6,7 +6,7 @@ Output: the bytes; None for a pod that has no node yet; or a `StatusError`.
  1. The order of checks: options, pod, container, node.
  2. Logs of nodes in this process are read directly (`Logs`), all others from their kubelets (`RemoteLogs`).
 
-Kubelets of other processes are asked as kube-apiserver asks them:
+Requests to kubelets of other processes are those of kube-apiserver:
 
 1. A node is addressed by its host name first, then by its addresses, as by default in kube-apiserver
    (`--kubelet-preferred-address-types`). Parameters are sorted by name, so that error messages are equal.
@@ -87,7 +87,7 @@ class Parameters(Protocol):
 
 
 def read_log_options(parameters: Parameters) -> LogOptions:
-    """What the parameters ask for. Raises `BadRequestError`."""
+    """The options in the parameters. Raises `BadRequestError`."""
     since_time = parameters.text("sinceTime") or None
     if since_time is not None:
         try:

@@ -2,7 +2,8 @@
 
 Input: a call and its options. Output: stored bytes with their resourceVersion, as storage returns them.
 
- 1. A resourceVersion means "not older than", except where a request says `Exact`, or has a limit and says nothing.
+ 1. A resourceVersion means "not older than", except in a request with `Exact`, or with a limit and
+    without `resourceVersionMatch`.
  2. `0` means any version, which here is the last one, whatever the limit.
  3. Field selectors name only the fields that the strategy of a kind allows.
 """
@@ -41,7 +42,7 @@ _REFUSALS = {
     kinds.JOB: 'field label "{field}" not supported for Job',
     kinds.RESOURCE_SLICE: "field label not supported for {api_version}, Kind=ResourceSlice: {field}",
 }
-"""How kinds word that they cannot be selected by a field, where they do not say what the others say."""
+"""The messages about unsupported field selectors of kinds that differ from the common message."""
 
 
 class Reader:
@@ -66,7 +67,7 @@ class Reader:
         revision: str,
         is_exact: bool | None,
     ) -> Listing:
-        """`is_exact` is None if the request does not say."""
+        """`is_exact` is None without `resourceVersionMatch`."""
         kind = resource.kind
         selection = self.checked(resource, selection)
         if continue_token:

@@ -1,6 +1,6 @@
 """Update an object: replaced by a PUT, or changed by a patch, in whole or through a subresource.
 
-Input: a call, and a function from the stored object to the wanted one.
+Input: a call, and a function from the stored object to the new one.
 Output: the object as it is stored now; or a `StatusError`.
 
  1. `make` may be called again, on the object of a concurrent write.
@@ -46,7 +46,7 @@ from mooring.store.interface import WriteConflict
 WRITE_TRIES_MAX = 64
 
 Make = Callable[[Document | None], Awaitable[Document]]
-"""From the object as it is (None: there is none) to the object that is wanted, with its managed fields."""
+"""From the stored object (None: there is none) to the new object, with its managed fields."""
 
 
 class Changed(NamedTuple):

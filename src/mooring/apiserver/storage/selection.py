@@ -102,7 +102,7 @@ def parse_field_selector(text: str) -> tuple[FieldTerm, ...]:
 
 
 class ObjectMatcher:
-    """Tells whether a stored object is selected."""
+    """Whether a stored object is selected."""
 
     __slots__ = ("_decode", "_labels", "_labels_in", "_terms")
 
@@ -135,13 +135,13 @@ class ObjectMatcher:
         return all(term.accepts(next(filter(None, found), found[-1])) for term, found in walks)
 
 
-# --- reading only what is asked for -----------------------------------------------------------------------------
+# --- partial decoding --------------------------------------------------------------------------------------------
 
 
 def _view_of(
     paths: list[tuple[str, ...]],
 ) -> tuple[type[msgspec.Struct], dict[tuple[str, ...], Callable[[object], object]]]:
-    """A class that decodes those paths and nothing else, and for each path how to get at its value."""
+    """A class that decodes only these paths, and for each path a function that returns its value."""
     tree: Tree = {}
     for path in paths:
         branch = tree

@@ -2,7 +2,7 @@
 
 1. A call never suspends where the store does not: on the memory store each call is one step.
 2. Objects are returned as bytes, with their resourceVersion, in the form of the requested kind.
-3. A listing in pages goes on at the same revision. Its continue token is that of kube-apiserver: the revision, and the
+3. All pages of a list have the same revision. Its continue token is that of kube-apiserver: the revision, and the
    next key relative to its folder, so that no token reads outside of the folder.
 """
 
@@ -85,7 +85,7 @@ class Storage:
     ) -> StorageWatch:
         since_revision = _revision_number(since)
         if not since_revision:
-            raise BadRequestError(f"a watch starts from a revision that a listing or an event told, not from {since!r}")
+            raise BadRequestError(f"a watch starts from the resourceVersion of a list or an event, not from {since!r}")
         return StorageWatch(
             kind,
             self._store.watch(kind.keys_prefix(selection.namespace), since=since_revision),
@@ -95,7 +95,7 @@ class Storage:
         )
 
     async def check_reached(self, revision: int) -> None:
-        """Raises a `ServerError` if the store has not come so far."""
+        """Raises a `ServerError` if the store has not reached the revision."""
         current = await self._store.revision()
         if revision > current:
             raise ahead(RevisionAhead(revision, current))

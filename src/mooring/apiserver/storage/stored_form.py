@@ -4,7 +4,7 @@
    the revision of its record, which is known only after the write.
 2. So the resourceVersion is inserted after the first `"metadata":{` of the bytes. A stored object has a name: its
    metadata is never empty.
-3. A partly decoded object has `msgspec.Raw` where a field was not asked for. The encoder writes the bytes of a
+3. A partly decoded object has `msgspec.Raw` for fields that were not requested. The encoder writes the bytes of a
    `msgspec.Raw` unchanged, so a partly decoded object is stored like a decoded one.
 
 Events have two forms. As in kube-apiserver they are stored as core/v1, whichever API they were written through, and
@@ -37,7 +37,7 @@ _decode_value = msgspec.json.Decoder().decode
 
 def stored_form(kind: Kind, body: Mapping[str, object], metadata: PlainObject) -> bytes:
     """`body` with that metadata, as it is stored."""
-    # The first three keys fix the order; what `body` says of them is then overruled.
+    # The first three keys fix the order; their values in `body` are then replaced.
     whole: PlainObject = {"kind": None, "apiVersion": None, "metadata": None}
     whole.update(body)
     whole["kind"], whole["apiVersion"], whole["metadata"] = kind.kind, kind.api_version, metadata

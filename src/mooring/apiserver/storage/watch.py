@@ -43,7 +43,7 @@ class StoreEvent:
         return with_revision(self._value, self.number)
 
     def view(self, kind: type[AnyView]) -> AnyView:
-        # Readers of one event nearly always use the same view, so one is kept.
+        # Readers of one event nearly always use the same view, so that one is cached.
         if type(self._view) is not kind:
             self._view = self._decoded(kind)
         return self._view

@@ -31,7 +31,7 @@ class KindTable:
     columns: Sequence[Document]
     cells: Cells
     conditions: Callable[[Document], list[Document] | None] | None = None
-    """What marks a row as a whole, if anything does."""
+    """The conditions of a row, such as Completed for a finished pod."""
 
     @property
     def empty_rows(self) -> list[Document] | None:
@@ -101,7 +101,7 @@ _YEAR_HOURS = _YEAR_DAYS * _DAY_HOURS
 
 
 def age(obj: Document, now_s: float) -> str:
-    """How long ago an object was made."""
+    """The age of an object."""
     return since(obj["metadata"].get("creationTimestamp"), now_s)
 
 

@@ -188,7 +188,7 @@ def _constant(constant: object) -> Step:
 
 
 def _unknown_name(word: str) -> Step:
-    """A path with such a word parses, but its evaluation fails."""
+    """A path with such an identifier parses, but its evaluation fails."""
 
     def refuse(values: list[Any]) -> list[Any]:
         raise JsonPathError(f"unrecognized identifier {word}")

@@ -25,7 +25,7 @@ ADDRESSES_CACHED_MAX = 4_096
 
 
 class SloppyAddress(NamedTuple):
-    """An address as it was meant; one that hides in IPv6 is an IPv4 one."""
+    """A parsed address. An IPv4 address that is mapped into IPv6 is an IPv4 address."""
 
     ip: IPv4Address | IPv6Address
     has_leading_zeros: bool
@@ -39,7 +39,7 @@ class SloppyRange(NamedTuple):
     prefix_length: int
     has_leading_zeros: bool
     bits: int
-    """How many bits the address has as it is written."""
+    """The number of bits of the address as text."""
 
     @property
     def network_text(self) -> str:
@@ -133,7 +133,7 @@ def validate_interface_address(value: str, path: str) -> list[FieldError]:
 
 
 def validate_endpoint_ip(value: str, path: str) -> list[FieldError]:
-    """An address that traffic can be sent to: none of those with a special meaning."""
+    """An address that traffic can be sent to, none of the special ranges."""
     address = parse_ip(value)
     if address is None:
         return [invalid(path, value, "must be a valid IP address")]

@@ -111,7 +111,7 @@ def type_invalid(field: str, value: object, detail: str) -> FieldError:
 
 
 def not_supported(field: str, value: object, supported: Iterable[str]) -> FieldError:
-    """Kubernetes lists sorted choices almost everywhere: sort them before you come here."""
+    """Callers sort `supported`, as Kubernetes does almost everywhere."""
     choices = ", ".join(quoted(choice) for choice in supported)
     return FieldError(FieldErrorType.NOT_SUPPORTED, field, f"supported values: {choices}" if choices else "", value)
 

@@ -48,7 +48,7 @@ def name_is_path_segment(name: str, is_prefix: bool) -> Sequence[str]:
 
 
 def without_trailing_dash(name: str) -> str:
-    """A prefix may end with the dash after which the generated part will come."""
+    """A prefix of a generated name may end with a dash."""
     return f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
 
 

@@ -1,6 +1,6 @@
 """Formats of strings: DNS labels and subdomains, qualified names, ports, percentages, paths.
 
-Input: a string. Output: messages that say what is wrong with it, in the words of kube-apiserver.
+Input: a string. Output: error messages of kube-apiserver.
 
 1. Lengths are counted in bytes, as Go does, although some messages say characters.
 """
@@ -53,7 +53,7 @@ _DNS_1035_RULE = (
 
 
 def matching_rule(rule: str, form: str, *examples: str) -> str:
-    """How Kubernetes words that a text does not match a regular expression."""
+    """The message of Kubernetes for a text that does not match a regular expression."""
     if not examples:
         return f"{rule} (regex used for validation is '{form}')"
     listed = " or ".join(f"'{example}', " for example in examples)
@@ -72,7 +72,7 @@ def range_rule(low: int, high: int) -> str:
 def dns_label_errors(value: str) -> tuple[str, ...]:
     errors = _too_long(value, DNS_LABEL_LENGTH_MAX)
     if not _is_dns_label(value):
-        # A subdomain where a label is wanted gets the hint that dots are not allowed.
+        # For a subdomain the message is that dots are not allowed.
         if _is_dns_subdomain(value):
             return (*errors, "must not contain dots")
         return (*errors, matching_rule(_DNS_LABEL_RULE, _DNS_LABEL, "my-name", "123-abc"))
@@ -186,12 +186,12 @@ def _directory_errors(value: str) -> tuple[str, ...]:
 
 
 def validate_no_backsteps(value: str, path: str) -> list[FieldError]:
-    """A path that may not climb."""
+    """A path without `..`."""
     return [invalid(path, value, "must not contain '..'")] if ".." in value and ".." in value.split("/") else []
 
 
 def validate_descending_path(value: str, path: str) -> list[FieldError]:
-    """A path below something: relative, and it may not climb."""
+    """A relative path without `..`."""
     errors = [invalid(path, value, "must be a relative path")] if value.startswith("/") else []
     return errors + validate_no_backsteps(value, path)
 

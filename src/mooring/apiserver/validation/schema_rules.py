@@ -7,7 +7,8 @@ A field of a `.schema` file has its rules in `valid=`, checked in this order:
     required            not empty                          set                  not absent (pointers)
     enum                a value of the field's type        one-of:A|B           one of these values
     dns-label …         a format, see `_FORMATS`           max-bytes:N          a length
-    positive, min:N     a number                           immutable            see `StructRules.validate_update`
+    positive, min:N     a number                           range:LOW..HIGH      a number between two numbers
+    immutable           see `StructRules.validate_update`
 
 1. A field that is not required is valid if it is empty; a pointer only if it is absent. With `optional` an empty
    pointer is valid, too; with `always` an absent value is checked as the zero value of Go. Enums imply `always`.
@@ -19,7 +20,7 @@ A field of a `.schema` file has its rules in `valid=`, checked in this order:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from mooring.api.document import Document
@@ -33,6 +34,7 @@ from mooring.apiserver.validation.names import (
     dns_subdomain_errors,
     port_number_errors,
     qualified_name_errors,
+    range_errors,
     relaxed_environment_name_errors,
     validate_descending_path,
     validate_file_mode,
@@ -141,6 +143,9 @@ def _check(rule: str, field: Field) -> _Check:
         case "min":
             low = int(argument)
             return _format(lambda value: () if value >= low else (f"must be greater than or equal to {low}",))
+        case "range":
+            first, _, last = argument.partition("..")
+            return _format(partial(range_errors, low=int(first), high=int(last)))
         case _:
             return _FORMATS[rule]
 

@@ -115,7 +115,7 @@ _GO_NAMES = {
 """Fields whose names in Go are not just capitalised."""
 _HOST_FIELDS = ("HostNetwork", "HostPID", "HostIPC", "ShareProcessNamespace", "HostUsers")
 _PLACED_BEFORE = {"SetHostnameAsFQDN": "Affinity", "PreemptionPolicy": "DNSConfig"}
-"""Fields of the internal pod that stand elsewhere than in v1, and the field behind them."""
+"""Fields that have another position in the internal pod than in v1, and the field after them."""
 
 
 def _go_name(name: str) -> str:
@@ -132,7 +132,7 @@ def _internal_pod_spec(shown: Document) -> Document:
     for name, value in shown.items():
         if name in behind:
             spec[behind[name]] = moved[behind[name]]
-        # A security context without content is there all the same, for the namespaces of the host.
+        # An empty security context is printed too, because it contains the host namespaces.
         spec[name] = {**host, **(value or {})} if name == "SecurityContext" else value
     return spec
 
@@ -155,7 +155,7 @@ _TYPE_NAMES = {"{": "object", "[": "array", '"': "string", "t": "bool", "f": "bo
 
 
 def json_error(data: bytes, wanted: str = "") -> str:
-    """The first error, in Go's words, or an empty text. `wanted` is the Go type of the object that it must be."""
+    """The first error with Go's message, or an empty text. `wanted` is the expected Go type."""
     error = json_syntax_error(data)
     if error is not None or not wanted:
         return error or ""

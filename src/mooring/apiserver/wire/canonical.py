@@ -14,7 +14,7 @@ All packages behind this one rely on the form:
 5. Fields are in the order of their type, which shows where a message quotes a value.
 
 The given value is consumed: the result may contain parts of it. A part that is identical (`is`) with a part of a
-canonical object, as most parts of a patched object are, is taken over unread.
+canonical object, as most parts of a patched object are, is copied unread.
 
 Each struct becomes a table of rules once. Which of them an object needs follows from the names of its fields: the rules
 of up to `PLANS_MAX` sequences of names are cached for each struct. No path is kept: when a type is wrong, the walk
@@ -87,7 +87,7 @@ def canonical(struct: Struct, raw: object, dropped: Dropped, known: Mapping[str,
 
 
 def struct_change(struct: Struct) -> StructChange:
-    """What `canonical` does for one type, made once."""
+    """The function that makes values of one type canonical, made once."""
     found = _structs.get(id(struct))
     return found if found is not None else _made(struct)
 
@@ -175,7 +175,7 @@ def _rule(struct: Struct, field: Field) -> _Rule:
 
 
 def _with_empty_labels(change: Change) -> Change:
-    """Empty labels of a template are kept until it is defaulted: `defaults.empty_labels` says what for."""
+    """Empty labels of a template are kept until it is defaulted, see `WithEmptyLabels`."""
 
     def changed(raw: Any, dropped: Dropped) -> Document:
         is_given = raw.get("labels") == {}
@@ -195,7 +195,7 @@ def _keeps_empty(field: Field) -> bool:
             return False
         return not field.omits_empty or field.type.basic in _STRUCTS_IN_GO
     if isinstance(field.type, ListOf):
-        return not field.omits_empty  # who writes an empty list owns it, and who writes none does not
+        return not field.omits_empty  # a client that writes an empty list owns it
     return isinstance(field.type, Struct)
 
 
@@ -384,7 +384,7 @@ def forget_empty_lists(struct: Struct, obj: Document) -> None:
 
 
 def _of_struct(struct: Struct) -> Forget | None:
-    """The walk through a type; None if there is nothing to look for."""
+    """The walk through a type; None if it has no such lists."""
     found = _known.get(id(struct))
     return found[0] if found is not None else _made_empty(struct)
 

@@ -41,7 +41,7 @@ _FLOAT_WITHOUT_EXPONENT_MAX = 1e21
 
 @dataclass(slots=True)
 class CustomBody:
-    """What a body of a custom kind says."""
+    """A decoded body of a custom kind."""
 
     document: Document
     identity: TypeMeta
@@ -51,7 +51,7 @@ class CustomBody:
     """Strict errors: fields that metadata does not have."""
 
     def check_version(self, kind: BodyKind) -> None:
-        """Refuses a body in another version than its address; the last thing that is looked at."""
+        """Reject a body of another version than that of the path. This is the last check."""
         if self.identity.api_version != kind.api_version:
             raise BadRequestError(wrong_version(self.identity.api_version, kind))
 

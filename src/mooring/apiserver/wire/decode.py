@@ -39,6 +39,7 @@ from mooring.apiserver.wire.identity import (
     can_be_converted,
     identity_of,
     is_registered,
+    json_type,
     no_conversion,
     not_registered,
     with_defaults,
@@ -66,7 +67,7 @@ NOTHING_KNOWN: Mapping[str, Any] = {}
 
 
 class BodyKind(Protocol):
-    """What an address wants a body to be; rows of `mooring.api.kinds` are such."""
+    """The kind that a path requires; rows of `mooring.api.kinds` implement it."""
 
     @property
     def api_version(self) -> str: ...
@@ -90,7 +91,7 @@ class NamedKind:
 
 @dataclass(slots=True)
 class Decoded:
-    """What a body says."""
+    """A decoded body."""
 
     document: Document
     strict_errors: list[str] = field(default_factory=list)
@@ -107,7 +108,7 @@ def decode_body(
 ) -> Decoded:
     """The canonical document of a body that should be of this kind.
 
-    `also_accepted` are other API versions that will do: evictions come as policy/v1 and policy/v1beta1.
+    `also_accepted` are other accepted API versions: evictions come as policy/v1 and policy/v1beta1.
     """
     body = _read(data, content_type, kind, struct)
     identity = body.identity
@@ -123,7 +124,7 @@ def decode_body(
 
 
 def decode_options(data: bytes, content_type: str, struct: Struct) -> Document:
-    """Options in the body of a DELETE. Every group has its own of the same name; fields too many are overlooked."""
+    """Options in the body of a DELETE, in the version of any group. Unknown fields are ignored."""
     wanted = NamedKind("v1", struct.name)
     try:
         body = _read_body(data, body_form(content_type), wanted, struct)
@@ -140,7 +141,7 @@ def decode_options(data: bytes, content_type: str, struct: Struct) -> Document:
 def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[str, Any] = NOTHING_KNOWN) -> Decoded:
     """The canonical document of an object that is decoded already: of a patched one.
 
-    What is found in `known` needs no second look (`canonical`).
+    Parts of `known` are canonical already.
     Raises `DecodingError`; its text is the detail of a 422.
     """
     wanted = TypeMeta(kind.api_version, kind.kind)
@@ -230,7 +231,7 @@ def _read_body(data: bytes, form: BodyForm, kind: BodyKind, struct: Struct) -> _
 
 
 def _read_json(data: bytes) -> tuple[Any, Any]:
-    """The value, and the same as it was written if we had to look that closely."""
+    """The value, and its original form if it was needed."""
     try:
         value = msgspec.json.decode(data)
         check_nesting(data, value)
@@ -280,7 +281,7 @@ def _canonical(body: _Body, struct: Struct, validation: FieldValidation) -> Deco
 
 
 def _with_numbers_as_written(body: _Body, struct: Struct) -> Document:
-    """An object that the quick walk gave up on, and that is right: a quantity stands in it as `1e3`, not as a text."""
+    """An object that is valid, although `canonical` rejects it: it has a quantity as a number such as `1e3`."""
     try:
         document = canonical(struct, plain(_as_written(body), numbers_as_written=True), [])
     except (Irregular, ScalarError) as error:
@@ -329,7 +330,7 @@ def _of_another_kind(
 
 
 def _check_conversion(body: _Body, kind: BodyKind) -> None:
-    """Whether an object of one kind can be taken for another, which it can for the same in another version."""
+    """Check that a body can be converted to the kind: only other versions of it can."""
     identity = body.identity
     is_convertible = can_be_converted(identity.group, identity.kind, kind.group, kind.kind)
     if identity.version == INTERNAL_VERSION and is_convertible:
@@ -358,7 +359,6 @@ def _not_the_options(identity: TypeMeta, wanted: str) -> str:
 _STEPS = "[]handlers.jsonPatchOp"
 _OBJECT = "map[string]interface {}"
 _STEP_FIELDS = ("op", "path", "from", "value")
-_JSON_TYPES: dict[type, str] = {str: "string", bool: "bool", list: "array", dict: "object", type(None): "null"}
 
 
 def read_patch(data: bytes, form: PatchForm, call: Call) -> Patch:
@@ -377,7 +377,7 @@ def read_patch(data: bytes, form: PatchForm, call: Call) -> Patch:
         content = wanted()
     if not isinstance(content, wanted):
         name = _STEPS if wanted is list else _OBJECT
-        text = f"json: cannot unmarshal {_json_type(content)} into Go value of type {name}"
+        text = f"json: cannot unmarshal {json_type(content)} into Go value of type {name}"
         raise BadRequestError(text if is_strategic else f"error decoding patch: {text}")
     if form is PatchForm.JSON:
         errors = [f"json patch {error}" for error in errors]
@@ -407,7 +407,7 @@ def _read_apply(data: bytes, call: Call) -> Patch:
     if content is None:
         content = {}
     if not isinstance(content, dict):
-        text = f"json: cannot unmarshal {_json_type(content)} into Go value of type {_OBJECT}"
+        text = f"json: cannot unmarshal {json_type(content)} into Go value of type {_OBJECT}"
         raise BadRequestError(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {text}")
     if errors and call.field_validation is FieldValidation.STRICT:
         message = "error converting YAML to JSON: " + errors[0]
@@ -422,7 +422,3 @@ def _strange_step_fields(steps: object) -> list[str]:
             if name not in _STEP_FIELDS:
                 found.append(f'json patch unknown field "[{index}].{name}"')
     return found
-
-
-def _json_type(value: object) -> str:
-    return _JSON_TYPES.get(type(value), "number")

@@ -22,6 +22,7 @@ from mooring.api.field_errors import quoted
 from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire import scalars
+from mooring.apiserver.wire.identity import json_type
 from mooring.apiserver.wire.json_text import NumberText, Pairs
 from mooring.apiserver.wire.scalars import NOT_A_SCHEMA, SCHEMA_VALUES
 
@@ -265,7 +266,7 @@ class _Examiner:
             self.remembered = self.remembered or str(error)
 
     def _ending(self, read: object, raw: object, name: str) -> None:
-        """A type with a decoder of its own: its complaint is the last word."""
+        """An error of a type with its own decoder, which ends decoding."""
         assert callable(read)
         try:
             read(raw)
@@ -329,7 +330,7 @@ class _Examiner:
     def _mismatch_text(self, raw: object, name: str, *, with_number: bool = False) -> str:
         struct_name = self._outer_struct_name or self._struct_name
         where = f"struct field {struct_name}.{'.'.join(self._fields)}" if self._fields else "value"
-        return f"json: cannot unmarshal {_json_type(raw, with_number)} into Go {where} of type {name}"
+        return f"json: cannot unmarshal {_shown_type(raw, with_number)} into Go {where} of type {name}"
 
 
 def _pairs(raw: dict[str, object]) -> Iterable[tuple[str, object]]:
@@ -347,22 +348,14 @@ def _inlined_names(struct: Struct) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def _json_type(raw: object, with_number: bool) -> str:
-    match raw:
-        case None:
-            return "null"
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case dict():
-            return "object"
-        case NumberText():
-            return f"number {raw.text}" if with_number else "number"
-        case _:
-            return f"number {raw!r}" if with_number else "number"
+def _shown_type(raw: object, with_number: bool) -> str:
+    """The JSON type of a value; of a number with its text, where Go quotes it."""
+    if raw is None:
+        return "null"
+    shown = json_type(raw)
+    if shown != "number" or not with_number:
+        return shown
+    return f"number {raw.text if isinstance(raw, NumberText) else repr(raw)}"
 
 
 YAML_ERRORS = "yaml: unmarshal errors:"

@@ -40,7 +40,7 @@ class TypeMeta:
 
 
 class IdentityError(Exception):
-    """A body that does not say properly what it is. `identity` is as much of it as could be read."""
+    """A body without a valid apiVersion and kind. `identity` has the part that could be read."""
 
     def __init__(self, text: str, identity: TypeMeta | None = None) -> None:
         super().__init__(text)
@@ -48,11 +48,11 @@ class IdentityError(Exception):
 
 
 def identity_of(raw: Any, api_version: str, kind: str, data: bytes) -> TypeMeta:
-    """What a body is, `api_version` and `kind` being what it is if it does not say."""
+    """The apiVersion and kind of a body, with `api_version` and `kind` as defaults."""
     if raw is None:
         return TypeMeta(api_version, kind)
     if not isinstance(raw, dict):
-        raise IdentityError(f"{_NO_IDENTITY}{_json_type(raw)} into Go value of type {_GO_TYPE}")
+        raise IdentityError(f"{_NO_IDENTITY}{json_type(raw)} into Go value of type {_GO_TYPE}")
     found_version, found_kind = _claims(raw)
     if found_version == api_version and found_kind == kind:
         return TypeMeta(api_version, kind)
@@ -73,14 +73,14 @@ def _claims(raw: dict[str, Any]) -> tuple[str, str]:
             claims[name] = value
         elif error is None:
             field = "apiVersion" if name == "apiversion" else "kind"
-            error = IdentityError(f"{_NO_IDENTITY}{_json_type(value)} into Go struct field .{field} of type string")
+            error = IdentityError(f"{_NO_IDENTITY}{json_type(value)} into Go struct field .{field} of type string")
     if error is not None:
         raise error
     return claims["apiversion"], claims["kind"]
 
 
 def with_defaults(claimed: str, kind: str, api_version: str, data: bytes) -> TypeMeta:
-    """What a claimed apiVersion means where `api_version` is wanted."""
+    """The group and version of a body's apiVersion, where `api_version` is expected."""
     if claimed in ("", "/"):
         return TypeMeta(api_version, kind)
     if claimed.count("/") > 1:
@@ -98,7 +98,8 @@ def with_defaults(claimed: str, kind: str, api_version: str, data: bytes) -> Typ
     return identity
 
 
-def _json_type(raw: object) -> str:
+def json_type(raw: object) -> str:
+    """The JSON type of a decoded value, as Go's errors name it."""
     match raw:
         case bool():
             return "bool"
@@ -192,7 +193,7 @@ storagemigration.k8s.io/v1beta1 StorageVersionMigration
 apiextensions.k8s.io/v1 CustomResourceDefinition
 apiextensions.k8s.io/v1beta1 CustomResourceDefinition
 """
-"""By API version; a line that begins with a space goes on. A `-` marks kinds without a List kind."""
+"""By API version; a line that begins with a space continues the last one. A `-` means no List kind."""
 
 _GO_PACKAGES = {
     "": "core",
@@ -201,7 +202,7 @@ _GO_PACKAGES = {
     "internal.apiserver.k8s.io": "apiserverinternal",
     "events.k8s.io": "core",
 }
-"""Where Go keeps the unversioned types of a group, if not under the first word of its name."""
+"""The Go package of the unversioned types of a group, if it is not the first part of the group's name."""
 
 _MOVED = {
     ("extensions", "Deployment"): "apps",
@@ -221,7 +222,7 @@ def go_package(group: str, kind: str) -> str:
 
 
 def is_registered(api_version: str, kind: str, scheme: str) -> bool:
-    """Whether a part of the server knows a kind."""
+    """Whether the server has a kind in any version."""
     if api_version == "v1" and kind in UNVERSIONED:
         return True
     if (api_version.partition("/")[0] == EXTENSIONS_GROUP) != (scheme == EXTENSIONS_SCHEME) and api_version != "v1":
@@ -242,7 +243,7 @@ def no_conversion(version: str, kind: str, wanted_group: str, wanted_kind: str) 
 
 
 def can_be_converted(group: str, kind: str, wanted_group: str, wanted_kind: str) -> bool:
-    """Whether a kind is another version of the one that is wanted."""
+    """Whether a kind is another version of the expected one."""
     return kind == wanted_kind and go_package(group, kind) == go_package(wanted_group, wanted_kind)
 
 

@@ -30,7 +30,7 @@ NESTING_MAX = 200
 
 
 def check_nesting(data: bytes, value: object) -> None:
-    """Raises `BodySyntaxError` if a value that was read from these bytes has too many levels."""
+    """Raises `BodySyntaxError` if the value of these bytes is nested too deeply."""
     if data.count(b"{") + data.count(b"[") <= NESTING_MAX:
         return
     level = [value]
@@ -132,7 +132,7 @@ def repeats_keys(data: bytes) -> bool:
 
 
 def plain(value: Any, *, numbers_as_written: bool = False) -> Any:
-    """The same without `Pairs`: repeated objects merged, lone surrogates replaced, numbers plain unless asked for."""
+    """The value without `Pairs`: repeated objects merged, lone surrogates replaced, numbers as Python numbers."""
     if isinstance(value, dict):
         return {_whole(key): plain(item, numbers_as_written=numbers_as_written) for key, item in value.items()}
     if isinstance(value, list):
@@ -260,7 +260,7 @@ class _Scanner:
     # What follows leaves the position behind a value, or inside of the bracket that it has opened.
 
     def _value_start(self, open_brackets: list[int]) -> None:
-        """Reads a value; of a list or an object as much as comes before its first value."""
+        """Reads a value; of a list or an object only the part before its first value."""
         while True:
             byte = self._next_token()
             if byte == ord("{"):

@@ -53,11 +53,11 @@ class NotAcceptableError(StatusError):
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What the client wants instead of the object: `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`."""
+    """The requested form instead of the object: `Table`, `PartialObjectMetadata`, `PartialObjectMetadataList`."""
 
     kind: str
     version: str
-    """`v1`, or `v1beta1` for those who are older."""
+    """`v1`, or `v1beta1` for older clients."""
 
     @property
     def api_version(self) -> str:

@@ -122,7 +122,7 @@ def _is_leap(year: int) -> bool:
 
 
 class _TimeReader:
-    """Reads a text by a layout, and says where it departs from it."""
+    """Reads a text by a layout, and reports the first position that differs."""
 
     def __init__(self, text: str, layout: str) -> None:
         self._text = text
@@ -151,7 +151,7 @@ class _TimeReader:
                 self._fail(".000000")
             found, self._rest = self._rest[1:7], self._rest[7:]
             return int(found)
-        # A fraction after the seconds is taken although the layout has none: Go's rule, for every layout.
+        # Go accepts a fraction after the seconds in every layout.
         if len(self._rest) >= 2 and self._rest[0] in ".," and _is_digits(self._rest[1]):
             length = 1
             while length < len(self._rest) and _is_digits(self._rest[length]):
@@ -194,7 +194,7 @@ def _is_digits(text: str) -> bool:
 
 
 def _quoted(text: str) -> str:
-    """The time package quotes byte by byte, and knows no names for control characters."""
+    """Go's time package quotes bytes, and has no short escapes for control characters."""
     escaped = "".join(
         f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x80 else f"\\x{byte:02x}"
         for byte in text.encode("utf-8", "replace")
@@ -219,15 +219,15 @@ class Irregular(Exception):
 
 
 class ScalarError(Exception):
-    """A text that is not what its field wants; the message is Go's, and ends the decoding."""
+    """A text that is invalid for its field, with Go's message. It ends decoding."""
 
 
 class BytesError(ScalarError):
-    """Text that is no base64. Go remembers it and goes on decoding."""
+    """Text that is no base64. Go continues decoding and reports it at the end."""
 
 
 def quantity(raw: object) -> str:
-    """The canonical text of a quantity; Go takes numbers too, and null for zero."""
+    """The canonical text of a quantity. Go accepts numbers, and null for zero."""
     if type(raw) is str:
         known = _quantities.get(raw)
         return known if known is not None else _quantities.put(raw, _canonical_quantity(raw))
@@ -275,7 +275,7 @@ def micro_time(raw: object) -> str | None:
 
 
 def int_or_string(raw: object) -> int | str:
-    """A text as it is, or a 32-bit number."""
+    """A text, or a 32-bit number."""
     if type(raw) is str:
         return raw
     if raw is None:
@@ -319,7 +319,7 @@ def base64_bytes(raw: object) -> str:
 
 
 def bytes_of_base64(text: str) -> bytes:
-    """What base64 stands for. Line ends are overlooked, nothing else is."""
+    """The decoded bytes. Only line ends are ignored."""
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except ValueError:  # binascii.Error, or letters that are not ASCII

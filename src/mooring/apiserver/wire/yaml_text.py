@@ -52,7 +52,7 @@ def _first(documents: list[YamlDocument]) -> object:
 
 
 def _message(error: YamlError) -> str:
-    """libyaml's complaint as Go's port of it words it: lines are counted from zero there, except by the scanner."""
+    """The error of libyaml as Go's port reports it: lines count from zero, except in errors of the scanner."""
     return _cause_message(error.__cause__, error.text)
 
 
@@ -98,7 +98,7 @@ def _last_wins(data: bytes) -> tuple[object, list[tuple[int, str]]]:
 
 
 def _check_shape(data: bytes) -> None:
-    """Refuses what would be too deep or too large for a plain loader, which recurses in C and knows no limits."""
+    """Rejects input that is too deep or too large for a plain loader, which recurses in C without limits."""
     depth = 0
     for event in yaml.parse(data, Loader=yaml.CSafeLoader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -186,7 +186,7 @@ def _represented(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 def _is_text(dumper: _Dumper, text: str) -> bool:
-    """Whether it is read as text without quotes: by YAML's own rules, and by those of Go's readers."""
+    """Whether a text needs no quotes, by the rules of YAML and of Go's parsers."""
     tag = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
     return tag == _TEXT and isinstance(resolve_scalar(text, None, is_plain=True), str)
 

@@ -47,17 +47,11 @@ IndexFunction: TypeAlias = Callable[[AnyObject], Iterable[str]]
 """The values of an object in an index."""
 
 BY_NAMESPACE = "namespace"
-BY_OWNER = "owner uid"
 
 
 def namespace_of(view: ApiObject) -> Iterable[str]:
     """Index function: the namespace."""
     return (view.metadata.namespace,)
-
-
-def owner_uids_of(view: ApiObject) -> Iterable[str]:
-    """Index function: the uids of the owners."""
-    return [owner.uid for owner in view.metadata.owner_references]
 
 
 class Lister(Generic[AnyObject]):
@@ -168,10 +162,6 @@ class Informer(Generic[AnyObject]):
         for view in list(self._views.values()):
             self._notify_added((handler,), view, is_initial=True)
         return handler
-
-    def remove_handler(self, handler: Handler[AnyObject]) -> None:
-        """Unregister a handler, from the next change on."""
-        self._handlers = tuple(other for other in self._handlers if other is not handler)
 
     def add_index(self, name: str, function: IndexFunction[AnyObject]) -> None:
         """Add an index. Adding the same function again has no effect."""
@@ -328,10 +318,6 @@ class SharedInformers:
             )
             self._reflectors[name] = reflector
             group.start_background(reflector.run(), name=f"reflector of {informer.name}")
-
-    @property
-    def have_synced(self) -> bool:
-        return all(informer.has_synced for informer in self._informers.values())
 
     async def wait_all_synced(self) -> None:
         """Wait until every handler of every informer got all objects of the first list."""

@@ -147,7 +147,7 @@ class Reflector(Generic[AnyView]):
         is_wanted: Callable[[WatchEvent], bool] | None = None,
     ) -> None:
         """`is_filled_by_watching`: use a watch with initial events, if the client and the server support it.
-        `is_wanted`: which changes the sink wants, decided before they are decoded. It always gets deletions.
+        `is_wanted`: whether the sink needs a change, decided before it is decoded. It always gets deletions.
         """
         self._client = client
         self._outage = _Outage.of(client)

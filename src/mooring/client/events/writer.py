@@ -24,7 +24,7 @@ Attempts and delays are those of client-go.
 
 The formats are events.k8s.io/v1 (`SeriesFormat`) and core/v1 (`CoreFormat`). kube-scheduler writes events.k8s.io/v1,
 controllers and kubelets write core/v1, each as client-go v1.36 does. The APIs differ on purpose: a series leaves out
-the note, but a Deployment that is scaled twice has two messages, and both are wanted.
+the note, but a Deployment that is scaled twice has two messages, and both are kept.
 
 1. events.k8s.io/v1: the same event has an equal key. The key leaves out the note, but not the resourceVersion.
 2. core/v1: the same event has an equal message too. From the tenth different message of a reason about an object within

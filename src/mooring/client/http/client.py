@@ -6,9 +6,9 @@ Inputs: calls of the client interface. Outputs: objects as the bytes that the se
    caller gets a `NoAnswerError` and reads the pod.
 2. A list without a limit is read in pages of `PAGE_SIZE`. If the pages expire meanwhile (410), everything is read again
    in one request, as in client-go.
-3. A watch asks for a timeout of five to ten minutes, at random, so that a thousand watches do not end together.
+3. A watch has a random timeout of five to ten minutes, so that a thousand watches do not end together.
 4. `may_write` is checked immediately before each write is sent; if it returns false, the write is a `NotLeadingError`.
-   Reads are always allowed: a process that stands by keeps its caches up to date.
+   Reads are always allowed: a standby process keeps its caches up to date.
 5. A name in a path is never empty, because that would be the path of the collection, and it is always one segment.
 """
 

@@ -108,7 +108,7 @@ class Dialler:
         try:
             code = await wire.open_stream(self._tunnel_request(proxy))
             if code != 200:
-                raise DialError(f"cannot connect: the proxy refuses a tunnel to {self._server.netloc} ({code})")
+                raise DialError(f"cannot connect: the proxy rejects a tunnel to {self._server.netloc} ({code})")
             await wire.start_tls(security, self._server_name)
         except BaseException:
             wire.abort()
@@ -175,7 +175,7 @@ def address_text(host: str, port: int) -> str:
 
 
 def exchange_error_text(error: OSError, address: str) -> str:
-    """What went wrong on a connection, in the words of Go's `net/http`."""
+    """The error of a connection, with the message of Go's `net/http`."""
     if isinstance(error, ConnectError):
         return str(error)
     if isinstance(error, ssl.SSLError):

@@ -1,7 +1,7 @@
 """HTTP requests to servers other than an API server: scheduler extenders, containers (probes) and kubelets.
 
 Inputs: a URL, headers, a body, a TLS context. Output: an answer that is read as it arrives; or an `OSError`, whose text
-`exchange_error_text` gives in the words of Go's `net/http`.
+`exchange_error_text` gives with the message of Go's `net/http`.
 
 1. No proxy is used.
 2. A request accepts no compression unless the caller sends `Accept-Encoding`; see ADR 15.

@@ -106,7 +106,7 @@ async def connect_by_socks(sock: socket.socket, host: str, port: int, user: tupl
     await _send(sock, bytes((VERSION, 1, 0)) + _socks_address(host) + port.to_bytes(2, "big"))
     _, code, _, kind = await _read(sock, 4)
     if code != 0:
-        raise OSError(f"the SOCKS proxy refuses: {_REFUSALS.get(code, f'code {code}')}")
+        raise OSError(f"the SOCKS proxy rejects the connection: {_REFUSALS.get(code, f'code {code}')}")
     # The address that the proxy connects from, which is not used.
     size = {IPV4: 4, IPV6: 16}.get(kind)
     await _read(sock, (size if size is not None else (await _read(sock, 1))[0]) + 2)

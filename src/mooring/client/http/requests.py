@@ -75,7 +75,7 @@ class Repeat(Enum):
     AFTER_LOSS = auto()
     """Also after a broken connection: the request only reads."""
     WHEN_ASKED = auto()
-    """When the server asks for it."""
+    """When the server requests it (`Retry-After`)."""
     NEVER_AFTER_FAILURE = auto()
     """Only when the server did not process the request (429)."""
 
@@ -165,7 +165,7 @@ class HttpRequests:
     # ------------------------------------------------------------------------------------------- taking turns
 
     def _next_identity_nowait(self) -> Identity | None:
-        """The same, if there is nothing to wait for."""
+        """The credentials of a request, without waiting; None if a wait is needed."""
         if self._bucket is not None or not self._is_private:
             return None
         identity = self._credentials.identity_nowait()

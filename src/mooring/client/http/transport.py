@@ -77,7 +77,7 @@ class WirePool:
         return None
 
     async def take(self) -> Wire:
-        """A wire: an idle one, a new one, or the next one that comes back. Raises `OSError`."""
+        """A wire: an idle one, a new one, or the next one that is returned to the pool. Raises `OSError`."""
         wire = self.take_nowait()
         if wire is not None:
             return wire
@@ -249,7 +249,7 @@ class HttpStream:
         return body[:bytes_max]
 
     def close(self) -> None:
-        """End the connection at once. A polite end over TLS would wait for the server."""
+        """End the connection immediately. A TLS shutdown would wait for the server."""
         self._wire.abort()
 
 

@@ -5,7 +5,7 @@ Input: the bytes of an answer that does not end. Output: watch events, in batche
 1. An event is delivered when its line is complete. An incomplete last line is dropped: the next watch delivers the
    event.
 2. Events before an error are delivered before the error.
-3. An object is decoded once, from its line into the view that the reader wants. Nothing is decoded twice to find the
+3. An object is decoded once, from its line into the view of the reader. Nothing is decoded twice to find the
    resourceVersion.
 4. A line has at most `LINE_BYTES_MAX`. Long lines are collected in pieces and joined once.
 

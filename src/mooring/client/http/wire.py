@@ -306,7 +306,7 @@ class Wire(asyncio.BufferedProtocol):
         self._reader, self._is_stream = None, False
 
     def abort(self, failure: OSError | None = None) -> None:
-        """Close the connection at once."""
+        """Close the connection immediately."""
         self._break(failure or ConnectionAbortedError("the connection was given up"))
 
     # ------------------------------------------------------------------------------------------------ streams

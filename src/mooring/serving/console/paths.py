@@ -56,7 +56,7 @@ _PAGE = """<!doctype html>
 _LOGGED_IN = _PAGE.format(
     # A redirect would be part of the navigation that another site may have begun, and SameSite=Strict cookies are not
     # sent with those. A refresh is a navigation of this page.
-    # Without an icon of its own, the browser asks for /favicon.ico, and logs that it may not have it.
+    # Without an icon, the browser requests /favicon.ico, and logs that it is forbidden.
     head=f'<meta http-equiv="refresh" content="0; url={ROOT}"><link rel="icon" href="{ROOT}icon.svg">',
     title="Logged in",
     body=f'<p><a href="{ROOT}">Open the console</a></p>',
@@ -113,7 +113,7 @@ class ConsolePaths(Generic[Account]):
         return self._link(request, user) if path == LINK else _file(path, request)
 
     def unauthorized(self) -> PageResponse:
-        """A page that says how to log in."""
+        """A page with instructions for the login."""
         return PageResponse(self._unauthorized, 401, HTML)
 
     def _link(self, request: Request, user: Account) -> PageResponse:
@@ -138,7 +138,7 @@ def _file(path: str, request: Request) -> PageResponse:
     asset = assets().get(path.removeprefix(ROOT) or INDEX)
     if asset is None:
         return not_found()
-    # `no-cache` lets the browser keep the file and asks each time whether it is still the same.
+    # With `no-cache` the browser caches the file and revalidates it each time.
     headers = (("ETag", asset.etag), ("Cache-Control", "no-cache, private"))
     if asset.etag in request.header(b"if-none-match"):
         return PageResponse(b"", 304, "", headers=headers)

@@ -8,7 +8,7 @@
    never begin cannot keep others out.
 3. If the process has no file descriptor left, accepting pauses for `PAUSE_S`.
 
-Why not `create_server`: it tells the protocol of a connection only when its handshake is done, so that nothing could
+Why not `create_server`: it notifies the protocol of a connection only after the handshake, so that nothing could
 count or close the others.
 """
 

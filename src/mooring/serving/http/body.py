@@ -1,7 +1,7 @@
 """The body of a request, read on demand.
 
 1. A reader names a limit. A longer body raises, and the rest is discarded.
-2. Before a reader asks, data is buffered; while `is_ahead`, the connection stops reading.
+2. Until a reader waits, data is buffered; while `is_ahead`, the connection stops reading.
 3. A body that is not read is discarded as it arrives, because the next request follows it.
 4. A body that is incomplete or malformed raises in `read`.
 """
@@ -37,7 +37,7 @@ class Body:
 
     @property
     def is_ahead(self) -> bool:
-        """Whether the buffer is full and no reader has asked yet."""
+        """Whether the buffer is full and no reader waits for it."""
         return self._limit is None and self._data is not None and self._size >= self._ahead_bytes_max
 
     # Filling

@@ -10,7 +10,7 @@
 5. Timeouts are counted in calls of `look`, which the listener makes every `look_s`, not with a timer per connection.
 6. After the last response the rest of a body is read for a while: a client whose connection is closed while it sends
    sees an error instead of the response.
-7. If a client sent `Expect: 100-continue` and was not told to continue, the connection closes after the response: it
+7. If a client sent `Expect: 100-continue` and got no `100 Continue`, the connection closes after the response: it
    is not known whether a body follows.
 """
 
@@ -277,7 +277,7 @@ class ServerConnection(asyncio.Protocol):
         return self.is_full or (self._transport is not None and self._transport.is_closing())
 
     async def wait_drained(self) -> None:
-        """Wait until the client can take more. Raises `ConnectionError` if it is gone."""
+        """Wait until the client can receive more. Raises `ConnectionError` if the connection is closed."""
         while self.must_wait and self.is_open:
             self._drained = asyncio.get_running_loop().create_future()
             await self._drained
@@ -360,7 +360,7 @@ class ServerConnection(asyncio.Protocol):
         _resolve(self._next)
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close immediately."""
         self.is_open = False
         self._reader.close()
         if self._transport is not None:

@@ -181,7 +181,7 @@ class HttpListener:
             self._alarm = asyncio.get_running_loop().call_later(self.limits.look_s, self._look)
 
     def _looks(self, seconds: float) -> int:
-        """The number of looks that takes at least so long: the first one may come at once."""
+        """The number of checks that takes at least this time: the first one may happen immediately."""
         return ceil(seconds / self.limits.look_s) + 1
 
 

@@ -48,7 +48,7 @@ class LongRunningRequest:
         return self._stream.write_nowait(chunk)
 
     async def wait_drained(self) -> None:
-        """Until the client can take more. Raises `ConnectionError` if it is gone."""
+        """Wait until the client can receive more. Raises `ConnectionError` if the connection is closed."""
         self.is_writing = True
         await self._stream.wait_drained()
         self.is_writing = False
@@ -83,7 +83,7 @@ class LongRunningRequests:
     async def long_running(
         self, request: Request, stream: Stream, seconds_max: float | None
     ) -> AsyncIterator[LongRunningRequest]:
-        """A block that is left quietly when it has to end. Raises `ConnectionError` if the client is gone."""
+        """Ends without an error at its timeout and on shutdown. Raises `ConnectionError` if the client is gone."""
         long_running: LongRunningRequest | None = None
         connection = request.connection
         try:
@@ -107,7 +107,7 @@ class LongRunningRequests:
                 await long_running.write(piece)
 
     def end(self) -> None:
-        """End all of them, and those that come later at once."""
+        """End all requests, and later ones immediately."""
         self._is_over = True
         if self._alarm is not None:
             self._alarm.cancel()

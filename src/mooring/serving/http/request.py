@@ -73,7 +73,7 @@ class Request:
         """`is_old`: HTTP/1.0."""
         self.method = method
         self.path = path
-        """As it was sent, with escapes."""
+        """As sent by the client, with escapes."""
         self.is_old = is_old
         self.is_kept_alive = is_kept_alive
         self.body: Body | None = None

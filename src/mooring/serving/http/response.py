@@ -122,7 +122,7 @@ class Stream:
         self.code = code
 
     async def write(self, piece: bytes) -> None:
-        """Send a piece when the client can take it. Raises `ConnectionError` if the client is gone."""
+        """Send a piece when the client can receive it. Raises `ConnectionError` if the client is gone."""
         if not self.write_nowait(framed(piece)):
             await self.wait_drained()
 
@@ -136,7 +136,7 @@ class Stream:
         return not connection.must_wait
 
     async def wait_drained(self) -> None:
-        """Wait until the client can take more. Raises `ConnectionError` if the client is gone."""
+        """Wait until the client can receive more. Raises `ConnectionError` if the client is gone."""
         await self._connection.wait_drained()
 
     def finish(self) -> None:

@@ -50,7 +50,7 @@ class EtcdTokenExpired(EtcdAuthenticationRefused):
 
 
 class EtcdRefused(StoreError):
-    """etcd refused the call."""
+    """etcd rejected the call."""
 
 
 class EtcdCompacted(EtcdRefused):
@@ -58,7 +58,7 @@ class EtcdCompacted(EtcdRefused):
 
     def __init__(self, said: str, compacted: int = 0) -> None:
         super().__init__(said)
-        self.compacted = compacted  # 0: etcd did not say how far
+        self.compacted = compacted  # 0: etcd did not report the revision
 
 
 class EtcdAhead(EtcdRefused):
@@ -73,7 +73,7 @@ class EtcdFull(WriteRefused):
     """The database has reached its quota."""
 
 
-# What etcd says, and what it means; looked up in this order.
+# Texts of etcd, and their errors and remedies; searched in this order.
 _MEANINGS: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
     ("required revision has been compacted", EtcdCompacted, ""),
     ("required revision is a future revision", EtcdAhead, ""),
@@ -90,7 +90,7 @@ _TLS_SIGNS: Final = ("ssl", "handshake", "certificate")
 
 
 def in_words(code: str, said: str, endpoint: str) -> StoreError:
-    """What a call said, by the name of its gRPC code and its text, as an error of ours."""
+    """The `StoreError` for the gRPC code and the text of a failed call."""
     where = f"etcd at {endpoint}"
     for text, kind, advice in _MEANINGS:
         if text in said:
@@ -112,5 +112,5 @@ def in_words(code: str, said: str, endpoint: str) -> StoreError:
 
 
 def again(error: StoreError) -> StoreError:
-    """The same error for another one who waits: one that two raise would collect both of their traces."""
+    """A copy of an error for another waiter: a shared exception would collect their tracebacks."""
     return type(error)(*error.args)

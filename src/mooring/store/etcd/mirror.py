@@ -12,7 +12,7 @@ Inputs: all records at a revision, then every change of every key. Outputs: read
 1. The mirror always equals etcd at `current_revision`: changes come in order and in whole revisions.
 2. Every key moves the revision, also keys of others (without a leading slash). Several changes may share a revision:
    etcd deletes all keys of a lease at once.
-3. What `compact_rev_key` declares as compacted is forgotten here too.
+3. The history up to the revision in `compact_rev_key` is dropped here too.
 4. A stream starts one revision after the mirror's: no change is lost or repeated. If missed changes are compacted,
    everything is loaded again and every watch is cut off.
 5. `MirrorFollower` never gives up. Without etcd the mirror stands still, and reads that need a newer one fail in time.
@@ -106,7 +106,7 @@ class EtcdMirror(MemoryStore):
         self._notify(folder, change)
 
     def _notify_advanced(self) -> None:
-        # The revision moves without a change of our keys, too.
+        # Changes of foreign keys move the revision, too.
         callbacks, self._advance_callbacks = self._advance_callbacks, []
         for callback in callbacks:
             callback()

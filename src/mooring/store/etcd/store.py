@@ -1,4 +1,4 @@
-"""The store on an etcd that others may use too. Keys and values are written to etcd as they are given.
+"""The store on an etcd that other programs may use too. Keys and values are written unchanged.
 
     async with await EtcdStore.open("etcd://127.0.0.1:2379", SystemClock()) as store:
         revision = await store.put("/registry/minions/n1", b"{}")

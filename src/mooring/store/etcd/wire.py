@@ -1,6 +1,6 @@
 """Calls of an etcd: the connection to one endpoint, streams of events, and the choice of an endpoint.
 
-1. Only this module knows aetcd and grpc. They are imported with the first connection: they are an extra, and take a
+1. Only this module uses aetcd and grpc. They are imported with the first connection: they are an extra, and take a
    tenth of a second.
 2. A connection is made on first use, and again when it breaks. A call is never repeated, except after a login that etcd
    asks for before it does anything.
@@ -263,10 +263,10 @@ class EtcdWire:
         """Write the revision of the next compaction, if the key still has that version."""
         rpc = self._rpc
         compare = rpc.Compare
-        nobody_did = compare(key=COMPACTION_KEY, target=compare.VERSION, result=compare.EQUAL, version=version)
+        is_unchanged = compare(key=COMPACTION_KEY, target=compare.VERSION, result=compare.EQUAL, version=version)
         put = rpc.RequestOp(request_put=rpc.PutRequest(key=COMPACTION_KEY, value=value))
         look = rpc.RequestOp(request_range=rpc.RangeRequest(key=COMPACTION_KEY))
-        request = rpc.TxnRequest(compare=[nobody_did], success=[put], failure=[look])
+        request = rpc.TxnRequest(compare=[is_unchanged], success=[put], failure=[look])
         answer = await self._call(self._keys.Txn, request)
         revision = answer.header.revision
         if answer.succeeded:
@@ -376,7 +376,7 @@ class EtcdEndpoints:
             await wire.close()
 
     async def ask(self, question: Callable[[EtcdWire], Awaitable[Answer]]) -> Answer:
-        """The answer of the first endpoint that gives one."""
+        """The result from the first endpoint that answers."""
         began_s, failures = self._clock.now_s(), 0
         while True:
             wire = self._use()

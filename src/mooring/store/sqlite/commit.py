@@ -4,7 +4,7 @@ Input: conditional writes, in order. Outputs: their revisions, once they are dur
 then, maintenance of the file.
 
    waiting ──decide──▶ in the commit ──durable──▶ in memory and watched ──▶ acknowledged
-      └──▶ conflict                └──failed──▶ refused, and its revision is free again
+      └──▶ conflict                └──failed──▶ refused, and its revision is used again
 
 1. At most one piece of work is with the writer. Further writes wait and go together.
 2. A condition is decided when its commit is put together, against what is durable and what precedes it in the same

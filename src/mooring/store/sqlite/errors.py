@@ -12,7 +12,7 @@
 
 1. The text of an error has the cause and a remedy.
 2. A retry can help after `DiskFull`, `DiskFailing` and `StoreBusy` only.
-3. Each error can be made again from its text (`again`): a failed commit raises it in many writers, and a shared
+3. Each error can be copied (`again`): a failed commit raises it in many writers, and a shared
    exception would collect their tracebacks.
 """
 

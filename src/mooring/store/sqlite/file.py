@@ -332,7 +332,7 @@ def open_file(path: Path, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
         except (DiskFull, DiskFailing) as error:
             if not DiskReserve(directory.path / RESERVE_NAME, limits.reserve_bytes).release():
                 raise
-            # Not held again here: what else the process writes at its start needs space, too.
+            # Not allocated again here: other files that the process writes at its start need space, too.
             logger.warning("%s. Its reserve of %d bytes is given up", error, limits.reserve_bytes)
             file, contents = _opened(directory, limits)
     except FileError:

@@ -18,6 +18,7 @@ from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.schema import read_schema
+from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.kinds.custom_resource_definition.conversion import (
     has_known_review,
     validate_bundle,
@@ -38,7 +39,6 @@ from mooring.apiserver.kinds.custom_resource_definition.definition import (
 )
 from mooring.apiserver.kinds.custom_resource_definition.strategy import (
     CustomResourceDefinitionStrategy,
-    default_definition,
 )
 from tests.apiserver.custom.definitions import definition, fields, version
 
@@ -419,8 +419,8 @@ def test_bundles() -> None:
 def test_names_follow_from_others() -> None:
     versions = [{"name": "v1", "storage": False}, {"name": "v2", "storage": True}]
     obj = {"metadata": {}, "spec": {"names": {"plural": "things", "kind": "Thing"}, "versions": versions}}
-    default_definition(obj)
-    default_definition(obj)
+    strategy_of(CUSTOM_RESOURCE_DEFINITION).default(obj)
+    strategy_of(CUSTOM_RESOURCE_DEFINITION).default(obj)
     assert obj["spec"]["names"] == {"plural": "things", "kind": "Thing", "singular": "thing", "listKind": "ThingList"}
     assert obj["spec"]["conversion"] == {"strategy": "None"}
     assert obj["status"] == {"storedVersions": ["v2"]}
@@ -429,7 +429,7 @@ def test_names_follow_from_others() -> None:
 def test_webhooks_are_called_on_the_usual_port() -> None:
     service = {"name": "a", "namespace": "b"}
     conversion = {"strategy": "Webhook", "webhook": {"clientConfig": {"service": service}}}
-    default_definition({"spec": {"names": {}, "versions": [], "conversion": conversion}})
+    strategy_of(CUSTOM_RESOURCE_DEFINITION).default({"spec": {"names": {}, "versions": [], "conversion": conversion}})
     assert service == {"name": "a", "namespace": "b", "port": 443}
 
 

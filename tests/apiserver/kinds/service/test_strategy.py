@@ -6,7 +6,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import SERVICE
-from mooring.apiserver.kinds.service.strategy import default_service, service_warnings
+from mooring.apiserver.kinds import strategy_of
+from mooring.apiserver.kinds.service.strategy import service_warnings
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 
 EMBEDDED: Document = {"sessionAffinity": "None", "type": "ClusterIP", "internalTrafficPolicy": "Cluster"}
@@ -63,14 +64,14 @@ EMBEDDED: Document = {"sessionAffinity": "None", "type": "ClusterIP", "internalT
 )
 def test_specs(spec: Document, wanted: Document) -> None:
     service: Document = {"spec": spec, "status": {"loadBalancer": {}}}
-    default_service(service)
-    default_service(service)
+    strategy_of(SERVICE).default(service)
+    strategy_of(SERVICE).default(service)
     assert service["spec"] == wanted
 
 
 def test_addresses_of_a_balancer_are_its_own() -> None:
     status: Document = {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}, {"hostname": "a"}]}}
-    default_service({"spec": {"type": "LoadBalancer"}, "status": status})
+    strategy_of(SERVICE).default({"spec": {"type": "LoadBalancer"}, "status": status})
     assert status["loadBalancer"]["ingress"] == [{"ip": "1.2.3.4", "ipMode": "VIP"}, {"hostname": "a"}]
 
 

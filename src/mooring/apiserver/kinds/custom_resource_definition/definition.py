@@ -167,7 +167,7 @@ def unrecognized_formats(definition: Document) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _InternalSpec:
-    """A spec with what its versions have in common taken out of them."""
+    """A spec, with the fields that all versions share at the top."""
 
     spec: Document
     shared: Document
@@ -213,7 +213,7 @@ class _Wishes:
     unchanged_versions: frozenset[str] = frozenset()
     """Versions with an unchanged schema."""
     crowded_versions: frozenset[str] = frozenset()
-    """Versions that have as many selectable fields as before, too many; an empty name for all of them."""
+    """Versions whose selectable fields exceed the limit and are unchanged; an empty name stands for all versions."""
 
     def of(self, version: str) -> SchemaWishes:
         return replace(self.schema, has_known_costs=version in self.unchanged_versions)

@@ -37,7 +37,7 @@ _has_line_end = re.compile(r"[\n\r]").search
 
 @dataclass(slots=True)
 class TotalCost:
-    """What all rules of a schema could cost together, and which of them are dear."""
+    """The maximum cost of all rules of a schema, and the most expensive rules."""
 
     total: int = 0
     dearest: list[tuple[int, str]] = field(default_factory=list)

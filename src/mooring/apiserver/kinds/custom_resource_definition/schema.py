@@ -160,7 +160,7 @@ class SchemaWishes:
     needs_atomic_sets: bool = True
     needs_safe_keys: bool = True
     has_known_costs: bool = False
-    """Whether the rules are those of before: then a single one may be as expensive as it was."""
+    """Whether the rules are unchanged: then the cost of a single rule is not limited."""
 
 
 @dataclass(slots=True)

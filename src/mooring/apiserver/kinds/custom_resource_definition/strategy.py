@@ -20,27 +20,6 @@ WEBHOOK_PORT = 443
 _EMPTY_STATUS = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": None}
 
 
-def default_definition(definition: Document) -> None:
-    """Fill in the names that follow from others, and that nothing is converted."""
-    spec = definition["spec"]
-    names = spec.get("names") or {}
-    kind = names.get("kind", "")
-    if not names.get("singular") and kind:
-        names["singular"] = kind.lower()
-    if not names.get("listKind") and kind:
-        names["listKind"] = f"{kind}List"
-    if spec.get("conversion") is None:
-        spec["conversion"] = {"strategy": "None"}
-    service = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
-    if service is not None and service.get("port") is None:
-        service["port"] = WEBHOOK_PORT
-    status = definition.setdefault("status", {})
-    if not status.get("storedVersions"):
-        stored = next((each["name"] for each in spec.get("versions") or () if each.get("storage")), None)
-        if stored is not None:
-            status["storedVersions"] = [stored]
-
-
 class CustomResourceDefinitionStrategy(Strategy):
     """Writing definitions. Whether their names are accepted is decided afterwards, by `custom.establishing`."""
 
@@ -53,7 +32,24 @@ class CustomResourceDefinitionStrategy(Strategy):
         return {"status": DefinitionStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        default_definition(obj)
+        """Set names that follow from others, and the conversion strategy None."""
+        spec = obj["spec"]
+        names = spec.get("names") or {}
+        kind = names.get("kind", "")
+        if not names.get("singular") and kind:
+            names["singular"] = kind.lower()
+        if not names.get("listKind") and kind:
+            names["listKind"] = f"{kind}List"
+        if spec.get("conversion") is None:
+            spec["conversion"] = {"strategy": "None"}
+        service = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
+        if service is not None and service.get("port") is None:
+            service["port"] = WEBHOOK_PORT
+        status = obj.setdefault("status", {})
+        if not status.get("storedVersions"):
+            stored = next((each["name"] for each in spec.get("versions") or () if each.get("storage")), None)
+            if stored is not None:
+                status["storedVersions"] = [stored]
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         obj["status"] = {**_EMPTY_STATUS, "acceptedNames": {"plural": "", "kind": ""}}
@@ -86,7 +82,7 @@ class CustomResourceDefinitionStrategy(Strategy):
 
 
 class DefinitionStatusStrategy(StatusStrategy):
-    """Writing the status of a definition. Its metadata can be written along, as kube-apiserver lets it be."""
+    """Writing the status of a definition. Its metadata can be written too, as in kube-apiserver."""
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")

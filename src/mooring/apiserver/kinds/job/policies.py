@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.kinds.workloads import validate_nonnegative
 from mooring.apiserver.validation.fields import (
     FieldError,
     FieldErrorType,
@@ -18,7 +17,7 @@ from mooring.apiserver.validation.fields import (
     too_long,
     too_many,
 )
-from mooring.apiserver.validation.schema_rules import sorted_enum_values
+from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules
 from mooring.apiserver.validation.selectors import validate_label_name
 
 _is_integer = re.compile("[+-]?[0-9]+").fullmatch
@@ -216,7 +215,7 @@ def _validate_success_rule(rule: Document, completions: int, path: str) -> list[
             errors.append(invalid(here, indexes, f"error parsing succeededIndexes: {error}"))
     if count is not None:
         here = f"{path}.succeededCount"
-        errors += validate_nonnegative(count, here)
+        errors += struct_rules("batch", "SuccessPolicyRule").validate(rule, path)
         if count > completions:
             detail = f"must be less than or equal to {completions} (the number of specified completions)"
             errors.append(invalid(here, count, detail))

@@ -24,13 +24,12 @@ from mooring.apiserver.kinds.workloads import (
     selector_value,
     template_labels,
     validate_immutable_selector,
-    validate_nonnegative,
     validate_selector_matches,
 )
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required, too_long
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, matching_rule
-from mooring.apiserver.validation.schema_rules import enum_values
+from mooring.apiserver.validation.schema_rules import enum_values, struct_rules
 from mooring.apiserver.validation.selectors import validate_label_selector
 from mooring.apiserver.validation.values import internal_value, means_the_same
 
@@ -56,6 +55,7 @@ _COUNTS = (
     "backoffLimit",
     "ttlSecondsAfterFinished",
     "backoffLimitPerIndex",
+    "maxFailedIndexes",
 )
 _HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _is_http_path = re.compile(_HTTP_PATH).fullmatch
@@ -95,13 +95,9 @@ def validate_job_update(job: Document, old: Document) -> list[FieldError]:
 
 def validate_job_spec(spec: Document, old: Document | None, path: str) -> list[FieldError]:
     """The spec of a job that has no selector yet."""
-    errors: list[FieldError] = []
-    for field in _COUNTS:
-        errors += validate_nonnegative(spec.get(field), f"{path}.{field}")
-    if (failed_max := spec.get("maxFailedIndexes")) is not None:
-        errors += validate_nonnegative(failed_max, f"{path}.maxFailedIndexes")
-        if spec.get("backoffLimitPerIndex") is None:
-            errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+    errors = struct_rules("batch", "JobSpec").validate(spec, path, *_COUNTS)
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     if (managed_by := spec.get("managedBy")) is not None:
         errors += _validate_managed_by(managed_by, f"{path}.managedBy")
     errors += _validate_completion_mode(spec, path)
@@ -137,7 +133,7 @@ def _validate_selected_spec(spec: Document, old: Document | None, path: str) -> 
 
 
 def _validate_generated_selector(metadata: Document, spec: Document, needs_prefixed_labels: bool) -> list[FieldError]:
-    """Unless the selector is made by hand, it selects by the job's uid, and the template carries name and uid."""
+    """Unless `manualSelector` is set, the selector is the job's uid, and the template has labels with name and uid."""
     selector = spec.get("selector")
     if spec.get("manualSelector") or selector is None:
         return []
@@ -263,7 +259,7 @@ def _validate_template_update(job: Document, old: Document, path: str) -> list[F
 
 
 def _may_change_template(old: Document) -> bool:
-    """A suspended job without pods, which was never started or has come to rest."""
+    """A suspended job without pods, which was never started or whose pods have ended."""
     status = old.get("status") or {}
     is_at_rest = status.get("startTime") is None or is_condition_true(status, "Suspended")
     return bool(old["spec"].get("suspend")) and is_at_rest and status.get("active", 0) == 0

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.job.policies import IndexesError, capitalised, count_indexes, first_overlap
-from mooring.apiserver.kinds.workloads import validate_nonnegative_fields
 from mooring.apiserver.validation.fields import FieldError, FieldErrorType, duplicate, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
+from mooring.apiserver.validation.schema_rules import struct_rules
 
 _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 _TERMINAL = ("Failed", "Complete", "FailureTarget")
@@ -48,7 +48,7 @@ class _Change:
 
 def validate_job_status(job: Document, old: Document) -> list[FieldError]:
     change = _Change(job, old)
-    errors = validate_nonnegative_fields({name: change.new.get(name) for name in _COUNTS}, "status")
+    errors = struct_rules("batch", "JobStatus").validate(change.new, "status", *_COUNTS)
     errors += _validate_uncounted(change.new.get("uncountedTerminatedPods"), "status.uncountedTerminatedPods")
     errors += _validate_ending(change)
     errors += _validate_finished(change)

@@ -65,23 +65,6 @@ _TOO_MANY_INDEXES = (
 )
 
 
-def default_job(obj: Document) -> None:
-    spec, metadata = obj["spec"], obj["metadata"]
-    if "completions" not in spec and "parallelism" not in spec:
-        spec["completions"] = 1
-    spec.setdefault("parallelism", 1)
-    if "backoffLimit" not in spec:
-        spec["backoffLimit"] = INT32_MAX if "backoffLimitPerIndex" in spec else BACKOFF_MAX
-    labels = (spec["template"].get("metadata") or {}).get("labels")
-    if labels and not metadata.get("labels"):
-        metadata["labels"] = labels
-    spec.setdefault("completionMode", "NonIndexed")
-    spec.setdefault("suspend", False)
-    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
-    spec.setdefault("manualSelector", False)
-    default_job_template(spec)
-
-
 def default_job_template(spec: Document) -> None:
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
@@ -132,23 +115,20 @@ def _job_duration_cell(status: Document, now_s: float) -> str:
     return between(start, end) if end else since(start, now_s)
 
 
-JOB_TABLE = KindTable(
-    (
-        NAME,
-        column("Status", "How it goes."),
-        column("Completions", "How many pods have succeeded, of how many."),
-        column("Duration", "How long it took, or takes until now."),
-        AGE,
-        CONTAINERS_COLUMN,
-        IMAGES_COLUMN,
-        SELECTOR_COLUMN,
-    ),
-    _job_cells,
-)
-
-
 class JobStrategy(WorkloadStrategy):
-    table = JOB_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Status", "How it goes."),
+            column("Completions", "How many pods have succeeded, of how many."),
+            column("Duration", "How long it took, or takes until now."),
+            AGE,
+            CONTAINERS_COLUMN,
+            IMAGES_COLUMN,
+            SELECTOR_COLUMN,
+        ),
+        _job_cells,
+    )
     dependents = Dependents.ORPHAN
 
     @property
@@ -156,7 +136,20 @@ class JobStrategy(WorkloadStrategy):
         return {"status": JobStatusStrategy(self.kind, self)}
 
     def default(self, obj: Document) -> None:
-        default_job(obj)
+        spec, metadata = obj["spec"], obj["metadata"]
+        if "completions" not in spec and "parallelism" not in spec:
+            spec["completions"] = 1
+        spec.setdefault("parallelism", 1)
+        if "backoffLimit" not in spec:
+            spec["backoffLimit"] = INT32_MAX if "backoffLimitPerIndex" in spec else BACKOFF_MAX
+        labels = (spec["template"].get("metadata") or {}).get("labels")
+        if labels and not metadata.get("labels"):
+            metadata["labels"] = labels
+        spec.setdefault("completionMode", "NonIndexed")
+        spec.setdefault("suspend", False)
+        spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+        spec.setdefault("manualSelector", False)
+        default_job_template(spec)
 
     def canonicalize(self, obj: Document) -> None:
         metadata, pods = obj["metadata"], obj["spec"]["template"].get("metadata", {})

@@ -19,7 +19,7 @@ from mooring.apiserver.kinds.pod.environment import (
     validate_mounts,
 )
 from mooring.apiserver.kinds.pod.options import PodOptions
-from mooring.apiserver.kinds.pod.resources import validate_non_negative, validate_resource_requirements
+from mooring.apiserver.kinds.pod.resources import validate_resource_requirements
 from mooring.apiserver.kinds.pod.security import validate_security_context
 from mooring.apiserver.validation.fields import (
     FieldError,
@@ -44,12 +44,12 @@ from mooring.apiserver.validation.schema_rules import (
 
 _CONTAINER = struct_rules("core", "Container")
 _PORT = struct_rules("core", "ContainerPort")
+_PROBE = struct_rules("core", "Probe")
 _EXEC = struct_rules("core", "ExecAction")
 _HTTP_GET = struct_rules("core", "HTTPGetAction")
 _RESTART_RULE = struct_rules("core", "ContainerRestartRule")
 _EXIT_CODES = struct_rules("core", "ContainerRestartRuleOnExitCodes")
 
-_COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
 
@@ -113,13 +113,7 @@ def validate_port(port: object, path: str) -> list[FieldError]:
 
 
 def _validate_probe(probe: Document, path: str) -> list[FieldError]:
-    errors = _validate_handler(probe, _PROBE_HANDLERS, None, path)
-    for field in _COUNTS:
-        errors += validate_non_negative(probe.get(field, 0), f"{path}.{field}")
-    grace_s = probe.get("terminationGracePeriodSeconds")
-    if grace_s is not None and grace_s <= 0:
-        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", grace_s, "must be greater than 0"))
-    return errors
+    return _validate_handler(probe, _PROBE_HANDLERS, None, path) + _PROBE.validate(probe, path)
 
 
 def _validate_handler(handler: Document, kinds: tuple[str, ...], grace_s: int | None, path: str) -> list[FieldError]:

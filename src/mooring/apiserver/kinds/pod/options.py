@@ -16,7 +16,7 @@ CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
 @dataclass(frozen=True, slots=True)
 class PodOptions:
-    """Which errors are overlooked. Everything is off for a new object."""
+    """Errors that are tolerated because the stored object has them. All are off for a new object."""
 
     is_pod: bool = False
     """The spec belongs to a pod, not to a template of one."""

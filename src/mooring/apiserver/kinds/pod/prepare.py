@@ -95,7 +95,7 @@ def _mount_statuses(status: Document) -> Iterator[Document]:
 
 
 def note_gates(pod: Document, now: str) -> None:
-    """Say in a condition that a gated pod is not scheduled yet."""
+    """Set the condition PodScheduled of a pod with scheduling gates."""
     if pod["spec"].get("schedulingGates"):
         pod["status"]["conditions"] = with_condition((), _GATED, now)
 

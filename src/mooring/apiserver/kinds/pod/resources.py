@@ -171,10 +171,6 @@ def validate_positive_quantity(raw: str, path: str) -> list[FieldError]:
     return [invalid(path, raw, POSITIVE)] if quantity_nano(raw) <= 0 else []
 
 
-def validate_non_negative(value: int, path: str) -> list[FieldError]:
-    return [invalid(path, value, NOT_NEGATIVE)] if value < 0 else []
-
-
 def validate_positive(value: int, path: str) -> list[FieldError]:
     return [invalid(path, value, POSITIVE)] if value <= 0 else []
 

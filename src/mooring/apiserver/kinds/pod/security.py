@@ -306,9 +306,7 @@ def _kernel_namespace(sysctl: str) -> str:
 
 def validate_security_context(context: Document, uses_host_users: bool, path: str) -> list[FieldError]:
     """Field errors of the security context of a container."""
-    errors: list[FieldError] = []
-    for field in ("runAsUser", "runAsGroup"):
-        errors += validate_id(context.get(field), f"{path}.{field}")
+    errors = _SECURITY_CONTEXT.validate(context, path, "runAsUser", "runAsGroup")
     mount = context.get("procMount")
     if mount is not None:
         errors += _SECURITY_CONTEXT.validate(context, path, "procMount")
@@ -324,12 +322,10 @@ def validate_security_context(context: Document, uses_host_users: bool, path: st
 def validate_pod_security_context(spec: Document, path: str, options: PodOptions) -> list[FieldError]:
     """Field errors of the security context of a pod."""
     context = spec.get("securityContext")
-    errors: list[FieldError] = []
     if not context and not spec.get("shareProcessNamespace"):
-        return errors
+        return []
     context = context or {}
-    for field in ("fsGroup", "runAsUser", "runAsGroup"):
-        errors += validate_id(context.get(field), f"{path}.{field}")
+    errors = _POD_SECURITY_CONTEXT.validate(context, path, "fsGroup", "runAsUser", "runAsGroup")
     for index, group in enumerate(context.get("supplementalGroups") or ()):
         errors += validate_id(group, f"{path}.supplementalGroups[{index}]")
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
@@ -363,10 +359,8 @@ def validate_host_users(spec: Document, path: str, options: PodOptions) -> list[
     return errors
 
 
-def validate_id(number: int | None, path: str) -> list[FieldError]:
-    """The number of a user or a group."""
-    if number is None:
-        return []
+def validate_id(number: int, path: str) -> list[FieldError]:
+    """Field errors of a user id or a group id."""
     return [invalid(path, number, text) for text in range_errors(number, 0, ID_MAX)]
 
 

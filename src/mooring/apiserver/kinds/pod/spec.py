@@ -45,7 +45,6 @@ from mooring.apiserver.validation.names import (
     dns_label_errors,
     dns_subdomain_errors,
     qualified_name_errors,
-    range_errors,
     underscored_subdomain_errors,
 )
 from mooring.apiserver.validation.schema_rules import enum_values, struct_rules, validate_required_enum
@@ -183,14 +182,8 @@ def validate_pod_spec(
 
 def _validate_placement(spec: Document, path: str, options: PodOptions) -> list[FieldError]:
     """Field errors of account, node, deadlines and names."""
-    errors = _POD_SPEC.validate(spec, path, "serviceAccountName", "nodeName")
-    deadline_s = spec.get("activeDeadlineSeconds")
-    if deadline_s is not None:
-        texts = range_errors(deadline_s, 1, DEADLINE_S_MAX)
-        errors += [invalid(f"{path}.activeDeadlineSeconds", deadline_s, text) for text in texts]
-    for field in ("hostname", "subdomain"):
-        name = spec.get(field)
-        errors += [invalid(f"{path}.{field}", name, text) for text in (dns_label_errors(name) if name else ())]
+    fields = ("serviceAccountName", "nodeName", "activeDeadlineSeconds", "hostname", "subdomain")
+    errors = _POD_SPEC.validate(spec, path, *fields)
     if spec.get("tolerations"):
         errors += validate_tolerations(spec["tolerations"], f"{path}.tolerations", options)
     return errors + validate_host_aliases(spec, f"{path}.hostAliases")
@@ -251,7 +244,7 @@ def _validate_resource_claims(claims: Sequence[Document], metadata: Document | N
 
 
 def _validate_file_key_volumes(spec: Document, path: str) -> list[FieldError]:
-    """Variables come only from files in empty directories, which other containers of the pod have filled."""
+    """Variables from files require an emptyDir volume, which other containers of the pod fill."""
     errors: list[FieldError] = []
     for container, here in every_container(spec, path):
         for index, variable in enumerate(container.get("env") or ()):

@@ -287,8 +287,7 @@ def _validate_users(statuses: Sequence[Document], spec: Document, path: str) -> 
         if os_name == "windows":
             errors.append(forbidden(here, "cannot be set for a windows pod"))
             continue
-        for field in ("uid", "gid"):
-            errors += validate_id(user.get(field, 0), f"{here}.{field}")
+        errors += struct_rules("core", "LinuxContainerUser").validate(user, here)
         for position, group in enumerate(user.get("supplementalGroups") or ()):
             errors += validate_id(group, f"{here}.supplementalGroups[{position}]")
     return errors

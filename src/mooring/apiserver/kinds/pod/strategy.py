@@ -272,7 +272,7 @@ class PodStrategy(Strategy):
         move_apparmor_annotations(obj, call)
 
     def validate_create(self, obj: Document, call: Call) -> ValidationResult:
-        """One look-up in the spec cache gives both the errors and the warnings of the spec."""
+        """One lookup in the spec cache gives both the errors and the warnings of the spec."""
         of_spec = self._validated_spec(obj)
         errors = [*self.validate_meta(obj), *of_spec.errors]
         return ValidationResult(errors, () if errors else [*_pod_name_warnings(obj), *of_spec.warnings])

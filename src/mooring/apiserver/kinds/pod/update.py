@@ -305,7 +305,7 @@ def validate_ephemeral_containers_update(pod: Document, old: Document, options: 
 
 
 def is_static(pod: Document) -> bool:
-    """Whether a node made the pod itself, from a file: the API can only look at it."""
+    """Whether the pod is the mirror of a static pod, which the API cannot change."""
     return MIRROR_ANNOTATION in (pod["metadata"].get("annotations") or {})
 
 
@@ -412,7 +412,7 @@ def _validate_init(rest: Document, old: Document) -> list[FieldError]:
 
 
 def _without_resize(container: Document, old: Document) -> Document:
-    """A container with the cpu and memory that it had. Claims are not carried over; Kubernetes forgets them too."""
+    """A container with its old cpu and memory. Claims are dropped, as in Kubernetes."""
     resources, old_resources = container.get("resources") or {}, old.get("resources") or {}
     left: Document = {}
     for side in ("limits", "requests"):

@@ -77,7 +77,7 @@ _ORDER = (
 )
 _VOLUME_KINDS = frozenset(_ORDER)
 _SHOWN_NAMES = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
-"""How a second source is called in its error, where that is not its name: kube-apiserver misspells two."""
+"""The name of a second source in its error, where kube-apiserver misspells it."""
 _LOOKED_AT_OTHERWISE = {"gcePersistentDisk": "persistentDisk"}
 
 

@@ -331,7 +331,7 @@ def _profile_warnings(container: Document, spec: Document, annotations: Document
     if key in annotations and not context.get("seccompProfile"):
         warnings.append(f"{prefix}metadata.annotations[{key}]: {_SECCOMP_ADVICE}")
     key = f"{APPARMOR_PREFIX}{name}"
-    # A pod is warned when its annotation becomes a field, before it comes here.
+    # The warning of a pod's annotation comes from the code that converts it to a field.
     if prefix and key in annotations and not context.get("appArmorProfile"):
         of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
         if of_pod is None or of_pod != apparmor_of_annotation(annotations[key]):

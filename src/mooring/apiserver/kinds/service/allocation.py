@@ -164,7 +164,7 @@ ADDRESS_RANGE = IPv4Network("10.96.0.0/16")
 
 
 class ServiceAllocator:
-    """Knows which addresses and ports are taken."""
+    """Allocates addresses and ports."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class ServiceAllocator:
         return reservation
 
     def release(self, service: Document) -> None:
-        """The service is gone."""
+        """Release everything of a deleted Service."""
         spec = service["spec"]
         for ip in _held_addresses(spec):
             self.addresses.release(ip)
@@ -218,7 +218,7 @@ class ServiceAllocator:
 
 
 class ServiceReservation:
-    """What one write takes, and what it will give back."""
+    """The values that one write allocates, and those that it releases."""
 
     def __init__(self, allocator: ServiceAllocator, service: Document, is_dry_run: bool) -> None:
         self._allocator = allocator
@@ -237,7 +237,7 @@ class ServiceReservation:
         self._taken_addresses, self._taken_ports = [], []
 
     def close(self) -> None:
-        """Release what was not kept."""
+        """Release the values of a reservation that was not kept."""
         if not self._is_dry_run:
             self._give_back(self._taken_addresses, self._taken_ports)
         self._taken_addresses, self._taken_ports = [], []

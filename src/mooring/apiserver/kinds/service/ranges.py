@@ -16,6 +16,7 @@ from mooring.apiserver.kinds.service.validation import needs_health_check
 from mooring.kit.entropy import Entropy
 
 DRY_RUN_PORT_FIRST = 32_769
+RESERVED_MIN = 16
 """The node port of a dry run; outside of the usual range."""
 
 
@@ -126,13 +127,13 @@ class ServicePorts:
             raise AllocationError("provided port is already allocated")
 
 
-def _reserved_count(size: int, *, part: int, most: int, least: int = 16) -> int:
+def _reserved_count(size: int, *, part: int, most: int) -> int:
     """The number of values of a range that are reserved for explicit requests."""
-    return 0 if size <= least else min(max(size // part, least), most)
+    return 0 if size <= RESERVED_MIN else min(max(size // part, RESERVED_MIN), most)
 
 
 def normalize_cluster_ips(spec: Document, old_spec: Document | None) -> None:
-    """Make the list of addresses follow the single one, which is all that old clients know."""
+    """Set the list of addresses from the single one: old clients write only that."""
     first, ips = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
     if old_spec is None:
         if first and not ips:

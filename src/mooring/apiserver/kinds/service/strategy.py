@@ -30,25 +30,6 @@ from mooring.apiserver.validation.metadata import name_is_dns_label
 CLIENT_IP_TIMEOUT_S = 10_800
 
 
-def default_service(service: Document) -> None:
-    spec = service["spec"]
-    _default_affinity(spec)
-    kind = spec.setdefault("type", "ClusterIP")
-    for port in spec.get("ports") or ():
-        port.setdefault("protocol", "TCP")
-        if port.get("targetPort") in (None, 0, ""):
-            port["targetPort"] = port.get("port", 0)
-    if is_externally_accessible(spec):
-        spec.setdefault("externalTrafficPolicy", "Cluster")
-    if kind in ("NodePort", "LoadBalancer", "ClusterIP"):
-        spec.setdefault("internalTrafficPolicy", "Cluster")
-    if kind == "LoadBalancer":
-        spec.setdefault("allocateLoadBalancerNodePorts", True)
-        for ingress in (service["status"].get("loadBalancer") or {}).get("ingress") or ():
-            if ingress.get("ip"):
-                ingress.setdefault("ipMode", "VIP")
-
-
 def _default_affinity(spec: Document) -> None:
     affinity = spec.setdefault("sessionAffinity", "None")
     if affinity == "None":
@@ -91,20 +72,6 @@ def _service_port_cell(port: Document) -> str:
     node_port = port.get("nodePort", 0)
     number = f"{port['port']}:{node_port}" if node_port > 0 else str(port["port"])
     return f"{number}/{port.get('protocol', '')}"
-
-
-SERVICE_TABLE = KindTable(
-    (
-        NAME,
-        column("Type", "How it is reached."),
-        column("Cluster-IP", "Its address inside the cluster."),
-        column("External-IP", "Its addresses outside of it."),
-        column("Port(s)", "The ports on which it is reached."),
-        AGE,
-        wide("Selector", "Which pods it leads to."),
-    ),
-    _service_cells,
-)
 
 
 def service_warnings(service: Document) -> list[str]:
@@ -162,7 +129,18 @@ def _external_warnings(spec: Document, is_headless: bool) -> list[str]:
 class ServiceStrategy(Strategy):
     """Writing a service."""
 
-    table = SERVICE_TABLE
+    table = KindTable(
+        (
+            NAME,
+            column("Type", "How it is reached."),
+            column("Cluster-IP", "Its address inside the cluster."),
+            column("External-IP", "Its addresses outside of it."),
+            column("Port(s)", "The ports on which it is reached."),
+            AGE,
+            wide("Selector", "Which pods it leads to."),
+        ),
+        _service_cells,
+    )
 
     allows_create_on_update = True
 
@@ -174,7 +152,22 @@ class ServiceStrategy(Strategy):
         return name_is_dns_label(name, is_prefix)
 
     def default(self, obj: Document) -> None:
-        default_service(obj)
+        spec = obj["spec"]
+        _default_affinity(spec)
+        kind = spec.setdefault("type", "ClusterIP")
+        for port in spec.get("ports") or ():
+            port.setdefault("protocol", "TCP")
+            if port.get("targetPort") in (None, 0, ""):
+                port["targetPort"] = port.get("port", 0)
+        if is_externally_accessible(spec):
+            spec.setdefault("externalTrafficPolicy", "Cluster")
+        if kind in ("NodePort", "LoadBalancer", "ClusterIP"):
+            spec.setdefault("internalTrafficPolicy", "Cluster")
+        if kind == "LoadBalancer":
+            spec.setdefault("allocateLoadBalancerNodePorts", True)
+            for ingress in (obj["status"].get("loadBalancer") or {}).get("ingress") or ():
+                if ingress.get("ip"):
+                    ingress.setdefault("ipMode", "VIP")
 
     def canonicalize(self, obj: Document) -> None:
         if obj["spec"].get("type") == "ExternalName":
