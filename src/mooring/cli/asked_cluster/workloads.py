@@ -180,8 +180,7 @@ class _Expander:
                 if owner is None or owner.uid not in self._deployments:  # a Deployment expands its own
                     self._of_replica_set(view, replicas_of(view))
             case ReplicationController():
-                replicas = view.spec.replicas if view.spec.replicas is not None else 1
-                self._of_replica_set(view, replicas)
+                self._of_replica_set(view, replicas_of(view))
             case StatefulSet():
                 self._of_stateful_set(view, found)
             case DaemonSet():
@@ -351,8 +350,7 @@ def _is_settled(view: Workload) -> bool:
     """Whether the controller of a cluster has made all of its pods, by its status: nearly all of a dump's are."""
     match view:
         case ReplicaSet() | ReplicationController():
-            replicas = view.spec.replicas if view.spec.replicas is not None else 1
-            return view.status.replicas >= replicas
+            return view.status.replicas >= replicas_of(view)
         case Job():
             return finished_condition(view) is not None
     return False
