@@ -18,7 +18,7 @@ class SchedulerAddress:
     """The secure port of a scheduler."""
 
     url: str
-    """Empty: the scheduler is asked through the API server of the kubeconfig."""
+    """Empty: requests go through the API server of the kubeconfig."""
     authority_file: str = ""
     """Empty: the authority of the kubeconfig."""
     is_unverified: bool = False

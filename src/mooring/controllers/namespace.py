@@ -24,13 +24,12 @@ from mooring.api.views.administration import CustomResourceDefinition
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Namespace
-from mooring.api.well_known import NAMESPACE_FINALIZER
+from mooring.api.well_known import NAMESPACE_FINALIZER, TERMINAL_PHASES
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.interface import Deletion, Propagation, Selection
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import decode_document
-from mooring.controllers.pods import FINISHED_PHASES
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
@@ -264,7 +263,7 @@ class NamespaceController(Controller):
         page = await self.client.list(POD, Selection(namespace))
         pods = [decode_as(Pod, raw) for raw in page.items]
         grace_s = max(
-            (pod.spec.termination_grace_period_seconds or 0 for pod in pods if pod.status.phase not in FINISHED_PHASES),
+            (pod.spec.termination_grace_period_seconds or 0 for pod in pods if pod.status.phase not in TERMINAL_PHASES),
             default=0,
         )
         return grace_s if self.clock.wall_s() - deleted_s < grace_s else 0

@@ -55,8 +55,8 @@ class Recorder(Filter[None], Score[None]):
         return np.zeros(length_of(rows), dtype=np.int64)
 
     def read(self) -> list[str]:
-        asked, self.evaluated = sorted(self.evaluated), []
-        return asked
+        plugin_calls, self.evaluated = sorted(self.evaluated), []
+        return plugin_calls
 
 
 class FactsRecorder(Recorder):
@@ -82,7 +82,7 @@ def watched() -> Engine:
     return engine_of(node("n1"), node("n2"), node("n3"), config=config, registry=Registry([*PLUGINS, *RECORDERS]))
 
 
-def asked(engine: Engine, name: str = "web") -> dict[str, list[str]]:
+def plugin_calls(engine: Engine, name: str = "web") -> dict[str, list[str]]:
     """Which nodes each recorder is asked about when a pod is decided."""
     profile = engine.cycles["default-scheduler"].profile
     recorders = [plugin for plugin in profile.plugins.values() if isinstance(plugin, Recorder)]
@@ -93,48 +93,48 @@ def asked(engine: Engine, name: str = "web") -> dict[str, list[str]]:
 
 
 def test_the_first_pod_of_a_signature_asks_about_all_nodes() -> None:
-    assert asked(watched()) == {"FactsRecorder": ALL, "UsageRecorder": ALL, "ClusterRecorder": ALL}
+    assert plugin_calls(watched()) == {"FactsRecorder": ALL, "UsageRecorder": ALL, "ClusterRecorder": ALL}
 
 
 def test_the_next_pod_asks_cluster_scoped_plugins_only() -> None:
     engine = watched()
-    asked(engine)
-    assert asked(engine, "another") == {"FactsRecorder": [], "UsageRecorder": [], "ClusterRecorder": ALL}
+    plugin_calls(engine)
+    assert plugin_calls(engine, "another") == {"FactsRecorder": [], "UsageRecorder": [], "ClusterRecorder": ALL}
 
 
 def test_a_new_pod_asks_about_its_node_again() -> None:
     engine = watched()
-    asked(engine)
+    plugin_calls(engine)
     engine.put(pod("new", on="n2"))
-    assert asked(engine) == {"FactsRecorder": [], "UsageRecorder": ["n2"], "ClusterRecorder": ALL}
+    assert plugin_calls(engine) == {"FactsRecorder": [], "UsageRecorder": ["n2"], "ClusterRecorder": ALL}
     engine.put(pod("q", nominated="n3"))
-    usage = asked(engine)["UsageRecorder"]
+    usage = plugin_calls(engine)["UsageRecorder"]
     assert set(usage) == {"n3"}, "with the nominated pod and without it"
 
 
 def test_a_changed_node_asks_all_plugins_about_it() -> None:
     engine = watched()
-    asked(engine)
+    plugin_calls(engine)
     engine.put(node("n3", cpu=64))
     engine.put(pod("new", on="n1"))
-    assert asked(engine) == {"FactsRecorder": ["n3"], "UsageRecorder": ["n1", "n3"], "ClusterRecorder": ALL}
+    assert plugin_calls(engine) == {"FactsRecorder": ["n3"], "UsageRecorder": ["n1", "n3"], "ClusterRecorder": ALL}
 
 
 def test_a_removed_node_is_not_asked_about() -> None:
     engine = watched()
-    asked(engine)
+    plugin_calls(engine)
     engine.remove(node("n2"))
-    assert asked(engine)["UsageRecorder"] == []
+    assert plugin_calls(engine)["UsageRecorder"] == []
     assert engine.decide(engine.record(pod("p", labels={"app": "web"}))).feasible_count == 2
 
 
 def test_the_least_recently_used_signature_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(result_cache, "CACHE_BYTES_MAX", 0)
     engine = watched()
-    asked(engine)
+    plugin_calls(engine)
     for number in range(result_cache.SIGNATURES_MIN + 1):
         engine.decide(engine.record(pod(f"other-{number}", labels={"number": str(number)})))
-    assert asked(engine)["FactsRecorder"] == ALL
+    assert plugin_calls(engine)["FactsRecorder"] == ALL
 
 
 @pytest.mark.parametrize(
@@ -270,22 +270,22 @@ def web(name: str, key: str, on: str = "") -> Pod:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> tuple[Engine, list[str]]:
     """A cluster, and the nodes that InterPodAffinity is asked about."""
     engine = engine_of(*(node(name, zone="a") for name in ALL))
-    asked: list[str] = []
+    plugin_calls: list[str] = []
     plugin = engine.cycles["default-scheduler"].profile.plugins["InterPodAffinity"]
     assert isinstance(plugin, InterPodAffinity)
     filter_rows, filter_row = plugin.filter, plugin.filter_row
 
     def record_rows(state: RequiredTerms, rows: Rows) -> ReasonBits:
-        asked.extend(engine.columns.node_names[row] for row in np.arange(engine.columns.height)[rows])
+        plugin_calls.extend(engine.columns.node_names[row] for row in np.arange(engine.columns.height)[rows])
         return filter_rows(state, rows)
 
     def record_row(state: RequiredTerms, row: int) -> int:
-        asked.append(engine.columns.node_names[row])
+        plugin_calls.append(engine.columns.node_names[row])
         return filter_row(state, row)
 
     monkeypatch.setattr(plugin, "filter", record_rows)
     monkeypatch.setattr(plugin, "filter_row", record_row)
-    return engine, asked
+    return engine, plugin_calls
 
 
 @pytest.mark.parametrize(
@@ -295,26 +295,26 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> tuple[Engine, list[str]]:
 def test_a_topology_filter_is_cached_while_domains_are_nodes(
     key: str, asked_again: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine, asked = recorded(monkeypatch)
+    engine, plugin_calls = recorded(monkeypatch)
     engine.decide(engine.record(web("a", key)))
-    assert asked == ALL
-    asked.clear()
+    assert plugin_calls == ALL
+    plugin_calls.clear()
     engine.put(web("a", key, on="n1"))
     decision = engine.decide(engine.record(web("b", key)))
-    assert asked == asked_again
+    assert plugin_calls == asked_again
     assert (decision.node_name is None) == (key == ZONE)
 
 
 def test_a_topology_filter_is_not_cached_once_two_nodes_share_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, asked = recorded(monkeypatch)
+    engine, plugin_calls = recorded(monkeypatch)
     engine.put(web("a", HOSTNAME, on="n1"))
     assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 2
     engine.put(node("n2", zone="a", labels={HOSTNAME: "n1"}))
-    asked.clear()
+    plugin_calls.clear()
     assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 1
-    assert asked == ALL
+    assert plugin_calls == ALL
     engine.put(node("n2", zone="a"))
-    asked.clear()
+    plugin_calls.clear()
     assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 2
 
 

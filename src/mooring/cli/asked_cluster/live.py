@@ -94,7 +94,7 @@ def _no_kubeconfig(variables: Mapping[str, str], file_option: str) -> InputError
 def read_cluster(
     connection: Connection, clock: Clock, entropy: Entropy, *, workloads: Iterable[type[ApiObject]] = ()
 ) -> LiveCluster:
-    """Everything that scheduling reads, and the kinds of workloads that are asked for. Raises `InputError`."""
+    """Everything that scheduling reads, and these kinds of workloads. Raises `InputError`."""
     cluster = LiveCluster(connection.server, connection.namespace)
     whole = frozenset(workloads)
     try:

@@ -164,9 +164,9 @@ class Report:
     decided_at_s: float
     """The wall-clock time that the decisions were made for."""
     has_chosen_pods: bool = False
-    """Whether pods were asked for by name."""
+    """Whether pods were named."""
     server: str = ""
-    """The API server that was asked; empty if only files were read."""
+    """The API server that was read; empty if only files were."""
 
     def outcomes(self) -> Counter[Outcome]:
         return Counter(pod.outcome for pod in self.pods)

@@ -27,7 +27,7 @@ from mooring.scheduler.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """What is asked for on the command line."""
+    """The options of the command."""
 
     files: tuple[str, ...] = ()
     pods: tuple[str, ...] = ()

@@ -89,7 +89,7 @@ WRITTEN_KINDS = (kinds.PERSISTENT_VOLUME, kinds.PERSISTENT_VOLUME_CLAIM, kinds.R
 
 @dataclass(frozen=True, slots=True)
 class ParityOptions:
-    """What is asked for on the command line."""
+    """The options of the command."""
 
     binary: str
     files: tuple[str, ...] = ()
@@ -142,7 +142,7 @@ def run_parity(options: ParityOptions, stdin: BinaryIO, note: Note, clock: Clock
 
 
 def _clusters(options: ParityOptions, stdin: BinaryIO, clock: Clock) -> Iterator[tuple[int | None, list[Document]]]:
-    """The clusters that are asked for, with the seed if they are generated."""
+    """The clusters of the options, with the seed if they are generated."""
     if options.random:
         for number in range(options.random):
             seed = options.seed + number

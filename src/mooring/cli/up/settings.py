@@ -65,7 +65,7 @@ class UpOptions:
     controllers: ControllerSettings
     enabled_controllers: tuple[str, ...]
     processes: int | None
-    """None: as many as the size of the cluster asks for."""
+    """None: by the number of nodes and cores."""
     manifests: tuple[str, ...]
     dumps: tuple[str, ...]
     name: str
