@@ -20,16 +20,6 @@ from mooring.cli.scheduler.flags import FLAGS, all_flags
 KUBE_SCHEDULER_FLAGS = Path(__file__).with_name("kube_scheduler_flags.txt").read_text().splitlines()
 
 
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    root, ours = logging.getLogger(), logging.getLogger("mooring")
-    handlers, level, our_level = list(root.handlers), root.level, ours.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    ours.setLevel(our_level)
-
-
 def typed(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["scheduler", *arguments])
 
