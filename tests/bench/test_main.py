@@ -1,4 +1,4 @@
-"""The command line: everything runs, quickly, and comes out right."""
+"""Each benchmark runs, in small."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bench.__main__ import main
+from bench.cluster import QUICK, TOLERATED_S, Size, _deployment
+from bench.plans import measure
 from bench.results import Report
 from bench.suite import suite_names
 from bench.workload import workload_names
@@ -72,3 +74,30 @@ def test_a_wrong_outcome_is_an_error() -> None:
     done = call("pod-anti-affinity-required", "--quick", "--nodes", "1")
     assert done.exit_code == 1
     assert "WRONG" in done.output
+
+
+# --- The benchmark of plans, in small
+
+
+def test_every_question_is_measured_and_answered() -> None:
+    figures = list(measure(quick=True))
+    assert len(figures) == 7
+    assert all(figure.at_most is not None and figure.value > 0 for figure in figures)
+
+
+# --- What the bench of a cluster is made of. Its figures are measured by `python -m bench.cluster`
+
+
+def test_the_pods_do_not_tolerate_a_lost_node_for_long() -> None:
+    template = _deployment("web", 3)["spec"]["template"]  # type: ignore[index]
+    assert {each["tolerationSeconds"] for each in template["spec"]["tolerations"]} == {TOLERATED_S}
+
+
+def test_quick_is_a_fiftieth() -> None:
+    whole = Size()
+    assert (QUICK.nodes, QUICK.replicas, QUICK.lost, QUICK.deployments) == (
+        whole.nodes // 50,
+        whole.replicas // 50,
+        whole.lost // 50,
+        whole.deployments // 50,
+    )

@@ -1,4 +1,4 @@
-"""Flag values as Kubernetes reads and shows them."""
+"""Values of flags, and errors in the input."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from click.shell_completion import CompletionItem
 from click.testing import CliRunner
 
+from mooring.cli.errors import PROBLEMS_SHOWN_MAX, InputError, Problem, input_error
 from mooring.cli.flags import Flag, FlagType, FlagValue, ValueType, option_of, parse_value, shown
 
 
@@ -102,3 +103,37 @@ def test_files_that_a_shell_offers(
     assert isinstance(kind, ValueType)
     items: list[CompletionItem] = kind.shell_complete(click.Context(click.Command("c")), option, typed)
     assert [item.value for item in items] == offered
+
+
+# ---
+
+
+@pytest.mark.parametrize(
+    ("problem", "line"),
+    [
+        pytest.param(Problem("pods.yaml:3", "no"), "pods.yaml:3: no", id="with a place"),
+        pytest.param(Problem("", "no"), "no", id="without a place"),
+    ],
+)
+def test_a_problem_is_one_line(problem: Problem, line: str) -> None:
+    assert str(problem) == line
+
+
+def test_a_problem_is_told_once() -> None:
+    assert InputError([Problem("a", "x"), Problem("a", "x"), Problem("b", "x")]).lines() == ["a: x", "b: x"]
+
+
+@pytest.mark.parametrize(
+    ("count", "last"),
+    [
+        pytest.param(PROBLEMS_SHOWN_MAX, f"{PROBLEMS_SHOWN_MAX - 1}: x", id="as many as are shown"),
+        pytest.param(PROBLEMS_SHOWN_MAX + 1, "and 1 more problem like these", id="one more"),
+        pytest.param(PROBLEMS_SHOWN_MAX + 9, "and 9 more problems like these", id="many more"),
+    ],
+)
+def test_only_so_many_problems_are_shown(count: int, last: str) -> None:
+    assert InputError(Problem(str(number), "x") for number in range(count)).lines()[-1] == last
+
+
+def test_a_single_complaint_is_made_in_one_call() -> None:
+    assert str(input_error("found nothing", "a.yaml")) == "a.yaml: found nothing"

@@ -308,3 +308,19 @@ def _refusal(outcome: Outcome, request: Request) -> ClientError | _WatchEnded | 
             return ExpiredError(f"too old resource version: planned for {what}")
         case Outcome.ENDED:
             return _WatchEnded()
+
+
+class LosesFirstBinding:
+    """A client whose first binding is accepted and lost."""
+
+    def __init__(self, inner: Client) -> None:
+        self._inner = inner
+        self._is_first = True
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
+        if not self._is_first:
+            await self._inner.bind(namespace, name, uid, node_name)
+        self._is_first = False

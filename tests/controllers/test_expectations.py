@@ -1,23 +1,33 @@
-"""What was asked for and has not been seen yet."""
+"""Expectations, and the pods that are created and deleted under them."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
 import pytest
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import REPLICA_SET
 from mooring.api.views.workloads import ReplicaSet
 from mooring.client.cache.informer import Informer
-from mooring.client.errors import ClientError, NoAnswerError, ServerError
+from mooring.client.errors import Cause, ClientError, ForbiddenError, NoAnswerError, NotFoundError, ServerError
+from mooring.client.events.recorder import EventKey, EventRecorder
 from mooring.client.interface import Change
+from mooring.controllers.documents import (
+    document_of,
+    is_being_deleted,
+    is_namespace_terminating,
+    owner_reference,
+    read_document,
+)
 from mooring.controllers.expectations import EXPECTED_S_MAX, Expectations, WriteExpectations
+from mooring.controllers.pod_control import PodControl, PodControlError, pod_of_template
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from tests.api_servers import open_loopback_client
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
-from tests.controllers.builders import replica_set
+from tests.controllers.builders import replica_set, replica_set_view, template
 
 NO_ANSWER = NoAnswerError("no answer")
 
@@ -184,3 +194,165 @@ def test_who_cannot_be_asked_is_asked_again() -> None:
         assert await fixture.writes.are_met("web")
 
     play(story, Fault("get", Outcome.BROKEN))
+
+
+# --- Creating and deleting pods in batches with events, and documents that are written back
+
+
+OWNER = replica_set_view("web")
+
+
+class PodControlFixture:
+    def __init__(self, clock: VirtualClock, client: FaultyClient) -> None:
+        self.recorded: list[tuple[str, str, str]] = []
+        self.client = client
+        self.expectations = Expectations(clock, lambda revision: True)
+        self.control = PodControl(self.client, EventRecorder(self._tell, "test"), clock, self.expectations)
+
+    def _tell(self, key: EventKey, note: str) -> None:
+        self.recorded.append((key[5].name, key[2], note))
+
+
+def play_pod_control(story: Callable[[PodControlFixture], Awaitable[None]], *faults: Fault) -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        async with open_loopback_client(clock) as client:
+            await story(PodControlFixture(clock, FaultyClient(client, clock, Script(*faults))))
+
+    run(main(), clock)
+
+
+def test_a_pod_of_a_template() -> None:
+    wanted = template({"app": "web"})
+    wanted["metadata"] |= {"annotations": {"a": "b"}, "finalizers": ["f/x"], "name": "ignored"}
+    assert pod_of_template(wanted, OWNER) == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": "web-",
+            "labels": {"app": "web"},
+            "annotations": {"a": "b"},
+            "finalizers": ["f/x"],
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": "web",
+                    "uid": "uid-web",
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": wanted["spec"],
+    }
+
+
+def test_creations_and_deletions_are_told() -> None:
+    async def story(fixture: PodControlFixture) -> None:
+        pod = pod_of_template(template({"app": "web"}), OWNER)
+        name = (await fixture.control.create("default", pod, OWNER)).name
+        await fixture.control.delete("default", name, OWNER)
+        assert fixture.recorded == [
+            ("web", "SuccessfulCreate", f"Created pod: {name}"),
+            ("web", "SuccessfulDelete", f"Deleted pod: {name}"),
+        ]
+        with pytest.raises(NotFoundError):
+            await fixture.control.delete("default", name, OWNER)
+        assert len(fixture.recorded) == 2
+
+    play_pod_control(story)
+
+
+def test_failures_are_told() -> None:
+    async def story(fixture: PodControlFixture) -> None:
+        pod = pod_of_template(template({"app": "web"}), OWNER)
+        with pytest.raises(ServerError):
+            await fixture.control.create("default", pod, OWNER)
+        name = (await fixture.control.create("default", pod, OWNER)).name
+        with pytest.raises(PodControlError, match="unable to delete pods: "):
+            await fixture.control.delete("default", name, OWNER)
+        assert [reason for _, reason, _ in fixture.recorded] == ["FailedCreate", "SuccessfulCreate", "FailedDelete"]
+
+    play_pod_control(story, Fault("create", Outcome.BROKEN), Fault("delete", Outcome.BROKEN))
+
+
+def test_a_pod_without_labels_would_never_be_found_again() -> None:
+    async def story(fixture: PodControlFixture) -> None:
+        with pytest.raises(PodControlError, match="no labels"):
+            await fixture.control.create("default", pod_of_template(template({}), OWNER), OWNER)
+
+    play_pod_control(story)
+
+
+@pytest.mark.parametrize(
+    ("count", "fails_at", "attempts", "succeeded"),
+    [
+        pytest.param(10, None, 10, 10, id="all: 1, 2, 4 and 3"),
+        pytest.param(500, 0, 1, 0, id="the first refusal is the last"),
+        pytest.param(10, 1, 3, 2, id="a batch is finished: 1 and 2"),
+        pytest.param(0, None, 0, 0, id="none"),
+    ],
+)
+def test_batches_grow_until_one_fails(count: int, fails_at: int | None, attempts: int, succeeded: int) -> None:
+    tried: list[int] = []
+
+    async def create_one(number: int) -> None:
+        tried.append(number)
+        if number == fails_at:
+            raise ForbiddenError("no")
+
+    async def story(fixture: PodControlFixture) -> None:
+        done, error = await fixture.control.slow_start_batch(count, create_one)
+        assert (len(tried), done, error is not None) == (attempts, succeeded, fails_at is not None)
+
+    play_pod_control(story)
+
+
+def test_a_namespace_that_goes_away_is_known_by_its_cause() -> None:
+    cause = Cause("NamespaceTerminating", "namespace x is being terminated", "metadata.namespace")
+    assert is_namespace_terminating(ForbiddenError("no", causes=[cause]))
+    assert not is_namespace_terminating(ForbiddenError("no"))
+
+
+# --- Whole objects, to be written back -------------------------------------------------------------------------------
+
+
+def test_a_document_has_every_field_and_is_the_caller_s_own() -> None:
+    whole = {**replica_set("web"), "unheardOf": {"deep": [1]}}
+    view = decode_as(ReplicaSet, msgspec.json.encode(whole))
+    document = document_of(view)
+    assert document == whole
+    document["spec"]["replicas"] = 99
+    assert document_of(view) == whole
+
+
+def test_what_was_not_read_from_json_cannot_be_written_back() -> None:
+    with pytest.raises(AssertionError, match="nothing to write back"):
+        document_of(ReplicaSet())
+
+
+def test_the_newest_document() -> None:
+    async def main() -> None:
+        async with open_loopback_client(VirtualClock()) as client:
+            view = decode_as(ReplicaSet, await client.create(REPLICA_SET, "default", replica_set("web", replicas=1)))
+            document = document_of(view)
+            document["spec"]["replicas"] = 2
+            await client.update(REPLICA_SET, "default", "web", document)
+            assert (await read_document(client, view))["spec"]["replicas"] == 2
+
+    run(main())
+
+
+def test_who_controls() -> None:
+    view = replica_set_view("web")
+    assert owner_reference(view) == {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": "web",
+        "uid": "uid-web",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    assert not is_being_deleted(view.metadata)

@@ -24,7 +24,6 @@ from mooring.controllers.settings import (
     IN_PROCESS_DEFAULTS,
     ControllerSettings,
     SettingError,
-    duration_s,
     flag_names,
     settings_of_flags,
 )
@@ -207,7 +206,8 @@ def test_what_no_flag_says_is_as_those_who_ask_have_it() -> None:
     ("text", "seconds"), [("0", 0.0), ("5250ms", 5.25), ("1m30s", 90.0), ("1h", 3600.0), ("1.5s", 1.5)]
 )
 def test_durations(text: str, seconds: float) -> None:
-    assert duration_s(text) == pytest.approx(seconds)
+    settings = settings_of_flags({"--node-monitor-period": text})
+    assert settings.node_monitor_period_s == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(

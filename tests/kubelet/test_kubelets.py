@@ -25,7 +25,7 @@ from tests.kubelet.harness import Body, Play, played, pod, view
 from tests.kubelet.simulated.test_runtime import Asked
 
 
-class Hearer:
+class RecordingHandler:
     """Notes what it is told."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ def node(name: str) -> Node:
 
 
 def test_pods_come_the_oldest_first_and_those_without_a_node_not_at_all() -> None:
-    hearer = Hearer()
+    hearer = RecordingHandler()
     PodSink(hearer, OwnWrites()).replace([born("young", 9), born("old", 1), born("homeless", 0, on="")], "1")
     assert hearer.heard == ["old", "young"]
 
@@ -87,11 +87,11 @@ def test_what_is_not_even_read(node_name: str, revision: str, is_wanted: bool) -
         del body["spec"]["nodeName"]
     body["metadata"]["resourceVersion"] = revision
     event = HttpEvent(Change.MODIFIED, msgspec.json.encode(body))
-    assert PodSink(Hearer(), repeats).is_wanted(event) is is_wanted
+    assert PodSink(RecordingHandler(), repeats).is_wanted(event) is is_wanted
 
 
 def test_changes_are_handed_on() -> None:
-    hearer = Hearer()
+    hearer = RecordingHandler()
     intake = PodSink(hearer, OwnWrites())
     intake.apply(Change.ADDED, born("homeless", 1, on=""))
     intake.apply(Change.ADDED, born("a", 1))
@@ -101,7 +101,7 @@ def test_changes_are_handed_on() -> None:
 
 
 def test_who_is_missing_after_a_break_is_gone() -> None:
-    hearer = Hearer()
+    hearer = RecordingHandler()
     pods, nodes = PodSink(hearer, OwnWrites()), NodeSink(hearer)
     pods.replace([born("a", 1), born("b", 2)], "1")
     nodes.replace([node("x"), node("y")], "1")

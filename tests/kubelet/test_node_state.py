@@ -128,29 +128,29 @@ def seat() -> NodeState:
     return node
 
 
-def asking(cpu: str) -> dict[str, object]:
+def requesting(cpu: str) -> dict[str, object]:
     return pod(containers=[container(resources={"requests": {"cpu": cpu}})])
 
 
 def test_what_is_taken_is_the_sum_over_the_pods() -> None:
     node = seat()
     for uid in ("a", "b"):
-        node.reserve(view(asking("700m"), uid=uid), {"cpu": 700})
+        node.reserve(view(requesting("700m"), uid=uid), {"cpu": 700})
     assert (node.used, node.pods) == ({"cpu": 1400}, 2)
-    assert node.rejection(view(asking("700m"), uid="c"), {"cpu": 700}) is not None
-    node.reserve(view(asking("100m"), uid="b"), {"cpu": 100})
+    assert node.rejection(view(requesting("700m"), uid="c"), {"cpu": 700}) is not None
+    node.reserve(view(requesting("100m"), uid="b"), {"cpu": 100})
     assert (node.used, node.pods) == ({"cpu": 800}, 2)
     assert node.release("a")
     assert not node.release("a")
     assert (node.used, node.pods) == ({"cpu": 100}, 1)
-    assert node.rejection(view(asking("700m"), uid="c"), {"cpu": 700}) is None
+    assert node.rejection(view(requesting("700m"), uid="c"), {"cpu": 700}) is None
 
 
 def test_a_pod_that_is_here_is_not_in_its_own_way() -> None:
     node = seat()
-    node.reserve(view(asking("1500m"), uid="a"), {"cpu": 1500})
-    assert node.insufficient(view(asking("2"), uid="a"), {"cpu": 2000}) is None
-    assert node.insufficient(view(asking("2100m"), uid="a"), {"cpu": 2100}) is not None
+    node.reserve(view(requesting("1500m"), uid="a"), {"cpu": 1500})
+    assert node.insufficient(view(requesting("2"), uid="a"), {"cpu": 2000}) is None
+    assert node.insufficient(view(requesting("2100m"), uid="a"), {"cpu": 2100}) is not None
 
 
 def test_a_port_is_taken_until_its_pod_leaves() -> None:

@@ -103,7 +103,7 @@ def record(
     return one
 
 
-def told(one: ContainerRecord) -> Body:
+def reported_status(one: ContainerRecord) -> Body:
     return container_status(one, "u", is_initializing=False, resources=NO_RESOURCES)
 
 
@@ -196,16 +196,16 @@ SECOND_TOLD = ended(1, 0, "Completed", "1:10", "2:00")
 def test_the_states(
     one: ContainerRecord, state: Body, last: Body, restarts: int, is_ready: bool, is_started: bool
 ) -> None:
-    status = told(one)
+    status = reported_status(one)
     assert status["state"] == state
     assert status["lastState"] == last
     assert (status["restartCount"], status["ready"], status["started"]) == (restarts, is_ready, is_started)
 
 
 def test_only_what_has_run_has_an_id() -> None:
-    assert "containerID" not in told(record(Waiting()))
-    assert told(record(Waiting()))["imageID"] == ""
-    running = told(record(Running(1.0), 2, last=FIRST_END))
+    assert "containerID" not in reported_status(record(Waiting()))
+    assert reported_status(record(Waiting()))["imageID"] == ""
+    running = reported_status(record(Running(1.0), 2, last=FIRST_END))
     assert running["containerID"] == container_id("u", "main", 2)
     assert running["imageID"] == image_id("example.com/web:1")
 
@@ -225,7 +225,7 @@ def test_an_image_has_an_id_under_its_repository(image: str, repository: str) ->
 
 
 def test_one_that_could_not_be_found_has_neither_times_nor_an_id() -> None:
-    state = told(record(Exited(137, 0.0, 0.0, "ContainerStatusUnknown", "gone")))["state"]
+    state = reported_status(record(Exited(137, 0.0, 0.0, "ContainerStatusUnknown", "gone")))["state"]
     assert state == {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "gone"}}
 
 
@@ -251,7 +251,7 @@ def test_amounts_and_mounts_are_told() -> None:
 
 @pytest.mark.parametrize("running", [Running(70.0), Running(70.0, is_ready=False), Running(70.0, is_started=False)])
 def test_a_first_run_is_told_as_any_other_but_for_its_past(running: Running) -> None:
-    first, later = told(record(running, 1)), told(record(running, 1, last=FIRST_END))
+    first, later = reported_status(record(running, 1)), reported_status(record(running, 1, last=FIRST_END))
     assert list(first.items()) == list({**later, "lastState": {}}.items())  # in the same order, too
 
 

@@ -36,7 +36,7 @@ class Told:
         self.runtime = Amounts(error)
         self.events: list[tuple[bool, str, str]] = []
         self.resizing = PodResize(cast(Runtime, self.runtime), lambda pod, *event: self.events.append(event))
-        self.resizing.grant(asking("1"))
+        self.resizing.grant(requesting("1"))
 
     def consider(self, wanted: KubeletPod, node: NodeState) -> list[ContainerRecord]:
         records = container_records(wanted.spec)
@@ -45,7 +45,7 @@ class Told:
         return self.resizing.consider(wanted, node, records.values())
 
 
-def asking(cpu: str, generation: int = 1, policies: Sequence[Body] = ()) -> KubeletPod:
+def requesting(cpu: str, generation: int = 1, policies: Sequence[Body] = ()) -> KubeletPod:
     main = container(resources={"requests": {"cpu": cpu}}, resizePolicy=list(policies))
     return view(pod(containers=[main]), generation=generation)
 
@@ -56,7 +56,7 @@ def node_of_four() -> NodeState:
     node.observe(
         convert_as(Node, {"metadata": {"name": "node-0"}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}})
     )
-    node.reserve(asking("1"), {"cpu": 1000})
+    node.reserve(requesting("1"), {"cpu": 1000})
     node.reserve(view(pod("other"), uid="other"), {"cpu": 1000})
     return node
 
@@ -73,7 +73,7 @@ def node_of_four() -> NodeState:
 def test_a_resize(cpu: str, granted: str, reason: str, events: list[str]) -> None:
     told, node = Told(), node_of_four()
     for _ in range(2):  # the second look finds and tells nothing new
-        assert told.consider(asking(cpu, generation=2), node) == []
+        assert told.consider(requesting(cpu, generation=2), node) == []
     assert told.resizing.allocated["main"].requests == {"cpu": granted}
     assert told.runtime.given == ([("main", granted, 3)] if granted != "1" else [])
     assert [event for _, event, _ in told.events] == events
@@ -94,7 +94,7 @@ def test_an_ephemeral_container_is_not_a_resize() -> None:
 
 def test_events_tell_all_amounts() -> None:
     told = Told()
-    told.consider(asking("2", generation=7), node_of_four())
+    told.consider(requesting("2", generation=7), node_of_four())
     amounts = '{"containers":[{"name":"main","resources":{"requests":{"cpu":"2"}}}],"generation":7}'
     assert told.events == [
         (False, "ResizeStarted", f"Pod resize started: {amounts}"),
@@ -104,7 +104,7 @@ def test_events_tell_all_amounts() -> None:
 
 def test_what_the_runtime_cannot_give_is_told_until_a_later_resize_can() -> None:
     told, node = Told(error="memory.max cannot be 1: device or resource busy"), node_of_four()
-    told.consider(asking("2", generation=2), node)
+    told.consider(requesting("2", generation=2), node)
     (condition,) = told.resizing.conditions
     assert (condition["type"], condition["reason"]) == ("PodResizeInProgress", "Error")
     assert condition["message"] == "memory.max cannot be 1: device or resource busy"
@@ -113,7 +113,7 @@ def test_what_the_runtime_cannot_give_is_told_until_a_later_resize_can() -> None
         (True, "ResizeError"),
     ]
     told.runtime._error = ""
-    told.consider(asking("1500m", generation=3), node)
+    told.consider(requesting("1500m", generation=3), node)
     assert told.resizing.conditions == []
 
 
@@ -129,6 +129,6 @@ def test_a_container_is_started_again_if_its_policy_asks_for_that(
     resource: str, policy: str, starts_again: bool
 ) -> None:
     told = Told()
-    wanted = asking("2", generation=2, policies=[{"resourceName": resource, "restartPolicy": policy}])
+    wanted = requesting("2", generation=2, policies=[{"resourceName": resource, "restartPolicy": policy}])
     assert bool(told.consider(wanted, node_of_four())) is starts_again
     assert bool(told.runtime.given) is not starts_again

@@ -64,7 +64,7 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         profiles = {name: cycle.profile for name, cycle in engine.cycles.items()}
         queue, waiting, running = SchedulingQueue(profiles, clock=clock), WaitingPods(), dict[str, Binding]()
 
-        def asked(key: str) -> dict[str, object]:
+        def page_of(key: str) -> dict[str, object]:
             reported = pod_page(key, queue, running, waiting, engine, clock)
             json.dumps(reported)
             pods = reported["pods"]
@@ -76,7 +76,7 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         queue.add(engine.record(pod("web")))
         entry = queue.pop()
         assert entry is not None
-        assert asked("default/web") == {"state": "in flight", "binding": 0}
+        assert page_of("default/web") == {"state": "in flight", "binding": 0}
 
         (profile,) = profiles.values()
         assumption = AssumedPods(None).add(entry.pod, "n1")
@@ -84,13 +84,13 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         binding.stage = BindingStage.WAITING
         waiter = waiting.add(entry.pod, "n1", {"Gang": 60.0}, lambda status: None)
         where = {"state": "in flight", "stage": "waiting for Permit", "node": "n1", "waitsFor": ["Gang"], "binding": 0}
-        assert asked("default/web") == where
+        assert page_of("default/web") == where
 
         waiter.allow("Gang")
         queue.done(entry.pod.uid)
         binding.stage = BindingStage.PREPARING
         named = [plugin.name for plugin in profile.pre_binds[:1]]
-        assert asked("default/web") == {
+        assert page_of("default/web") == {
             "state": "binding",
             "stage": "PreBind",
             "node": "n1",
@@ -99,9 +99,9 @@ def test_a_pod_can_be_asked_wherever_it_is() -> None:
         }
 
         binding.stage = BindingStage.BINDING
-        assert asked("default/web") == {"state": "binding", "stage": "Bind", "node": "n1", "binding": 1}
-        assert asked("default/there") == {"state": "on its node", "node": "n1", "binding": 1}
-        assert asked("default/nobody") == {"state": UNKNOWN_POD, "binding": 1}
+        assert page_of("default/web") == {"state": "binding", "stage": "Bind", "node": "n1", "binding": 1}
+        assert page_of("default/there") == {"state": "on its node", "node": "n1", "binding": 1}
+        assert page_of("default/nobody") == {"state": UNKNOWN_POD, "binding": 1}
 
     run(main(), clock)
 

@@ -1,13 +1,26 @@
-"""Health pages, /flagz and /statusz, and error responses, with the texts of kube-scheduler."""
+"""Pages of a component's port: health, metrics, the event loop."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
+from mooring.kit.clock import VirtualClock
+from mooring.kit.loop import LoopMonitor, run
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, status_page
-from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, not_found, unauthorized
+from mooring.serving.loop_metrics import LoopMetrics
+from mooring.serving.pages import (
+    PageRequest,
+    PageResponse,
+    failed,
+    forbidden,
+    masked,
+    named_namespaces,
+    not_found,
+    unauthorized,
+)
 
 GOOD: Check = lambda: ""  # noqa: E731
 BAD: Check = lambda: "it hurts"  # noqa: E731
@@ -119,3 +132,70 @@ def test_what_is_not_there() -> None:
 )
 def test_numbers_of_a_query(query: dict[str, list[str]], number: float) -> None:
     assert PageRequest("GET", "/", query).number("seconds", 30.0) == number
+
+
+# --- Names of objects in namespaces that the caller may not read are masked
+
+
+BODY = b'{"pod": "secret/db-0", "text": "0/4 nodes: evict open/web-1 and secret/db-0, not secret/db-1."}'
+NAMESPACES = frozenset({"open", "secret"})
+
+
+def seen(body: bytes, *readable: str, query: dict[str, list[str]] | None = None) -> PageResponse:
+    async def may_read(namespace: str) -> bool:
+        return namespace in readable
+
+    response = PageResponse(body, namespaces=named_namespaces(body, NAMESPACES))
+    return run(masked(PageRequest("GET", "/", query or {}), response, may_read), VirtualClock())
+
+
+@pytest.mark.parametrize(
+    ("readable", "body"),
+    [
+        (("",), BODY),
+        (("open", "secret"), BODY),
+        (("open",), b'{"pod": "hidden/1", "text": "0/4 nodes: evict open/web-1 and hidden/1, not hidden/2."}'),
+        ((), b'{"pod": "hidden/1", "text": "0/4 nodes: evict hidden/2 and hidden/1, not hidden/3."}'),
+    ],
+)
+def test_the_same_name_gets_the_same_mask(readable: tuple[str, ...], body: bytes) -> None:
+    assert seen(BODY, *readable).body == body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"node.kubernetes.io/unschedulable, example.com/secret/x, my-secret/x, 3/4",
+        b"secret: nothing is named",
+        b"other/pod of a namespace that does not exist",
+    ],
+)
+def test_what_is_no_name_stays(body: bytes) -> None:
+    response = seen(body)
+    assert (response.body, response.namespaces) == (body, frozenset())
+
+
+def test_a_pod_that_the_caller_may_not_read_cannot_be_asked_for() -> None:
+    response = seen(BODY, "open", query={"pod": ["secret/db-0"]})
+    assert (response.code, response.body) == (403, b'forbidden: you cannot list pods in the namespace "secret"\n')
+    assert seen(b'["open/web-1"]', "open", query={"pod": ["open/web-1"]}).code == 200
+
+
+# --- The metrics of the event loop
+
+
+def test_both_clocks_have_a_histogram_and_their_longest_interval() -> None:
+    monitor, registry = LoopMonitor(), CollectorRegistry()
+    registry.register(LoopMetrics(monitor))
+    monitor.wall.note(0.4)
+    monitor.cpu.note(0.03)
+    lines = generate_latest(registry).decode().splitlines()
+    for line in (
+        'mooring_event_loop_blocked_seconds_bucket{le="0.3"} 0.0',
+        'mooring_event_loop_blocked_seconds_bucket{le="0.5"} 1.0',
+        "mooring_event_loop_blocked_seconds_sum 0.4",
+        "mooring_event_loop_blocked_longest_seconds 0.4",
+        'mooring_event_loop_blocked_cpu_seconds_bucket{le="0.05"} 1.0',
+        "mooring_event_loop_blocked_cpu_longest_seconds 0.03",
+    ):
+        assert line in lines

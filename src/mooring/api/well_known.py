@@ -14,6 +14,9 @@ MASTERS_GROUP = "system:masters"
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 TERMINAL_PHASES = (SUCCEEDED, FAILED)
+
+NODE_BOUND_OWNERS = ("DaemonSet", "Node")
+"""Kinds of controllers that create no replacement on another node: pods of a DaemonSet, and static pods."""
 """Phases of a pod that never runs again."""
 
 MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"

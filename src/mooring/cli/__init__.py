@@ -1,12 +1,15 @@
 """The command line.
 
    main          the command `mooring`, exit codes, shell completion
+   options       options that several commands share
+   flags         flag values in the format of Kubernetes' components
    up/           `mooring up`: a cluster in one command
+   clusters/     `mooring status`, `mooring down`
    scheduler/    `mooring scheduler`
    standalone/   `mooring controllers`, `mooring nodes`
-   explain/      `mooring explain`
    manifests/    reads manifests and dumps
-   flags         flag values in the format of Kubernetes' components
+   asked_cluster/ the cluster of a dump or an API server, for the commands below
+   explain/, plan/, compare/, why/, simulate/, parity/, console/: a command each
    terminal      text layout and progress bars
    errors        errors in the input
 

@@ -10,11 +10,11 @@ Input: the text of a flag. Output: its value, and its text as `/flagz` shows it.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -25,6 +25,7 @@ _FALSE = ("0", "f", "F", "false", "FALSE", "False")
 SECTION_COLUMN_MAX = 26
 """Width of the column of options in a help with sections, which fits a terminal of 80 columns."""
 
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 FlagValue = bool | int | float | str | tuple[str, ...]
 
 if TYPE_CHECKING:
@@ -159,6 +160,35 @@ def option_of(flag: Flag) -> click.Option:
     if flag.flag_type in (FlagType.LIST, FlagType.PAIRS):
         settings |= {"multiple": True, "default": None, "callback": _joined(flag)}
     return click.Option(names, type=ValueType(flag.flag_type, flag.endings), hidden=not flag.has_effect, **settings)
+
+
+def switch_option(*names: str, help: str, default: bool | None = None) -> Callable[[Decorated], Decorated]:
+    """An option of a command of our own that is a switch as in Go. Its default is in the help."""
+    return click.option(
+        *names,
+        is_flag=False,
+        flag_value="true",
+        default=default,
+        type=ValueType(FlagType.SWITCH),
+        metavar=FlagType.SWITCH.value,
+        help=help,
+    )
+
+
+def duration_option(*names: str, help: str, default: str | None = None) -> Callable[[Decorated], Decorated]:
+    return click.option(
+        *names,
+        type=ValueType(FlagType.DURATION),
+        metavar=FlagType.DURATION.value,
+        default=default,
+        show_default=default is not None,
+        help=help,
+    )
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Names that are separated by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 class SectionedCommand(click.Command):

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import click
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+from mooring.cli.flags import Decorated
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,7 @@ class SchedulerAddress:
     """The secure port of a scheduler."""
 
     url: str
-    """Empty: the scheduler is asked through the API server of the kubeconfig."""
+    """Empty: requests go through the API server of the kubeconfig."""
     authority_file: str = ""
     """Empty: the authority of the kubeconfig."""
     is_unverified: bool = False

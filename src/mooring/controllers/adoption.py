@@ -20,17 +20,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic
 
-import msgspec
-
 from mooring.api.document import Document
 from mooring.api.kinds import kind_of_view
 from mooring.api.views.meta import ApiObject, controller_of
 from mooring.client.cache.informer import AnyObject
 from mooring.client.errors import ClientError, InvalidError, NotFoundError
 from mooring.client.interface import Client, PatchForm
-from mooring.controllers.documents import owner_reference
-
-_decode = msgspec.json.Decoder(dict[str, object]).decode
+from mooring.controllers.documents import decode_document, owner_reference
 
 
 class AdoptionError(Exception):
@@ -136,7 +132,7 @@ async def _why_not_adopt(client: Client, owner: ApiObject) -> str:
     """Read the owner from the API. Returns why it may not adopt, or an empty text."""
     metadata = owner.metadata
     try:
-        fresh = _decode(await client.get(kind_of_view(type(owner)), metadata.namespace, metadata.name))
+        fresh = decode_document(await client.get(kind_of_view(type(owner)), metadata.namespace, metadata.name))
     except ClientError as error:
         return f"can't recheck DeletionTimestamp: {error}"
     found = fresh["metadata"]

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from mooring.api.views.pod import Pod
 from mooring.client.cache.informer import SharedInformers
+from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.events.writer import CoreFormat, EventWriter
 from mooring.client.interface import Client
@@ -90,7 +91,10 @@ class Controller(ABC):
 
     @abstractmethod
     async def sync(self, key: str) -> Outcome:
-        """Bring one object closer to its desired state."""
+        """Bring one object closer to its desired state.
+
+        A `ClientError` that it raises counts as `Failed`, and a `NotFoundError` as `DONE`: the object is gone.
+        """
 
     def start(self, group: TaskGroup) -> None:
         """Start the workers in a task group. The informers are synced."""
@@ -101,7 +105,13 @@ class Controller(ABC):
         self.queue.shut_down()
 
     async def _reconcile(self, key: str) -> Outcome:
-        outcome = await self.sync(key)
+        outcome: Outcome = DONE
+        try:
+            outcome = await self.sync(key)
+        except NotFoundError:
+            pass
+        except ClientError as error:
+            outcome = Failed(str(error))
         await self.clock.wait(0)
         return outcome
 

@@ -8,7 +8,7 @@ The time of a DisruptionTarget condition that is true already stays: it is when 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -23,18 +23,19 @@ from mooring.client.interface import Client
 
 NAMESPACE_TERMINATING = "NamespaceTerminating"
 
-_decode = msgspec.json.Decoder(dict[str, object]).decode
+decode_document: Callable[[bytes], Document] = msgspec.json.Decoder(dict[str, object]).decode
+"""An object of the API as a dictionary."""
 
 
 def document_of(view: ObjectWithRaw) -> Document:
     """The whole object as a new dictionary."""
     assert view.raw, f"{view.kind} {view.key} was not read from JSON, so there is nothing to write back"
-    return _decode(view.raw)
+    return decode_document(view.raw)
 
 
 async def read_document(client: Client, view: ApiObject) -> Document:
     """The object as the API has it now. Raises `ClientError`."""
-    return _decode(await client.get(kind_of_view(type(view)), view.metadata.namespace, view.metadata.name))
+    return decode_document(await client.get(kind_of_view(type(view)), view.metadata.namespace, view.metadata.name))
 
 
 def owner_reference(owner: ApiObject) -> Document:

@@ -59,11 +59,11 @@ class Expectations:
 
     def expect_creations(self, key: str, count: int) -> None:
         """Expect creations. Replaces earlier expectations."""
-        self._by_key[key] = _Expected(count, {}, self._clock.now_s())
+        self.expect(key, count, ())
 
     def expect_deletions(self, key: str, deleted_keys: Iterable[str]) -> None:
         """Expect deletions. Replaces earlier expectations."""
-        self._by_key[key] = _Expected(0, dict.fromkeys(deleted_keys), self._clock.now_s())
+        self.expect(key, 0, deleted_keys)
 
     def expect(self, key: str, creations: int, deleted_keys: Iterable[str]) -> None:
         """Expect creations and deletions."""

@@ -17,8 +17,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import msgspec
-
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import NAMESPACE, POD, Kind
@@ -26,12 +24,12 @@ from mooring.api.views.administration import CustomResourceDefinition
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Namespace
-from mooring.api.well_known import NAMESPACE_FINALIZER
+from mooring.api.well_known import NAMESPACE_FINALIZER, TERMINAL_PHASES
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.interface import Deletion, Propagation, Selection
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
-from mooring.controllers.pods import FINISHED_PHASES
+from mooring.controllers.documents import decode_document
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
@@ -55,7 +53,6 @@ DELETIONS_AT_ONCE = 32
 PAGE_SIZE = 500
 BACKOFF = Backoff(initial_s=0.005, max_s=60.0)
 logger = logging.getLogger(__name__)
-_decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 @dataclass(slots=True)
@@ -150,20 +147,15 @@ class NamespaceController(Controller):
     # ------------------------------------------------------------------------------------------------- sync
 
     async def sync(self, key: str) -> Outcome:
-        try:
-            namespace = await self._mark_terminating(key)
-            if namespace is None:
-                return DONE
-            deletion = await self._delete_content(namespace)
-            if deletion.errors:
-                return Failed(", ".join(deletion.errors))
-            if deletion.estimate_s > 0:
-                return Later(deletion.estimate_s // 2 + 1)
-            await self._finalize(key, namespace["metadata"]["uid"])
-        except NotFoundError:
+        namespace = await self._mark_terminating(key)
+        if namespace is None:
             return DONE
-        except ClientError as error:
-            return Failed(str(error))
+        deletion = await self._delete_content(namespace)
+        if deletion.errors:
+            return Failed(", ".join(deletion.errors))
+        if deletion.estimate_s > 0:
+            return Later(deletion.estimate_s // 2 + 1)
+        await self._finalize(key, namespace["metadata"]["uid"])
         return DONE
 
     async def _mark_terminating(self, name: str) -> Document | None:
@@ -194,7 +186,7 @@ class NamespaceController(Controller):
                 continue
 
     async def _read(self, name: str) -> Document:
-        namespace: Document = _decode(await self.client.get(NAMESPACE, "", name))
+        namespace: Document = decode_document(await self.client.get(NAMESPACE, "", name))
         namespace["spec"] = namespace.get("spec") or {}
         namespace["status"] = namespace.get("status") or {}
         return namespace
@@ -283,7 +275,7 @@ class NamespaceController(Controller):
         page = await self.client.list(POD, Selection(namespace))
         pods = [decode_as(Pod, raw) for raw in page.items]
         grace_s = max(
-            (pod.spec.termination_grace_period_seconds or 0 for pod in pods if pod.status.phase not in FINISHED_PHASES),
+            (pod.spec.termination_grace_period_seconds or 0 for pod in pods if pod.status.phase not in TERMINAL_PHASES),
             default=0,
         )
         return grace_s if self.clock.wall_s() - deleted_s < grace_s else 0

@@ -25,8 +25,9 @@ from mooring.api.labels import NOTHING, LabelMatcher
 from mooring.api.memory import Memory
 from mooring.api.views.meta import ObjectMeta, OwnerReference, controller_of
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import TERMINAL_PHASES
 from mooring.client.cache.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
-from mooring.controllers.pods import FINISHED_PHASES, is_ready
+from mooring.controllers.pods import is_ready
 
 LabelsKey: TypeAlias = tuple[tuple[str, str], ...]
 _GroupKey: TypeAlias = tuple[tuple[tuple[str, str], ...], OwnerReference | None]
@@ -69,7 +70,7 @@ class PodCountIndex:
     def _on_update(self, old: Pod, new: Pod) -> None:
         if (
             is_ready(old) == is_ready(new)
-            and (old.status.phase in FINISHED_PHASES) == (new.status.phase in FINISHED_PHASES)
+            and (old.status.phase in TERMINAL_PHASES) == (new.status.phase in TERMINAL_PHASES)
             and old.metadata.labels == new.metadata.labels
             and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
             and old.metadata.owner_references == new.metadata.owner_references
@@ -94,7 +95,7 @@ class PodCountIndex:
         if counts is None:
             counts = by_labels[labels] = StateCounts()
         counts.all += step
-        if pod.status.phase not in FINISHED_PHASES:
+        if pod.status.phase not in TERMINAL_PHASES:
             if metadata.deletion_timestamp is not None:
                 counts.terminating += step
             else:

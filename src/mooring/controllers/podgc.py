@@ -21,12 +21,12 @@ from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.api.well_known import TAINT_OUT_OF_SERVICE
+from mooring.api.well_known import TAINT_OUT_OF_SERVICE, TERMINAL_PHASES
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, PatchForm
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
 from mooring.controllers.documents import disruption_condition, find_condition
-from mooring.controllers.pods import BY_NODE, FINISHED_PHASES, add_node_index
+from mooring.controllers.pods import BY_NODE, add_node_index
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.tasks import TaskGroup, run_bounded
 
@@ -192,7 +192,7 @@ class PodGarbageController(Controller):
         """Raises `ClientError`."""
         metadata = pod.metadata
         place = (POD, metadata.namespace, metadata.name)
-        if pod.status.phase not in FINISHED_PHASES:
+        if pod.status.phase not in TERMINAL_PHASES:
             status: Document = {"phase": "Failed"}
             if metadata.generation:
                 status["observedGeneration"] = metadata.generation

@@ -24,11 +24,10 @@ from mooring.api.storage import claim_named_by
 from mooring.api.views.meta import ApiObject, Condition, IntOrString, controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
-from mooring.api.well_known import POD_DELETION_COST
+from mooring.api.well_known import POD_DELETION_COST, TERMINAL_PHASES
 from mooring.client.cache.informer import AnyObject, Informer, Lister
 from mooring.kit.clock import TimestampError, parse_rfc3339
 
-FINISHED_PHASES = ("Succeeded", "Failed")
 BY_CONTROLLER = "controller uid"
 """Index of objects by the uid of their controller, and of orphans by namespace."""
 BY_ORPHAN_LABEL = "label of an orphan"
@@ -81,15 +80,15 @@ def _orphan_label(namespace: str, key: str, value: str) -> str:
 
 
 def is_finished(pod: Pod) -> bool:
-    return pod.status.phase in FINISHED_PHASES
+    return pod.status.phase in TERMINAL_PHASES
 
 
 def is_active(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is None and pod.status.phase not in FINISHED_PHASES
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in TERMINAL_PHASES
 
 
 def is_terminating(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None and pod.status.phase not in FINISHED_PHASES
+    return pod.metadata.deletion_timestamp is not None and pod.status.phase not in TERMINAL_PHASES
 
 
 def ready_condition(pod: Pod) -> Condition | None:

@@ -42,8 +42,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Service
 from mooring.client.cache.informer import BY_NAMESPACE, AnyObject, Informer, namespace_of
-from mooring.client.errors import ClientError, NotFoundError
-from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
+from mooring.controllers.context import DONE, Controller, ControllerContext, Later, Outcome
 from mooring.controllers.documents import document_of
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.tasks import TaskGroup
@@ -102,12 +101,7 @@ class ResourceQuotaController(Controller):
         document = document_of(quota)
         document["status"] = {"hard": hard, "used": used}
         namespace, name = quota.metadata.namespace, quota.metadata.name
-        try:
-            await self.client.update(RESOURCE_QUOTA, namespace, name, document, subresource="status")
-        except NotFoundError:
-            return DONE
-        except ClientError as error:
-            return Failed(str(error))
+        await self.client.update(RESOURCE_QUOTA, namespace, name, document, subresource="status")
         return DONE
 
     def _used(self, quota: ResourceQuota) -> dict[str, str]:

@@ -32,9 +32,9 @@ class ServedKinds:
             f"kinds of {name}", on_add=self._on_added, on_update=self._on_updated, on_delete=self._on_deleted
         )
 
-    def on_change(self, tell: Callable[[], None]) -> None:
+    def on_change(self, callback: Callable[[], None]) -> None:
         """Register a callback for changes of custom kinds."""
-        self._on_change = tell
+        self._on_change = callback
 
     def find(self, api_version: str, kind: str) -> Kind | None:
         """The kind of that name. None if it is not served."""
@@ -69,7 +69,7 @@ class ServedKinds:
             self._custom[name] = kinds
         else:
             self._custom.pop(name, None)
-        self._tell()
+        self._notify()
 
     def _on_updated(self, old: CustomResourceDefinition, new: CustomResourceDefinition) -> None:
         self._on_added(new, False)
@@ -77,9 +77,9 @@ class ServedKinds:
     def _on_deleted(self, definition: CustomResourceDefinition) -> None:
         self._facts.pop(definition.metadata.name, None)
         if self._custom.pop(definition.metadata.name, None):
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._by_name = {(kind.api_version, kind.kind): kind for kinds in self._custom.values() for kind in kinds}
         if self._on_change is not None:
             self._on_change()

@@ -10,13 +10,12 @@ of kube-controller-manager v1.36.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 
-_UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)")
-_DURATION = re.compile(rf"(?:{_DURATION_PART.pattern})+")
+from mooring.api.durations import parse_duration
+
 _YES = ("1", "t", "T", "true", "TRUE", "True")
 _NO = ("0", "f", "F", "false", "FALSE", "False")
 
@@ -100,21 +99,12 @@ def settings_of_flags(
     return replace(defaults, **chosen)  # type: ignore[arg-type]
 
 
-def duration_s(text: str) -> float:
-    """Seconds of a duration in Go syntax: "500ms", "1m30s", "0". Raises `SettingError`."""
-    if text == "0":
-        return 0.0
-    if not _DURATION.fullmatch(text):
-        raise SettingError(f"{text!r} is not a duration; wanted one such as 500ms or 1m30s")
-    return sum(float(number) * _UNITS_S[unit] for number, unit in _DURATION_PART.findall(text))
-
-
 def _read(flag: str, name: str, kind: type, text: str) -> object:
     if name.endswith("_s"):
-        try:
-            return duration_s(text)
-        except SettingError as error:
-            raise SettingError(f"{flag}: {error}") from None
+        with suppress(ValueError):
+            if (seconds := parse_duration(text)) >= 0:
+                return seconds
+        raise SettingError(f"{flag}: {text!r} is not a duration; wanted one such as 500ms or 1m30s")
     if kind is bool:
         if text in _YES + _NO:
             return text in _YES

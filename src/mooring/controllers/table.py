@@ -161,17 +161,17 @@ def check_names(typed: Sequence[str], known: Sequence[str]) -> None:
 def enabled_names(typed: Sequence[str], known: Sequence[str]) -> Sequence[str]:
     """The enabled controllers, in the order of `known`. Raises `SettingError`."""
     check_names(typed, known)
-    asked = [_current_name(each) for each in typed]
-    for name in asked:
+    chosen = [_current_name(each) for each in typed]
+    for name in chosen:
         if name in NOT_IMPLEMENTED:
             logger.warning("controller %s is not implemented and is skipped", name)
-    return [name for name in known if _is_enabled(name, asked)]
+    return [name for name in known if _is_enabled(name, chosen)]
 
 
-def _is_enabled(name: str, asked: Sequence[str]) -> bool:
+def _is_enabled(name: str, chosen: Sequence[str]) -> bool:
     """The first mention of a controller decides, as in kube-controller-manager."""
-    own = next((each for each in asked if each.removeprefix("-") == name), "")
-    return own == name if own else ALL_CONTROLLERS in asked
+    own = next((each for each in chosen if each.removeprefix("-") == name), "")
+    return own == name if own else ALL_CONTROLLERS in chosen
 
 
 def _current_name(typed: str) -> str:

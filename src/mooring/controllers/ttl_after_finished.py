@@ -12,9 +12,8 @@ from typing import ClassVar
 from mooring.api.decode import decode_as
 from mooring.api.kinds import JOB
 from mooring.api.views.batch import Job
-from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Deletion, Propagation
-from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome, split_key
+from mooring.controllers.context import DONE, Controller, ControllerContext, Later, Outcome, split_key
 from mooring.kit.clock import parse_rfc3339
 
 _FINISHED_TYPES = ("Complete", "Failed")
@@ -39,19 +38,14 @@ class TtlAfterFinishedController(Controller):
         if left_s > 0:
             return Later(left_s)
         namespace, name = split_key(key)
-        try:
-            fresh = decode_as(Job, await self.client.get(JOB, namespace, name))
-            left_s = left_s_of(fresh, self.clock.wall_s())
-            if left_s is None:
-                return DONE
-            if left_s > 0:
-                return Later(left_s)
-            deletion = Deletion(uid=fresh.metadata.uid, propagation=Propagation.FOREGROUND)
-            await self.client.delete(JOB, namespace, name, deletion)
-        except NotFoundError:
+        fresh = decode_as(Job, await self.client.get(JOB, namespace, name))
+        left_s = left_s_of(fresh, self.clock.wall_s())
+        if left_s is None:
             return DONE
-        except ClientError as error:
-            return Failed(str(error))
+        if left_s > 0:
+            return Later(left_s)
+        deletion = Deletion(uid=fresh.metadata.uid, propagation=Propagation.FOREGROUND)
+        await self.client.delete(JOB, namespace, name, deletion)
         return DONE
 
     def _on_added(self, job: Job, is_initial: bool) -> None:

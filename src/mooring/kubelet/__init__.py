@@ -6,7 +6,7 @@
     node_state         one node: its pods, resources and addresses; admission of pods
     node_status        Node and Lease objects; heartbeats of all nodes
     pod_worker         one pod on its node, from admission to termination
-    pod_actions        what a worker knows of each container; which containers to start or to delay
+    pod_actions        the state of each container; which containers to start or to delay
     pod_status         phase, conditions and container statuses
     resize             in-place resize of pods
     status_manager     writes pod statuses; deletes terminated pods

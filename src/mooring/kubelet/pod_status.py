@@ -284,7 +284,7 @@ def _ready(pod: KubeletPod, containers_ready: Document) -> Document:
 
 
 class PodFacts(NamedTuple):
-    """What a worker knows of its pod besides the containers."""
+    """The state of a pod besides its containers."""
 
     phase: str
     host_ip: str

@@ -59,7 +59,6 @@ class WriteQueue(Generic[Key]):
         self._states: dict[Key, _State] = {}
         self._in_flight = 0
         self._idle: deque[asyncio.Future[None]] = deque()
-        self._drained: asyncio.Future[None] | None = None
         self._added = self._sent = self._failed = 0
 
     def add(self, key: Key) -> None:
@@ -81,13 +80,6 @@ class WriteQueue(Generic[Key]):
         """Start the workers, as background tasks of the group."""
         for number in range(self._in_flight_max):
             group.start_background(self._work(), name=f"{self.name} {number}")
-
-    async def wait_empty(self) -> None:
-        """Wait until nothing is queued or in flight."""
-        while self._states:
-            if self._drained is None or self._drained.done():
-                self._drained = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._drained)
 
     def statistics(self) -> dict[str, int]:
         return {
@@ -129,8 +121,6 @@ class WriteQueue(Generic[Key]):
             self.add_after(key, retry_s)
         elif state is _State.CHANGED:
             self.add(key)
-        if not self._states and self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
 
     def _notify_worker(self) -> None:
         while self._idle:

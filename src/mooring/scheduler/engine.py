@@ -33,6 +33,7 @@ from mooring.api.load import load, load_object
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import TERMINAL_PHASES
 from mooring.api.yaml import load_document
 from mooring.client.interface import UnavailableClient
 from mooring.kit.clock import SystemClock, VirtualClock
@@ -55,8 +56,6 @@ from mooring.scheduler.framework.status import Status
 from mooring.scheduler.framework.waiting_pods import WaitingPods
 
 logger = logging.getLogger(__name__)
-
-FINISHED = frozenset(("Succeeded", "Failed"))
 
 
 CycleFactory = Callable[[Profile, Columns, TieBreak, Sampling | None, NowS], SchedulingCycle]
@@ -168,7 +167,7 @@ class Engine:
     def _named(self, manifest: Mapping[str, object]) -> Mapping[str, object]:
         metadata = manifest.get("metadata") or {}
         if not isinstance(metadata, Mapping):
-            return manifest  # decoding says what is wrong
+            return manifest  # decoding reports the error
         completed = {**metadata, "namespace": metadata.get("namespace") or "default"}
         if not metadata.get("name"):
             self._named_count += 1
@@ -283,7 +282,7 @@ class Engine:
         known = self.columns.pods.get(uid)
         if known is not None:
             self.columns.displace(known)
-        is_finished = view.status.phase in FINISHED
+        is_finished = view.status.phase in TERMINAL_PHASES
         if view.spec.node_name or is_finished or view.metadata.deletion_timestamp is not None:
             self._withdraw(uid)
         if is_finished:

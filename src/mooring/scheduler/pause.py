@@ -7,10 +7,10 @@
 
 The page Learn of the console uses it, in the cluster of `mooring up`.
 
-1. A pause ends after `PAUSE_S_MAX` without a step, when somebody resumes, and when the scheduler stops.
+1. A pause ends after `PAUSE_S_MAX` without a step, when a user resumes it, and when the scheduler stops.
 2. Only bindings of cycles that ran during the pause are held. Between assume and bind another client may bind or delete
    the pod: so a lost race can be seen.
-3. Watches, the queue and its timers go on: events still requeue pods.
+3. Watches, the queue and its timers continue: events still requeue pods.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SchedulingPause:
         while self._held:
             self._release()
         self._changed.set()
-        logger.warning("scheduling goes on: %s", why)
+        logger.warning("scheduling resumes: %s", why)
 
     def step(self) -> None:
         """Send the binding that is held, or let one cycle run. Without a pause nothing happens."""

@@ -23,6 +23,7 @@ from mooring.api.kinds import DEPLOYMENT, NODE
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment
+from mooring.api.well_known import NODE_BOUND_OWNERS
 from mooring.client.errors import ClientError, ConflictError, NotFoundError, TooManyRequestsError
 from mooring.client.interface import PatchForm
 from mooring.kit.entropy import Entropy
@@ -71,7 +72,6 @@ ROLLOUT_CHECK_S = 1.0
 END_S = 0.001
 """How far time moves beyond the end, so that everything of the last moment has happened."""
 LOOP_LOGGER = "mooring.kit.loop"
-_BY_NODE = ("DaemonSet", "Node")
 
 
 def simulate_cluster(
@@ -317,7 +317,7 @@ class ClusterSimulation:
         """The pods that a drain evicts: not those that end with their node, as kubectl drain --ignore-daemonsets."""
         found = [pod for name in names for pod in self._cluster.observer.on_node.get(name, {}).values()]
         owners = ((pod, controller_of(pod.metadata)) for pod in found)
-        return [pod for pod, owner in owners if owner is None or owner.kind not in _BY_NODE]
+        return [pod for pod, owner in owners if owner is None or owner.kind not in NODE_BOUND_OWNERS]
 
     async def _wait_rolled_out(self, workload: str) -> None:
         while True:

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from mooring.api.views.meta import controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodStatus
+from mooring.api.well_known import NODE_BOUND_OWNERS
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
@@ -380,7 +381,7 @@ class EngineSimulation:
         self._take_off(pod)
         self.meter.evictions += 1
         owner = controller_of(pod.view.metadata)
-        if owner is not None and owner.kind in ("DaemonSet", "Node"):
+        if owner is not None and owner.kind in NODE_BOUND_OWNERS:
             return
         group = self._groups.get(pod.owner)
         if owner is None and (not pod.owner or (group is not None and group.bare)):

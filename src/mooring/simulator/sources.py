@@ -18,7 +18,7 @@ from mooring.api.load import load
 from mooring.api.views.meta import ApiObject, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodStatus
-from mooring.api.well_known import TERMINAL_PHASES
+from mooring.api.well_known import NODE_BOUND_OWNERS, TERMINAL_PHASES
 from mooring.kit.clock import TimestampError, parse_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.simulator.dlrm import dlrm_workload
@@ -145,7 +145,7 @@ def _read_dump(file: str) -> tuple[list[Node], list[Pod], list[ApiObject]]:
 def _is_recreated(pod: Pod) -> bool:
     """Whether the arrival model has the pod: it has an owner, which creates pods again, and an age."""
     owner = controller_of(pod.metadata)
-    is_owned = owner is not None and owner.kind not in ("DaemonSet", "Node")
+    is_owned = owner is not None and owner.kind not in NODE_BOUND_OWNERS
     return is_owned and pod.metadata.creation_timestamp is not None
 
 

@@ -126,7 +126,7 @@ def test_scores_are_best_first_and_the_chosen_one_leads_its_equals() -> None:
     assert fate.scores is not None
     assert [row.node for row in fate.scores.rows] == ["n2", "n3"]
     assert (fate.scores.tied_count, fate.feasible_count) == (2, 3)
-    assert "NodeResourcesFit" in fate.scores.telling
+    assert "NodeResourcesFit" in fate.scores.differing
     assert fate.scores.same_for_all["TaintToleration"] == 300
     assert fate.scores.rows[0].total == sum(fate.scores.rows[0].by_plugin.values())
 

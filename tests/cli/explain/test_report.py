@@ -46,9 +46,9 @@ def test_a_total_is_the_sum_of_what_the_plugins_gave() -> None:
     for row in scores.rows:
         assert row.total == sum(row.by_plugin.values())
         assert {plugin: row.by_plugin[plugin] for plugin in scores.same_for_all} == scores.same_for_all
-    for plugin in scores.telling:
+    for plugin in scores.differing:
         assert len({row.by_plugin[plugin] for row in scores.rows}) > 1
-    assert not set(scores.telling) & set(scores.same_for_all)
+    assert not set(scores.differing) & set(scores.same_for_all)
 
 
 def test_obstacles_come_nearest_first() -> None:
@@ -113,7 +113,7 @@ def report_of(*outcomes: Outcome) -> Report:
     ],
 )
 def test_whether_anything_goes_nowhere(outcomes: list[Outcome], nowhere: bool) -> None:
-    assert report_of(*outcomes).is_anything_nowhere is nowhere
+    assert report_of(*outcomes).has_unplaced_pods is nowhere
 
 
 def test_outcomes_are_counted() -> None:

@@ -1,4 +1,4 @@
-"""Reading manifests in all formats, and the errors of invalid ones."""
+"""Manifests become checked objects, or errors that name file, line and field."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 
+from mooring.api.decode import convert
+from mooring.api.kinds import kind_of_view
 from mooring.api.views.batch import Job
 from mooring.cli.errors import InputError
 from mooring.cli.manifests import read as manifests
 from mooring.cli.manifests import yaml_chunks
+from mooring.cli.manifests.checks import problems_of
+from mooring.cli.manifests.kinds import advice_for, is_skipped
 from mooring.cli.manifests.read import Manifests, Source, find_sources, read_manifests, read_objects
+from mooring.scheduler.event_handlers.objects import WATCHED
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
 
@@ -347,3 +352,113 @@ def test_what_is_no_object(text: str, complaint: str) -> None:
     with pytest.raises(InputError) as caught:
         read_objects([Source("f", None)], io.BytesIO(text.encode()))
     assert complaint in str(caught.value)
+
+
+# ---
+
+
+CHECKED_POD: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+
+
+def nested(path: str, value: object) -> Any:
+    """`{"spec": {"containers": [value]}}` for `spec|containers|0`."""
+    step, _, rest = path.partition("|")
+    inner = nested(rest, value) if rest else value
+    return [inner] if step == "0" else {step: inner}
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("v1 Pod", "spec|containers|0|resources|requests|cpu"),
+        ("v1 Pod", "spec|containers|0|resources|limits|cpu"),
+        ("v1 Pod", "spec|initContainers|0|resources|requests|cpu"),
+        ("v1 Pod", "spec|resources|requests|cpu"),
+        ("v1 Pod", "spec|overhead|cpu"),
+        ("v1 Pod", "spec|volumes|0|ephemeral|volumeClaimTemplate|spec|resources|requests|storage"),
+        ("v1 Pod", "status|containerStatuses|0|resources|requests|cpu"),
+        ("v1 Pod", "status|containerStatuses|0|allocatedResources|cpu"),
+        ("v1 Pod", "status|initContainerStatuses|0|allocatedResources|cpu"),
+        ("v1 Pod", "status|resources|requests|cpu"),
+        ("v1 Pod", "status|allocatedResources|cpu"),
+        ("v1 Node", "status|allocatable|example.com/gpu"),
+        ("v1 Node", "status|capacity|memory"),
+        ("v1 PersistentVolume", "spec|capacity|storage"),
+        ("v1 PersistentVolumeClaim", "spec|resources|requests|storage"),
+        ("v1 PersistentVolumeClaim", "status|capacity|storage"),
+        ("storage.k8s.io/v1 CSIStorageCapacity", "capacity"),
+        ("storage.k8s.io/v1 CSIStorageCapacity", "maximumVolumeSize"),
+    ],
+)
+def test_a_broken_quantity_is_found_wherever_it_stands(kind: str, path: str) -> None:
+    api_version, name = kind.split(" ")
+    view = convert({"apiVersion": api_version, "kind": name, "metadata": {"name": "x"}, **nested(path, "lots")})
+    faults = list(problems_of(view))
+    assert [fault[0] for fault in faults] == [path.replace("|0", "[0]").replace("|", ".")]
+    assert faults[0][1].startswith('"lots" is not a quantity')
+
+
+@pytest.mark.parametrize(
+    ("plain", "fault"),
+    [
+        pytest.param({"metadata": {}}, ("metadata.name", "found no name; give the object one"), id="no name"),
+        pytest.param(
+            {"metadata": {"name": "p", "creationTimestamp": "today"}},
+            ("metadata.creationTimestamp", "'today' is not a timestamp; wanted one such as 2026-01-02T15:04:05Z"),
+            id="a creation time that is none",
+        ),
+        pytest.param(
+            {"status": {"startTime": "2026-13-01T00:00:00Z"}},
+            ("status.startTime", "'2026-13-01T00:00:00Z' is not a timestamp: month must be in 1..12"),
+            id="a start in a month that does not exist",
+        ),
+        pytest.param(
+            {"spec": {"overhead": {"cpu": -1}}},
+            ("spec.overhead.cpu", '"-1" is less than nothing; wanted 0 or more'),
+            id="less than nothing",
+        ),
+    ],
+)
+def test_other_faults(plain: dict[str, Any], fault: tuple[str, str]) -> None:
+    assert list(problems_of(convert({**CHECKED_POD, **plain}))) == [fault]
+
+
+def test_what_is_right_has_no_faults() -> None:
+    plain = {
+        **CHECKED_POD,
+        "metadata": {"generateName": "p-", "creationTimestamp": "2026-01-02T15:04:05Z"},
+        "spec": {"containers": [{"resources": {"requests": {"cpu": 0.5, "memory": "1e9", "example.com/gpu": 2}}}]},
+    }
+    assert list(problems_of(convert(plain))) == []
+
+
+# ---
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "skipped"),
+    [
+        pytest.param("v1", "ConfigMap", True, id="a kind that nobody reads here"),
+        pytest.param("apps/v1", "Deployment", False, id="a workload"),
+        pytest.param("batch/v1beta1", "CronJob", True, id="in an old version"),
+        pytest.param("example.com/v1", "Boat", True, id="somebody's own kind"),
+        pytest.param("snapshot.storage.k8s.io/v1", "VolumeSnapshot", True, id="a custom resource of Kubernetes people"),
+        pytest.param("v1", "Nonsense", False, id="a kind that Kubernetes does not have"),
+        pytest.param("apps/v1", "Deploymnet", False, id="a typing error"),
+        pytest.param("networking.k8s.io/v1", "Ingres", False, id="a typing error in a group with dots"),
+        pytest.param("boats/v1", "Boat", False, id="a group that nobody can own"),
+        pytest.param("apps/v1", "ConfigMap", False, id="a kind of another group"),
+        pytest.param("kubescheduler.config.k8s.io/v1", "KubeSchedulerConfiguration", False, id="a configuration"),
+    ],
+)
+def test_what_is_skipped(api_version: str, kind: str, skipped: bool) -> None:
+    assert is_skipped(api_version, kind) is skipped
+
+
+def test_what_scheduling_reads_is_not_skipped() -> None:
+    assert [view.kind for view in WATCHED if is_skipped(kind_of_view(view).api_version, view.kind)] == []
+
+
+def test_a_configuration_is_sent_to_its_flag() -> None:
+    assert "--config" in advice_for("kubescheduler.config.k8s.io/v1")
+    assert "--config" not in advice_for("v1")

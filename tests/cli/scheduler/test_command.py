@@ -1,9 +1,10 @@
-"""`mooring scheduler`: flags, defaults, errors."""
+"""The flags of `mooring scheduler`, and how it runs."""
 
 from __future__ import annotations
 
 import logging
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,16 +18,6 @@ from mooring.cli.scheduler.flags import FLAGS, all_flags
 
 # What kube-scheduler v1.36.4 shows on /flagz when it is started without any (but for help and version).
 KUBE_SCHEDULER_FLAGS = Path(__file__).with_name("kube_scheduler_flags.txt").read_text().splitlines()
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    root, ours = logging.getLogger(), logging.getLogger("mooring")
-    handlers, level, our_level = list(root.handlers), root.level, ours.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    ours.setLevel(our_level)
 
 
 def typed(*arguments: str) -> Result:
@@ -107,3 +98,39 @@ def test_shells_are_taught(shell: str) -> None:
     result = CliRunner().invoke(main, ["completion", shell])
     assert result.exit_code == 0
     assert "_MOORING_COMPLETE" in result.output
+
+
+# --- How `mooring scheduler` fails to start: one line, exit code 1
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.socket() as somebody:
+        somebody.bind(("127.0.0.1", 0))
+        somebody.listen()
+        yield somebody.getsockname()[1]
+
+
+def typed_flags(port: int, *flags: str) -> tuple[int, str]:
+    surroundings = ("--master=http://127.0.0.1:9", "--bind-address=127.0.0.1", f"--secure-port={port}")
+    result = CliRunner().invoke(main, ["scheduler", *surroundings, "--leader-elect=false", *flags])
+    return result.exit_code, result.output
+
+
+def test_a_port_that_is_taken(taken: int) -> None:
+    code, said = typed_flags(taken)
+    assert code == 1
+    assert f"mooring: cannot listen on 127.0.0.1:{taken}" in said
+
+
+def test_authorities_that_are_not_there(tmp_path: Path) -> None:
+    code, said = typed_flags(1, f"--client-ca-file={tmp_path / 'none'}")
+    assert code == 1
+    assert f"mooring: {tmp_path / 'none'}: cannot be read" in said
+
+
+def test_flags_that_change_nothing_are_told(taken: int) -> None:
+    _, said = typed_flags(taken, "--feature-gates=A=true", "--contention-profiling=true", "--vmodule=a=3")
+    assert "--feature-gates=[A=true] has no effect here" in said
+    assert "--vmodule=[a=3] has no effect here" in said
+    assert "--contention-profiling" not in said, "the default is no news"

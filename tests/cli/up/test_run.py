@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.cli.up.run import FAILURES_SHOWN_MAX, clone_lines, commands_to_try, wrapped
+from mooring.cli.terminal import wrapped
+from mooring.cli.up.run import FAILURES_SHOWN_MAX, clone_lines, commands_to_try
 from mooring.cluster.clone import CloneReport
 from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN, WITHOUT_OTHERS, Answer, Up, command, running
 from tests.waiting import LIMIT_S, wait_until
@@ -73,7 +74,7 @@ def test_lines(report: CloneReport, lines: list[str]) -> None:
 
 
 def test_a_narrow_terminal() -> None:
-    assert wrapped("  not taken over: 12 Event, 3 Ingress (no such kind)", 30).splitlines() == [
+    assert wrapped("  not taken over: 12 Event, 3 Ingress (no such kind)", 30, indent=0, hanging=4) == [
         "  not taken over: 12 Event, 3",
         "    Ingress (no such kind)",
     ]

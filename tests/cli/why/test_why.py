@@ -44,33 +44,33 @@ def test_the_running_scheduler_tells_its_attempts_and_its_queue(tmp_path: Path) 
         create_pod(up, "small", "1")
         create_pod(up, "large", "99")
 
-        def told(*arguments: str) -> Any:
+        def run_why(*arguments: str) -> Any:
             result = run(*arguments, *kubeconfig, "-o", "json")
             assert result.exit_code == 0, result.output
             return json.loads(result.stdout)
 
-        wait_until(lambda: any(each.get("binding") == "bound" for each in told("why", "small")["attempts"]))
-        wait_until(lambda: [row for row in told("why", "large")["queue"] if row.get("rejectedBy")])
+        wait_until(lambda: any(each.get("binding") == "bound" for each in run_why("why", "small")["attempts"]))
+        wait_until(lambda: [row for row in run_why("why", "large")["queue"] if row.get("rejectedBy")])
         text = run("why", "default/large", *kubeconfig).output
         assert "2 × Insufficient cpu  NodeResourcesFit" in text
         assert "or after " in text
         assert "AssignedPodDelete" in text
         assert "nearest nodes now:" in text
         assert "67 cpu more (the whole node has 32)" in text, text
-        (row,) = told("why", "large")["queue"]
+        (row,) = run_why("why", "large")["queue"]
         assert sorted(each["node"] for each in row["nearestNodes"]) == ["node-0", "node-1"]
-        attempt = told("why", "large")["attempts"][0]
+        attempt = run_why("why", "large")["attempts"][0]
         assert int(attempt["revision"]) > 0
-        first = told("why", "large")["attempts"][-1]
+        first = run_why("why", "large")["attempts"][-1]
         assert first["nearestNodes"][0]["obstacles"][0]["plugin"] == "NodeResourcesFit"
         assert len(attempt["configuration"]) == 16
         assert attempt["steps"]["postFilterMicroseconds"] >= 0
-        placed = next(each["node"] for each in told("why", "small")["attempts"] if each["node"])
+        placed = next(each["node"] for each in run_why("why", "small")["attempts"] if each["node"])
         free = "node-1" if placed == "node-0" else "node-0"
-        obstacles = told("why", "large", "--node", free)["obstacles"]
+        obstacles = run_why("why", "large", "--node", free)["obstacles"]
         assert [each["text"] for each in obstacles] == ["67 cpu more (the whole node has 32)"]
         assert "nothing keeps" not in run("why", "large", "--node", free, *kubeconfig).output
-        assert told("queue")["counts"]["unschedulable"] == 1
+        assert run_why("queue")["counts"]["unschedulable"] == 1
         assert "default/large  unschedulable" in run("queue", *kubeconfig).output
         unknown = run("why", "nosuch", *kubeconfig)
         assert "no record of an attempt for default/nosuch" in unknown.output
@@ -93,16 +93,16 @@ def test_a_standalone_scheduler_is_asked_by_its_secure_port(tmp_path: Path) -> N
         with ended(subprocess.Popen([*MOORING, "scheduler", *flags], stderr=subprocess.DEVNULL)):
             create_pod(up, "small", "1")
 
-            def told(*arguments: str) -> tuple[int, str]:
+            def run_why(*arguments: str) -> tuple[int, str]:
                 result = run(*arguments, "--kubeconfig", kubeconfig, "--scheduler", f"https://127.0.0.1:{port}")
                 return result.exit_code, result.output
 
-            wait_until(lambda: "node-0, of 1 feasible node" in told("why", "small", "--insecure-skip-tls-verify")[1])
+            wait_until(lambda: "node-0, of 1 feasible node" in run_why("why", "small", "--insecure-skip-tls-verify")[1])
             authority = str(next((tmp_path / "certificates").glob("*.crt")))
-            assert told("queue", "--certificate-authority", authority)[0] == 0
-            code, text = told("queue")
+            assert run_why("queue", "--certificate-authority", authority)[0] == 0
+            code, text = run_why("queue")
             assert (code, "--insecure-skip-tls-verify" in text) == (2, True), text
-            code, text = told("queue", "--certificate-authority", str(tmp_path / "none"))
+            code, text = run_why("queue", "--certificate-authority", str(tmp_path / "none"))
             assert (code, "No such file" in text) == (2, True), text
 
 

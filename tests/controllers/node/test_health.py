@@ -355,12 +355,12 @@ def test_pods_that_claim_to_be_ready_are_marked() -> None:
         await world.create(pod_document("ready", "n1"), unready, fresh)
         recorded: list[tuple[str, str, str]] = []
 
-        def tell(key: EventKey, note: str) -> None:
+        def record(key: EventKey, note: str) -> None:
             recorded.append((key[5].name, key[2], note))
 
         pods = [convert_as(Pod, document) for document in await world.pods()]
         vanished = convert_as(Pod, pod_document("vanished", "n1"))
-        recorder = EventRecorder(tell, "node-controller")
+        recorder = EventRecorder(record, "node-controller")
         errors = await mark_pods_not_ready(world.client, recorder, world.clock, [*pods, vanished])
         assert errors == []
         assert recorded == [("ready", "NodeNotReady", "Node is not ready")]

@@ -49,7 +49,7 @@ class Runner:
         return self._result
 
 
-def asked(runner: Runner, *command: str) -> ProbeResult:
+def exec_result(runner: Runner, *command: str) -> ProbeResult:
     one = container_with(env=[{"name": "A", "value": "1"}])
     return run(probe_exec(runner, "uid-1", one, ExecAction(command=command), 5.0))
 
@@ -74,18 +74,18 @@ def asked(runner: Runner, *command: str) -> ProbeResult:
     ],
 )
 def test_a_command_answers(result: CommandResult | Exception, wanted: ProbeResult) -> None:
-    assert asked(Runner(result), "cat", "/tmp/x") == wanted
+    assert exec_result(Runner(result), "cat", "/tmp/x") == wanted
 
 
 def test_a_command_that_cannot_be_started_is_no_answer() -> None:
     with pytest.raises(ProbeError, match="not found"):
-        asked(Runner(CommandError('exec: "nope": executable file not found in $PATH')), "nope")
+        exec_result(Runner(CommandError('exec: "nope": executable file not found in $PATH')), "nope")
 
 
 def test_plain_variables_are_known() -> None:
     runner = Runner(CommandResult(0, b""))
 
-    asked(runner, "echo", "$(A) $(B)")
+    exec_result(runner, "echo", "$(A) $(B)")
 
     assert runner.ran == ["echo", "1 $(B)"]
 
@@ -125,7 +125,7 @@ def test_addresses_of_version_6_stand_in_brackets() -> None:
     assert dial_error("::1", 80, TimeoutError()) == "dial tcp [::1]:80: i/o timeout"
 
 
-def asked_over_http(action: HTTPGetAction, *, timeout_s: float = LIMIT_S) -> tuple[ProbeResult, list[web.Request], int]:
+def http_result(action: HTTPGetAction, *, timeout_s: float = LIMIT_S) -> tuple[ProbeResult, list[web.Request], int]:
     """Of a server with a few pages; what it was asked for, and its port."""
     requests: list[web.Request] = []
 
@@ -182,18 +182,18 @@ def asked_over_http(action: HTTPGetAction, *, timeout_s: float = LIMIT_S) -> tup
     ],
 )
 def test_a_status_is_an_answer(path: str, wanted: ProbeResult) -> None:
-    assert asked_over_http(HTTPGetAction(path=path))[0] == wanted
+    assert http_result(HTTPGetAction(path=path))[0] == wanted
 
 
 def test_a_redirect_to_somewhere_else_is_a_warning() -> None:
-    answer, _, _ = asked_over_http(HTTPGetAction(path="/elsewhere"))
+    answer, _, _ = http_result(HTTPGetAction(path="/elsewhere"))
 
     assert answer.outcome is ProbeOutcome.WARNING
     assert answer.text.startswith("Probe terminated redirects, Response body: ")
 
 
 def test_nobody_is_sent_round_for_ever() -> None:
-    answer, requests, port = asked_over_http(HTTPGetAction(path="/round"))
+    answer, requests, port = http_result(HTTPGetAction(path="/round"))
 
     assert answer == ProbeResult(
         ProbeOutcome.FAILURE, f'Get "http://127.0.0.1:{port}/round": stopped after 10 redirects'
@@ -233,7 +233,7 @@ def test_a_container_that_hangs_up_is_a_failure() -> None:
 
 
 def test_a_slow_answer_is_a_failure() -> None:
-    answer, _, port = asked_over_http(HTTPGetAction(path="/slow"), timeout_s=0.1)
+    answer, _, port = http_result(HTTPGetAction(path="/slow"), timeout_s=0.1)
 
     why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
     assert answer == ProbeResult(ProbeOutcome.FAILURE, f'Get "http://127.0.0.1:{port}/slow": {why}')
@@ -262,7 +262,7 @@ def test_nobody_there_is_a_failure() -> None:
 def test_headers_are_sent(headers: list[tuple[str, str]], name: str, wanted: str | None) -> None:
     wished = tuple(HTTPHeader(name=key, value=value) for key, value in headers)
 
-    _, requests, _ = asked_over_http(HTTPGetAction(path="/", http_headers=wished))
+    _, requests, _ = http_result(HTTPGetAction(path="/", http_headers=wished))
 
     assert requests[0].headers.get(name) == wanted
 
@@ -304,7 +304,7 @@ def message(health: int) -> bytes:
     return len(body).to_bytes(3, "big") + bytes.fromhex("00 00 00000001") + body
 
 
-def asked_grpc(said: bytes | None, *, service: str = "web", timeout_s: float = LIMIT_S) -> tuple[ProbeResult, bytes]:
+def grpc_result(said: bytes | None, *, service: str = "web", timeout_s: float = LIMIT_S) -> tuple[ProbeResult, bytes]:
     """Of a server that says so, or nothing at all; and what it was told."""
     heard = bytearray()
     has_heard_all = asyncio.Event()
@@ -373,11 +373,11 @@ def asked_grpc(said: bytes | None, *, service: str = "web", timeout_s: float = L
     ],
 )
 def test_a_server_tells_its_health(said: bytes, wanted: ProbeResult) -> None:
-    assert asked_grpc(said)[0] == wanted
+    assert grpc_result(said)[0] == wanted
 
 
 def test_the_service_is_named_and_settings_and_pings_are_answered() -> None:
-    _, heard = asked_grpc(SETTINGS + PING + HEAD + message(1) + TRAILERS, service="web")
+    _, heard = grpc_result(SETTINGS + PING + HEAD + message(1) + TRAILERS, service="web")
 
     assert heard.startswith(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
     assert b"/grpc.health.v1.Health/Check" in heard
@@ -386,7 +386,7 @@ def test_the_service_is_named_and_settings_and_pings_are_answered() -> None:
 
 
 def test_a_server_that_says_nothing_is_too_slow() -> None:
-    answer, _ = asked_grpc(None, timeout_s=0.1)
+    answer, _ = grpc_result(None, timeout_s=0.1)
 
     assert answer == ProbeResult(ProbeOutcome.FAILURE, "timeout: health rpc did not complete within 0s")
 

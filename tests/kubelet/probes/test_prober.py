@@ -41,7 +41,7 @@ class Runner:
         return CommandResult(0, f"{pod_uid} {container} {' '.join(argv)} {timeout_s:g}".encode())
 
 
-def asked(probe: dict[str, Any]) -> ProbeResult:
+def probe_result(probe: dict[str, Any]) -> ProbeResult:
     one = pod_with(livenessProbe=probe)
     container = one.spec.containers[0]
     assert container.liveness_probe is not None
@@ -49,7 +49,7 @@ def asked(probe: dict[str, Any]) -> ProbeResult:
 
 
 def test_by_a_command() -> None:
-    answer = asked({"exec": {"command": ["cat", "x"]}, "timeoutSeconds": 3})
+    answer = probe_result({"exec": {"command": ["cat", "x"]}, "timeoutSeconds": 3})
 
     assert answer == ProbeResult(ProbeOutcome.SUCCESS, "uid-1 main cat x 3")
 
@@ -57,14 +57,14 @@ def test_by_a_command() -> None:
 @pytest.mark.parametrize("way", ["httpGet", "tcpSocket"])
 def test_at_the_address_of_the_pod(way: str) -> None:
     with silent_port() as port:
-        answer = asked({way: {"port": port}, "timeoutSeconds": int(LIMIT_S)})
+        answer = probe_result({way: {"port": port}, "timeoutSeconds": int(LIMIT_S)})
 
     assert answer.text.endswith(f"dial tcp 127.0.0.1:{port}: connect: connection refused")
 
 
 def test_in_no_way() -> None:
     with pytest.raises(ProbeError, match=r"missing probe handler for web_default\(uid-1\):main"):
-        asked({})
+        probe_result({})
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,24 @@
-"""Directories of pods: one kubelet at a time, and nothing is left."""
+"""Directories of pods, and what earlier processes left in them."""
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from mooring.kit.clock import SystemClock
+from mooring.kit.loop import run_real
+from mooring.kubelet.processes import stale_processes
 from mooring.kubelet.processes.directories import DirectoryTakenError, PodDirectories, abandoned_directories
+from mooring.kubelet.processes.shim.linux import boot_id, start_ticks
+from mooring.kubelet.processes.stale_processes import OWNER_VARIABLE, kill_stale_processes
+from tests.waiting import LIMIT_S, wait_until
 
 
 def test_one_kubelet_has_a_directory_at_a_time(tmp_path: Path) -> None:
@@ -66,3 +77,93 @@ def test_only_directories_without_their_kubelet_are_abandoned(temporary: Path) -
     found.close()
     assert list(temporary.iterdir()) == [alive.root]
     alive.close()
+
+
+# --- Processes of an earlier kubelet are killed, others are not
+
+
+@pytest.fixture
+def directories(tmp_path: Path) -> Iterator[PodDirectories]:
+    opened = PodDirectories.open(tmp_path / "pods")
+    opened.make_container("uid", "main", 0)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def stale() -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a session of its own."""
+    with subprocess.Popen(["sleep", "600"], env={"PATH": "/usr/bin:/bin"}, start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
+@contextmanager
+def marked(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process whose environment says that it belongs to a directory."""
+    mark = {OWNER_VARIABLE: str(directory)}
+    with subprocess.Popen(["/bin/sleep", "600"], env=mark, start_new_session=True) as process:
+        try:
+            # `Popen` returns before exec has set up the environment.
+            wait_until(Path(f"/proc/{process.pid}/environ").read_bytes)
+            yield process
+        finally:
+            process.kill()
+
+
+def record(directories: PodDirectories, **changes: object) -> None:
+    directories.record("uid", "main").write_text(json.dumps(changes))
+
+
+def cleared(directories: PodDirectories) -> int:
+    return run_real(kill_stale_processes(directories, SystemClock()))
+
+
+def test_who_is_recorded_is_killed(directories: PodDirectories, stale: subprocess.Popen[bytes]) -> None:
+    record(directories, pid=stale.pid, started=start_ticks(stale.pid), boot=boot_id())
+    assert cleared(directories) == 1
+    assert stale.wait(LIMIT_S) == -9
+    assert list(directories.records()) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"started": 1}, id="started at another time"),
+        pytest.param({"boot": "another"}, id="before the machine was restarted"),
+    ],
+)
+def test_somebody_else_with_the_same_number_is_left_alone(
+    directories: PodDirectories, stale: subprocess.Popen[bytes], changes: dict[str, object]
+) -> None:
+    known = {"pid": stale.pid, "started": start_ticks(stale.pid), "boot": boot_id()}
+    record(directories, **{**known, **changes})
+    assert cleared(directories) == 0
+    assert stale.poll() is None
+
+
+def test_who_says_that_it_is_ours_is_killed(directories: PodDirectories) -> None:
+    with marked(directories.container("uid", "main")) as process:
+        assert cleared(directories) == 1
+        assert process.wait(LIMIT_S) == -9
+
+
+def test_who_is_overlooked_once_is_killed_all_the_same(
+    directories: PodDirectories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with marked(directories.container("uid", "main")) as process:
+        find, looks = stale_processes._find, itertools.count()
+        monkeypatch.setattr(stale_processes, "_find", lambda found: find(found) if next(looks) else iter(()))
+        assert cleared(directories) == 1
+        assert process.wait(LIMIT_S) == -9
+
+
+def test_who_says_that_it_is_anothers_is_left_alone(directories: PodDirectories, tmp_path: Path) -> None:
+    with marked(tmp_path / "pods-of-another" / "uid") as process:
+        assert cleared(directories) == 0
+        assert process.poll() is None
+
+
+def test_a_record_that_cannot_be_read_counts_for_nothing(directories: PodDirectories) -> None:
+    directories.record("uid", "main").write_text("{")
+    assert cleared(directories) == 0

@@ -76,14 +76,14 @@ def test_the_part_that_is_asked_for(asked: Asked, text: str) -> None:
 
 def test_a_follower_hears_each_line_once_until_the_run_is_over() -> None:
     clock = VirtualClock()
-    heard: list[tuple[float, bytes]] = []
+    observed: list[tuple[float, bytes]] = []
 
     async def main() -> None:
         log = three_lines(clock)
 
         async def follow() -> None:
             async for part in LogReader(log, Asked(follows=True, tail_lines=1), clock).read():
-                heard.append((clock.now_s(), part))
+                observed.append((clock.now_s(), part))
 
         async with TaskGroup("readers") as group:
             group.start(follow(), name="follower")
@@ -93,7 +93,7 @@ def test_a_follower_hears_each_line_once_until_the_run_is_over() -> None:
             log.close()
 
     run(main(), clock)
-    assert heard == [(0.0, b"three\n"), (5.0, b"four\n"), (5.0, b"five\n")]
+    assert observed == [(0.0, b"three\n"), (5.0, b"four\n"), (5.0, b"five\n")]
     assert clock.now_s() == 10.0
 
 
@@ -120,15 +120,15 @@ def test_a_line_is_made_when_it_is_read() -> None:
     assert [line.text for line in log.lines] == ["web serves"]
 
 
-class Hearer:
+class RecordingHandler:
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
         self._began_s = clock.wall_s()
-        self.heard: list[tuple[float, int, ContainerState]] = []
+        self.observed: list[tuple[float, int, ContainerState]] = []
 
     def container_changed(self, pod_uid: str, container: str, attempt: int, state: ContainerState) -> None:
         assert (pod_uid, container) == ("u", "main")
-        self.heard.append((round(self._clock.now_s(), 3), attempt, self._since_the_beginning(state)))
+        self.observed.append((round(self._clock.now_s(), 3), attempt, self._since_the_beginning(state)))
 
     def _since_the_beginning(self, state: ContainerState) -> ContainerState:
         match state:
@@ -141,20 +141,20 @@ class Hearer:
                 return state
 
 
-def heard(
+def observed(
     do: Callable[[Runtime, VirtualClock, float], None], at_s: float, until_s: float = 60.0
 ) -> list[tuple[float, int, ContainerState]]:
     """What is told of a container that is started at once, if something is done to it later."""
     clock = VirtualClock()
 
     async def main() -> list[tuple[float, int, ContainerState]]:
-        hearer = Hearer(clock)
+        hearer = RecordingHandler(clock)
         runtime = SimulatedRuntime(load_stage_sets(STAGES), clock, Entropy(1), Timers(clock), hearer)
         runtime.start(ONE, MAIN, Role.CONTAINER, 0)
         await clock.wait(at_s)
         do(runtime, clock, at_s)
         await clock.wait(until_s - at_s)
-        return hearer.heard
+        return hearer.observed
 
     return run(main(), clock)
 
@@ -165,36 +165,36 @@ SERVING = (3.1, 0, Running(2.1))
 
 
 def test_each_stage_is_told_but_for_waits_that_nobody_would_see() -> None:
-    assert heard(lambda runtime, clock, at_s: None, 1.0) == [PULLING, UP, SERVING]
+    assert observed(lambda runtime, clock, at_s: None, 1.0) == [PULLING, UP, SERVING]
 
 
 def test_a_stopped_container_ends_as_its_stages_say() -> None:
     end = (15.0, 0, Exited(143, 2.1, 15.0, "Error"))
-    assert heard(lambda runtime, clock, at_s: runtime.stop("u", "main", 30.0), 10.0) == [PULLING, UP, SERVING, end]
+    assert observed(lambda runtime, clock, at_s: runtime.stop("u", "main", 30.0), 10.0) == [PULLING, UP, SERVING, end]
 
 
 def test_or_is_killed_after_its_grace() -> None:
     end = (12.0, 0, Exited(137, 2.1, 12.0, "Error", signal=9))
-    assert heard(lambda runtime, clock, at_s: runtime.stop("u", "main", 2.0), 10.0) == [PULLING, UP, SERVING, end]
+    assert observed(lambda runtime, clock, at_s: runtime.stop("u", "main", 2.0), 10.0) == [PULLING, UP, SERVING, end]
 
 
 def test_one_that_never_ran_stops_without_a_word() -> None:
-    assert heard(lambda runtime, clock, at_s: runtime.stop("u", "main", 2.0), 1.0) == [PULLING]
+    assert observed(lambda runtime, clock, at_s: runtime.stop("u", "main", 2.0), 1.0) == [PULLING]
 
 
 def test_of_one_that_is_forgotten_nothing_is_told_any_more() -> None:
-    assert heard(lambda runtime, clock, at_s: runtime.forget("u"), 2.5) == [PULLING, UP]
+    assert observed(lambda runtime, clock, at_s: runtime.forget("u"), 2.5) == [PULLING, UP]
 
 
 def test_one_that_an_earlier_kubelet_started_goes_on_where_it_may_have_been() -> None:
     clock = VirtualClock()
 
     async def main() -> list[tuple[float, int, ContainerState]]:
-        hearer = Hearer(clock)
+        hearer = RecordingHandler(clock)
         runtime = SimulatedRuntime(load_stage_sets(STAGES), clock, Entropy(1), Timers(clock), hearer)
         started = Running(clock.wall_s() - 100.0, is_ready=False, is_started=False)
         runtime.adopt(ONE, MAIN, Role.CONTAINER, 4, started)
         await clock.wait(60.0)
-        return hearer.heard
+        return hearer.observed
 
     assert run(main(), clock) == [(1.0, 4, Running(-100.0))]

@@ -10,7 +10,7 @@ from mooring.scheduler.binding.assumed_pods import AssumedPods
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.scheduler import Limits
 from tests.builders import node, pod
-from tests.client.faulty import Fault, FaultyClient, Outcome, Request, Script
+from tests.client.faulty import Fault, FaultyClient, LosesFirstBinding, Outcome, Request, Script
 from tests.scheduler.world import World, play
 
 RECORD = Columns().record(pod("p"))
@@ -67,27 +67,10 @@ def test_a_binding_that_is_accepted_after_its_pod_was_deleted_leaves_nothing_beh
 CONFIRMED_WITHIN = Limits(confirmation_s_max=30)
 
 
-class Forgetful:
-    """Says that it has bound a pod, and has not: once."""
-
-    def __init__(self, inner: Client) -> None:
-        self._inner = inner
-        self._lies = 1
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._inner, name)
-
-    async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-        if self._lies:
-            self._lies -= 1
-        else:
-            await self._inner.bind(namespace, name, uid, node_name)
-
-
-def play_forgetfully(story: object, *faults: Fault) -> None:
+def play_with_lost_binding(story: object, *faults: Fault) -> None:
     play(
         story,  # type: ignore[arg-type]
-        through=lambda client, clock: FaultyClient(Forgetful(client), clock, Script(*faults)),  # type: ignore[arg-type]
+        through=lambda client, clock: FaultyClient(LosesFirstBinding(client), clock, Script(*faults)),  # type: ignore[arg-type]
         limits=CONFIRMED_WITHIN,
     )
 
@@ -102,7 +85,7 @@ def test_a_pod_that_was_not_bound_is_bound_now_and_others_are_notified_of_its_re
         assert len(placed) == 1
         assert len(world.scheduler.assumed_pods) == 0
 
-    play_forgetfully(story)
+    play_with_lost_binding(story)
 
 
 def test_a_pod_that_is_gone_is_forgotten() -> None:
@@ -118,7 +101,7 @@ def test_a_pod_that_is_gone_is_forgotten() -> None:
         assert world.scheduler.engine.columns.pods == {}
         assert world.scheduler.pods.pending == {}
 
-    play_forgetfully(story, silent)
+    play_with_lost_binding(story, silent)
 
 
 def test_a_pod_that_is_there_is_confirmed() -> None:
@@ -150,4 +133,4 @@ def test_while_the_lookup_fails_the_pod_stays_assumed(times: int) -> None:
         await world.settle(31 * times)
         assert await world.node_of("web") == "n1"
 
-    play_forgetfully(story, Fault("get", Outcome.REQUEST_LOST, where=is_the_pod, times=times))
+    play_with_lost_binding(story, Fault("get", Outcome.REQUEST_LOST, where=is_the_pod, times=times))

@@ -1,4 +1,4 @@
-"""Nodes by selector: columns answer for all rows what the compiled selector says of each node."""
+"""Columns of nodes: growing arrays, labels, properties."""
 
 from __future__ import annotations
 
@@ -9,11 +9,215 @@ from msgspec.structs import replace
 from mooring.api.nodeselector import compile_preferred, preferred_node_affinity, required_node_affinity
 from mooring.api.views.node import ContainerImage, Node
 from mooring.api.views.pod import Pod
-from mooring.scheduler.cache import nodes
+from mooring.scheduler.cache import arrays, nodes
+from mooring.scheduler.cache.arrays import CAPACITY_MIN, ChangeLog, Rows, capacity_for, grown, length_of, places_of_max
 from mooring.scheduler.cache.columns import Columns
+from mooring.scheduler.cache.labels import ABSENT, LabelColumn, LabelColumns
 from mooring.scheduler.cache.nodes import ImageColumns, TaintColumns
 from tests.api.builders import node_selector, preferred, taint, term
 from tests.builders import ZONE, node, pod
+
+
+@pytest.mark.parametrize(("length", "capacity"), [(0, 64), (1, 64), (64, 64), (65, 128), (128, 128), (5000, 8192)])
+def test_capacity_doubles(length: int, capacity: int) -> None:
+    assert capacity_for(length) == capacity
+
+
+def test_a_grown_array_keeps_what_it_held_and_fills_the_rest() -> None:
+    table = np.arange(6, dtype=np.int64).reshape(2, 3)
+    larger = grown(table, 5, fill=-1)
+    assert larger.shape == (2, CAPACITY_MIN)
+    assert larger.dtype == np.int64
+    assert larger[:, :3].tolist() == table.tolist()
+    assert (larger[:, 3:] == -1).all()
+
+
+def test_an_array_that_is_long_enough_stays_the_same() -> None:
+    column = np.zeros(8, dtype=np.int32)
+    assert grown(column, 8) is column
+
+
+@pytest.mark.parametrize(("rows", "length"), [(slice(0, 7), 7), (slice(2, 7), 5), (np.array([4, 1]), 2)])
+def test_how_many_rows_are_asked_about(rows: Rows, length: int) -> None:
+    assert length_of(rows) == length
+
+
+@pytest.mark.parametrize(("values", "best"), [([3, 1, 3], [0, 2]), ([1], [0]), ([-5, -3], [1]), ([0, 0, 0], [0, 1, 2])])
+def test_where_the_largest_is(values: list[int], best: list[int]) -> None:
+    assert places_of_max(np.array(values)).tolist() == best
+
+
+def log_of(*rows: int) -> ChangeLog:
+    log = ChangeLog()
+    for row in rows:
+        log.append(row)
+    return log
+
+
+@pytest.mark.parametrize(
+    ("rows", "position", "since"),
+    [
+        pytest.param([5, 3, 5], 0, [3, 5], id="each row once, ascending"),
+        pytest.param([5, 3, 5], 1, [3, 5], id="from the reader's position on"),
+        pytest.param([5, 3, 5], 2, [5], id="the last change"),
+        pytest.param([5, 3, 5], 3, [], id="nothing new"),
+        pytest.param([], 0, [], id="nothing ever"),
+    ],
+)
+def test_rows_that_changed_since(rows: list[int], position: int, since: list[int]) -> None:
+    changed = log_of(*rows).since(position)
+    assert changed is not None
+    assert changed.tolist() == since
+
+
+@pytest.mark.parametrize(
+    ("rows", "position", "since"),
+    [
+        pytest.param([5, 3, 5], 0, None, id="three changes are more than two"),
+        pytest.param([5, 3, 5], 1, [3, 5], id="two are few"),
+        pytest.param([5, 5], 0, [5], id="each row once"),
+        pytest.param([5, 3, 5], 2, [5], id="the last change"),
+        pytest.param([5, 3, 5], 3, [], id="nothing new"),
+        pytest.param([], -1, None, id="a new reader reads all rows"),
+    ],
+)
+def test_few_rows_that_changed_since(rows: list[int], position: int, since: list[int] | None) -> None:
+    assert log_of(*rows).few_since(position, 2) == since
+
+
+def test_a_new_reader_reads_all_rows() -> None:
+    assert log_of(1, 2).since(-1) is None
+
+
+def test_the_log_forgets_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "LOG_LENGTH_MAX", 4)
+    log = log_of(*range(10))
+    assert log.position == 10
+    assert log.since(0) is None
+    assert log.since(5) is None
+    assert log.few_since(5, 10) is None
+    recent = log.since(8)
+    assert recent is not None
+    assert recent.tolist() == [8, 9]
+
+
+def test_many_at_once_are_logged_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "LOG_LENGTH_MAX", 4)
+    log = log_of(1)
+    log.extend([2, 3, 2, 5, 6])
+    assert log.position == 6
+    assert log.since(3) is None, "it keeps the last two"
+    recent = log.since(4)
+    assert recent is not None
+    assert recent.tolist() == [5, 6]
+
+
+# --- Label columns: codes for values, dictionaries that follow the rows
+
+
+def test_equal_values_share_a_code_and_absence_is_zero() -> None:
+    column = LabelColumn("zone", 8)
+    for row, value in enumerate(["a", "b", "a", None]):
+        column.set(row, value)
+    assert column.codes[0] == column.codes[2] != column.codes[1]
+    assert column.codes[3] == ABSENT
+    assert [column.values[code] for code in column.codes[:4]] == ["a", "b", "a", None]
+    assert column.code_for("b") == column.codes[1]
+    assert column.code_for("c") is None
+
+
+def test_an_empty_value_is_not_absence() -> None:
+    column = LabelColumn("zone", 8)
+    column.set(0, "")
+    assert column.codes[0] != ABSENT
+    assert column.code_for("") == column.codes[0]
+
+
+def test_an_unused_value_frees_its_code() -> None:
+    column = LabelColumn("host", 8)
+    column.set(0, "a")
+    column.set(1, "b")
+    freed = column.codes[0]
+    column.set(0, None)
+    assert column.code_for("a") is None
+    column.set(2, "c")
+    assert column.codes[2] == freed, "codes come back, so that churn does not make dictionaries grow"
+    assert column.codes_max == 3
+
+
+def test_the_version_reports_of_changes_of_the_dictionary_only() -> None:
+    column = LabelColumn("zone", 8)
+    column.set(0, "a")
+    known = column.version
+    column.set(1, "a")
+    column.set(1, "a")
+    assert column.version == known
+    column.set(1, "b")
+    assert column.version > known
+    known = column.version
+    column.set(1, "a")
+    assert column.version > known, "nobody carries b any more"
+
+
+def test_expressions_are_evaluated_for_each_code() -> None:
+    column = LabelColumn("zone", 8)
+    for row, value in enumerate(["a", "b", "c"]):
+        column.set(row, value)
+    rows = column.codes[:4]
+    assert column.evaluate(lambda value: value > "a", matches_absent=True)[rows].tolist() == [False, True, True, True]
+    assert column.evaluate_in(["a", "x"], negated=False)[rows].tolist() == [True, False, False, False]
+    assert column.evaluate_in(["a", "x"], negated=True)[rows].tolist() == [False, True, True, True]
+
+
+def test_a_column_that_is_asked_for_late_knows_all_rows() -> None:
+    labels = LabelColumns(8)
+    labels.set(0, {"zone": "a", "host": "n0"})
+    labels.set(1, {"host": "n1"})
+    labels.set(2, {"zone": "b"})
+    labels.clear(2)
+    zone = labels.column("zone")
+    assert [zone.values[code] for code in zone.codes[:3]] == ["a", None, None]
+    assert labels.column("zone") is zone
+    assert list(labels) == [zone], "keys that nobody asks about cost nothing"
+
+
+def test_columns_follow_a_node_that_changes() -> None:
+    labels = LabelColumns(8)
+    zone, host = labels.column("zone"), labels.column("host")
+    labels.set(0, {"zone": "a", "host": "n0"})
+    assert labels.changed_columns(0, {"zone": "b", "host": "n0"}) == [zone]
+    assert labels.changed_columns(0, {"zone": "a"}) == [host]
+    labels.set(0, {"zone": "b"})
+    assert (zone.values[zone.codes[0]], host.values[host.codes[0]]) == ("b", None)
+    assert labels.of(0) == {"zone": "b"}
+    assert labels.of(1) == {}
+
+
+def test_a_column_knows_whether_rows_share_a_value() -> None:
+    labels = LabelColumns(8)
+    host = labels.column("host")
+    seen = [host.is_unique]
+    for row, value in enumerate(("n0", "n1", "n0", "n0")):
+        labels.set(row, {"host": value})
+    seen.append(host.is_unique)
+    labels.set(2, {"host": "n2"})
+    seen.append(host.is_unique)
+    labels.set(3, {})
+    seen.append(host.is_unique)
+    assert seen == [True, False, False, True], "no rows, three share one, two are left, no rows share"
+
+
+def test_columns_grow_with_the_table() -> None:
+    labels = LabelColumns(2)
+    zone = labels.column("zone")
+    labels.grow(100)
+    labels.set(99, {"zone": "z", "rack": "r"})
+    assert zone.values[zone.codes[99]] == "z"
+    assert len(labels.column("rack").codes) >= 100
+
+
+# --- Nodes by selector: columns answer for all rows what the compiled selector says of each node
+
 
 NODES = (
     node("n1", zone="a", labels={"disk": "ssd", "cores": "16"}),

@@ -1,12 +1,12 @@
-"""The result cache: which rows plugins are asked about, which signatures share results, what is dropped.
-
-That cached answers are right is a property: see `test_result_cache_properties`.
-"""
+"""Cached results equal computed ones."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.arrays import Int64s, ReasonBits, Rows, length_of
@@ -15,7 +15,9 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.catalogue import PLUGINS
 from mooring.scheduler.cycle import result_cache
 from mooring.scheduler.cycle.attempt import PodAttempt
+from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.result_cache import ResultCache
+from mooring.scheduler.cycle.schedule_pod import SchedulingCycle
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.guard import PluginError
 from mooring.scheduler.framework.plugin import SKIP, Filter, Proceed, Scope, Score, Skip
@@ -28,6 +30,8 @@ from tests.builders import HOSTNAME, MIB, ZONE, node, owned_by, pod, pods_like
 from tests.device_builders import device_class, gpus
 from tests.scheduler.config.builders import plugins, with_profile
 from tests.scheduler.harness import engine_of
+from tests.scheduler.random_history import History, Seeds, event_seeds, forgetful, world_seeds
+from tools.verdicts import by_name, written_decision
 
 
 class Recorder(Filter[None], Score[None]):
@@ -53,8 +57,8 @@ class Recorder(Filter[None], Score[None]):
         return np.zeros(length_of(rows), dtype=np.int64)
 
     def read(self) -> list[str]:
-        asked, self.evaluated = sorted(self.evaluated), []
-        return asked
+        plugin_calls, self.evaluated = sorted(self.evaluated), []
+        return plugin_calls
 
 
 class FactsRecorder(Recorder):
@@ -80,7 +84,7 @@ def watched() -> Engine:
     return engine_of(node("n1"), node("n2"), node("n3"), config=config, registry=Registry([*PLUGINS, *RECORDERS]))
 
 
-def asked(engine: Engine, name: str = "web") -> dict[str, list[str]]:
+def plugin_calls(engine: Engine, name: str = "web") -> dict[str, list[str]]:
     """Which nodes each recorder is asked about when a pod is decided."""
     profile = engine.cycles["default-scheduler"].profile
     recorders = [plugin for plugin in profile.plugins.values() if isinstance(plugin, Recorder)]
@@ -91,48 +95,48 @@ def asked(engine: Engine, name: str = "web") -> dict[str, list[str]]:
 
 
 def test_the_first_pod_of_a_signature_asks_about_all_nodes() -> None:
-    assert asked(watched()) == {"FactsRecorder": ALL, "UsageRecorder": ALL, "ClusterRecorder": ALL}
+    assert plugin_calls(watched()) == {"FactsRecorder": ALL, "UsageRecorder": ALL, "ClusterRecorder": ALL}
 
 
 def test_the_next_pod_asks_cluster_scoped_plugins_only() -> None:
     engine = watched()
-    asked(engine)
-    assert asked(engine, "another") == {"FactsRecorder": [], "UsageRecorder": [], "ClusterRecorder": ALL}
+    plugin_calls(engine)
+    assert plugin_calls(engine, "another") == {"FactsRecorder": [], "UsageRecorder": [], "ClusterRecorder": ALL}
 
 
 def test_a_new_pod_asks_about_its_node_again() -> None:
     engine = watched()
-    asked(engine)
+    plugin_calls(engine)
     engine.put(pod("new", on="n2"))
-    assert asked(engine) == {"FactsRecorder": [], "UsageRecorder": ["n2"], "ClusterRecorder": ALL}
+    assert plugin_calls(engine) == {"FactsRecorder": [], "UsageRecorder": ["n2"], "ClusterRecorder": ALL}
     engine.put(pod("q", nominated="n3"))
-    usage = asked(engine)["UsageRecorder"]
+    usage = plugin_calls(engine)["UsageRecorder"]
     assert set(usage) == {"n3"}, "with the nominated pod and without it"
 
 
 def test_a_changed_node_asks_all_plugins_about_it() -> None:
     engine = watched()
-    asked(engine)
+    plugin_calls(engine)
     engine.put(node("n3", cpu=64))
     engine.put(pod("new", on="n1"))
-    assert asked(engine) == {"FactsRecorder": ["n3"], "UsageRecorder": ["n1", "n3"], "ClusterRecorder": ALL}
+    assert plugin_calls(engine) == {"FactsRecorder": ["n3"], "UsageRecorder": ["n1", "n3"], "ClusterRecorder": ALL}
 
 
 def test_a_removed_node_is_not_asked_about() -> None:
     engine = watched()
-    asked(engine)
+    plugin_calls(engine)
     engine.remove(node("n2"))
-    assert asked(engine)["UsageRecorder"] == []
+    assert plugin_calls(engine)["UsageRecorder"] == []
     assert engine.decide(engine.record(pod("p", labels={"app": "web"}))).feasible_count == 2
 
 
 def test_the_least_recently_used_signature_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(result_cache, "CACHE_BYTES_MAX", 0)
     engine = watched()
-    asked(engine)
+    plugin_calls(engine)
     for number in range(result_cache.SIGNATURES_MIN + 1):
         engine.decide(engine.record(pod(f"other-{number}", labels={"number": str(number)})))
-    assert asked(engine)["FactsRecorder"] == ALL
+    assert plugin_calls(engine)["FactsRecorder"] == ALL
 
 
 @pytest.mark.parametrize(
@@ -196,7 +200,7 @@ def test_signatures_that_make_room_for_others_are_counted(monkeypatch: pytest.Mo
 
 def test_a_plugin_that_fails_drops_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = watched()
-    asked(engine)
+    plugin_calls(engine)
     counts = engine.cycles["default-scheduler"].reuse_counts
     recorder = engine.cycles["default-scheduler"].profile.plugins["FactsRecorder"]
 
@@ -303,22 +307,22 @@ def web(name: str, key: str, on: str = "") -> Pod:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> tuple[Engine, list[str]]:
     """A cluster, and the nodes that InterPodAffinity is asked about."""
     engine = engine_of(*(node(name, zone="a") for name in ALL))
-    asked: list[str] = []
+    plugin_calls: list[str] = []
     plugin = engine.cycles["default-scheduler"].profile.plugins["InterPodAffinity"]
     assert isinstance(plugin, InterPodAffinity)
     filter_rows, filter_row = plugin.filter, plugin.filter_row
 
     def record_rows(state: RequiredTerms, rows: Rows) -> ReasonBits:
-        asked.extend(engine.columns.node_names[row] for row in np.arange(engine.columns.height)[rows])
+        plugin_calls.extend(engine.columns.node_names[row] for row in np.arange(engine.columns.height)[rows])
         return filter_rows(state, rows)
 
     def record_row(state: RequiredTerms, row: int) -> int:
-        asked.append(engine.columns.node_names[row])
+        plugin_calls.append(engine.columns.node_names[row])
         return filter_row(state, row)
 
     monkeypatch.setattr(plugin, "filter", record_rows)
     monkeypatch.setattr(plugin, "filter_row", record_row)
-    return engine, asked
+    return engine, plugin_calls
 
 
 @pytest.mark.parametrize(
@@ -328,26 +332,26 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> tuple[Engine, list[str]]:
 def test_a_topology_filter_is_cached_while_domains_are_nodes(
     key: str, asked_again: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine, asked = recorded(monkeypatch)
+    engine, plugin_calls = recorded(monkeypatch)
     engine.decide(engine.record(web("a", key)))
-    assert asked == ALL
-    asked.clear()
+    assert plugin_calls == ALL
+    plugin_calls.clear()
     engine.put(web("a", key, on="n1"))
     decision = engine.decide(engine.record(web("b", key)))
-    assert asked == asked_again
+    assert plugin_calls == asked_again
     assert (decision.node_name is None) == (key == ZONE)
 
 
 def test_a_topology_filter_is_not_cached_once_two_nodes_share_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, asked = recorded(monkeypatch)
+    engine, plugin_calls = recorded(monkeypatch)
     engine.put(web("a", HOSTNAME, on="n1"))
     assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 2
     engine.put(node("n2", zone="a", labels={HOSTNAME: "n1"}))
-    asked.clear()
+    plugin_calls.clear()
     assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 1
-    assert asked == ALL
+    assert plugin_calls == ALL
     engine.put(node("n2", zone="a"))
-    asked.clear()
+    plugin_calls.clear()
     assert engine.decide(engine.record(web("b", HOSTNAME))).feasible_count == 2
 
 
@@ -370,3 +374,72 @@ def test_no_step_reads_all_nodes_for_a_pod_whose_signature_is_cached(monkeypatch
     feasible = [engine.place(pod(f"web-{number}", cpu=2)).feasible_count for number in range(30)]
     assert counted == []
     assert (feasible[0], feasible[-1]) == (20, 8), "two pods fill a node"
+
+
+# --- The result cache changes no decision: a decision is a function of the cluster, the pod and the seed
+
+
+CHECKED_EVERY = 8
+"""Events between two rounds of decisions: so few that most cached answers still hold and the others must be found."""
+
+
+@pytest.mark.parametrize("memory", ["roomy", "cramped"])
+@settings(max_examples=50)
+@given(seed=world_seeds, events=event_seeds)
+def test_the_cache_changes_no_decision(memory: str, seed: int, events: Seeds) -> None:
+    history = History(seed)
+    with forgetful(memory == "cramped"):
+        for count, event in enumerate(events):
+            history.happen(event)
+            if count % CHECKED_EVERY == 0:
+                for pod in _pods_to_try(history):
+                    _assert_same_with_an_empty_cache(history.engine, pod)
+        anew = history.built_anew()
+        for pod in history.pending:
+            decision = _assert_same_with_an_empty_cache(history.engine, pod)
+            same_pod = anew.record(history.as_it_is_now(pod))
+            assert written_decision(anew.decide(same_pod, in_full=True)) == written_decision(decision)
+
+
+def _pods_to_try(history: History) -> list[PodInfo]:
+    return [*history.pending, *(history.engine.record(template) for template in history.templates)]
+
+
+def _assert_same_with_an_empty_cache(engine: Engine, pod: PodInfo) -> Decision:
+    brief = engine.decide(pod)
+    for cycle in engine.cycles.values():
+        cycle.best_nodes_max = 3
+    recorded = engine.decide(pod)
+    for cycle in engine.cycles.values():
+        cycle.best_nodes_max = 0
+    full = engine.decide(pod, in_full=True)
+    uncached = SchedulingCycle(engine.cycle_for(pod).profile, engine.columns, by_name(engine.columns))
+    assert outcome(brief) == outcome(full) == outcome(recorded)
+    _assert_best_nodes(recorded, full)
+    assert written_decision(full) == written_decision(uncached.decide(pod, in_full=True))
+    if full.node_name is not None:
+        best = max(scores["total"] for scores in full.scores.values())
+        assert full.node_name == min(name for name, scores in full.scores.items() if scores["total"] == best)
+    return full
+
+
+def _assert_best_nodes(recorded: Decision, full: Decision) -> None:
+    """The scores of the best nodes, and the rejections by plugin, are those of the decision in full."""
+    for best in recorded.best_nodes:
+        scores = {name: score for name, score in full.scores[best.node_name].items() if score}
+        assert {name: score for name, score in (*best.scores.items(), ("total", best.total)) if score} == scores
+    if full.node_name is None:
+        assert recorded.best_nodes == ()
+        return
+    if full.feasible_count > 1:
+        totals = sorted((scores["total"] for scores in full.scores.values()), reverse=True)
+        assert [node.total for node in recorded.best_nodes] == totals[:3]
+        assert recorded.best_nodes[0].node_name == full.node_name
+    if not full.pod.nominated_node and full.node_names is None:
+        by_plugin = Counter(status.plugin for status in full.node_to_status.values() if status is not None)
+        assert {each.plugin: each.nodes for each in recorded.rejections} == by_plugin
+
+
+def outcome(decision: Decision) -> dict[str, object]:
+    """What a decision says without details by node."""
+    return {key: said for key, said in written_decision(decision).items() if key not in ("nodes", "scores")}

@@ -134,7 +134,7 @@ class Allocations(RuleBasedStateMachine):
             self.columns.remove_node(name)
 
     @rule(on=st.sampled_from([0, 1, 2]), which=st.sampled_from(_WANTS))
-    def ask_early(self, on: int, which: list[ResourceClaimSpec]) -> None:
+    def allocate_early(self, on: int, which: list[ResourceClaimSpec]) -> None:
         """Some rows are asked about before others."""
         self.manager.sync()
         outcomes = self.cache.outcomes_for(which, self.columns.height)

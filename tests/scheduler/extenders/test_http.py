@@ -28,7 +28,7 @@ async def ask(asked: Extender, verb: str = "filter", *, times: int = 1) -> bytes
     return answer
 
 
-def asked_of(script: Script, *, times: int = 1, **fields: object) -> tuple[bytes, Server]:
+def response_of(script: Script, *, times: int = 1, **fields: object) -> tuple[bytes, Server]:
     async def story() -> tuple[bytes, Server]:
         async with serving(script) as server:
             return await ask(extender(server.url, filterVerb="filter", **fields), times=times), server
@@ -36,19 +36,19 @@ def asked_of(script: Script, *, times: int = 1, **fields: object) -> tuple[bytes
     return run_real(story())
 
 
-def saying(reply: bytes | web.Response) -> Script:
+def replying(reply: bytes | web.Response) -> Script:
     return lambda verb, request: reply
 
 
 def test_a_question_and_its_answer() -> None:
-    answer, server = asked_of(saying(b'{"NodeNames":[]}'))
+    answer, server = response_of(replying(b'{"NodeNames":[]}'))
     assert answer == b'{"NodeNames":[]}'
     assert server.requests == [("filter", {"Pod": None})]
     assert server.content_types == ["application/json"]
 
 
 def test_a_connection_is_used_again() -> None:
-    _, server = asked_of(saying(b"{}"), times=5)
+    _, server = response_of(replying(b"{}"), times=5)
     assert (len(server.requests), len(server.connections)) == (5, 1)
 
 
@@ -77,7 +77,7 @@ def test_several_questions_at_once() -> None:
 @pytest.mark.parametrize("status", [201, 404, 500])
 def test_any_other_status_than_200_is_a_failure(status: int) -> None:
     with pytest.raises(ExtenderError) as caught:
-        asked_of(saying(web.Response(status=status, body=b"{}")))
+        response_of(replying(web.Response(status=status, body=b"{}")))
     assert str(caught.value).startswith("failed filter with extender at URL http://127.0.0.1:")
     assert str(caught.value).endswith(f"/scheduler/filter, code {status}")
 
@@ -88,7 +88,7 @@ def test_an_extender_that_takes_too_long() -> None:
         return b""
 
     with pytest.raises(ExtenderError) as caught:
-        asked_of(lambda verb, request: forever(verb, request), httpTimeout="50ms")
+        response_of(lambda verb, request: forever(verb, request), httpTimeout="50ms")
     assert str(caught.value).endswith(
         '/scheduler/filter": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
     )
@@ -106,9 +106,9 @@ def test_no_address_at_all() -> None:
 
 def test_an_endless_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "ANSWER_BYTES_MAX", 1000)
-    assert len(asked_of(saying(b"x" * 1000))[0]) == 1000
+    assert len(response_of(replying(b"x" * 1000))[0]) == 1000
     with pytest.raises(ExtenderError, match="answers filter with more than 1000 bytes"):
-        asked_of(saying(b"x" * 1001))
+        response_of(replying(b"x" * 1001))
 
 
 @pytest.mark.parametrize(("code", "method"), [(302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
@@ -138,7 +138,7 @@ def test_a_redirect_is_followed_as_go_follows_it(code: int, method: str) -> None
 
 def test_redirects_end() -> None:
     with pytest.raises(ExtenderError, match=r'/scheduler/filter": stopped after 10 redirects$'):
-        asked_of(lambda verb, question: web.Response(status=307, headers={"Location": "filter"}))
+        response_of(lambda verb, question: web.Response(status=307, headers={"Location": "filter"}))
 
 
 def test_an_unused_transport_closes() -> None:
@@ -166,9 +166,9 @@ CLIENT_FILE = {"certFile": file("client.pem"), "keyFile": file("client.key")}
 CLIENT_DATA = {"certData": data("client.pem"), "keyData": data("client.key")}
 
 
-def asked_securely(tls: dict[str, object] | None, *, wants_client: bool = False, enable_https: bool = True) -> bytes:
+def sent_over_tls(tls: dict[str, object] | None, *, wants_client: bool = False, enable_https: bool = True) -> bytes:
     async def story() -> bytes:
-        async with serving(saying(b"secret"), tls=server_security(wants_client=wants_client)) as server:
+        async with serving(replying(b"secret"), tls=server_security(wants_client=wants_client)) as server:
             return await ask(extender(server.url, filterVerb="filter", enableHTTPS=enable_https, tlsConfig=tls))
 
     return run_real(story())
@@ -188,7 +188,7 @@ def asked_securely(tls: dict[str, object] | None, *, wants_client: bool = False,
     ],
 )
 def test_how_the_other_side_is_known(tls: dict[str, object] | None, wants_client: bool, enable_https: bool) -> None:
-    assert asked_securely(tls, wants_client=wants_client, enable_https=enable_https) == b"secret"
+    assert sent_over_tls(tls, wants_client=wants_client, enable_https=enable_https) == b"secret"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_how_the_other_side_is_known(tls: dict[str, object] | None, wants_client
 )
 def test_a_side_that_is_not_known(tls: dict[str, object] | None, wants_client: bool, enable_https: bool) -> None:
     with pytest.raises(ExtenderError, match=r'^Post "https://127\.0\.0\.1:\d+/scheduler/filter": '):
-        asked_securely(tls, wants_client=wants_client, enable_https=enable_https)
+        sent_over_tls(tls, wants_client=wants_client, enable_https=enable_https)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""PrioritySort, SchedulingGates, NodeDeclaredFeatures, DefaultBinder; hints of plugins with few rules."""
+"""Plugins with short rules."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -9,6 +10,7 @@ from mooring.api.decode import decode_as
 from mooring.api.kinds import NAMESPACE, POD
 from mooring.api.views.node import Node
 from mooring.api.views.pod import ContainerRestartRule, Pod
+from mooring.api.views.storage import ImageVolumeSource, Volume
 from mooring.client.errors import ConflictError, NoAnswerError
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
@@ -16,6 +18,7 @@ from mooring.scheduler.framework.plugin import SKIP, Plugin
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plugins.default_binder import DefaultBinder
 from mooring.scheduler.plugins.default_preemption import DefaultPreemption
+from mooring.scheduler.plugins.image_locality import ImageLocality, locality_score, normalized_image_name
 from mooring.scheduler.plugins.node_affinity import NodeAffinity
 from mooring.scheduler.plugins.node_declared_features import (
     RESTART_ALL_CONTAINERS,
@@ -31,9 +34,9 @@ from mooring.scheduler.plugins.scheduling_gates import SchedulingGates
 from mooring.scheduler.plugins.taint_toleration import TaintToleration
 from tests.api.builders import container, node_selector, term
 from tests.api_servers import open_loopback_client
-from tests.builders import namespace, node, pod
+from tests.builders import MIB, namespace, node, pod
 from tests.scheduler.config.builders import with_arguments
-from tests.scheduler.harness import engine_of, plugin_of, rejected_by
+from tests.scheduler.harness import decide, engine_of, plugin_of, rejected_by, scored_by
 from tests.scheduler.queueing import Change, queues
 from tests.scheduler.world import plain
 
@@ -345,3 +348,162 @@ def test_an_engine_alone_binds_nothing() -> None:
 
     with pytest.raises(NoAnswerError, match="cannot bind default/web to n1: there is no API server here"):
         run(binding())
+
+
+# --- ImageLocality: images that a node has already, and how widely they are spread
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "containers", "score"),
+    [
+        pytest.param(0, 1, 0, id="nothing"),
+        pytest.param(23, 1, 0, id="up to 23 MiB is nothing"),
+        pytest.param(1000, 1, 100, id="1000 MiB for each container are everything"),
+        pytest.param(5000, 1, 100, id="and more is not more"),
+        pytest.param(1000, 2, 49, id="of two containers it is half"),
+        pytest.param(500, 1, 48, id="in between it is cut off"),
+        pytest.param(0, 0, 0, id="no containers at all"),
+    ],
+)
+def test_a_share_of_what_would_be_enough(mebibytes: int, containers: int, score: int) -> None:
+    assert locality_score(np.array([mebibytes * MIB]), containers).tolist() == [score]
+
+
+def image(name: str) -> Pod:
+    return pod(image=name)
+
+
+BIG, SMALL = 2000 * MIB, 100 * MIB
+
+
+@pytest.mark.parametrize(
+    ("wanting", "scores"),
+    [
+        pytest.param(image("big:1"), {"n1": 100, "n2": 0}, id="half of the nodes have it: half its size counts"),
+        pytest.param(image("small:1"), {"n1": 7, "n2": 7}, id="all nodes have it: all of it counts"),
+        pytest.param(image("rare:1"), {"n1": 0, "n2": 2}, id="a small share of a small image"),
+        pytest.param(image("unknown:1"), {"n1": 0, "n2": 0}, id="nobody has it"),
+        pytest.param(image("latest"), {"n1": 0, "n2": 7}, id="a name without a tag means the latest"),
+        pytest.param(
+            pod(image="small:1", volumes=[Volume(name="v", image=ImageVolumeSource(reference="big:1"))]),
+            {"n1": 100, "n2": 7},
+            id="images of volumes count too",
+        ),
+    ],
+)
+def test_how_much_of_a_pods_images_is_there(wanting: Pod, scores: dict[str, int]) -> None:
+    engine = engine_of(
+        node("n1", images={"big:1": BIG, "small:1": SMALL}),
+        node("n2", images={"small:1": SMALL, "rare:1": SMALL, "latest:latest": 2 * SMALL}),
+    )
+    assert scored_by(engine, ImageLocality, wanting) == scores
+
+
+def test_scores_that_are_kept_follow_the_images_of_other_nodes() -> None:
+    """An image is worth more on every node, the more nodes have it."""
+    engine = engine_of(node("n1", images={"big:1": 1000 * MIB}), node("n2"))
+    assert decide(engine, image("big:1")).scores["n1"]["ImageLocality"] == 48
+    engine.put(node("n2", images={"big:1": 1000 * MIB}))
+    assert decide(engine, image("big:1")).scores["n1"]["ImageLocality"] == 100
+    engine.put(node("n3"))
+    engine.put(node("n4"))
+    assert decide(engine, image("big:1")).scores["n1"]["ImageLocality"] == 48
+
+
+# --- Names of images -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "normalized"),
+    [
+        ("nginx", "nginx:latest"),
+        ("nginx:1.25", "nginx:1.25"),
+        ("registry:5000/nginx", "registry:5000/nginx:latest"),
+        ("registry:5000/nginx:1.25", "registry:5000/nginx:1.25"),
+        ("nginx@sha256:abc", "nginx@sha256:abc"),
+        ("", ":latest"),
+    ],
+)
+def test_an_image_without_a_tag_means_latest(written: str, normalized: str) -> None:
+    assert normalized_image_name(written) == normalized
+
+
+# --- TaintToleration: taints that reject a pod, and taints that lower a score. NodeUnschedulable
+
+
+NODES = (
+    node("clean"),
+    node("gpu", taints=["gpu=true:NoSchedule"]),
+    node("down", taints=["down:NoExecute"]),
+    node("old", taints=["old:PreferNoSchedule", "slow:PreferNoSchedule"]),
+    node("slow", taints=["slow:PreferNoSchedule"]),
+)
+
+
+@pytest.mark.parametrize(
+    ("tolerating", "rejecting"),
+    [
+        pytest.param(pod(), {"gpu", "down"}, id="nothing tolerated"),
+        pytest.param(pod(tolerations=["gpu=true:NoSchedule"]), {"down"}, id="one of them"),
+        pytest.param(pod(tolerations=["gpu=false:NoSchedule", "down"]), {"gpu"}, id="another value is not enough"),
+        pytest.param(pod(tolerations=[""]), set(), id="everything tolerated"),
+    ],
+)
+def test_who_is_kept_away(tolerating: Pod, rejecting: set[str]) -> None:
+    rejected = rejected_by(engine_of(*NODES), TaintToleration, tolerating)
+    assert rejected == dict.fromkeys(rejecting, ("node(s) had untolerated taint(s)",))
+
+
+@pytest.mark.parametrize(
+    ("tolerating", "scores"),
+    [
+        pytest.param(pod(), {"clean": 100, "gpu": 100, "down": 100, "old": 0, "slow": 50}, id="the more the worse"),
+        pytest.param(
+            pod(tolerations=["old:PreferNoSchedule"]),
+            {"clean": 100, "gpu": 100, "down": 100, "old": 0, "slow": 0},
+            id="tolerated ones do not count",
+        ),
+        pytest.param(
+            pod(tolerations=["old:NoSchedule", "slow"]),
+            {"clean": 100, "gpu": 100, "down": 100, "old": 0, "slow": 100},
+            id="tolerations for other effects do not help",
+        ),
+        pytest.param(
+            pod(tolerations=[""]),
+            {"clean": 100, "gpu": 100, "down": 100, "old": 100, "slow": 100},
+            id="nothing to avoid",
+        ),
+    ],
+)
+def test_who_is_avoided(tolerating: Pod, scores: dict[str, int]) -> None:
+    assert scored_by(engine_of(*NODES), TaintToleration, tolerating) == scores
+
+
+def test_what_is_avoided_is_measured_among_the_nodes_that_fit() -> None:
+    assert scored_by(engine_of(*NODES), TaintToleration, pod(), feasible=["slow", "clean"]) == {"slow": 0, "clean": 100}
+
+
+# --- NodeUnschedulable: cordoned nodes -------------------------------------------------------------------------------
+
+
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
+
+
+def test_a_cordoned_node_rejects() -> None:
+    engine = engine_of(node("n1"), node("n2", unschedulable=True))
+    assert rejected_by(engine, NodeUnschedulable, pod()) == {"n2": ("node(s) were unschedulable",)}
+    engine.put(node("n2"))
+    assert rejected_by(engine, NodeUnschedulable, pod()) == {}
+
+
+@pytest.mark.parametrize("toleration", [f"{CORDON_TAINT}:NoSchedule", CORDON_TAINT, ":NoSchedule", ""])
+def test_a_pod_that_tolerates_the_cordon_goes_anywhere(toleration: str) -> None:
+    assert (
+        rejected_by(engine_of(node("n1", unschedulable=True)), NodeUnschedulable, pod(tolerations=[toleration])) is SKIP
+    )
+
+
+def test_another_effect_is_not_enough() -> None:
+    engine = engine_of(node("n1", unschedulable=True))
+    rejected = rejected_by(engine, NodeUnschedulable, pod(tolerations=[f"{CORDON_TAINT}:NoExecute"]))
+    assert rejected == {"n1": ("node(s) were unschedulable",)}

@@ -338,16 +338,16 @@ def test_the_status_is_what_it_answered_and_the_answer_is_passed_on(answer: Answ
     assert timed.reported("plugin_execution_duration_seconds") == {("Slow", "PreFilter", status): 1}
 
 
-def ask(timed: Timed) -> None:
+def time_call(timed: Timed) -> None:
     timed.plugin.pre_filter(RECORD)
 
 
-def ask_one_that_breaks(timed: Timed) -> None:
+def time_failing_call(timed: Timed) -> None:
     with pytest.raises(ValueError, match="oops"):
         timed.plugin.pre_filter(RECORD)
 
 
-@pytest.mark.parametrize(("answers", "asked"), [((), ask), ((ValueError("oops"),), ask_one_that_breaks)])
+@pytest.mark.parametrize(("answers", "asked"), [((), time_call), ((ValueError("oops"),), time_failing_call)])
 def test_after_the_cycle_the_plugin_is_as_it_was(answers: Sequence[Exception], asked: Callable[[Timed], None]) -> None:
     timed = Timed(*answers)
     before = dict(vars(timed.plugin))

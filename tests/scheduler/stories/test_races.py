@@ -19,7 +19,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.scheduler import Limits
 from tests.builders import node, pod
-from tests.client.faulty import Fault, FaultyClient, Outcome, Plan, Request, Script, Storm
+from tests.client.faulty import Fault, FaultyClient, LosesFirstBinding, Outcome, Plan, Request, Script, Storm
 from tests.scheduler.world import Through, World, check, play
 
 ZONE = "topology.kubernetes.io/zone"
@@ -194,22 +194,6 @@ def test_a_pod_that_is_deleted_while_it_is_being_bound(grace_s: int) -> None:
 def test_a_confirmation_that_never_comes_is_asked_for() -> None:
     """The watch of pods is silent from the binding on, and an accepted binding was lost on the way."""
 
-    class Forgetful:
-        """Says that it has bound a pod, and has not."""
-
-        def __init__(self, inner: Client) -> None:
-            self._inner = inner
-            self._lies = 1
-
-        def __getattr__(self, name: str) -> object:
-            return getattr(self._inner, name)
-
-        async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
-            if self._lies:
-                self._lies -= 1
-                return
-            await self._inner.bind(namespace, name, uid, node_name)
-
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
         await world.settle(10)
@@ -218,7 +202,7 @@ def test_a_confirmation_that_never_comes_is_asked_for() -> None:
         assert await world.node_of("web") == "n1"
         assert len(world.scheduler.assumed_pods) == 0
 
-    play(story, through=lambda client, clock: Forgetful(client), limits=Limits(confirmation_s_max=30))  # type: ignore[arg-type,return-value]
+    play(story, through=lambda client, clock: LosesFirstBinding(client), limits=Limits(confirmation_s_max=30))  # type: ignore[arg-type,return-value]
 
 
 def storm(seed: int) -> Through:

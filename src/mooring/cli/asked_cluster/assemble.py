@@ -36,7 +36,7 @@ class AskedCluster:
     cluster: ClusterInput
     supplied: Supplied
     server: str = ""
-    """The API server that was asked; empty if only files were read."""
+    """The API server that was read; empty if only files were."""
     namespace: str = ""
     """The namespace of the kubeconfig's context."""
 
@@ -101,7 +101,7 @@ def build_engine(
         services={"clock": VirtualClock(wall_s=now_s)},
         best_nodes_max=best_nodes_max,
     )
-    _tell_unused(configuration, note)
+    _note_extenders(configuration, note)
     return engine
 
 
@@ -117,6 +117,6 @@ def _read_live(connection: Connection, seed: int, manifests: Manifests, clock: C
     return cluster
 
 
-def _tell_unused(configuration: SchedulerConfiguration, note: Note) -> None:
+def _note_extenders(configuration: SchedulerConfiguration, note: Note) -> None:
     if configuration.extenders:
         note(f"{len(configuration.extenders)} extender(s) in the configuration are not asked")

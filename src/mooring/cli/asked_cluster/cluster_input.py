@@ -132,7 +132,7 @@ def complete(
         if live and not expansion.pods and not expansion.notes:
             cluster.notes.append("no pods of the workloads in the files are missing")
     cluster.of_files.update(key for kind, key in of_files if kind == Pod.kind)
-    _Assembly(cluster, server).take_in(views, new_pods)
+    _Assembly(cluster, server).add(views, new_pods)
     return cluster
 
 
@@ -193,14 +193,14 @@ class _Assembly:
         self._templates: dict[str, ResourceClaimTemplate] = {}
         self._claims: set[str] = set()
 
-    def take_in(self, views: Sequence[ApiObject], new_pods: Mapping[str, NewPod]) -> None:
+    def add(self, views: Sequence[ApiObject], new_pods: Mapping[str, NewPod]) -> None:
         self._templates = {view.key: view for view in views if isinstance(view, ResourceClaimTemplate)}
         self._claims = {view.key for view in views if isinstance(view, PersistentVolumeClaim)}
         for view in views:
             match view:
                 case Pod() as pod:
                     new = new_pods.get(pod.key)
-                    self._sort_in(self._with_priority(pod) if new is None else self._with_claims(new))
+                    self._add_pod(self._with_priority(pod) if new is None else self._with_claims(new))
                 case PriorityClass() | Deployment() | DaemonSet() | Job() | CronJob():
                     pass  # admission and expansion have read them
                 case _:
@@ -209,7 +209,7 @@ class _Assembly:
         self._cluster.objects += _implied_namespaces(self._cluster)
         self._cluster.notes += self._notes()
 
-    def _sort_in(self, pod: Pod) -> None:
+    def _add_pod(self, pod: Pod) -> None:
         if pod.status.phase in TERMINAL_PHASES:
             self._cluster.finished.append(pod)
         elif pod.spec.node_name:
@@ -300,9 +300,9 @@ class _Assembly:
             for name, count in self._without_runtime.items()
         ]
         nodes = {view.metadata.name for view in self._cluster.objects if isinstance(view, Node)}
-        homeless = sum(pod.spec.node_name not in nodes for pod in self._cluster.placed)
-        if homeless and nodes:
-            notes.append(f"{counted(homeless, 'pod')} on nodes that are not in the input: not counted anywhere")
+        without_node = sum(pod.spec.node_name not in nodes for pod in self._cluster.placed)
+        if without_node and nodes:
+            notes.append(f"{counted(without_node, 'pod')} on nodes that are not in the input: not counted anywhere")
         return notes
 
 
@@ -315,7 +315,7 @@ def _merged(
     as if it were applied: the pods that it has already are its own."""
     merged: dict[Identity, ApiObject] = {(view.kind, view.key): view for view in live}
     of_files: dict[Identity, ManifestObject] = {}
-    twice: list[ManifestObject] = []
+    repeated: list[ManifestObject] = []
     for found in files:
         view = _with_identity(found.view, names)
         identity = (view.kind, view.key)
@@ -324,11 +324,11 @@ def _merged(
             view = replace(view, metadata=replace(view.metadata, uid=before.metadata.uid), status=before.status)
         entry = ManifestObject(view, found.origin, found.body)
         if identity in of_files:
-            twice.append(entry)
+            repeated.append(entry)
         of_files[identity] = entry
         merged[identity] = view
-    if twice:
-        first, others = twice[0], f" and {len(twice) - 1} more" if len(twice) > 1 else ""
+    if repeated:
+        first, others = repeated[0], f" and {len(repeated) - 1} more" if len(repeated) > 1 else ""
         which = f"{first.view.kind} {first.view.key} ({first.origin.at()})"
         notes.append(f"found twice, the later one counts: {which}{others}")
     return merged, of_files

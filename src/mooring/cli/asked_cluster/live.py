@@ -94,7 +94,7 @@ def _no_kubeconfig(variables: Mapping[str, str], file_option: str) -> InputError
 def read_cluster(
     connection: Connection, clock: Clock, entropy: Entropy, *, workloads: Iterable[type[ApiObject]] = ()
 ) -> LiveCluster:
-    """Everything that scheduling reads, and the kinds of workloads that are asked for. Raises `InputError`."""
+    """Everything that scheduling reads, and these kinds of workloads. Raises `InputError`."""
     cluster = LiveCluster(connection.server, connection.namespace)
     whole = frozenset(workloads)
     try:
@@ -103,14 +103,15 @@ def read_cluster(
     except (ClientError, DecodeError, TlsError) as error:
         raise _failed(cluster, error) from None
     except ExceptionGroup as group:  # one of several lists
-        first = _first(group)
+        first = first_error(group)
         if not isinstance(first, ClientError | DecodeError):
             raise
         raise _failed(cluster, first) from None
     return cluster
 
 
-def _first(group: ExceptionGroup[Exception]) -> Exception:
+def first_error(group: ExceptionGroup[Exception]) -> Exception:
+    """The first exception in the group that is no group itself."""
     error: Exception = group
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]

@@ -17,7 +17,7 @@ _NEVER_S = float("inf")
 
 
 def in_queue_order(pods: Iterable[Pod]) -> list[Pod]:
-    """As the queue would hand them out."""
+    """By priority, then by creation time; pods without one last."""
 
     def place(pod: Pod) -> tuple[int, float]:
         created = pod.metadata.creation_timestamp

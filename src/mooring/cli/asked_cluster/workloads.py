@@ -43,6 +43,7 @@ from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.checks import problems_of
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject
+from mooring.cli.terminal import counted
 from mooring.client.errors import StatusError
 from mooring.controllers.cronjob.plan import job_document, schedule_text
 from mooring.controllers.daemonset.nodes import FitCache, daemon_pod, pin_to_node, target_node
@@ -145,9 +146,9 @@ class _Expander:
         made = self._expansion
         if made.pods:
             kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self._counts.items()) if count)
-            made.notes.append(f"added {_pods(len(made.pods))} that controllers would create: {kinds}")
+            made.notes.append(f"added {counted(len(made.pods), 'pod')} that controllers would create: {kinds}")
         if self._left_out:
-            made.notes.append(f"left out {_pods(self._left_out)} of workloads: at most {PODS_MAX} are added")
+            made.notes.append(f"left out {counted(self._left_out, 'pod')} of workloads: at most {PODS_MAX} are added")
         return made
 
     def expand(self, found: ManifestObject) -> None:
@@ -179,8 +180,7 @@ class _Expander:
                 if owner is None or owner.uid not in self._deployments:  # a Deployment expands its own
                     self._of_replica_set(view, replicas_of(view))
             case ReplicationController():
-                replicas = view.spec.replicas if view.spec.replicas is not None else 1
-                self._of_replica_set(view, replicas)
+                self._of_replica_set(view, replicas_of(view))
             case StatefulSet():
                 self._of_stateful_set(view, found)
             case DaemonSet():
@@ -350,8 +350,7 @@ def _is_settled(view: Workload) -> bool:
     """Whether the controller of a cluster has made all of its pods, by its status: nearly all of a dump's are."""
     match view:
         case ReplicaSet() | ReplicationController():
-            replicas = view.spec.replicas if view.spec.replicas is not None else 1
-            return view.status.replicas >= replicas
+            return view.status.replicas >= replicas_of(view)
         case Job():
             return finished_condition(view) is not None
     return False
@@ -395,7 +394,3 @@ def _with_spec(new: NewPod, spec: Document) -> NewPod:
 
 def _called(view: ApiObject) -> str:
     return f'{view.kind} "{view.key}"'
-
-
-def _pods(count: int) -> str:
-    return f"{count} pod{'' if count == 1 else 's'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mooring.cli.flags import FlagType, ValueType
+from mooring.cli.flags import duration_option
 from mooring.cli.options import output_option
 
 
@@ -24,15 +24,7 @@ def status(name: str, output: str) -> None:
 @click.command(short_help="Stop a running cluster.")
 @click.argument("name", default="")
 @click.option("--all", "is_all", is_flag=True, help="Stop all clusters.")
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=ValueType(FlagType.DURATION),
-    metavar="DURATION",
-    default="30s",
-    show_default=True,
-    help="How long to wait for the end.",
-)
+@duration_option("--timeout", "timeout_s", default="30s", help="How long to wait for the end.")
 def down(name: str, is_all: bool, timeout_s: float) -> None:
     """Stops the cluster of that NAME, or the only one, and waits until it has ended.
 

@@ -142,7 +142,7 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
 
 
 class EndOfCluster:
-    """Waits for the end of the process that runs a cluster, without a guess by its number."""
+    """Detects by the lock that the process of a cluster has ended; its pid may be in use again."""
 
     def __init__(self, name: str) -> None:
         try:

@@ -31,7 +31,7 @@ from mooring.kit.entropy import system_entropy
 from mooring.kit.loop import run_real
 
 REQUEST_S_MAX = 5.0
-LOOK_EACH_S = 0.05
+CHECK_S = 0.05
 EXIT_DONE, EXIT_FAILED = 0, 1
 _INDENT = 2
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
@@ -156,4 +156,4 @@ async def _wait_ended(clusters: list[ClusterState], ends: Mapping[str, EndOfClus
             for state in waiting:
                 click.echo(f"mooring: {state.name} does not end; `kill -9 {state.pid}` ends it at once", err=True)
             return EXIT_FAILED
-        await clock.wait(LOOK_EACH_S)
+        await clock.wait(CHECK_S)

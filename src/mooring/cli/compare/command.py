@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -47,17 +48,7 @@ controller owns is placed anew, in the order of creation. "default" stands for k
 )
 @output_option("table", "json")
 @click.option("--plot", default="", metavar="FILE.svg", help="Draw a bar for each node, configurations side by side.")
-def compare(
-    clusters: tuple[str, ...],
-    kubeconfig: str,
-    context: str,
-    configs: tuple[str, ...],
-    plugins: tuple[str, ...],
-    pods: str,
-    seeds: int,
-    output: str,
-    plot: str,
-) -> None:
+def compare(configs: tuple[str, ...], pods: str, output: str, plot: str, **inputs: Any) -> None:
     if len(configs) < 2:
         raise click.UsageError("compare needs at least two --config; one of them may be the word default")
     if len(set(configs)) < len(configs):
@@ -67,15 +58,7 @@ def compare(
     from mooring.cli.compare.run import CompareOptions, run_compare
     from mooring.kit.clock import SystemClock
 
-    options = CompareOptions(
-        clusters=clusters,
-        kubeconfig=kubeconfig,
-        context=context,
-        configs=configs,
-        plugins=plugins,
-        places_all=pods == "all",
-        seeds=seeds,
-    )
+    options = CompareOptions(configs=configs, places_all=pods == "all", **inputs)
     comparison = run_compare(options, sys.stdin.buffer, note, SystemClock())
     if output == "json":
         click.echo(as_json(comparison), nl=False)

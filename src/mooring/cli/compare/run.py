@@ -18,6 +18,7 @@ from mooring.api.errors import ObjectError
 from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod, PodStatus
+from mooring.api.well_known import NODE_BOUND_OWNERS
 from mooring.cli.asked_cluster.assemble import Note, assemble, build_engine, read_sources
 from mooring.cli.asked_cluster.cluster_input import ClusterInput
 from mooring.cli.asked_cluster.pods import in_queue_order
@@ -32,12 +33,11 @@ from mooring.scheduler.plan.request import Bound
 from mooring.scheduler.plan.what_if import released_claim
 
 DEFAULT = "default"
-STAYING_OWNERS = ("DaemonSet", "Node")
 
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """What is asked for on the command line."""
+    """The options of the command."""
 
     clusters: tuple[str, ...] = ()
     kubeconfig: str = ""
@@ -116,7 +116,7 @@ def _divided(cluster: ClusterInput, places_all: bool) -> tuple[list[Pod], list[P
 
 def _is_placed_anew(pod: Pod) -> bool:
     owner = controller_of(pod.metadata)
-    return owner is not None and owner.kind not in STAYING_OWNERS and pod.metadata.deletion_timestamp is None
+    return owner is not None and owner.kind not in NODE_BOUND_OWNERS and pod.metadata.deletion_timestamp is None
 
 
 def _as_created(pod: Pod) -> Pod:

@@ -9,7 +9,7 @@ Prints a screen, JSON or YAML on standard output, and notes about the input on s
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -95,19 +95,7 @@ the files are added to the cluster. With PODs only those are shown.
 @click.argument("pods", metavar="[[NAMESPACE/]POD]...", nargs=-1)
 @click.pass_context
 def explain(
-    ctx: click.Context,
-    files: tuple[str, ...],
-    kubeconfig: str,
-    context: str,
-    config: str | None,
-    plugins: tuple[str, ...],
-    output: str,
-    node_limit: int | None,
-    ignores_others: bool,
-    now_s: float | None,
-    seed: int,
-    exit_code: bool,
-    pods: tuple[str, ...],
+    ctx: click.Context, /, output: str, exit_code: bool, ignores_others: bool, pods: tuple[str, ...], **options: Any
 ) -> None:
     if ignores_others and not pods:
         raise click.UsageError("--alone needs a POD")
@@ -115,21 +103,10 @@ def explain(
     from mooring.cli.explain.run import ExplainRequest, run_explain
     from mooring.kit.clock import SystemClock
 
-    request = ExplainRequest(
-        files=files,
-        pods=pods,
-        config=config,
-        plugins=plugins,
-        ignores_others=ignores_others,
-        node_limit=node_limit,
-        seed=seed,
-        now_s=now_s,
-        kubeconfig=kubeconfig,
-        context=context,
-    )
+    request = ExplainRequest(pods=pods, ignores_others=ignores_others, **options)
     report = run_explain(request, sys.stdin.buffer, note, SystemClock())
     _print(report, output)
-    if exit_code and report.is_anything_nowhere:
+    if exit_code and report.has_unplaced_pods:
         ctx.exit(EXIT_UNSCHEDULABLE)
 
 

@@ -40,7 +40,7 @@ _PREEMPTION = "preemption: "
 
 
 class Explainer:
-    """An engine that has taken in a cluster, and answers for its pending pods."""
+    """Puts a cluster into an engine, and explains the decisions about its pending pods."""
 
     def __init__(self, engine: Engine, cluster: ClusterInput, node_limit: int | None) -> None:
         self._engine = engine
@@ -54,7 +54,7 @@ class Explainer:
         self, wanted: Set[str], decided: Callable[[int], None], *, ignores_others: bool = False
     ) -> Iterator[PodExplanation]:
         """The wanted pending pods (`namespace/name`) in queue order, each after all that come before it; or each as if
-        no other pod were waiting."""
+        no other pod were pending."""
         left = len(wanted)
         for pod, record in self._queue:
             if not left:
@@ -66,24 +66,24 @@ class Explainer:
                 if ignores_others:
                     self._undo(record, nominated_node)
             elif not ignores_others and self._engine.is_responsible_for(record):
-                self._settle(self._engine.decide(record))
+                self._apply(self._engine.decide(record))
             decided(1)
 
     def _explain(self, record: PodInfo) -> PodExplanation:
         if not self._engine.is_responsible_for(record):
-            return self._said(record, Outcome.LEFT_ALONE, f"asks for scheduler {_scheduler_of(record)}")
+            return self._explanation(record, Outcome.LEFT_ALONE, f"asks for scheduler {_scheduler_of(record)}")
         if record.terminating:
-            return self._said(record, Outcome.LEFT_ALONE, "is being deleted")
+            return self._explanation(record, Outcome.LEFT_ALONE, "is being deleted")
         decision = self._engine.decide(record, in_full=True)
-        # Before the decision is believed: afterwards the nodes look different.
-        explanation = self._laid_out(decision)
-        status = self._settle(decision)
+        # Before the decision is applied: it changes the nodes.
+        explanation = self._explanation_of(decision)
+        status = self._apply(decision)
         if status is not None:
-            return self._said(record, Outcome.ERROR, f"{status.plugin} could not reserve: {status.message}")
+            return self._explanation(record, Outcome.ERROR, f"{status.plugin} could not reserve: {status.message}")
         return replace(explanation, devices=self._devices(record)) if decision.is_placed else explanation
 
     def _devices(self, record: PodInfo) -> tuple[GrantedDevice, ...]:
-        """What the pod was given, now that it is believed on its node."""
+        """The devices that were allocated to the pod when it was assumed."""
         plugin = self._engine.cycle_for(record).profile.plugins.get(DynamicResources.name)
         if not isinstance(plugin, DynamicResources):
             return ()
@@ -93,8 +93,8 @@ class Explainer:
             for result in allocation.devices.results
         )
 
-    def _settle(self, decision: Decision) -> Status | None:
-        """Lets the columns believe a decision, as the scheduler's loop would."""
+    def _apply(self, decision: Decision) -> Status | None:
+        """Applies a decision to the columns, as the scheduling loop does. Returns why Reserve failed."""
         engine, record = self._engine, decision.pod
         if decision.is_placed:
             return engine.assume(decision)
@@ -106,26 +106,26 @@ class Explainer:
         return None
 
     def _undo(self, record: PodInfo, nominated_node: str) -> None:
-        """Takes back what `_settle` made the columns believe."""
+        """Undoes `_apply`."""
         if record.node_name:
             self._engine.forget(record)
         if self._engine.is_responsible_for(record):
             self._engine.renominate(record, nominated_node)
 
-    # Laying out
+    # Decisions as explanations
 
-    def _laid_out(self, decision: Decision) -> PodExplanation:
+    def _explanation_of(self, decision: Decision) -> PodExplanation:
         if decision.is_placed:
             return self._placed(decision)
         if decision.error is not None:
             reasons = decision.status.message if decision.status is not None else decision.message or ""
-            return self._said(decision.pod, Outcome.ERROR, reasons)
+            return self._explanation(decision.pod, Outcome.ERROR, reasons)
         if decision.message is None:
             gates = decision.status.message if decision.status is not None else ""
-            return self._said(decision.pod, Outcome.GATED, gates)
+            return self._explanation(decision.pod, Outcome.GATED, gates)
         return self._unschedulable(decision)
 
-    def _said(self, record: PodInfo, outcome: Outcome, message: str) -> PodExplanation:
+    def _explanation(self, record: PodInfo, outcome: Outcome, message: str) -> PodExplanation:
         return PodExplanation(
             pod=record.key,
             outcome=outcome,
@@ -202,7 +202,7 @@ def _scores(decision: Decision, limit: int | None) -> Scores:
         node, scores = entry
         return -scores["total"], node != decision.node_name, node
 
-    # A large cluster has thousands of rows, and five are shown: the others are only looked through.
+    # Of thousands of nodes only five are shown: sort no more than those.
     count = limit if limit is not None else len(decision.scores)
     best = heapq.nsmallest(count, decision.scores.items(), key=place)
     plugins = [name for name in best[0][1] if name != "total"] if best else []
@@ -210,7 +210,7 @@ def _scores(decision: Decision, limit: int | None) -> Scores:
     return Scores(
         rows=tuple(ScoreRow(node, scores["total"], {name: scores[name] for name in plugins}) for node, scores in best),
         same_for_all={name: found.copy().pop() for name, found in given.items() if len(found) == 1},
-        telling=tuple(name for name in plugins if len(given[name]) > 1),
+        differing=tuple(name for name in plugins if len(given[name]) > 1),
         tied_count=sum(scores["total"] == best[0][1]["total"] for scores in decision.scores.values()),
     )
 

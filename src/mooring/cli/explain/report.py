@@ -17,7 +17,7 @@ from mooring.scheduler.framework.obstacle import Obstacle
 
 
 class Outcome(StrEnum):
-    """How it ended for a pod."""
+    """The result for a pod."""
 
     PLACED = "placed"
     UNSCHEDULABLE = "unschedulable"
@@ -26,7 +26,7 @@ class Outcome(StrEnum):
     ERROR = "error"
     """The cycle failed, which says nothing about the nodes."""
     LEFT_ALONE = "left-alone"
-    """It is none of this scheduler's business: another scheduler's, or being deleted."""
+    """It belongs to another scheduler, or is being deleted."""
     RUNNING = "running"
     """It has a node already."""
     FINISHED = "finished"
@@ -48,16 +48,16 @@ class Scores:
     rows: tuple[ScoreRow, ...]
     """The best ones, best first; of equal ones the chosen first."""
     same_for_all: Mapping[str, int]
-    """The plugins that gave every node the same."""
-    telling: tuple[str, ...]
-    """The plugins that did not, in the order of the profile."""
+    """Scores of the plugins that scored all nodes alike."""
+    differing: tuple[str, ...]
+    """The other plugins, in the order of the profile."""
     tied_count: int
     """How many nodes have the highest total."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodesRejecting:
-    """Nodes that rejected with the same words of the same plugin."""
+    """Nodes that the same plugin rejected for the same reasons."""
 
     plugin: str
     code: str
@@ -67,7 +67,7 @@ class NodesRejecting:
 
 @dataclass(frozen=True, slots=True)
 class NodeObstacles:
-    """All that is in the way on one node."""
+    """Everything that is missing on one node."""
 
     node: str
     obstacles: tuple[Obstacle, ...]
@@ -116,7 +116,7 @@ class NotJudged:
     consequence: str
     """`its volumes were not judged`."""
     may_reject: bool = False
-    """Whether nodes that take the pod might reject it, had the kind been supplied."""
+    """Whether feasible nodes might reject the pod if the kind were supplied."""
 
     def __str__(self) -> str:
         return f"{self.absence}: {self.consequence}"
@@ -134,16 +134,16 @@ class PodExplanation:
     node_count: int = 0
     feasible_count: int = 0
     message: str = ""
-    """The text of the FailedScheduling event, or what else there is to say."""
+    """The text of the FailedScheduling event, or another explanation."""
     scores: Scores | None = None
     rejections: tuple[NodesRejecting, ...] = ()
     reasons: Mapping[str, int] = field(default_factory=dict)
     """How many nodes gave each reason, most frequent first."""
     everywhere: tuple[Obstacle, ...] = ()
-    """What is in the way whatever the node."""
+    """Obstacles on every node."""
     nearest: tuple[NodeObstacles, ...] = ()
     otherwise_count: int = 0
-    """How many nodes would take the pod, were it not for what is in the way everywhere."""
+    """How many nodes would fit without the obstacles of every node."""
     preemption: Preemption | None = None
     devices: tuple[GrantedDevice, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()
@@ -164,13 +164,13 @@ class Report:
     decided_at_s: float
     """The wall-clock time that the decisions were made for."""
     has_chosen_pods: bool = False
-    """Whether pods were asked for by name."""
+    """Whether pods were named."""
     server: str = ""
-    """The API server that was asked; empty if only files were read."""
+    """The API server that was read; empty if only files were."""
 
     def outcomes(self) -> Counter[Outcome]:
         return Counter(pod.outcome for pod in self.pods)
 
     @property
-    def is_anything_nowhere(self) -> bool:
+    def has_unplaced_pods(self) -> bool:
         return any(pod.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR) for pod in self.pods)

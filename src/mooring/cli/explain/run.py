@@ -27,7 +27,7 @@ from mooring.scheduler.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """What is asked for on the command line."""
+    """The options of the command."""
 
     files: tuple[str, ...] = ()
     pods: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class ExplainRequest:
     plugins: tuple[str, ...] = ()
     """Files with plugins that do not come with the scheduler."""
     ignores_others: bool = False
-    """Decide for each of `pods` as if no other pod were waiting."""
+    """Decide for each of `pods` as if no other pod were pending."""
     node_limit: int | None = 5
     seed: int = 1
     now_s: float | None = None
@@ -73,7 +73,7 @@ def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clo
     chosen = [chosen_pod(name, cluster, asked.namespace) for name in request.pods]
     chosen = list({pod.key: pod for pod in chosen}.values())
     explained = _explained(request, engine, cluster, chosen, coverage)
-    _tell_incomplete(explained, note)
+    _note_missing_kinds(explained, note)
     return Report(
         pods=explained,
         node_count=cluster.node_count,
@@ -112,8 +112,8 @@ def _explained(
     return tuple(found.get(pod.key) or _settled(pod) for pod in chosen)
 
 
-def _tell_incomplete(explained: Iterable[PodExplanation], note: Note) -> None:
-    """One note for everything that pods were not judged by, with what to do about it."""
+def _note_missing_kinds(explained: Iterable[PodExplanation], note: Note) -> None:
+    """One note about all kinds that are missing, with what to do about it."""
     absences = dict.fromkeys(entry.absence for pod in explained for entry in pod.not_judged if entry.may_reject)
     if any(text.startswith("the input") for text in absences):
         note(f"{'; '.join(absences)}; mooring explain --help shows a whole dump, and without -f it asks the cluster")

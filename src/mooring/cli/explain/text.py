@@ -2,8 +2,7 @@
 
 1. The FailedScheduling message is printed unchanged, broken at spaces only.
 2. Pods that go nowhere for the same reasons as the one before them get one line each.
-3. Names are never cut, because a name that is cut cannot be looked for. A long one has a line to itself, and may be
-   longer than the line.
+3. Names are never cut, so that they can be copied. A long one has a line to itself, and may be longer than the line.
 4. A score table has a column for each plugin whose scores differ. The others are named once, below. Columns that do
    not fit are summed up under `others`, those with the smallest differences first.
 """
@@ -34,18 +33,18 @@ HEADINGS: Mapping[str, str] = {
     "RequestedToCapacityRatio": "ratio",
     "SelectorSpread": "selector",
 }
-"""What a plugin is called above its column."""
+"""Headings of the columns of scores, by plugin."""
 
 OTHERS = "others"
 SCORE_WIDTH = 3
 HEADING_WIDTH_MAX = 12
 NODE_WIDTH_MIN = 18
 NODE_WIDTH_MAX = 40
-"""Between these the column of node names gives way to the columns of scores."""
+"""The column of node names is shortened to the minimum where columns of scores need the width."""
 NODE_WIDTH_BESIDE = 24
 """Longer names of nodes have a line to themselves, above what is missing there."""
 NAMES_WIDTH_MIN = 14
-"""So much room is left for the names of nodes beside a reason; a longer reason has the line to itself."""
+"""Minimum width of the node names beside a reason; a longer reason has the line to itself."""
 _CHOSEN = "▸"
 
 
@@ -53,36 +52,36 @@ def as_lines(report: Report, terminal: Terminal) -> Iterator[str]:
     """The whole screen."""
     if not report.has_chosen_pods:
         yield from _opening(report, terminal)
-    told: PodExplanation | None = None
+    shown: PodExplanation | None = None
     replicas: list[PodExplanation] = []
     for pod in report.pods:
-        if told is not None and not report.has_chosen_pods and _is_replica(pod, told):
+        if shown is not None and not report.has_chosen_pods and _is_replica(pod, shown):
             replicas.append(pod)
             continue
         yield from _replicas(replicas, terminal)
         replicas = []
-        if told is not None and told.outcome is Outcome.UNSCHEDULABLE and replace(pod, pod=told.pod) == told:
-            yield from _as_told(pod, told, terminal)
+        if shown is not None and shown.outcome is Outcome.UNSCHEDULABLE and replace(pod, pod=shown.pod) == shown:
+            yield from _same_result(pod, shown, terminal)
             continue
-        if told is not None or not report.has_chosen_pods:
+        if shown is not None or not report.has_chosen_pods:
             yield ""
         yield from _pod(pod, report, terminal)
-        told = pod
+        shown = pod
     yield from _replicas(replicas, terminal)
     if len(report.pods) > 1:
         yield ""
         yield from _closing(report, terminal)
 
 
-def _is_replica(pod: PodExplanation, told: PodExplanation) -> bool:
-    """Whether a pod was added for the same workload as the one that was told, with the same outcome."""
+def _is_replica(pod: PodExplanation, shown: PodExplanation) -> bool:
+    """Whether a pod was added for the same workload as the one that was shown, with the same outcome."""
     if not pod.workload or (pod.workload, pod.outcome, pod.not_judged) != (
-        told.workload,
-        told.outcome,
-        told.not_judged,
+        shown.workload,
+        shown.outcome,
+        shown.not_judged,
     ):
         return False
-    return pod.outcome is Outcome.PLACED or replace(pod, pod=told.pod) == told
+    return pod.outcome is Outcome.PLACED or replace(pod, pod=shown.pod) == shown
 
 
 def _replicas(pods: list[PodExplanation], terminal: Terminal) -> Iterator[str]:
@@ -118,11 +117,11 @@ def _closing(report: Report, terminal: Terminal) -> Iterator[str]:
         (outcomes[Outcome.LEFT_ALONE], "left alone"),
         (outcomes[Outcome.ERROR], "in error"),
     ]
-    said = ", ".join(f"{count} {word}" for count, word in parts if count)
+    text = ", ".join(f"{count} {word}" for count, word in parts if count)
     pending = counted(len(report.pods), "pending pod")
     if len(report.pods) < report.pending_count:
         pending = f"{len(report.pods)} of {counted(report.pending_count, 'pending pod')}"
-    yield terminal.paint(f"{pending}: {said}.", bold=True)
+    yield terminal.paint(f"{pending}: {text}.", bold=True)
 
 
 def _pod(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator[str]:
@@ -167,29 +166,29 @@ def _remark(pod: PodExplanation, fate: str, colour: str, terminal: Terminal) -> 
     yield from wrapped(pod.message, terminal.width, indent=2)
 
 
-def _as_told(pod: PodExplanation, told: PodExplanation, terminal: Terminal) -> Iterator[str]:
-    """A replica that goes nowhere for the same reasons: once is enough."""
+def _same_result(pod: PodExplanation, shown: PodExplanation, terminal: Terminal) -> Iterator[str]:
+    """A pod that fits nowhere for the reasons that were printed for another one."""
     name, fate = terminal.paint(pod.pod, bold=True), terminal.paint("goes nowhere", colour="red")
-    is_long = len(f"{pod.pod} goes nowhere, just as {told.pod}") > terminal.width
-    yield f"{name} {fate}, just as" if is_long else f"{name} {fate}, just as {told.pod}"
+    is_long = len(f"{pod.pod} goes nowhere, just as {shown.pod}") > terminal.width
+    yield f"{name} {fate}, just as" if is_long else f"{name} {fate}, just as {shown.pod}"
     if is_long:
-        yield f"  {told.pod}"
+        yield f"  {shown.pod}"
 
 
 def _heading(pod: PodExplanation, fate: str, colour: str, terminal: Terminal, node: str = "") -> Iterator[str]:
     """`default/web goes to node-3`, and the priority at the right end of the line. A long node has its own line."""
     rank = f"priority {pod.priority}" if pod.priority else ""
-    said = f"{fate} {node}" if node else fate
-    is_long = bool(node) and len(f"{pod.pod} {said}  {rank}".rstrip()) > terminal.width
-    said = fate if is_long else said
-    gap = " " * max(terminal.width - len(pod.pod) - 1 - len(said) - len(rank), 2) if rank else ""
+    text = f"{fate} {node}" if node else fate
+    is_long = bool(node) and len(f"{pod.pod} {text}  {rank}".rstrip()) > terminal.width
+    text = fate if is_long else text
+    gap = " " * max(terminal.width - len(pod.pod) - 1 - len(text) - len(rank), 2) if rank else ""
     name = terminal.paint(pod.pod, bold=True)
-    yield f"{name} {terminal.paint(said, colour=colour)}{gap}{terminal.paint(rank, dim=True)}"
+    yield f"{name} {terminal.paint(text, colour=colour)}{gap}{terminal.paint(rank, dim=True)}"
     if is_long:
         yield f"  {terminal.paint(node, colour=colour)}"
 
 
-# A pod that has a place
+# Pods that fit
 
 
 def _placed(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator[str]:
@@ -211,8 +210,8 @@ def _placed(pod: PodExplanation, report: Report, terminal: Terminal) -> Iterator
         yield from wrapped(line, terminal.width, indent=2, hanging=4)
     rejecting = pod.node_count - pod.feasible_count
     if rejecting and pod.reasons:
-        said = ", ".join(f"{count} {reason}" for reason, count in pod.reasons.items())
-        yield from wrapped(f"{'rejects' if rejecting == 1 else 'reject'}: {said}", terminal.width, indent=2, hanging=4)
+        text = ", ".join(f"{count} {reason}" for reason, count in pod.reasons.items())
+        yield from wrapped(f"{'rejects' if rejecting == 1 else 'reject'}: {text}", terminal.width, indent=2, hanging=4)
 
 
 def _granted(pod: PodExplanation) -> Iterator[str]:
@@ -248,14 +247,14 @@ def _score_table(scores: Scores, chosen: str | None, terminal: Terminal) -> Iter
 
 def _columns_that_fit(scores: Scores, room: int) -> dict[str, tuple[str, ...]]:
     """Heading -> plugins summed up under it, in the order of the profile."""
-    kept = list(scores.telling)
+    kept = list(scores.differing)
     while kept:
-        folded = [name for name in scores.telling if name not in kept]
+        folded = [name for name in scores.differing if name not in kept]
         headings = ["total", *(heading_of(name) for name in kept), *([OTHERS] if folded else [])]
         if sum(max(len(heading), SCORE_WIDTH) + 2 for heading in headings) <= room:
             break
         kept.remove(min(kept, key=lambda name: _spread(scores, name)))
-    folded = [name for name in scores.telling if name not in kept]
+    folded = [name for name in scores.differing if name not in kept]
     columns: dict[str, tuple[str, ...]] = {heading_of(name): (name,) for name in kept}
     if folded:
         columns[OTHERS] = tuple(folded)
@@ -284,7 +283,7 @@ def heading_of(plugin: str) -> str:
     return heading if len(heading) <= HEADING_WIDTH_MAX else heading[: HEADING_WIDTH_MAX - 1] + ELLIPSIS
 
 
-# A pod that has none
+# Pods that do not fit
 
 
 def _nowhere(pod: PodExplanation, terminal: Terminal) -> Iterator[str]:

@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from mooring.cli.options import connection_options, note, output_option
+
 EXIT_DIFFERENT = 1
 HELP = """Compares our decisions with those of a kube-scheduler binary, pod by pod: feasible nodes, the score of each
 plugin on each node, the chosen node, the message, the nominated node and the victims.
@@ -32,8 +34,7 @@ NO_BINARY = (
 @click.option(
     "-f", "--filename", "files", multiple=True, metavar="FILE", help="A dump: a file, a folder, or -. May be repeated."
 )
-@click.option("--kubeconfig", default="", metavar="FILE", help="Read this cluster.")
-@click.option("--context", default="", metavar="NAME", help="Read the cluster of this context of the kubeconfig.")
+@connection_options
 @click.option("--random", "count", type=click.IntRange(1, 10_000), metavar="N", help="Generate N clusters.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The seed of the first generated cluster.")
 @click.option(
@@ -42,9 +43,7 @@ NO_BINARY = (
     metavar="NAME",
     help="Write NAME.scenarios.jsonl.xz and NAME.verdicts.jsonl.xz, which tests/golden can replay.",
 )
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="The format."
-)
+@output_option("text", "json")
 def parity(
     binary: str,
     files: tuple[str, ...],
@@ -65,7 +64,7 @@ def parity(
     from mooring.kit.clock import SystemClock
 
     options = ParityOptions(binary, files, kubeconfig, context, count or 0, seed, record)
-    result = run_parity(options, sys.stdin.buffer, _note, SystemClock())
+    result = run_parity(options, sys.stdin.buffer, note, SystemClock())
     if output == "json":
         click.echo(as_json(result), nl=False)
     else:
@@ -73,7 +72,3 @@ def parity(
             click.echo(line)
     if not result.is_same:
         sys.exit(EXIT_DIFFERENT)
-
-
-def _note(text: str) -> None:
-    click.echo(f"mooring: note: {text}", err=True)

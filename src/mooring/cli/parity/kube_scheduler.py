@@ -73,7 +73,7 @@ class BinaryVersion(NamedTuple):
 
 
 class KubeSchedulerError(Exception):
-    """The binary ended, or did not do what was asked for."""
+    """The binary ended, or made no decision."""
 
 
 def version_of(binary: str) -> BinaryVersion:

@@ -25,7 +25,7 @@ from mooring.api.kinds import Kind
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import TERMINAL_PHASES
 from mooring.apiserver.server import ApiServer
-from mooring.cli.asked_cluster.live import connect
+from mooring.cli.asked_cluster.live import connect, first_error
 from mooring.cli.errors import InputError, input_error
 from mooring.cli.manifests.read import find_sources, read_objects
 from mooring.cli.parity.compare import DEVICES_MINOR, Observed, Tally, compare_pod
@@ -89,7 +89,7 @@ WRITTEN_KINDS = (kinds.PERSISTENT_VOLUME, kinds.PERSISTENT_VOLUME_CLAIM, kinds.R
 
 @dataclass(frozen=True, slots=True)
 class ParityOptions:
-    """What is asked for on the command line."""
+    """The options of the command."""
 
     binary: str
     files: tuple[str, ...] = ()
@@ -134,22 +134,15 @@ def run_parity(options: ParityOptions, stdin: BinaryIO, note: Note, clock: Clock
         known = group.subgroup((KubeSchedulerError, InputError))
         if known is None:
             raise
-        raise input_error(str(_first(known))) from group
+        raise input_error(str(first_error(known))) from group
     if not result.pods:
         left = "; ".join(f"{count} {reason}" for reason, count in result.left_out.items())
         raise input_error(f"found no pending pods to compare{f' ({left})' if left else ''}")
     return result
 
 
-def _first(group: ExceptionGroup[Exception]) -> Exception:
-    error: Exception = group
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
 def _clusters(options: ParityOptions, stdin: BinaryIO, clock: Clock) -> Iterator[tuple[int | None, list[Document]]]:
-    """The clusters that are asked for, with the seed if they are generated."""
+    """The clusters of the options, with the seed if they are generated."""
     if options.random:
         for number in range(options.random):
             seed = options.seed + number

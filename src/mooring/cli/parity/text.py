@@ -8,6 +8,7 @@ import msgspec
 
 from mooring.cli.parity.compare import Difference
 from mooring.cli.parity.run import Parity
+from mooring.cli.terminal import counted
 from mooring.kit.build import KUBERNETES_VERSION
 
 
@@ -28,8 +29,7 @@ def as_json(parity: Parity) -> str:
 
 def as_lines(parity: Parity) -> Iterator[str]:
     tally = parity.tally
-    clusters = f"{parity.clusters} cluster{'s' if parity.clusters > 1 else ''}"
-    pods = f"{parity.pods} pod{'s' if parity.pods > 1 else ''}"
+    clusters, pods = counted(parity.clusters, "cluster"), counted(parity.pods, "pod")
     yield f"kube-scheduler {parity.version.text}, {clusters}, {pods}"
     for reason, count in parity.left_out.items():
         yield f"not compared: {count} pods that {reason}"

@@ -69,7 +69,7 @@ def run_scheduler(flags: Flags, given: frozenset[str]) -> int:
     try:
         run_real(_run(settings))
     except BaseExceptionGroup as group:
-        return _told_failures(group)
+        return _report_failures(group)
     return EXIT_DONE
 
 
@@ -224,10 +224,10 @@ def _warn_of_idle_flags(flags: Flags, given: frozenset[str]) -> None:
             logger.warning("--%s=%s has no effect here", flag.name, shown(flag.flag_type, flags[flag.name]))
 
 
-# Endings
+# Failures
 
 
-def _told_failures(group: BaseExceptionGroup[BaseException]) -> int:
+def _report_failures(group: BaseExceptionGroup[BaseException]) -> int:
     for error in _leaves(group):
         if isinstance(error, LeadershipLostError):
             logger.error("leader election lost: %s", error)

@@ -13,19 +13,20 @@ from typing import Any, ClassVar
 
 import click
 
-from mooring.cli.flags import FlagType, SectionedCommand, ValueType
+from mooring.cli.flags import FlagType, SectionedCommand, ValueType, duration_option, names_in, switch_option
 from mooring.cli.up.command import (
+    EXISTING_FILE,
     PROCESS,
     Command,
     controller_settings,
+    node_lease_option,
+    pod_users_option,
+    routine_events_option,
+    runtime_option,
+    stages_option,
     with_controller_flags,
-    with_events_flag,
-    with_lease_flag,
     with_log_flags,
-    with_pod_users_flag,
-    with_runtime_flag,
     with_shape_flags,
-    with_stages_flag,
 )
 from mooring.controllers.settings import flag_names
 from mooring.kit.memory import end_loading, loading
@@ -132,7 +133,6 @@ VALUES = [
 
 logger = logging.getLogger(__name__)
 SIMULATED_COUNT = 10
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 def with_ignored_flags(command: Command) -> Command:
@@ -173,7 +173,7 @@ def _with_common_options(command: Command) -> Command:
         click.option("--master", default="", help="The address of the API server; overrides the kubeconfig."),
         click.option(
             "--kubeconfig",
-            type=_FILE,
+            type=EXISTING_FILE,
             help="The kubeconfig. [default: $KUBECONFIG, the service account of the pod, ~/.kube/config]",
         ),
     ):
@@ -181,53 +181,47 @@ def _with_common_options(command: Command) -> Command:
     return command
 
 
-def _duration(name: str, attribute: str, default: str, help: str) -> Command:
-    flag_type = ValueType(FlagType.DURATION)
-    return click.option(f"--{name}", attribute, type=flag_type, default=default, show_default=True, help=help)
-
-
 _LEASE_OPTIONS = (
-    _duration("leader-elect-retry-period", "retry_s", "2s", "The interval of renewing or checking the lease."),
+    duration_option(
+        "--leader-elect-retry-period", "retry_s", default="2s", help="The interval of renewing or checking the lease."
+    ),
     click.option(
         "--leader-elect-resource-namespace", "lease_namespace", default="kube-system", help="The lease's namespace."
     ),
     click.option("--leader-elect-resource-name", "lease_name", default="", help="The lease's name."),
-    _duration(
-        "leader-elect-renew-deadline",
+    duration_option(
+        "--leader-elect-renew-deadline",
         "renew_deadline_s",
-        "10s",
-        "How long a leader continues without renewing its lease.",
+        default="10s",
+        help="How long a leader continues without renewing its lease.",
     ),
-    _duration(
-        "leader-elect-lease-duration", "lease_s", "15s", "How long others wait for a leader that does not renew."
+    duration_option(
+        "--leader-elect-lease-duration",
+        "lease_s",
+        default="15s",
+        help="How long others wait for a leader that does not renew.",
     ),
-    click.option(
-        "--leader-elect",
-        is_flag=False,
-        flag_value="true",
-        default=True,
-        type=ValueType(FlagType.SWITCH),
-        metavar="true|false",
-        help="Run only while holding the lease. [default: true]",
-    ),
+    switch_option("--leader-elect", default=True, help="Run only while holding the lease. [default: true]"),
 )
-"""As in Kubernetes' components: a switch stands alone or has its value after an equals sign."""
+"""In the reverse order of the help, as decorators are applied."""
 
 
 _PORT_OPTIONS = (
     click.option(
         "--authorization-kubeconfig",
-        type=_FILE,
+        type=EXISTING_FILE,
         help="The kubeconfig for authorizing requests to the port. [default: that of the component]",
     ),
     click.option(
         "--authentication-kubeconfig",
-        type=_FILE,
+        type=EXISTING_FILE,
         help="The kubeconfig for authenticating requests to the port. [default: that of the component]",
     ),
-    click.option("--tls-private-key-file", type=_FILE, help="The key of --tls-cert-file."),
+    click.option("--tls-private-key-file", type=EXISTING_FILE, help="The key of --tls-cert-file."),
     click.option(
-        "--tls-cert-file", type=_FILE, help="The certificate of the port. [default: one in --cert-dir, self-signed]"
+        "--tls-cert-file",
+        type=EXISTING_FILE,
+        help="The certificate of the port. [default: one in --cert-dir, self-signed]",
     ),
     click.option(
         "--cert-dir",
@@ -236,7 +230,7 @@ _PORT_OPTIONS = (
     ),
     click.option("--bind-address", default="0.0.0.0", show_default=True, help="The address of the port."),
 )
-"""The secure port: health for everybody, metrics for users who may read them."""
+"""The secure port: health without authentication, metrics for users who may read them."""
 
 
 _CLUSTER = ("kubeconfig", "master", "requests_per_s", "burst")
@@ -291,7 +285,7 @@ class NodesCommand(SectionedCommand):
 @click.option("--controllers", "names", default="*", show_default=True, help="Names, *, or -NAME for all but that.")
 @click.option(
     "--root-ca-file",
-    type=_FILE,
+    type=EXISTING_FILE,
     help="The CA certificates of the ConfigMaps kube-root-ca.crt. [default: those of the kubeconfig]",
 )
 @with_controller_flags
@@ -306,12 +300,11 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
 
         end_loading()
 
-    enabled = tuple(name.strip() for name in names.split(",") if name.strip())
     options = run.standalone_options(flags)
     settings = controller_settings({name: flags[name] for name in flag_names().values()})
     run.start_logging(options)
     warn_of_ignored_flags(flags)
-    run.run_controllers(options, settings, enabled, root_ca_file)
+    run.run_controllers(options, settings, names_in(names), root_ca_file)
 
 
 @click.command(cls=NodesCommand, short_help="Run nodes against any API server.")
@@ -322,8 +315,8 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     metavar="N",
     help="How many nodes. [default: 10; 1 with --runtime process; none with --node-templates]",
 )
-@with_runtime_flag
-@with_pod_users_flag
+@runtime_option
+@pod_users_option
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -340,20 +333,15 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
 )
 @click.option("--name-prefix", default="node-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …")
 @with_shape_flags
-@with_lease_flag
-@with_events_flag
-@with_stages_flag
+@node_lease_option
+@routine_events_option
+@stages_option
 def nodes(
     count: int | None,
     runtime: str,
     pod_users: str | None,
     data_dir: Path | None,
     name_prefix: str,
-    zones: str | None,
-    cpu: str | None,
-    memory: str | None,
-    pods: int | None,
-    node_templates: Path | None,
     node_lease_s: int,
     routine_events: bool | None,
     stages: Path | None,
@@ -365,15 +353,16 @@ def nodes(
     """
     with loading():
         from mooring.cli.standalone import run  # imports the controllers and kubelets: not for `mooring --help`
-        from mooring.cli.up.shapes import ShapeOptions, node_shapes
+        from mooring.cli.up.shapes import node_shapes, shape_options
 
         end_loading()
 
     options = run.standalone_options(flags)
     run.start_logging(options)
-    templates_only = node_templates is not None and count is None
+    shape = shape_options(flags)
+    templates_only = shape.node_templates is not None and count is None
     wanted = count if count is not None else 1 if runtime == PROCESS else 0 if templates_only else SIMULATED_COUNT
-    shapes = node_shapes(ShapeOptions(zones, cpu, memory, pods, node_templates), wanted, runtime, name_prefix)
+    shapes = node_shapes(shape, wanted, runtime, name_prefix)
     if runtime == PROCESS:
         run.run_real_nodes(options, count=wanted, directory=data_dir, pod_users=pod_users or "")
         return

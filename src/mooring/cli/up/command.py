@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import click
 
-from mooring.cli.errors import InputError, Problem
-from mooring.cli.flags import FlagType, SectionedCommand, ValueType
+from mooring.cli.errors import input_error
+from mooring.cli.flags import SectionedCommand, duration_option, names_in, switch_option
 from mooring.controllers.settings import (
     IN_PROCESS_DEFAULTS,
     KUBERNETES_DEFAULTS,
@@ -29,7 +29,7 @@ from mooring.kit.memory import loading
 SIMULATED, PROCESS = "simulated", "process"
 _COMPONENTS = ("scheduler", "controllers", "nodes")
 _PATH = click.Path(path_type=Path)
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 Command = Callable[..., Any]
 
@@ -43,71 +43,43 @@ def with_controller_flags(command: Command) -> Command:
     return command
 
 
-def with_lease_flag(command: Command) -> Command:
-    """Adds the kubelet's flag for the lease duration of nodes."""
-    return click.option(
-        "--node-lease-duration-seconds",
-        "node_lease_s",
-        default=40,
-        show_default=True,
-        type=click.IntRange(1),
-        metavar="N",
-        help="The duration of a node lease. It is renewed four times in that time.",
-    )(command)
-
-
-def with_runtime_flag(command: Command) -> Command:
-    """Adds `--runtime`."""
-    return click.option(
-        "--runtime",
-        default=SIMULATED,
-        show_default=True,
-        type=click.Choice((SIMULATED, PROCESS)),
-        help="Nodes are hollow and simulate their pods, or pods are commands that run on this machine.",
-    )(command)
-
-
-def with_pod_users_flag(command: Command) -> Command:
-    """Adds `--pod-users`."""
-    return click.option(
-        "--pod-users",
-        type=click.Choice(("separate", "host")),
-        help="With --runtime process: pods have users of their own, or are your user and its rights. "
-        "[default: separate for root, else host]",
-    )(command)
-
-
-def with_storage_flag(command: Command) -> Command:
-    """Adds `--default-storage-class`."""
-    return click.option(
-        "--default-storage-class",
-        is_flag=False,
-        flag_value="true",
-        default=True,
-        type=ValueType(FlagType.SWITCH),
-        metavar="true|false",
-        help="Create a StorageClass `standard` that provisions directories as volumes. [default: true]",
-    )(command)
-
-
-def with_events_flag(command: Command) -> Command:
-    """Adds `--routine-events`."""
-    return click.option(
-        "--routine-events",
-        is_flag=False,
-        flag_value="true",
-        type=ValueType(FlagType.SWITCH),
-        metavar="true|false",
-        help="Record Pulled, Created, Started and Killing events. [default: with fewer than 500 nodes]",
-    )(command)
+node_lease_option = click.option(
+    "--node-lease-duration-seconds",
+    "node_lease_s",
+    default=40,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="The duration of a node lease. It is renewed four times in that time.",
+)
+runtime_option = click.option(
+    "--runtime",
+    default=SIMULATED,
+    show_default=True,
+    type=click.Choice((SIMULATED, PROCESS)),
+    help="Nodes are hollow and simulate their pods, or pods are commands that run on this machine.",
+)
+pod_users_option = click.option(
+    "--pod-users",
+    type=click.Choice(("separate", "host")),
+    help="With --runtime process: pods have users of their own, or are your user and its rights. "
+    "[default: separate for root, else host]",
+)
+routine_events_option = switch_option(
+    "--routine-events",
+    help="Record Pulled, Created, Started and Killing events. [default: with fewer than 500 nodes]",
+)
+stages_option = click.option(
+    "--stages", type=EXISTING_FILE, help="Stage sets of containers on hollow nodes, as YAML: docs/kubelets.md."
+)
 
 
 def with_shape_flags(command: Command) -> Command:
-    """Adds what hollow nodes are like. The command gets them as `shapes`, see `node_shapes`."""
+    """Adds the flags that `ShapeOptions` has fields for."""
     for option in (
         click.option(
             "--node-templates",
-            type=_FILE,
+            type=EXISTING_FILE,
             help="Further hollow nodes of several kinds, as YAML: docs/kubelets.md.",
         ),
         click.option(
@@ -119,13 +91,6 @@ def with_shape_flags(command: Command) -> Command:
     ):
         command = option(command)
     return command
-
-
-def with_stages_flag(command: Command) -> Command:
-    """Adds `--stages`: what containers do on hollow nodes."""
-    return click.option(
-        "--stages", type=_FILE, help="Stage sets of containers on hollow nodes, as YAML: docs/kubelets.md."
-    )(command)
 
 
 def with_log_flags(command: Command) -> Command:
@@ -152,17 +117,17 @@ class UpCommand(SectionedCommand):
 
     sections: ClassVar = {
         "Objects": ["manifests", "dumps", "data_dir", "ephemeral", "store_url"],
-        "Background": ["detach", "wait_s", "name"],
+        "Background": ["is_detached", "wait_s", "name"],
         "Nodes": [
-            *("nodes", "cpu", "memory", "pods", "zones", "node_templates", "prune_nodes"),
-            *("runtime", "pod_users", "stages", "routine_events", "default_storage_class", "node_lease_s"),
+            *("nodes", "cpu", "memory", "pods", "zones", "node_templates", "prunes_nodes"),
+            *("runtime", "pod_users", "stages", "routine_events", "has_default_storage_class", "node_lease_s"),
         ],
         "Scheduler and controllers": [
-            *("config", "plugins", "record", "record_size_max", "controllers", "without", "processes"),
+            *("scheduler_file", "plugins", "record", "record_size_max", "controllers", "without", "processes"),
         ],
         "API server": [
-            *("port", "bind_address", "kubeconfig", "overwrite_kubeconfig", "token", "token_file"),
-            *("token_auth_file", "anonymous_auth", "disable_admission_plugins", "event_ttl_s"),
+            *("port", "host", "kubeconfig", "may_overwrite_kubeconfig", "token", "token_file"),
+            *("token_auth_file", "is_anonymous_allowed", "disabled_admission_plugins", "event_ttl_s"),
         ],
         "Logs": ["is_verbose", "log_format"],
     }
@@ -177,7 +142,7 @@ class UpCommand(SectionedCommand):
     metavar="N",
     help="The port to listen on; 0: any.",
 )
-@click.option("--bind-address", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--bind-address", "host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--data-dir", type=_PATH, help="The directory of the cluster. [default: ~/.local/share/mooring]")
 @click.option("--ephemeral", is_flag=True, help="Keep the cluster in memory only.")
 @click.option("--store", "store_url", default="", help="Keep the objects on an etcd: etcd://host:port[,host:port].")
@@ -186,18 +151,33 @@ class UpCommand(SectionedCommand):
     type=_PATH,
     help="Where to write the kubeconfig. [default: in the data directory; with --ephemeral in a private one]",
 )
-@click.option("--overwrite-kubeconfig", is_flag=True, help="Overwrite a kubeconfig that mooring did not write.")
+@click.option(
+    "--overwrite-kubeconfig",
+    "may_overwrite_kubeconfig",
+    is_flag=True,
+    help="Overwrite a kubeconfig that mooring did not write.",
+)
 @click.option(
     "--nodes", type=click.IntRange(0), metavar="N", help="How many nodes to add. [default: 0; 1 with --runtime process]"
 )
 @with_shape_flags
-@click.option("--prune-nodes", is_flag=True, help="Delete nodes that an earlier start added and this one does not.")
-@with_runtime_flag
-@with_pod_users_flag
-@with_lease_flag
-@with_events_flag
-@with_storage_flag
-@with_stages_flag
+@click.option(
+    "--prune-nodes",
+    "prunes_nodes",
+    is_flag=True,
+    help="Delete nodes that an earlier start added and this one does not.",
+)
+@runtime_option
+@pod_users_option
+@node_lease_option
+@routine_events_option
+@switch_option(
+    "--default-storage-class",
+    "has_default_storage_class",
+    default=True,
+    help="Create a StorageClass `standard` that provisions directories as volumes. [default: true]",
+)
+@stages_option
 @click.option("--without", default="", help="Components that do not run: scheduler,controllers,nodes.")
 @click.option(
     "--token",
@@ -206,23 +186,23 @@ class UpCommand(SectionedCommand):
     show_envvar=True,
     help="A fixed token of the administrator, for scripts. The process list shows it: --token-file does not.",
 )
-@click.option("--token-file", type=_FILE, help="A file with the token of the administrator.")
-@click.option("--token-auth-file", type=_FILE, help="More users: CSV of token,user,uid,groups.")
-@click.option("--anonymous-auth", is_flag=True, help="Allow anonymous requests, as system:anonymous.")
+@click.option("--token-file", type=EXISTING_FILE, help="A file with the token of the administrator.")
+@click.option("--token-auth-file", type=EXISTING_FILE, help="More users: CSV of token,user,uid,groups.")
+@click.option(
+    "--anonymous-auth", "is_anonymous_allowed", is_flag=True, help="Allow anonymous requests, as system:anonymous."
+)
 @click.option(
     "--disable-admission-plugins",
+    "disabled_admission_plugins",
     help="Admission plugins that do not run. [default: none; ServiceAccount with --without controllers]",
 )
-@click.option(
+@duration_option(
     "--event-ttl",
     "event_ttl_s",
-    type=ValueType(FlagType.DURATION),
-    metavar="DURATION",
     default="1h",
-    show_default=True,
     help="How long an event is kept after its last update; 0: for ever.",
 )
-@click.option("--config", type=_FILE, help="A KubeSchedulerConfiguration for the scheduler.")
+@click.option("--config", "scheduler_file", type=EXISTING_FILE, help="A KubeSchedulerConfiguration for the scheduler.")
 @click.option(
     "--plugin",
     "plugins",
@@ -263,58 +243,27 @@ class UpCommand(SectionedCommand):
     "May be repeated.",
 )
 @click.option("--name", default="", help="The name for mooring status and down. [default: mooring, mooring-2, …]")
-@click.option("-d", "--detach", is_flag=True, help="Run in the background; return when the cluster is ready.")
 @click.option(
+    "-d", "--detach", "is_detached", is_flag=True, help="Run in the background; return when the cluster is ready."
+)
+@duration_option(
     "--wait",
     "wait_s",
-    type=ValueType(FlagType.DURATION),
-    metavar="DURATION",
     help="With --detach: wait that long for the workloads of -f to be available.",
 )
 @with_log_flags
 @with_controller_flags
 def up(
-    port: int,
-    bind_address: str,
     data_dir: Path | None,
     ephemeral: bool,
-    store_url: str,
-    kubeconfig: Path | None,
-    overwrite_kubeconfig: bool,
     nodes: int | None,
-    zones: str | None,
-    cpu: str | None,
-    memory: str | None,
-    pods: int | None,
-    node_templates: Path | None,
-    prune_nodes: bool,
-    runtime: str,
     pod_users: str | None,
-    node_lease_s: int,
-    routine_events: bool | None,
-    default_storage_class: bool,
-    stages: Path | None,
     without: str,
     token: str,
     token_file: Path | None,
-    token_auth_file: Path | None,
-    anonymous_auth: bool,
-    disable_admission_plugins: str | None,
-    event_ttl_s: float,
-    config: Path | None,
-    plugins: tuple[str, ...],
-    record: Path | None,
-    record_size_max: str,
+    disabled_admission_plugins: str | None,
     controllers: str,
-    processes: int | None,
-    manifests: tuple[str, ...],
-    dumps: tuple[str, ...],
-    name: str,
-    detach: bool,
-    wait_s: float | None,
-    is_verbose: bool,
-    log_format: str,
-    **controller_flags: str | None,
+    **flags: Any,
 ) -> None:
     """Start a cluster that kubectl talks to.
 
@@ -325,58 +274,28 @@ def up(
       mooring up --detach --ephemeral --port 0 --nodes 1000
       kubectl get nodes,pods -A -o json | mooring up --ephemeral --from -
     """
-    _check_options(data_dir, ephemeral, store_url)
-    if wait_s is not None and not detach:
-        raise InputError([Problem("", "--wait needs --detach: in the foreground the progress is printed")])
-    if dumps and runtime == PROCESS:
-        raise InputError(
-            [Problem("", "--from and --runtime process contradict each other: cloned nodes are simulated")]
-        )
-    directory = None if ephemeral else data_dir or _default_directory()
+    _check_options(data_dir, ephemeral, flags)
+    given = {name: flags.pop(name) for name in flag_names().values()}
     with loading():
         from mooring.cli.up import run  # imports the API server: not for `mooring --help`
         from mooring.cli.up.settings import UpOptions
-        from mooring.cli.up.shapes import ShapeOptions
+        from mooring.cli.up.shapes import shape_options
 
+        shapes = shape_options(flags)
         run.run_until_stopped(
             UpOptions(
-                port=port,
-                host=bind_address,
-                directory=directory,
-                store_url=store_url,
-                kubeconfig=kubeconfig,
-                may_overwrite_kubeconfig=overwrite_kubeconfig,
-                nodes=nodes if nodes is not None else int(runtime == PROCESS),
-                shapes=ShapeOptions(zones, cpu, memory, pods, node_templates),
-                prunes_nodes=prune_nodes,
-                runtime=runtime,
+                directory=None if ephemeral else data_dir or _default_directory(),
+                nodes=nodes if nodes is not None else int(flags["runtime"] == PROCESS),
+                shapes=shapes,
                 pod_users=pod_users or "",
-                node_lease_s=node_lease_s,
-                routine_events=routine_events,
-                has_default_storage_class=default_storage_class,
-                stages=stages,
                 without=_components(without),
                 token=_token(token, token_file),
-                token_file=token_auth_file,
-                is_anonymous_allowed=anonymous_auth,
                 disabled_admission_plugins=(
-                    _names(disable_admission_plugins) if disable_admission_plugins is not None else None
+                    frozenset(names_in(disabled_admission_plugins)) if disabled_admission_plugins is not None else None
                 ),
-                event_ttl_s=_event_ttl(event_ttl_s),
-                scheduler_file=config,
-                plugins=plugins,
-                record=record,
-                record_size_max=record_size_max,
-                controllers=controller_settings(controller_flags, IN_PROCESS_DEFAULTS),
-                enabled_controllers=tuple(name.strip() for name in controllers.split(",") if name.strip()),
-                processes=processes,
-                manifests=manifests,
-                dumps=dumps,
-                name=name,
-                is_detached=detach,
-                wait_s=wait_s,
-                is_verbose=is_verbose,
-                log_format=log_format,
+                controllers=controller_settings(given, IN_PROCESS_DEFAULTS),
+                enabled_controllers=names_in(controllers),
+                **flags,
             )
         )
 
@@ -390,48 +309,43 @@ def controller_settings(
         given = {names[field]: text for field, text in flags.items() if text is not None}
         return settings_of_flags(given, defaults)
     except SettingError as error:
-        raise InputError([Problem("", str(error))]) from None
+        raise input_error(str(error)) from None
 
 
-def _check_options(data_dir: Path | None, ephemeral: bool, store_url: str) -> None:
+def _check_options(data_dir: Path | None, ephemeral: bool, flags: Mapping[str, Any]) -> None:
     if ephemeral and data_dir is not None:
-        raise InputError([Problem("", "--ephemeral and --data-dir contradict each other: leave one out")])
-    if ephemeral and store_url:
-        raise InputError([Problem("", "--ephemeral and --store contradict each other: leave one out")])
+        raise input_error("--ephemeral and --data-dir contradict each other: leave one out")
+    if ephemeral and flags["store_url"]:
+        raise input_error("--ephemeral and --store contradict each other: leave one out")
+    if flags["wait_s"] is not None and not flags["is_detached"]:
+        raise input_error("--wait needs --detach: in the foreground the progress is printed")
+    if flags["dumps"] and flags["runtime"] == PROCESS:
+        raise input_error("--from and --runtime process contradict each other: cloned nodes are simulated")
+    if flags["event_ttl_s"] < 0:
+        raise input_error("--event-ttl: wanted a duration that is not negative")
 
 
 def _token(token: str, file: Path | None) -> str:
     if file is None:
         return token
     if token:
-        raise InputError([Problem("", "--token (or $MOORING_TOKEN) and --token-file contradict each other")])
+        raise input_error("--token (or $MOORING_TOKEN) and --token-file contradict each other")
     try:
         found = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError([Problem(str(file), f"cannot be read as the token of the administrator: {error}")]) from None
+        raise input_error(f"cannot be read as the token of the administrator: {error}", str(file)) from None
     if not found or not found.isprintable() or " " in found:
-        raise InputError([Problem(str(file), "holds no token; wanted one line without spaces")])
+        raise input_error("holds no token; wanted one line without spaces", str(file))
     return found
 
 
-def _event_ttl(ttl_s: float) -> float:
-    if ttl_s < 0:
-        raise InputError([Problem("", "--event-ttl: wanted a duration that is not negative")])
-    return ttl_s
-
-
 def _components(text: str) -> frozenset[str]:
-    names = _names(text)
+    names = frozenset(names_in(text))
     unknown = sorted(names - set(_COMPONENTS))
     if unknown:
         choices = ", ".join(_COMPONENTS)
-        raise InputError([Problem("", f"--without {unknown[0]}: there is no such component; choose from {choices}")])
+        raise input_error(f"--without {unknown[0]}: there is no such component; choose from {choices}")
     return names
-
-
-def _names(text: str) -> frozenset[str]:
-    """Names separated by commas."""
-    return frozenset(name.strip() for name in text.split(",") if name.strip())
 
 
 def _default_directory() -> Path:

@@ -23,7 +23,7 @@ from mooring.cli.errors import input_error
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 
-LOOK_EACH_S = 0.05
+CHECK_S = 0.05
 LOG_LINES_SHOWN_MAX = 20
 EXIT_FAILED = 1
 
@@ -81,7 +81,7 @@ async def _wait(pid: int, log: int, wait_s: float | None) -> None:
             _print_end(log)
             click.echo(f"mooring: {_unfinished(state)} in time; the cluster runs on, `mooring down` stops it", err=True)
             raise SystemExit(EXIT_FAILED)
-        await clock.wait(LOOK_EACH_S)
+        await clock.wait(CHECK_S)
 
 
 def _exit_code(pid: int) -> int | None:

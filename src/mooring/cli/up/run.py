@@ -31,6 +31,7 @@ from mooring import __version__
 from mooring.apiserver.server import ApiServer
 from mooring.cli.clusters.registry import ClusterState, Registration, register
 from mooring.cli.errors import InputError, input_error
+from mooring.cli.terminal import ProgressBar, wrapped
 from mooring.cli.up.settings import KUBECONFIG_NAME, UpOptions, cluster_settings
 from mooring.cluster.cluster import ClusterError, RunningCluster, run_cluster
 from mooring.cluster.settings import PROCESS, SCHEDULER, ClusterSettings
@@ -55,14 +56,11 @@ EXTRA_NODES_SHOWN_MAX = 3
 EXIT_FAILED = 1
 
 
-def wrapped(line: str, width: int) -> str:
-    """A line for a terminal of that width, with continuation lines indented."""
-    return textwrap.fill(line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-
-
 def _print_line(line: str) -> None:
     """Print a line, wrapped if it goes to a terminal."""
-    click.echo(wrapped(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line)
+    if sys.stdout.isatty():
+        line = "\n".join(wrapped(line, shutil.get_terminal_size().columns, indent=0, hanging=4))
+    click.echo(line)
 
 
 def clone_lines(report: CloneReport, took_s: float) -> Iterator[str]:
@@ -215,7 +213,6 @@ class _Run:
             yield folder / KUBECONFIG_NAME
 
     async def _clone(self, api_server: ApiServer) -> None:
-        from mooring.cli.terminal import ProgressBar
         from mooring.cluster.clone import clone
 
         assert self._dump is not None, "nothing to clone"
@@ -333,7 +330,7 @@ def commands_to_try(kubeconfig: str) -> list[str]:
 
 
 def _extra_nodes(names: tuple[str, ...], settings: ClusterSettings) -> list[str]:
-    """What is said of the nodes of an earlier start."""
+    """The lines about nodes of an earlier start."""
     if not names:
         return []
     more = len(names) - EXTRA_NODES_SHOWN_MAX

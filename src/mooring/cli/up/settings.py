@@ -53,7 +53,7 @@ class UpOptions:
     stages: Path | None
     without: frozenset[str]
     token: str = field(repr=False)
-    token_file: Path | None
+    token_auth_file: Path | None
     is_anonymous_allowed: bool
     disabled_admission_plugins: frozenset[str] | None
     """None: the flag was not given."""
@@ -65,7 +65,7 @@ class UpOptions:
     controllers: ControllerSettings
     enabled_controllers: tuple[str, ...]
     processes: int | None
-    """None: as many as the size of the cluster asks for."""
+    """None: by the number of nodes and cores."""
     manifests: tuple[str, ...]
     dumps: tuple[str, ...]
     name: str
@@ -94,7 +94,7 @@ def cluster_settings(options: UpOptions, nodes_cloned: int) -> ClusterSettings:
         kubeconfig=kubeconfig.absolute() if kubeconfig is not None else None,
         may_overwrite_kubeconfig=options.may_overwrite_kubeconfig,
         token=options.token,
-        users=_users(options.token_file),
+        users=_users(options.token_auth_file),
         is_anonymous_allowed=options.is_anonymous_allowed,
         disabled_admission_plugins=options.disabled_admission_plugins,
         event_ttl_s=options.event_ttl_s,

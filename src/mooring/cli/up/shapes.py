@@ -6,11 +6,13 @@ anything starts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from mooring.api.yaml import YamlError
 from mooring.cli.errors import InputError, Problem, input_error
+from mooring.cli.flags import names_in
 from mooring.cluster.settings import PROCESS, ZONES, NodeShapes
 
 
@@ -22,7 +24,7 @@ class ShapeOptions:
     cpu: str | None = None
     memory: str | None = None
     pods: int | None = None
-    templates: Path | None = None
+    node_templates: Path | None = None
 
     def given(self) -> list[str]:
         values = {
@@ -30,9 +32,14 @@ class ShapeOptions:
             "--cpu": self.cpu,
             "--memory": self.memory,
             "--pods": self.pods,
-            "--node-templates": self.templates,
+            "--node-templates": self.node_templates,
         }
         return [flag for flag, value in values.items() if value is not None]
+
+
+def shape_options(flags: dict[str, Any]) -> ShapeOptions:
+    """Takes the options about shapes out of the flags."""
+    return ShapeOptions(**{field.name: flags.pop(field.name) for field in fields(ShapeOptions)})
 
 
 def node_shapes(options: ShapeOptions, count: int, runtime: str, name_prefix: str = "node-") -> NodeShapes:
@@ -43,12 +50,12 @@ def node_shapes(options: ShapeOptions, count: int, runtime: str, name_prefix: st
     if not given and name_prefix == "node-":
         return NodeShapes()  # the usual case, which need not import the kubelet now
     usual = NodeShapes()
-    file = options.templates
+    file = options.node_templates
     shapes = NodeShapes(
         cpu=options.cpu if options.cpu is not None else usual.cpu,
         memory=options.memory if options.memory is not None else usual.memory,
         pods=options.pods if options.pods is not None else usual.pods,
-        zones=_names(options.zones) if options.zones is not None else ZONES,
+        zones=names_in(options.zones) if options.zones is not None else ZONES,
         templates=_content(file) if file is not None else "",
         templates_file=str(file) if file is not None else "",
     )
@@ -78,7 +85,3 @@ def _content(file: Path) -> str:
     if not text.strip():
         raise input_error("is empty; wanted the list nodeTemplates", str(file))
     return text
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import click
 
-from mooring.cli.options import Decorated, SchedulerAddress, connection_options, output_option
+from mooring.cli.flags import Decorated
+from mooring.cli.options import SchedulerAddress, connection_options, output_option
 
 EXIT_UNKNOWN_POD = 1
 

@@ -35,7 +35,7 @@ from mooring.api.well_known import (
     POD_TEMPLATE_HASH,
 )
 from mooring.controllers.deployment.sizes import by_age, size_annotations
-from mooring.controllers.documents import document_of, owner_reference
+from mooring.controllers.documents import decode_document, document_of, owner_reference
 from mooring.kit.entropy import SUFFIX_ALPHABET
 
 OWN_ANNOTATIONS = (
@@ -60,7 +60,6 @@ class _Templated(View):
 
 
 _read_template = msgspec.json.Decoder(_Templated).decode
-_decode = msgspec.json.Decoder(dict[str, object]).decode
 _canonical: Memory[bytes, bytes] = Memory(TEMPLATES_REMEMBERED_MAX)
 
 
@@ -75,7 +74,7 @@ def template_of(owner: ObjectWithRaw) -> bytes:
 
 
 def _canonical_form(raw: bytes) -> bytes:
-    template = cast(Document, _without_nulls(_decode(raw)))
+    template = cast(Document, _without_nulls(decode_document(raw)))
     metadata = template.get("metadata")
     if metadata is not None and metadata.get("labels"):
         metadata["labels"].pop(POD_TEMPLATE_HASH, None)

@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, cast
 
-import msgspec
-
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import POD, POD_DISRUPTION_BUDGET, Kind
 from mooring.api.labels import compile_selector
@@ -48,7 +46,7 @@ from mooring.controllers.disruption.plan import (
     stale_target_in_s,
     status_document,
 )
-from mooring.controllers.documents import DISRUPTION_TARGET, document_of
+from mooring.controllers.documents import DISRUPTION_TARGET, decode_document, document_of
 from mooring.controllers.pod_indexes import PodGroup, SelectorIndex
 from mooring.controllers.pods import replicas_of
 from mooring.controllers.served_kinds import ServedKinds
@@ -56,7 +54,6 @@ from mooring.kit.clock import format_rfc3339
 from mooring.kit.tasks import TaskGroup
 
 _APPS = ("apps", "extensions")
-_decode = msgspec.json.Decoder(dict[str, object]).decode
 _UNMANAGED = (
     "Pods selected by this PodDisruptionBudget (selector: {}) were found "
     "to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined "
@@ -111,7 +108,7 @@ class OwnerScales:
         if path is None:
             raise ScaleError(f"{kind.resource} does not implement the scale subresource")
         try:
-            found = _decode(await self._client.get(kind, namespace, owner.name))
+            found = decode_document(await self._client.get(kind, namespace, owner.name))
         except NotFoundError:
             return None
         metadata = cast(Mapping[str, object], found["metadata"])
@@ -187,12 +184,7 @@ class DisruptionController(Controller):
             return Failed(str(error))
         except (ClientError, ScaleError, LabelSelectorError) as error:
             failure = plan_failure(budget, str(error), format_rfc3339(self.clock.wall_s()))
-        try:
-            await self._write(budget, failure)
-        except NotFoundError:
-            pass
-        except ClientError as error:
-            return Failed(str(error))
+        await self._write(budget, failure)
         return DONE
 
     async def _sync_budget(self, budget: PodDisruptionBudget) -> Outcome:

@@ -20,7 +20,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from mooring.controllers.documents import DISRUPTION_TARGET
 from mooring.controllers.pod_indexes import PodGroup
-from mooring.controllers.pods import scaled_value
+from mooring.controllers.pods import is_finished, scaled_value
 from mooring.kit.clock import parse_rfc3339
 
 DELETION_S_MAX = 120.0
@@ -173,7 +173,7 @@ def status_document(status: PodDisruptionBudgetStatus) -> Document:
 
 def stale_target_in_s(pod: Pod, now_s: float) -> float | None:
     """Seconds until the pod's `DisruptionTarget` is reset. None if it has none."""
-    if pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Succeeded", "Failed"):
+    if pod.metadata.deletion_timestamp is not None or is_finished(pod):
         return None
     for condition in pod.status.conditions:
         if condition.type == DISRUPTION_TARGET and condition.status == "True":

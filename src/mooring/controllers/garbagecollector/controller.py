@@ -27,8 +27,6 @@ import logging
 from collections.abc import Collection
 from typing import ClassVar
 
-import msgspec
-
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
@@ -41,6 +39,7 @@ from mooring.client.errors import ClientError, ConflictError, NotFoundError, Sta
 from mooring.client.interface import Client, Deletion, PatchForm, Propagation
 from mooring.client.workqueue import WorkQueue, run_workers
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
+from mooring.controllers.documents import decode_document
 from mooring.controllers.garbagecollector.graph import GraphNode, ObjectIdentity, OwnershipGraph, reference_identity
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import Clock
@@ -50,7 +49,6 @@ FINALIZER_TRIES_MAX = 4
 FINALIZER_RETRY_S = 0.01
 FINALIZER_RETRY_FACTOR = 5.0
 UNSUPPORTED_MEDIA_TYPE = 415
-_decode = msgspec.json.Decoder(dict[str, object]).decode
 ORPHANS_AT_ONCE = 32
 _NOT_WATCHED = (CORE_EVENT, EVENT)
 logger = logging.getLogger(__name__)
@@ -154,7 +152,7 @@ class GarbageClient:
         return True
 
     async def _references(self, identity: ObjectIdentity) -> tuple[Document, list[Document]]:
-        document: Document = _decode(await self._client.get(*self.locate(identity)))
+        document: Document = decode_document(await self._client.get(*self.locate(identity)))
         metadata: Document = document["metadata"]
         return metadata, metadata.get("ownerReferences") or []
 

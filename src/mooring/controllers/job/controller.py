@@ -29,7 +29,7 @@ from mooring.client.errors import ClientError
 from mooring.client.workqueue import WorkQueue
 from mooring.controllers.adoption import AdoptionError
 from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
-from mooring.controllers.documents import document_of, finished_condition
+from mooring.controllers.documents import decode_document, document_of, finished_condition
 from mooring.controllers.expectations import RESYNC_S, WriteExpectations
 from mooring.controllers.job.failures import NO_FAILURES, FailureRecord, next_record
 from mooring.controllers.job.plan import (
@@ -53,8 +53,6 @@ from mooring.kit.tasks import TaskGroup
 
 BATCH_S = 1.0
 API_BACKOFF = Backoff(initial_s=1.0, max_s=60.0)
-
-_decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 @dataclass(slots=True)
@@ -240,7 +238,7 @@ class JobController(PodOwnerController[Job]):
         state.document["status"] = progress_document(state.progress)
         answer = await self.client.update(JOB, metadata.namespace, metadata.name, state.document, subresource="status")
         self._write_expectations.answered(job.key, answer)
-        state.document = _decode(answer)
+        state.document = decode_document(answer)
 
     def _record_end(self, job: Job, progress: Progress, final: JobCondition) -> None:
         if final.type != "Complete":

@@ -26,8 +26,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
 from mooring.api.tolerations import NO_EXECUTE, NO_SCHEDULE
@@ -45,7 +43,7 @@ from mooring.api.well_known import (
 from mooring.client.errors import ClientError, ConflictError, NotFoundError
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client, PatchForm
-from mooring.controllers.documents import find_condition
+from mooring.controllers.documents import decode_document, find_condition
 from mooring.controllers.pods import ready_condition
 from mooring.kit.clock import Clock, format_rfc3339, parse_rfc3339
 from mooring.kit.entropy import Entropy
@@ -192,7 +190,6 @@ _COPIED_LABELS = (
 )
 TRIES_MAX = 5
 RETRY_S = 0.1
-_decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +278,7 @@ class NodeWriter:
     async def change_taints(self, name: str, change: TaintChange) -> None:
         """Change taints, with retries on conflicts. Raises `ClientError`."""
         for left in reversed(range(TRIES_MAX)):
-            node: Document = _decode(await self._client.get(NODE, "", name))
+            node: Document = decode_document(await self._client.get(NODE, "", name))
             spec: Document = node.get("spec") or {}
             taints = taints_after(spec.get("taints") or [], change, format_rfc3339(self._clock.wall_s()))
             if taints is None:

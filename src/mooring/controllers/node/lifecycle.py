@@ -25,8 +25,8 @@ from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Lease, Node
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import NODE_LEASE_NAMESPACE
-from mooring.client.errors import ClientError, ConflictError, NotFoundError
-from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
+from mooring.client.errors import ClientError, ConflictError
+from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
 from mooring.controllers.documents import find_condition
 from mooring.controllers.node.health import (
     NOT_READY,
@@ -155,15 +155,10 @@ class NodeLifecycleController(Controller):
         node = self._nodes.lister.get("", key)
         if node is None:
             return DONE
-        try:
-            if change := no_schedule_change(node):
-                await self._writer.change_taints(key, change)
-            if labels := labels_to_set(node):
-                await self._writer.set_labels(key, labels)
-        except NotFoundError:
-            return DONE
-        except ClientError as error:
-            return Failed(str(error))
+        if change := no_schedule_change(node):
+            await self._writer.change_taints(key, change)
+        if labels := labels_to_set(node):
+            await self._writer.set_labels(key, labels)
         return DONE
 
     # ---------------------------------------------------------------------------------------------- monitor

@@ -170,7 +170,7 @@ class Member:
 
 
 def are_claims_right(member: Member, find_claim: FindClaim) -> bool:
-    """Whether all existing claims of a member have the owners that the retention policy asks for."""
+    """Whether all existing claims of a member have the owners of the retention policy."""
     claims = [find_claim(name) for name in member.claims()]
     return all(claim is None or is_claim_right(claim, member) for claim in claims)
 

@@ -97,7 +97,7 @@ class VolumeBinderController(Controller):
 
     def start(self, group: TaskGroup) -> None:
         super().start(group)
-        group.start_background(self._resync_periodically(), name=f"{self.name}: looking again")
+        group.start_background(self._resync_periodically(), name=f"{self.name}: resync")
 
     # ------------------------------------------------------------------------------------------------- sync
 

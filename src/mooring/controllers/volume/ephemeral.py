@@ -87,9 +87,9 @@ class EphemeralVolumeController(Controller):
 def claim_of(pod: Pod, name: str, volume: Document) -> Document:
     """The claim of an ephemeral volume, from its template."""
     template: Document = volume["ephemeral"].get("volumeClaimTemplate") or {}
-    asked: Document = template.get("metadata") or {}
+    wanted: Document = template.get("metadata") or {}
     metadata: Document = {"name": name, "ownerReferences": [owner_reference(pod)]}
-    metadata |= {field: asked[field] for field in ("annotations", "labels") if asked.get(field)}
+    metadata |= {field: wanted[field] for field in ("annotations", "labels") if wanted.get(field)}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

@@ -21,9 +21,8 @@ from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttributesClass
 from mooring.api.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER, VAC_PROTECTION_FINALIZER
-from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client, Selection
-from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
+from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
 from mooring.controllers.documents import document_of
 from mooring.controllers.pods import BY_CLAIM, add_claim_index, claim_keys, is_finished
 
@@ -52,15 +51,10 @@ class ClaimProtectionController(Controller):
         claim = self._claims.lister.by_key(key)
         if claim is None or not needs_sync(claim, PVC_PROTECTION_FINALIZER):
             return DONE
-        try:
-            if claim.metadata.deletion_timestamp is None:
-                await add_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, PVC_PROTECTION_FINALIZER)
-            elif not await self._is_used(claim):
-                await remove_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, PVC_PROTECTION_FINALIZER)
-        except NotFoundError:
-            return DONE
-        except ClientError as error:
-            return Failed(str(error))
+        if claim.metadata.deletion_timestamp is None:
+            await add_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, PVC_PROTECTION_FINALIZER)
+        elif not await self._is_used(claim):
+            await remove_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, PVC_PROTECTION_FINALIZER)
         return DONE
 
     async def _is_used(self, claim: PersistentVolumeClaim) -> bool:
@@ -101,15 +95,10 @@ class VolumeProtectionController(Controller):
         volume = self._volumes.lister.by_key(key)
         if volume is None or not needs_sync(volume, PV_PROTECTION_FINALIZER):
             return DONE
-        try:
-            if volume.metadata.deletion_timestamp is None:
-                await add_finalizer(self.client, PERSISTENT_VOLUME, volume, PV_PROTECTION_FINALIZER)
-            elif volume.status.phase != "Bound":
-                await remove_finalizer(self.client, PERSISTENT_VOLUME, volume, PV_PROTECTION_FINALIZER)
-        except NotFoundError:
-            return DONE
-        except ClientError as error:
-            return Failed(str(error))
+        if volume.metadata.deletion_timestamp is None:
+            await add_finalizer(self.client, PERSISTENT_VOLUME, volume, PV_PROTECTION_FINALIZER)
+        elif volume.status.phase != "Bound":
+            await remove_finalizer(self.client, PERSISTENT_VOLUME, volume, PV_PROTECTION_FINALIZER)
         return DONE
 
     def _on_volume(self, volume: PersistentVolume, is_initial: bool) -> None:
@@ -145,15 +134,10 @@ class AttributesClassProtectionController(Controller):
         found = self._classes.lister.by_key(key)
         if found is None or not needs_sync(found, VAC_PROTECTION_FINALIZER):
             return DONE
-        try:
-            if found.metadata.deletion_timestamp is None:
-                await add_finalizer(self.client, VOLUME_ATTRIBUTES_CLASS, found, VAC_PROTECTION_FINALIZER)
-            elif not self._is_used(found.metadata.name):
-                await remove_finalizer(self.client, VOLUME_ATTRIBUTES_CLASS, found, VAC_PROTECTION_FINALIZER)
-        except NotFoundError:
-            return DONE
-        except ClientError as error:
-            return Failed(str(error))
+        if found.metadata.deletion_timestamp is None:
+            await add_finalizer(self.client, VOLUME_ATTRIBUTES_CLASS, found, VAC_PROTECTION_FINALIZER)
+        elif not self._is_used(found.metadata.name):
+            await remove_finalizer(self.client, VOLUME_ATTRIBUTES_CLASS, found, VAC_PROTECTION_FINALIZER)
         return DONE
 
     def _is_used(self, name: str) -> bool:

@@ -1,1 +1,1 @@
-"""The binding cycle: assumed pods, Permit, PreBind and Bind."""
+"""The binding cycle: Permit, PreBind and Bind (`cycle`), and pods that are not confirmed yet (`assumed_pods`)."""

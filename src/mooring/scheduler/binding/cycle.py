@@ -369,7 +369,7 @@ def _outcome_of(status: Status, stage: BindingStage) -> Failure:
 
 
 def run_permit(profile: Profile, pod: PodInfo, node_name: str) -> dict[str, float] | Status:
-    """The time-out of each plugin that wants the pod to wait; or the status of the plugin that rejected it."""
+    """The time-out of each plugin that makes the pod wait; or the status of the plugin that rejected it."""
     timeouts_s: dict[str, float] = {}
     for plugin in profile.permits:
         try:

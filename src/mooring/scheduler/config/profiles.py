@@ -270,7 +270,7 @@ def _repeated_arguments(profile: KubeSchedulerProfile) -> Iterator[ConfigProblem
 
 
 def _misplaced_plugins(profile: KubeSchedulerProfile, implements: Implements) -> Iterator[ConfigProblem]:
-    """Plugins that do not exist, that cannot do what is asked of them, or that are enabled twice."""
+    """Plugins that do not exist, that do not serve the point at which they are named, or that are enabled twice."""
     for point in _EXAMINED:
         seen: set[str] = set()
         for plugin in profile.plugins.at(point).enabled:

@@ -59,9 +59,9 @@ class Decision(msgspec.Struct, frozen=True):
     scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """In full: for each feasible node the score of each plugin, and the `total`."""
     best_nodes: tuple[NodeScores, ...] = ()
-    """The scores of the best nodes, the selected one first; empty if they were not asked for, or nothing was scored."""
+    """The scores of the best nodes, the selected one first; empty without `best_nodes_max` or scores."""
     rejections: tuple[RejectionCount, ...] = ()
-    """How many nodes each plugin rejected. Of a pod with a node only if the scores of the best nodes were asked for."""
+    """How many nodes each plugin rejected. Of a pod with a node only with `best_nodes_max`."""
     clears_nomination: bool = False
     """The pod's nomination, if it has one, is cleared."""
     unschedulable_plugins: frozenset[str] = frozenset()

@@ -48,7 +48,7 @@ class Explanation:
     everywhere: tuple[Obstacle, ...]
     """Obstacles that no node can change, such as a claim that does not exist."""
     nearest: tuple[str, ...]
-    """The nodes with obstacles of their own, nearest first: all, or as many as were asked for."""
+    """The nodes with obstacles of their own, nearest first: all, or the first `nearest_max`."""
     free_count: int
     """How many nodes have none."""
     _columns: Columns

@@ -57,7 +57,7 @@ def find_feasible_nodes(attempt: PodAttempt, sampling: Sampling | None = None) -
 
 
 def search_nodes(attempt: PodAttempt, sampling: Sampling | None) -> None:
-    """Filter all nodes, or as many as sampling wants feasible."""
+    """Filter all nodes, or with sampling until enough are feasible."""
     left = fits = attempt.results.fits
     if not attempt.is_unrestricted:
         _exclude_unnamed_nodes(attempt)

@@ -355,7 +355,7 @@ class Allocator:
         return self._fits(request, device, self._shares.get(device.id, NOTHING))
 
     def _fits(self, request: RequestAlternative, device: PooledDevice, shares: Mapping[str, int]) -> bool:
-        """Whether a device has the capacity that a request wants, besides what is allocated and these shares."""
+        """Whether a device has the capacity of a request, besides what is allocated and these shares."""
         capacities = device.kind.capacities
         if not capacities and not request.capacity:
             return True

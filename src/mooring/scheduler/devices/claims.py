@@ -1,4 +1,4 @@
-"""ResourceClaims as the scheduler knows them, and the devices that are allocated to them.
+"""ResourceClaims as stored, assumed or pending, and the devices that are allocated to them.
 
 Input: claims from the watch; claims as the API server returned them after a write; allocations of `reserve`. Output:
 each claim in its latest known version; `AllocatedState`, which counts the allocated devices.

@@ -23,10 +23,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from mooring.api.views.pod import Pod
+from mooring.api.well_known import TERMINAL_PHASES
 from mooring.client.interface import Change
 from mooring.scheduler.binding.assumed_pods import AssumedPods, AssumedPodState
 from mooring.scheduler.cache.pods import DEFAULT_SCHEDULER_NAME, PodInfo
-from mooring.scheduler.engine import FINISHED, Engine
+from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_handlers.objects import UNPARSABLE, EventTiming, log_skipped
 from mooring.scheduler.framework.events import (
     ASSIGNED_POD_ADD,
@@ -118,7 +119,7 @@ class PodEventHandler:
         self._timing.begin()
         uid = view.metadata.uid
         try:
-            if view.status.phase in FINISHED:
+            if view.status.phase in TERMINAL_PHASES:
                 self.forget(uid)
             elif view.spec.node_name:
                 self._put_assigned(view, uid)
@@ -134,7 +135,7 @@ class PodEventHandler:
     def _is_new_and_assigned(self, view: Pod, uid: str) -> bool:
         return (
             bool(uid and view.spec.node_name)
-            and view.status.phase not in FINISHED
+            and view.status.phase not in TERMINAL_PHASES
             and uid not in self.pending
             and uid not in self._columns.pods
             and uid not in self._assumptions

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.views.pod import Affinity, NodeAffinity, Pod, PodResourceClaim, PodStatus
+from mooring.api.well_known import NODE_BOUND_OWNERS
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.devices.claims import EXTENDED_RESOURCE_ANNOTATION
 from mooring.scheduler.engine import Engine
@@ -40,7 +41,7 @@ def fate_of(pod: PodInfo) -> Fate:
     owner = pod.signature.owner
     if owner is None:
         return Fate.IS_LOST
-    return Fate.ENDS if owner.kind in ("DaemonSet", "Node") else Fate.MOVES
+    return Fate.ENDS if owner.kind in NODE_BOUND_OWNERS else Fate.MOVES
 
 
 def replacement_of(engine: Engine, pod: PodInfo, claims: Iterable[ResourceClaim] = ()) -> PodInfo:

@@ -25,7 +25,7 @@ NEVER_S: Final = float("-inf")
 
 
 class QueuedPod:
-    """A pod and what the queue knows about it."""
+    """A pod with its attempts, its state and its last rejection."""
 
     __slots__ = (
         "attempts",

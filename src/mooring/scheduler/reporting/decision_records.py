@@ -31,7 +31,7 @@ REJECTIONS_MAX = 40
 VICTIMS_MAX = 50
 MESSAGE_LENGTH_MAX = 4_096
 SHOWN_MAX = 1_000
-"""Records that a page shows, unless it is asked for another number."""
+"""Default number of records on a page."""
 
 _RECORD_BYTES = 1200
 _NODE_BYTES = 400

@@ -23,7 +23,7 @@ Input: sources on the host and their paths in the container. Output: the mounts.
  1. Nothing outside the namespace changes. A missing mount point is created in a mirror: a tmpfs over its parent
     directory, in which all entries of that directory are mounted again.
  2. Sources are cloned before anything is mounted: a volume over /tmp must not hide the others. A source is a path
-    without links: whoever can write there could exchange a directory for a link between check and mount.
+    without links: a process that can write there could exchange a directory for a link between check and mount.
  3. Volumes with mapped ids keep the ids of the pod on disk, whatever user namespace the pod has.
 
 It uses open_tree, move_mount and mount_setattr, so Linux 5.12 or newer. Imports the standard library only, like

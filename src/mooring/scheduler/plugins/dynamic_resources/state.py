@@ -1,4 +1,4 @@
-"""The ResourceClaims of a pod, and what one scheduling cycle knows of them on each node.
+"""The ResourceClaims of a pod, and their state on each node during one scheduling cycle.
 
 `claims_of` returns the claims of a pod in order, or raises why the pod must wait. `DynamicResourcesState` has per row a
 bit set of reasons and a score, and for the selected row the claims to allocate.
