@@ -22,6 +22,7 @@ In reading order:
     components      the components of the cluster level
     cluster_objects the API objects of the cluster level
     observer        measures a cluster on virtual time
+    inputs          the files of a scenario, for workers that do not have them
     sweep           many simulations: their identities and stored results
     workers         runs a sweep in worker processes, or on a Dask or Ray cluster
     recordings      read the recording of a scheduler
