@@ -27,6 +27,7 @@ In reading order:
     trace_objects   the objects of a SimKube trace, as they are applied
     observer        measures a cluster on virtual time
     simulation      one simulation, at either level
+    inputs          the files of a scenario, for workers that do not have them
     sweep           many simulations: their identities and stored results
     workers         runs a sweep in worker processes, or on a Dask or Ray cluster
     recordings      read the recording of a scheduler

@@ -367,12 +367,9 @@ def test_no_step_reads_all_nodes_for_a_pod_whose_signature_is_cached(monkeypatch
     engine = engine_of(*(node(f"n{n}", cpu=4) for n in range(20)), node("full", cpu=1))
     for number in range(3):
         engine.place(pod(f"first-{number}", cpu=2))
-    counted: list[int] = []
-    count_nonzero = np.count_nonzero
-    monkeypatch.setattr(np, "count_nonzero", lambda rows: counted.append(len(rows)) or count_nonzero(rows))
+    monkeypatch.setattr(np, "count_nonzero", lambda rows: pytest.fail("rows are counted"))
     monkeypatch.setattr(PodAttempt, "feasible", property(lambda attempt: pytest.fail("the feasible nodes are listed")))
     feasible = [engine.place(pod(f"web-{number}", cpu=2)).feasible_count for number in range(30)]
-    assert counted == []
     assert (feasible[0], feasible[-1]) == (20, 8), "two pods fill a node"
 
 
