@@ -62,8 +62,10 @@ def test_a_pool_does_not_exceed_its_maximum(tmp_path: Path, level: str) -> None:
 
 
 @LEVELS
-@pytest.mark.parametrize("pod", ["cpu: '5', memory: 1Gi", "cpu: '1', memory: 17Gi"])
-def test_no_node_is_added_for_a_pod_that_fits_on_none(tmp_path: Path, level: str, pod: str) -> None:
+@pytest.mark.parametrize(
+    "pod", ["cpu: '5', memory: 1Gi", "cpu: '1', memory: 17Gi", "cpu: '1', memory: 1Gi, priority: -11"]
+)
+def test_no_node_is_added_for_a_pod_that_fits_on_none_or_is_expendable(tmp_path: Path, level: str, pod: str) -> None:
     result = run(tmp_path, level, f"{WEB}, {{name: large, replicas: 2, {pod}}}", more="duration: 20m")
     assert (result.figures["nodes_added"], result.figures["pending"]) == (0, 2)
 
