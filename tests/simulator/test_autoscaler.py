@@ -180,6 +180,23 @@ def test_a_failed_node_is_removed_after_20_minutes_and_counts_until_then(tmp_pat
 
 
 @LEVELS
+def test_what_the_autoscaler_asks_changes_no_decision(tmp_path: Path, level: str) -> None:
+    """It asks in every scan which nodes are unneeded, and acts after the end."""
+    path = tmp_path / "scenario.yaml"
+    text = (
+        'cluster: {pools: [{name: node, count: 9, zones: 3, cpu: "4", memory: 16Gi AUTOSCALE}]}\nworkload:\n  pods:\n'
+        "    - {name: web, replicas: 4, cpu: '1', memory: 1Gi, maxUnavailable: 1}\n"
+        "    - {name: job, rate: 90/h, lifetime: 6m, cpu: '1', memory: 1Gi}\nduration: 1h\n"
+    )
+    placements = []
+    for limits, settings in (("", ""), (", autoscale: {max: 9}", "autoscaler: {scaleDownUnneededTime: 2h}\n")):
+        path.write_text(text.replace("AUTOSCALE", limits) + settings)
+        placements.append(simulate(read_scenario(path, {}, level), "default", 1, keeps_placements=True).placements)
+    assert len(placements[0]) > 50
+    assert placements[0] == placements[1]
+
+
+@LEVELS
 def test_a_seed_gives_the_same_bytes(tmp_path: Path, level: str) -> None:
     job = "{name: job, rate: 120/h, lifetime: 6m, cpu: '1', memory: 1Gi}"
     more = "duration: 1h\nautoscaler: {expander: random, scaleDownUnneededTime: 2m, scaleDownDelayAfterAdd: 2m}"
