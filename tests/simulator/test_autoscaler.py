@@ -62,8 +62,10 @@ def test_a_pool_does_not_exceed_its_maximum(tmp_path: Path, level: str) -> None:
 
 
 @LEVELS
-@pytest.mark.parametrize("pod", ["cpu: '5', memory: 1Gi", "cpu: '1', memory: 17Gi"])
-def test_no_node_is_added_for_a_pod_that_fits_on_none(tmp_path: Path, level: str, pod: str) -> None:
+@pytest.mark.parametrize(
+    "pod", ["cpu: '5', memory: 1Gi", "cpu: '1', memory: 17Gi", "cpu: '1', memory: 1Gi, priority: -11"]
+)
+def test_no_node_is_added_for_a_pod_that_fits_on_none_or_is_expendable(tmp_path: Path, level: str, pod: str) -> None:
     result = run(tmp_path, level, f"{WEB}, {{name: large, replicas: 2, {pod}}}", more="duration: 20m")
     assert (result.figures["nodes_added"], result.figures["pending"]) == (0, 2)
 
@@ -175,6 +177,23 @@ def test_a_failed_node_is_removed_after_20_minutes_and_counts_until_then(tmp_pat
     # One node of two failed: a third one may come only when the failed one is gone.
     assert samples(result, "nodes", (14, 16, 34, 40)) == [2, 1, 1, 2]
     assert (result.figures["nodes_added"], result.figures["nodes_removed"], result.figures["pending"]) == (2, 1, 0)
+
+
+@LEVELS
+def test_what_the_autoscaler_asks_changes_no_decision(tmp_path: Path, level: str) -> None:
+    """It asks in every scan which nodes are unneeded, and acts after the end."""
+    path = tmp_path / "scenario.yaml"
+    text = (
+        'cluster: {pools: [{name: node, count: 9, zones: 3, cpu: "4", memory: 16Gi AUTOSCALE}]}\nworkload:\n  pods:\n'
+        "    - {name: web, replicas: 4, cpu: '1', memory: 1Gi, maxUnavailable: 1}\n"
+        "    - {name: job, rate: 90/h, lifetime: 6m, cpu: '1', memory: 1Gi}\nduration: 1h\n"
+    )
+    placements = []
+    for limits, settings in (("", ""), (", autoscale: {max: 9}", "autoscaler: {scaleDownUnneededTime: 2h}\n")):
+        path.write_text(text.replace("AUTOSCALE", limits) + settings)
+        placements.append(simulate(read_scenario(path, {}, level), "default", 1, keeps_placements=True).placements)
+    assert len(placements[0]) > 50
+    assert placements[0] == placements[1]
 
 
 @LEVELS

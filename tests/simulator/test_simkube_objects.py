@@ -119,7 +119,8 @@ def test_namespaces_and_classes_that_objects_name_exist(tmp_path: Path) -> None:
     system["metadata"]["name"] = "system"
     system["spec"]["template"]["spec"] |= {"priorityClassName": "system-node-critical"}
     system["spec"]["selector"] = SELECTOR
-    assert running(run(tmp_path, event(0, important, system)))[1] == 2
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "web"}}}
+    assert running(run(tmp_path, event(0, important, system), event(30, namespace)))[1] == 2
 
 
 def test_other_kinds_are_left_out_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

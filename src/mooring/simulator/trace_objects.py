@@ -58,7 +58,8 @@ def objects_implied(trace: SimkubeTrace) -> list[Document]:
             for document in event.applied:
                 metadata = {"name": document["metadata"]["name"], "namespace": document["metadata"].get("namespace")}
                 head = {"apiVersion": document["apiVersion"], "kind": document["kind"], "metadata": metadata}
-                found[(*identity(document),)] = head
+                if document["kind"] != "Namespace":  # also before the trace has it
+                    found[identity(document)] = head
                 template = _own_template(dict(document))
                 if template is not None:
                     # A pod of its own name stands for those of the template.
