@@ -40,7 +40,7 @@ function options({ series, isStacked, format }, width) {
   const colour = colours();
   const axis = { stroke: colour("muted"), grid: { stroke: colour("rule"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
   return {
-    width, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0],
+    width, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 28, 0, 0],
     scales: { y: { range: (_, __, high) => [0, high > 0 ? high * 1.1 : 1] } },
     axes: [{ ...axis, size: 28, values: (_, times) => times.map((time) => new Date(time * 1000).toLocaleTimeString("en-GB")), space: 90 },
       { ...axis, size: 56, values: (_, values) => values.map(format) }],
