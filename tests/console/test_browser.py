@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -264,6 +267,10 @@ def test_a_node_has_its_pods_and_what_still_fits(seen: Up, browser: Browser) -> 
     browser.wait("document.querySelector('.result')?.innerText.includes('5 placed, 0 pending')")
     command = browser.evaluate("document.querySelector('pre').textContent")
     assert command.startswith(f"mooring plan - --remove-node {node} <<'MANIFEST'\n")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "KUBECONFIG": str(seen.kubeconfig)}
+    said = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
+    assert "5 pods: 5 placed, 0 pending." in said.stdout, said.stderr
     assert browser.problems == []
 
 
