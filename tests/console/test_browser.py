@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -151,6 +154,30 @@ def test_the_map_opens_a_node_by_click_and_by_keyboard(seen: Up, browser: Browse
     assert browser.problems == []
 
 
+def test_keys_work_from_anywhere_and_not_behind_the_help(seen: Up, browser: Browser) -> None:
+    browser.press("ArrowRight")
+    browser.wait("document.activeElement === document.querySelector('.map canvas')")
+    browser.wait("/^node-.*cpu \\d+ %/.test(document.querySelector('.map .hint').textContent)")
+    browser.press("?")
+    browser.wait("document.querySelector('dialog').open")
+    browser.press("q")
+    assert browser.evaluate("location.hash") == ""
+    press_button(browser, "Close")
+    browser.press("i")
+    browser.wait("document.querySelector('textarea')")
+    browser.press("/")
+    browser.press("x")
+    browser.evaluate("document.querySelector('textarea').focus()")
+    browser.press("Escape")
+    assert browser.evaluate("document.activeElement === document.body")
+    assert browser.evaluate("document.querySelector('input[type=search]').value") == "x", (
+        "the filter is not what was left"
+    )
+    browser.press("w")
+    browser.wait("location.hash === '#/workloads'")
+    assert browser.problems == []
+
+
 def test_the_queue_is_filtered_by_keyboard(up: Up, browser: Browser) -> None:
     create_pod(up, "huge", "98")
     browser.press("q")
@@ -240,6 +267,10 @@ def test_a_node_has_its_pods_and_what_still_fits(seen: Up, browser: Browser) -> 
     browser.wait("document.querySelector('.result')?.innerText.includes('5 placed, 0 pending')")
     command = browser.evaluate("document.querySelector('pre').textContent")
     assert command.startswith(f"mooring plan - --remove-node {node} <<'MANIFEST'\n")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "KUBECONFIG": str(seen.kubeconfig)}
+    said = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
+    assert "5 pods: 5 placed, 0 pending." in said.stdout, said.stderr
     assert browser.problems == []
 
 
@@ -253,6 +284,31 @@ def test_workloads_have_the_states_of_their_pods(up: Up, browser: Browser) -> No
     )
     press_button(browser, "Job 0")
     browser.wait("document.querySelector('main').innerText.includes('No workload matches.')")
+    assert browser.problems == []
+
+
+def test_what_colours_say_is_in_patterns_and_words_too(seen: Up, browser: Browser) -> None:
+    legend = browser.evaluate("document.querySelector('.legend').innerText")
+    for words in ("0 %", "100 %", "! above allocatable", "× cordoned", "/ tainted"):
+        assert words in legend
+    row = "{ names: ['n'], flags: [3], columns: { cpu: [120], memory: [5], pods: [0] } }"
+    text = browser.evaluate(f"import('/console/map.js').then((map) => map.describe({row}, 0))")
+    assert text.startswith("n: cpu 120 %, memory 5 %")
+    assert text.endswith(", above allocatable, cordoned, tainted")
+    pattern = (
+        "((place) => { const key = document.createElement('i'); key.className = `key s${place}`;"
+        " document.body.append(key); const found = getComputedStyle(key);"
+        " const text = `${found.backgroundImage} ${found.backgroundSize}`; key.remove(); return text; })"
+    )
+    without_colours = "(text) => text.replaceAll(/rgba?[(][^)]*[)]/g, '')"
+    patterns = browser.evaluate(f"[...Array(8).keys()].map({pattern}).map({without_colours})")
+    assert len(set(patterns)) == 8
+    for address, text in (("#/pod/default/small", "Best nodes"), ("#/workloads", "no controller")):
+        go(browser, address, text)
+        keys = "[...document.querySelectorAll('.key')].map((key) => key.parentElement.textContent.trim())"
+        assert browser.evaluate(f"{keys}.length > 0 && {keys}.every(Boolean)"), address
+        parts = "[...document.querySelectorAll('.stack span')].map((part) => part.title)"
+        assert browser.evaluate(f"{parts}.length > 0 && {parts}.every(Boolean)"), address
     assert browser.problems == []
 
 
@@ -295,6 +351,48 @@ def test_every_page_fits_its_width(seen: Up, browser: Browser, width: int) -> No
     ):
         go(browser, address, text)
         assert browser.evaluate("document.documentElement.scrollWidth") <= width, address
+
+
+def test_long_texts_stay_within_the_page(up: Up, browser: Browser) -> None:
+    merge = {"Content-Type": "application/merge-patch+json"}
+    for number in range(2):
+        labels = {f"example.com/{'pool-' * 10}x": f"{'v' * 50}{number}"}
+        change = {"metadata": {"labels": labels}}
+        assert up.ask("PATCH", f"/api/v1/nodes/node-{number}", change, headers=merge).code == 200
+    name = "long-" * 12 + "name"
+    create_pod(up, name, "99", nodeSelector={f"example.com/{'k' * 60}": "v" * 60})
+    wait_until(lambda: any(each["pod"] == f"default/{name}" for each in data(up, "overview")["rejections"]))
+    for width in (1280, 400):
+        browser.resize(width, 900)
+        for address, text in (
+            ("#/", name),
+            ("#/queue", name),
+            (f"#/pod/default/{name}", "Nearest nodes"),
+            ("#/time", name),
+        ):
+            go(browser, address, text)
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width, (address, width)
+    assert browser.problems == []
+
+
+def test_an_empty_cluster_says_so_on_every_page(tmp_path: Path, browser: Browser) -> None:
+    with running(tmp_path, "--ephemeral", "--without", "nodes") as up:
+        wait_until(lambda: data(up, "overview"), why=up.log)
+        browser.problems.clear()
+        browser.open(up.ask("GET", "/console/link").body.decode().strip())
+        for text in ("No pod was tried yet.", "The cluster has no nodes."):
+            browser.wait(f"document.body?.innerText.includes({json.dumps(text)})")
+        for address, text in (
+            ("#/queue", "No pod waits."),
+            ("#/workloads", "There are no workloads."),
+            ("#/time", "The cluster had no nodes."),
+            ("#/learn", "No pod is ready to be scheduled"),
+            ("#/pod/default/nothing", "not known"),
+            ("#/node/nothing", "Node nothing"),
+        ):
+            go(browser, address, text)
+        browser.wait("document.querySelector('.problem')?.innerText === 'There is no node nothing.'")
+        browser.open("about:blank")
 
 
 def test_hostile_texts_are_shown_and_not_run(up: Up, browser: Browser) -> None:

@@ -2,7 +2,7 @@
 
     /console/data/about           where the data come from, whether this scheduler leads, whether it is paused
     /console/data/past            times that can be looked at
-    /console/data/past/at         ?time=SECONDS           the numbers and the queue as they were
+    /console/data/past/at         ?time=SECONDS           the numbers and the queue as they were, or as they are
     /console/data/past/nodes      ?time=SECONDS&facts=…   the map as it was, as bytes (`scheduler.console.nodes`)
     /console/data/nodes           ?label=&facts=          all nodes now, as bytes
     /console/data/nodes/version   ?label=                 changes with them, for the live data
@@ -68,7 +68,7 @@ def console_pages(
         )
 
     async def history_at(question: PageRequest) -> PageResponse:
-        wall_s = question.number("time", -1.0)
+        wall_s = question.number("time", -1.0) if question.has("time") else clock.wall_s()
         if not 0 <= wall_s < WALL_S_MAX:
             return text("time: wanted seconds since 1970\n", 400)
         try:
@@ -103,7 +103,7 @@ def console_pages(
     return pages
 
 
-def node_table_pages(history: History) -> dict[str, Page]:
+def node_table_pages(history: History, clock: Clock) -> dict[str, Page]:
     """The pages about all nodes. They name nodes only, which have no namespace: nothing in them is masked."""
 
     def nodes(question: PageRequest) -> PageResponse:
@@ -113,7 +113,7 @@ def node_table_pages(history: History) -> dict[str, Page]:
         return as_json({"version": history.data.nodes(_first(question, "label")).version})
 
     def past_nodes(question: PageRequest) -> PageResponse:
-        table = history.nodes_at(question.number("time", -1.0))
+        table = history.nodes_at(question.number("time", -1.0) if question.has("time") else clock.wall_s())
         return _as_bytes(table, question) if table is not None else text("time: nothing was sampled before it\n", 404)
 
     return {

@@ -127,7 +127,7 @@ def scheduler_state_pages(
         **console_pages(scheduler, clock, history, source, may_lead),
     }
     return {path: _naming(scheduler, page) for path, page in naming.items()} | {
-        **node_table_pages(history),
+        **node_table_pages(history, clock),
         "/metrics/resources": resources,
     }
 

@@ -32,7 +32,7 @@ const LINKS = [
 ];
 const GO_TO = "NAMESPACE/NAME of a pod";
 const FILTERS = { overview: "Highlight nodes", queue: "Filter pods", workloads: "Filter workloads", node: "Filter pods", time: "Filter pods", learn: "Filter pods" };
-const KEYS = [["/", "filter; NAMESPACE/NAME and Enter go to a pod"], ...LINKS.map(([, , text, key]) => [key, text]), ["arrows, Enter", "select and open a node of the map, or a pod of the queue"], ["Escape", "clear the filter, close this"], ["?", "this help"]];
+const KEYS = [["/", "filter; NAMESPACE/NAME and Enter go to a pod"], ...LINKS.map(([, , text, key]) => [key, text]), ["← → ↑ ↓, Enter", "select and open a node of the map (← or → begins), or a pod of the queue"], ["Escape", "clear the filter, close this"], ["?", "this help"]];
 
 function Help({ dialog }) {
   return html`<dialog ref=${dialog} aria-label="Keyboard"><h2>Keyboard</h2>
@@ -56,9 +56,9 @@ function App() {
   const { page } = route.value;
   useEffect(() => {
     const onKey = (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || dialog.current.open) return;
       const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
-      if (event.key === "Escape" && isTyping) { filter.value = ""; input.current.blur(); return; }
+      if (event.key === "Escape") { if (!isTyping || event.target === input.current) filter.value = ""; event.target.blur?.(); return; }
       if (isTyping) return;
       if (event.key === "/") { event.preventDefault(); input.current.focus(); }
       else if (event.key === "?") dialog.current.showModal();

@@ -104,7 +104,10 @@ async function loadNodes() {
     try {
       const found = await getNodes("nodes", { label }, nodes.value);
       if (label === mapLabel.value) batch(() => { nodes.value = found; updates.value += 1; });
-    } catch (error) { problem.value = explain(error); }
+    } catch (error) {
+      problem.value = explain(error);
+      if (route.value.page === "overview") setTimeout(loadNodes, RETRY_MS); // no event comes until they change again
+    }
   }
   isLoading = false;
 }

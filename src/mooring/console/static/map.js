@@ -81,7 +81,7 @@ function palette() {
   const colour = (level) => (level > 100 ? over : mixed(empty, fill, level / 100));
   const pixels = Uint32Array.from({ length: 256 }, (_, level) => packed(colour(level)));
   const dimmed = Uint32Array.from({ length: 256 }, (_, level) => packed(mixed(page, colour(level), 0.2)));
-  return { ...colours, pixels, dimmed };
+  return { ...colours, pixels, dimmed, gap: packed(page) };
 }
 
 class Drawing {
@@ -169,6 +169,7 @@ class Drawing {
       const colour = matches && !matches[row] ? dimmed[levels[row]] : bright[levels[row]];
       let at = y[row] * width + x[row];
       for (let line = 0; line < size; line += 1, at += width) for (let column = 0; column < size; column += 1) pixels[at + column] = colour;
+      if (levels[row] > 100) pixels[y[row] * width + x[row]] = this.colours.gap; // a corner is missing, for those who do not see the colour
     }
     this.scratch.getContext("2d").putImageData(this.image, 0, 0);
     context.clearRect(0, 0, width, height);
@@ -193,6 +194,7 @@ class Drawing {
     const filled = Math.round((size * Math.min(level, 100)) / 100);
     context.fillStyle = level > 100 ? colours.over : colours.fill;
     context.fillRect(x, y + size - filled, size, filled);
+    if (level > 100) this.exclamationMark(x, y);
     if (flags) {
       context.strokeStyle = colours.line;
       context.lineWidth = 1.5;
@@ -202,6 +204,16 @@ class Drawing {
       context.stroke();
     }
     context.globalAlpha = 1;
+  }
+
+  // More is requested than the node has: not only the colour says so.
+  exclamationMark(x, y) {
+    const { context, colours, plan: { size } } = this;
+    const width = Math.max(2, Math.round(size / 8));
+    const left = x + Math.round((size - width) / 2);
+    context.fillStyle = colours.page;
+    context.fillRect(left, y + Math.round(size * 0.15), width, Math.round(size * 0.4));
+    context.fillRect(left, y + Math.round(size * 0.7), width, Math.max(1, Math.round(size * 0.15)));
   }
 
   rowAt(x, y) {
@@ -217,12 +229,15 @@ class Drawing {
   }
 }
 
-const describe = (nodes, row) => {
+// What the colours and signs of a block say, in words.
+export const describe = (nodes, row) => {
   const { cpu, memory, pods } = nodes.columns;
   const flags = nodes.flags[row];
-  const state = `${flags & CORDONED ? ", cordoned" : ""}${flags & TAINTED ? ", tainted" : ""}`;
+  const state = `${largest(nodes.columns, row) > 100 ? ", above allocatable" : ""}${flags & CORDONED ? ", cordoned" : ""}${flags & TAINTED ? ", tainted" : ""}`;
   return `${nodes.names[row]}: cpu ${cpu[row]} %, memory ${memory[row]} %, pods ${pods[row]} % requested, fragmentation ${METRICS.fragmentation.level(nodes.columns, row)} %${state}`;
 };
+
+export const Legend = () => html`<span class="legend"><i class="empty"></i> 0 % <i class="full"></i> 100 % <i class="over">!</i> above allocatable, × cordoned, / tainted</span>`;
 
 export function NodeMap({ nodes, metric, order, text }) {
   const box = useRef(null);
@@ -242,6 +257,15 @@ export function NodeMap({ nodes, metric, order, text }) {
     drawing.current.update(nodes, { metric, order, text, width });
   }, [nodes, metric, order, text, width]);
 
+  useEffect(() => { // from anywhere on the page: ↑ and ↓ scroll it
+    const enter = (event) => {
+      if (event.target !== document.body || !["ArrowLeft", "ArrowRight"].includes(event.key)) return;
+      canvas.current.focus();
+      canvas.current.dispatchEvent(new KeyboardEvent("keydown", { key: event.key }));
+    };
+    addEventListener("keydown", enter);
+    return () => removeEventListener("keydown", enter);
+  }, []);
   const row = selected < nodes.names.length ? selected : -1;
   const at = (event) => drawing.current?.rowAt(event.offsetX, event.offsetY) ?? -1;
   const open = (target) => { if (target >= 0) location.hash = nodeLink(nodes.names[target]); };

@@ -75,7 +75,7 @@ function Devices({ devices }) {
 
 export function Node() {
   const page = node.value;
-  if (!page) return !problem.value && html`<p class="loading">Loading …</p>`;
+  if (!page) return html`<h1><span class="hint">Node</span> ${route.value.key}</h1>${!problem.value && html`<p class="loading">Loading …</p>`}`;
   return html`<h1><span class="hint">Node</span> ${page.node}</h1>
     <p>${page.zone ? `zone ${page.zone}` : "no zone"}${page.unschedulable && html`, <b>cordoned</b>`} · <a href=${`#/whatif/node/${encodeURIComponent(page.node)}`}>What if it goes away?</a></p>
     <${Resources} resources=${page.resources} />

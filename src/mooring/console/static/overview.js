@@ -3,7 +3,7 @@
 import { html, signal, podLink, count, plural, timeOfDay, shortDuration, shortReason } from "./lib.js";
 import { overview, nodes, samples, filter, problem, mapLabel } from "./data.js";
 import { Chart } from "./charts.js";
-import { NodeMap, METRICS } from "./map.js";
+import { Legend, NodeMap, METRICS } from "./map.js";
 
 const metric = signal("requested");
 const order = signal("name");
@@ -48,7 +48,7 @@ function Charts({ now }) {
 
 function Rejections({ now }) {
   return html`<section class="panel"><h2>Latest rejections</h2>
-    ${now.rejections.length === 0 && html`<p class="hint">The recent attempts all found a node.</p>`}
+    ${now.rejections.length === 0 && html`<p class="hint">${now.bound ? "The recent attempts all found a node." : "No pod was tried yet."}</p>`}
     <ul class="rejections">${now.rejections.map((each) => html`<li key=${each.pod}>
       <time datetime=${each.time}>${timeOfDay(each.time)}</time> <a href=${podLink(each.pod)}>${each.pod}</a>
       <span class="message" title=${each.message}>${shortReason(each.message)}</span></li>`)}</ul></section>`;
@@ -63,7 +63,7 @@ function Nodes({ shown }) {
       <${Choice} text="Show" value=${metric.value} choices=${Object.entries(METRICS).map(([name, { text }]) => [name, text])} onChange=${(value) => { metric.value = value; }} />
       <${Choice} text="Group by" value=${mapLabel.value} choices=${[["", "zone"], ...labels]} onChange=${(value) => { mapLabel.value = value; }} />
       <${Choice} text="Sort by" value=${order.value} choices=${[["name", "name"], ["level", "level, highest first"]]} onChange=${(value) => { order.value = value; }} />
-      <span class="legend"><i class="empty"></i> 0 % <i class="full"></i> 100 % <i class="over"></i> above allocatable, × cordoned, / tainted</span></div>
+      <${Legend} /></div>
       ${shown.names.length > 0 ? html`<${NodeMap} nodes=${shown} metric=${metric.value} order=${order.value} text=${filter.value} />` : html`<p class="hint">The cluster has no nodes.</p>`}
     </section>`;
 }

@@ -7,7 +7,6 @@ import { queue, queueState, queueOrder, queueWindow, filter, problem } from "./d
 const STATES = [["", "all"], ["active", "active"], ["backoff", "backoff"], ["unschedulable", "unschedulable"], ["gated", "gated"], ["in flight", "inFlight"], ["waiting for Permit", "waitingForPermit"], ["binding", "binding"]];
 const COLUMNS = [["pod", "Pod"], ["state", "State"], ["waits", "Waits", "right"], ["attempts", "Attempts", "right"], ["next", "Next attempt"], ["reason", "Reason"], ["helps", "May help"]];
 const WINDOW = 100;
-const HEADER = 60; // pixels that the header of the page covers
 const AROUND = 30; // rows that are requested before and after those in sight
 
 function States({ counts }) {
@@ -107,7 +106,8 @@ function List({ page }) {
       setSelected(chosen.current);
       const rowHeight = heightOf(body.current);
       const top = body.current.getBoundingClientRect().top + chosen.current * rowHeight;
-      if (top < HEADER) scrollBy(0, top - HEADER);
+      const covered = Math.max(0, document.querySelector("header").getBoundingClientRect().bottom);
+      if (top < covered) scrollBy(0, top - covered);
       else if (top + rowHeight > innerHeight) scrollBy(0, top + rowHeight - innerHeight);
     };
     addEventListener("keydown", onKey);

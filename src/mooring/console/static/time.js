@@ -1,29 +1,33 @@
 // Time: the map and the queue as they were, and what ended the waiting of a pod.
 
-import { html, signal, effect, useEffect, podLink, nodeLink, count, plural, duration, timeOfDay, secondsBetween } from "./lib.js";
+import { html, signal, effect, useEffect, podLink, nodeLink, count, plural, duration, timeOfDay, secondsBetween, shortReason } from "./lib.js";
 import { explain, filter, get, getNodes, past, problem } from "./data.js";
-import { NodeMap } from "./map.js";
+import { Legend, NodeMap } from "./map.js";
 
-const MARGIN_S = 1; // the slider ends a little after the last sample
+const RENEWED_MS = 5000; // how often the present is shown anew
 
-const chosen = signal(null); // seconds since 1970; null: the latest
+const chosen = signal(null); // seconds since 1970; null: now
 const shown = signal(null);
+const present = signal(0); // the latest time of the server, in seconds since 1970
 let isLoading = false;
 let isAskedAgain = false;
 
 // One request at a time. A slider that is dragged asks for its latest place only.
-async function load(time) {
+async function load() {
   if (isLoading) { isAskedAgain = true; return; }
   isLoading = true;
   try {
-    const answer = await get("past/at", { time });
-    shown.value = { ...answer, nodes: answer.sampled ? await getNodes("past/nodes", { time }, shown.value?.nodes) : null };
+    const time = chosen.value === null ? {} : { time: chosen.value };
+    const answer = await get("past/at", time);
+    const nodes = answer.sampled ? await getNodes("past/nodes", time, shown.value?.nodes) : null;
+    if (!("time" in time)) present.value = Date.parse(answer.time) / 1000;
+    shown.value = { ...answer, nodes };
     problem.value = "";
   } catch (error) {
     problem.value = explain(error);
   }
   isLoading = false;
-  if (isAskedAgain) { isAskedAgain = false; load(place()); }
+  if (isAskedAgain) { isAskedAgain = false; load(); }
 }
 
 // The first and the last time that can be chosen. It does not subscribe: a chosen time stays while new samples come.
@@ -31,7 +35,7 @@ function ends() {
   const { samples, attemptsFrom } = past.peek();
   const times = [...samples.map(([time]) => time), ...(attemptsFrom ? [attemptsFrom] : [])];
   if (times.length === 0) return null;
-  return [Math.floor(Math.min(...times)), Math.ceil(Math.max(...times)) + MARGIN_S];
+  return [Math.floor(Math.min(...times)), Math.ceil(Math.max(...times, present.peek()))];
 }
 
 const place = () => chosen.value ?? ends()?.[1] ?? 0;
@@ -49,7 +53,7 @@ function Chart({ from, to }) {
 
 const outcome = (each) => each.node
   ? html`✓ <a href=${nodeLink(each.node)}>${each.node}</a>${each.binding && each.binding !== "bound" ? html` <span class="message">not bound: ${each.binding}</span>` : ""}`
-  : html`✗ <span class="message">${each.reason}</span>`;
+  : html`✗ <span class="message" title=${each.reason}>${shortReason(each.reason)}</span>`;
 
 function Waiting({ now, rows }) {
   return html`<section class="panel"><h2>Pods that waited: ${count(now.waitingCount)}</h2>
@@ -57,7 +61,7 @@ function Waiting({ now, rows }) {
     ${rows.length > 0 && html`<table class="cards"><thead><tr><th>Pod</th><th>Unschedulable since</th><th class="right">Attempts</th><th>Reason</th><th>Tried again</th></tr></thead>
     <tbody>${rows.map((row) => html`<tr key=${row.uid}><td><a href=${podLink(row.pod)}>${row.pod}</a></td>
       <td data-label="Unschedulable since"><time datetime=${row.since}>${timeOfDay(row.since)}</time>, for ${duration(secondsBetween(row.since, now.time))}</td>
-      <td class="right" data-label="Attempts">${row.attempts}</td><td class="message" data-label="Reason">${row.reason}</td>
+      <td class="right" data-label="Attempts">${row.attempts}</td><td class="message" data-label="Reason" title=${row.reason}>${shortReason(row.reason)}</td>
       <td data-label="Tried again">${row.next
         ? html`<time datetime=${row.next.time}>${timeOfDay(row.next.time)}</time> after ${row.next.requeuedBy ? html`<b>${row.next.requeuedBy}</b>` : "its backoff"}: ${outcome(row.next)}`
         : "not yet, or deleted"}</td></tr>`)}</tbody></table>`}</section>`;
@@ -72,7 +76,11 @@ function Attempts({ rows }) {
 
 export function Time() {
   const range = past.value && ends();
-  useEffect(() => effect(() => { if ((chosen.value === null ? past.value : past.peek()) && ends()) load(place()); }), []);
+  useEffect(() => effect(() => { if ((chosen.value === null ? past.value : past.peek()) && ends()) load(); }), []);
+  useEffect(() => {
+    const timer = setInterval(() => { if (chosen.value === null && !document.hidden && past.value && ends()) load(); }, RENEWED_MS);
+    return () => clearInterval(timer);
+  }, []);
   if (!past.value) return !problem.value && html`<p class="loading">Loading …</p>`;
   if (!range) return html`<h1>Time</h1><p class="hint">Nothing is recorded yet.</p>`;
   const [from, to] = range;
@@ -87,7 +95,8 @@ export function Time() {
       <input class="slider" type="range" aria-label="Time" aria-valuetext=${text} min=${from} max=${to} step="1" value=${place()}
         onInput=${(event) => { chosen.value = Number(event.target.value); }} />
     </section>
-    ${now && html`<section class="panel"><h2>Nodes</h2>
+    ${now && html`<section class="panel"><div class="row"><h2>Nodes</h2><${Legend} /></div>
+      ${now.nodes && now.nodes.names.length === 0 && html`<p class="hint">The cluster had no nodes.</p>`}
       ${now.nodes && now.nodes.names.length > 0 && html`<${NodeMap} nodes=${now.nodes} metric="requested" order="name" text=${filter.value} />`}
       ${now.nodes ? html`<p class="hint">Exact at ${timeOfDay(now.sampled)}, when it was sampled: ${plural(now.bound, "pod")} bound, ${now.counts.unschedulable} unschedulable, ${now.counts.gated} gated. Blocks show the largest requested share.</p>`
         : html`<p class="hint">There is no sample from before the start of this scheduler.</p>`}</section>

@@ -91,7 +91,7 @@ function Form() {
         <textarea rows="12" spellcheck="false" value=${asked.manifest} onInput=${set("manifest")}></textarea></label>
       <div class="fields"><${Field} text="Replicas" name="replicas" type="number" placeholder="as written" />
         <${Field} text="Request cpu" name="cpu" placeholder="as written" /><${Field} text="Request memory" name="memory" placeholder="as written" />
-        <${Field} text="Tolerate" name="tolerations" placeholder="key=value:NoSchedule, or *" /></div>
+        <${Field} text="Tolerate" name="tolerations" placeholder="gpu=yes, or *" /></div>
     <button class="primary" disabled=${state.value.isPlanning}>${state.value.isPlanning ? "Planning …" : "Plan"}</button>
     <span class="hint"> Nothing is changed.</span></form>`;
 }

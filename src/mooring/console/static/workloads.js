@@ -14,8 +14,8 @@ const stateTexts = (row) => [...STATES.filter(([state]) => row.states[state]).ma
 
 function States({ row }) {
   const all = Math.max(1, total(row) + missing(row));
-  return html`<div class="stack" role="img" aria-label=${stateTexts(row).join(", ")}>${STATES.filter(([state]) => row.states[state]).map(([state, , letter, colour]) => html`<span key=${state}
-    class=${colour} style=${{ width: `${(row.states[state] / all) * 100}%` }}>${row.states[state] / all > 0.06 && letter}</span>`)}</div>`;
+  return html`<div class="stack" role="img" aria-label=${stateTexts(row).join(", ")}>${STATES.filter(([state]) => row.states[state]).map(([state, text, letter, colour]) => html`<span key=${state}
+    class=${colour} title=${`${count(row.states[state])} ${text}`} style=${{ width: `${(row.states[state] / all) * 100}%` }}>${row.states[state] / all > 0.06 && html`<b>${letter}</b>`}</span>`)}</div>`;
 }
 
 const isOther = (row) => !KINDS.includes(row.kind);
