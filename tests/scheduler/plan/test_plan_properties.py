@@ -21,12 +21,15 @@ from mooring.scheduler.plan.add_nodes import node_like
 from mooring.scheduler.plan.changes import change_node, change_pod
 from mooring.scheduler.plan.planner import Planner
 from mooring.scheduler.plan.request import NodeType, PlanRequest, Question
+from mooring.scheduler.plan.slices import SLICE_S
 from mooring.scheduler.plan.what_if import WhatIf
 from tests.builders import node, pod
 from tests.scheduler.cache.logical_state import logical_state
 from tests.scheduler.plan.test_what_if import random_engine
 
 SEEDS = st.integers(0, 2**32)
+TICK_S = SLICE_S / 7
+"""Time passes at each look at the clock: a slice has about three steps."""
 
 
 def random_pods(seed: int, count: int) -> tuple[Engine, tuple[Pod, ...]]:
@@ -73,7 +76,7 @@ def test_no_question_leaves_a_trace_and_slices_give_the_same_answer(seed: int, q
     async def look() -> None:
         assert logical_state(engine.columns) == before
 
-    in_slices = run_real(planner.plan_in_slices(request, lambda: float(next(clock)), look))
+    in_slices = run_real(planner.plan_in_slices(request, lambda: next(clock) * TICK_S, look))
     assert in_slices == at_once
     assert logical_state(engine.columns) == before
 

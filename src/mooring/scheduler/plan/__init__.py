@@ -3,6 +3,7 @@
 Reading order:
 
     request      what is asked, and the answer
+    slices       computations that give way
     what_if      changes of the engine that are undone
     place        where pods go
     drain        what the removal of nodes does

@@ -26,11 +26,9 @@ from mooring.api.views.node import Node, NodeSpec, NodeStatus
 from mooring.api.well_known import HOSTNAME
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU, MEMORY
-from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.bound import fewest_nodes
 from mooring.scheduler.plan.place import (
     Placed,
-    Slices,
     in_queue_order,
     place_pod,
     place_pods,
@@ -39,6 +37,7 @@ from mooring.scheduler.plan.place import (
 )
 from mooring.scheduler.plan.replacement import daemon_pod_for
 from mooring.scheduler.plan.request import Bound, NodesToAdd, NodeType, Placement
+from mooring.scheduler.plan.slices import Slices, mapped
 from mooring.scheduler.plan.what_if import WhatIf
 
 NODES_MAX = 1_000
@@ -62,20 +61,22 @@ def add_nodes(
     what_if: WhatIf, pods: Sequence[PodInfo], types: Sequence[NodeType], *, wants_bound: bool
 ) -> Slices[Added]:
     """Add the numbers of nodes that are given, or the cheapest ones with which all pods fit."""
-    search = _Search(what_if, types)
+    search = _Search(what_if, types, (yield from _daemons(what_if)))
     is_search = any(each.count is None for each in types)
     if not is_search:
         counts: Counts = {each.name: each.count or 0 for each in types}
     else:
-        counts = yield from search.cheapest([without_preemption(what_if.engine, view_of(pod)) for pod in pods])
+        engine = what_if.engine
+        alike = yield from mapped(lambda pod: without_preemption(engine, view_of(pod)), pods)
+        counts = yield from search.cheapest(alike)
     mark = what_if.mark()
-    search.add(counts)
+    yield from search.add(counts)
     placed = yield from place_pods(what_if, pods)
-    what_if.undo_to(mark)
+    yield from what_if.undo_in_slices(mark)
     bound: Bound | None = None
     if wants_bound and is_search and not any(each.victims for each in placed.placements):
         has_node = {each.pod for each in placed.placements}
-        bound = search.bound([pod for pod in pods if pod.key in has_node])
+        bound = yield from search.bound([pod for pod in pods if pod.key in has_node])
     nodes = [
         NodesToAdd(each.name, counts[each.name], counts[each.name] * each.price)
         for each in types
@@ -98,21 +99,23 @@ def node_like(example: Node, name: str) -> Node:
 
 
 class _Search:
-    def __init__(self, what_if: WhatIf, types: Sequence[NodeType]) -> None:
+    def __init__(self, what_if: WhatIf, types: Sequence[NodeType], daemons: Sequence[PodInfo]) -> None:
         self._what_if = what_if
         self._types = {each.name: each for each in types}
-        self._daemons = _daemons(what_if.engine)
+        self._daemons = daemons
         self._added: Counter[str] = Counter()
 
-    def add(self, counts: Counts) -> None:
+    def add(self, counts: Counts) -> Slices[None]:
         """Add nodes with the pods of their DaemonSets."""
         engine, what_if = self._what_if.engine, self._what_if
         for name, count in counts.items():
             for _ in range(count):
+                yield
                 self._added[name] += 1
                 node_name = f"{name}-new-{self._added[name]}"
                 what_if.put_node(node_like(self._types[name].node, node_name))
                 for daemon in self._daemons:
+                    yield
                     decision = what_if.decide(daemon_pod_for(engine, daemon, node_name))
                     if decision.node_name == node_name:
                         what_if.place(decision)
@@ -120,7 +123,7 @@ class _Search:
     def cheapest(self, pods: Sequence[PodInfo]) -> Slices[Counts]:
         mark = self._mark()
         missing = yield from self._unplaced(pods)
-        self._undo_to(mark)
+        yield from self._undo_to(mark)
         missing = yield from self._helped(missing)
         if not missing:
             return {}
@@ -142,15 +145,15 @@ class _Search:
         price = sum(count * self._types[name].price for name, count in counts.items())
         return _NodeMix(price, sum(counts.values()), ",".join(sorted(counts)), counts)
 
-    def bound(self, pods: Sequence[PodInfo]) -> Bound:
+    def bound(self, pods: Sequence[PodInfo]) -> Slices[Bound]:
         """The price that no choice of nodes can go below."""
         self._added.clear()
         mark = self._mark()
-        self.add(dict.fromkeys(self._types, 1))
+        yield from self.add(dict.fromkeys(self._types, 1))
         row_of = self._what_if.engine.columns.row_of
         added = {name: (row_of[f"{name}-new-1"], each.price) for name, each in self._types.items()}
         bound = fewest_nodes(self._what_if.engine, pods, added)
-        self._undo_to(mark)
+        yield from self._undo_to(mark)
         return bound
 
     def _unplaced(self, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]:
@@ -171,7 +174,7 @@ class _Search:
     def _helped(self, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]:
         """The pods that fit if there is a new node of each type."""
         what_if, mark = self._what_if, self._mark()
-        self.add(dict.fromkeys(self._types, 1))
+        yield from self.add(dict.fromkeys(self._types, 1))
         helped: dict[int, bool] = {}
         for pod in pods:
             if id(pod.signature) not in helped:
@@ -179,7 +182,7 @@ class _Search:
                 outcome = yield from place_pod(what_if, pod)
                 helped[id(pod.signature)] = isinstance(outcome, Placement)
                 what_if.undo_to(inner)
-        self._undo_to(mark)
+        yield from self._undo_to(mark)
         return [pod for pod in pods if helped[id(pod.signature)]]
 
     def _smallest(
@@ -202,9 +205,9 @@ class _Search:
 
     def _suffices(self, pods: Sequence[PodInfo], counts: Counts, wanted: set[str]) -> Slices[bool]:
         mark = self._mark()
-        self.add(counts)
+        yield from self.add(counts)
         unplaced = yield from self._unplaced(pods)
-        self._undo_to(mark)
+        yield from self._undo_to(mark)
         return not any(pod.uid in wanted for pod in unplaced)
 
     def _greedy_mix(self, pods: Sequence[PodInfo], missing: Sequence[PodInfo]) -> Slices[Counts | None]:
@@ -223,10 +226,10 @@ class _Search:
         while left and ratios and sum(counts.values()) < NODES_MAX:
             _, name = heappop(ratios)
             inner = self._mark()
-            self.add({name: 1})
+            yield from self.add({name: 1})
             still = yield from self._unplaced(left)
             if len(still) == len(left):
-                self._undo_to(inner)
+                yield from self._undo_to(inner)
                 continue
             missing_still = {pod.uid for pod in still}
             each = self._types[name]
@@ -238,8 +241,8 @@ class _Search:
                 if needs_others:
                     ratios = untried.copy()
             else:
-                self._undo_to(inner)
-        self._undo_to(mark)
+                yield from self._undo_to(inner)
+        yield from self._undo_to(mark)
         for name in sorted(counts, key=lambda name: -self._types[name].price):
             while counts[name] and (yield from self._suffices(pods, counts - Counter({name: 1}), wanted)):
                 counts[name] -= 1
@@ -249,8 +252,8 @@ class _Search:
     def _mark(self) -> _Mark:
         return _Mark(self._what_if.mark(), self._added.copy())
 
-    def _undo_to(self, mark: _Mark) -> None:
-        self._what_if.undo_to(mark.step)
+    def _undo_to(self, mark: _Mark) -> Slices[None]:
+        yield from self._what_if.undo_in_slices(mark.step)
         self._added = mark.added.copy()
 
 
@@ -290,11 +293,13 @@ def _needs_others(signature: PodSignature) -> bool:
     )
 
 
-def _daemons(engine: Engine) -> list[PodInfo]:
+def _daemons(what_if: WhatIf) -> Slices[list[PodInfo]]:
     """One pod of each DaemonSet."""
     found: dict[tuple[str, str], PodInfo] = {}
-    for pod in engine.columns.pods.values():
-        owner = pod.signature.owner
-        if owner is not None and owner.kind == "DaemonSet":
-            found.setdefault((pod.namespace, owner.name), pod)
+    for name in list(what_if.engine.columns.row_of):
+        yield
+        for pod in what_if.pods_on(name):
+            owner = pod.signature.owner
+            if owner is not None and owner.kind == "DaemonSet":
+                found.setdefault((pod.namespace, owner.name), pod)
     return [found[key] for key in sorted(found)]

@@ -22,6 +22,9 @@ PODS_MAX = 10_000
 CAPACITY_MAX = 20_000
 """Maximum number of pods that a capacity plan places."""
 
+PRICE_MAX = 1e9
+"""Maximum price of one node."""
+
 
 class Question(StrEnum):
     PLACE = "place"
