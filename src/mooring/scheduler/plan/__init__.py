@@ -7,6 +7,7 @@ Reading order:
     what_if      changes of the engine that are undone
     place        where pods go
     drain        what the removal of nodes does
+    new_nodes    a node like another one
     add_nodes    how many nodes of which types are missing
     fix          the smallest changes that make a pod fit
     capacity     how many more pods fit

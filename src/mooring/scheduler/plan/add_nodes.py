@@ -2,8 +2,7 @@
 
 Every candidate is verified by placing the pods on the cluster with the new nodes, as the scheduler would.
 
-1. A new node is like its example: labels, taints and allocatable resources, with a name of its own. The pods of
-   DaemonSets that run on nodes of today are placed on it first, if they fit there.
+1. The pods of DaemonSets that run on nodes of today are placed on a new node (`new_nodes`) first, if they fit there.
 2. The search preempts nothing. Pods that fit on no type, even if the new node is empty, stay pending and do not count
    for the search.
 3. With one type: the smallest number, by doubling and bisection. With several: the cheapest of the best mix found
@@ -19,14 +18,11 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from mooring.api.resources import node_allocatable
-from mooring.api.views.node import Node, NodeSpec, NodeStatus
-from mooring.api.well_known import HOSTNAME
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.plan.bound import fewest_nodes
+from mooring.scheduler.plan.new_nodes import node_like
 from mooring.scheduler.plan.place import (
     Placed,
     in_queue_order,
@@ -41,8 +37,6 @@ from mooring.scheduler.plan.slices import Slices, mapped
 from mooring.scheduler.plan.what_if import WhatIf
 
 NODES_MAX = 1_000
-NODE_TAINT_PREFIX = "node.kubernetes.io/"
-"""Taints that controllers set from the state of a node: a new node does not have them."""
 
 Counts = Mapping[str, int]
 """By the name of a type: how many nodes are added."""
@@ -85,19 +79,6 @@ def add_nodes(
     return Added(nodes, placed, bound)
 
 
-def node_like(example: Node, name: str) -> Node:
-    """A new, empty node with the labels, taints and resources of another one."""
-    labels = {**example.metadata.labels, HOSTNAME: name}
-    taints = tuple(taint for taint in example.spec.taints if not taint.key.startswith(NODE_TAINT_PREFIX))
-    status = NodeStatus(
-        capacity=example.status.capacity,
-        allocatable=example.status.allocatable,
-        declared_features=example.status.declared_features,
-    )
-    metadata = replace(example.metadata, name=name, uid="", resource_version="", labels=labels, creation_timestamp=None)
-    return replace(example, metadata=metadata, spec=NodeSpec(taints=taints), status=status)
-
-
 class _Search:
     def __init__(self, what_if: WhatIf, types: Sequence[NodeType], daemons: Sequence[PodInfo]) -> None:
         self._what_if = what_if
@@ -113,7 +94,8 @@ class _Search:
                 yield
                 self._added[name] += 1
                 node_name = f"{name}-new-{self._added[name]}"
-                what_if.put_node(node_like(self._types[name].node, node_name))
+                example = self._types[name]
+                what_if.add_node(node_like(example.node, example.others, node_name))
                 for daemon in self._daemons:
                     yield
                     decision = what_if.decide(daemon_pod_for(engine, daemon, node_name))
@@ -161,7 +143,7 @@ class _Search:
         unplaced: list[PodInfo] = []
         rejected: set[int] = set()
         for pod in in_queue_order(pods):
-            if id(pod.signature) in rejected and not pod.claims:
+            if id(pod.signature) in rejected and not _has_claims(pod):
                 unplaced.append(pod)  # nothing that was placed since can help an equal pod
                 continue
             outcome = yield from place_pod(self._what_if, pod)
@@ -176,14 +158,18 @@ class _Search:
         what_if, mark = self._what_if, self._mark()
         yield from self.add(dict.fromkeys(self._types, 1))
         helped: dict[int, bool] = {}
+        found: list[PodInfo] = []
         for pod in pods:
-            if id(pod.signature) not in helped:
+            key = id(pod) if _has_claims(pod) else id(pod.signature)
+            if key not in helped:
                 inner = what_if.mark()
                 outcome = yield from place_pod(what_if, pod)
-                helped[id(pod.signature)] = isinstance(outcome, Placement)
-                what_if.undo_to(inner)
+                helped[key] = isinstance(outcome, Placement)
+                yield from what_if.undo_in_slices(inner)
+            if helped[key]:
+                found.append(pod)
         yield from self._undo_to(mark)
-        return [pod for pod in pods if helped[id(pod.signature)]]
+        return found
 
     def _smallest(
         self, pods: Sequence[PodInfo], each: NodeType, count_max: int, missing: Sequence[PodInfo]
@@ -291,6 +277,11 @@ def _needs_others(signature: PodSignature) -> bool:
     return bool(signature.spec.topology_spread_constraints) or (
         affinity is not None and affinity.pod_affinity is not None
     )
+
+
+def _has_claims(pod: PodInfo) -> bool:
+    """Whether the pod may fit where another one of its signature does not."""
+    return bool(pod.claims or view_of(pod).spec.resource_claims)
 
 
 def _daemons(what_if: WhatIf) -> Slices[list[PodInfo]]:

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -25,8 +25,8 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
-from mooring.scheduler.plan.add_nodes import node_like
 from mooring.scheduler.plan.changes import change_node, change_pod
+from mooring.scheduler.plan.new_nodes import NewNode, known_objects_of_nodes, node_like
 from mooring.scheduler.plan.place import eviction_budgets, without_preemption
 from mooring.scheduler.plan.replacement import Fate, fate_of
 from mooring.scheduler.plan.request import Fix
@@ -66,7 +66,8 @@ class _FixCandidate:
     pod: Pod | None = None
     """The changed pod."""
     node: Node | None = None
-    """The changed or the new node."""
+    """The changed node."""
+    new_node: NewNode | None = None
     evicted: tuple[PodInfo, ...] = ()
     other_texts: frozenset[str] = frozenset()
     """The changes that do not lower a request of the pod."""
@@ -121,14 +122,14 @@ def _is_alike(candidate: _FixCandidate, other: _FixCandidate) -> bool:
     """Whether both are new nodes that differ in nothing but where they are."""
     if candidate.rank != _RANK_NEW_NODE or other.rank != _RANK_NEW_NODE:
         return False
-    assert candidate.node is not None, f"{candidate} has no node"
-    assert other.node is not None, f"{other} has no node"
-    return _anywhere(candidate.node) == _anywhere(other.node)
+    assert candidate.new_node is not None, f"{candidate} has no node"
+    assert other.new_node is not None, f"{other} has no node"
+    return _anywhere(candidate.new_node) == _anywhere(other.new_node)
 
 
-def _anywhere(node: Node) -> Node:
-    labels = {key: value for key, value in node.metadata.labels.items() if key not in (ZONE, REGION)}
-    return replace(node, metadata=replace(node.metadata, labels=labels))
+def _anywhere(new: NewNode) -> NewNode:
+    labels = {key: value for key, value in new.node.metadata.labels.items() if key not in (ZONE, REGION)}
+    return NewNode(replace(new.node, metadata=replace(new.node.metadata, labels=labels)), new.others)
 
 
 def _candidates(
@@ -237,15 +238,16 @@ def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> Slices
     return tuple(evicted)
 
 
-def _by_new_node(what_if: WhatIf, names: Iterable[str]) -> list[_FixCandidate]:
+def _by_new_node(what_if: WhatIf, names: Collection[str]) -> list[_FixCandidate]:
     """A new node like one of these; one for nodes that are alike."""
     candidates: list[_FixCandidate] = []
-    for name in names:
-        new = node_like(what_if.node(name), NEW_NODE)
-        if all(new != candidate.node for candidate in candidates):
-            size = what_if.engine.columns.resources.at(what_if.row_of(name))[0][CPU]
+    columns = what_if.engine.columns
+    for name, others in known_objects_of_nodes(columns, names).items():
+        new = node_like(what_if.node(name), others, NEW_NODE)
+        if all(new != candidate.new_node for candidate in candidates):
+            size = columns.resources.at(what_if.row_of(name))[0][CPU]
             texts = (f"add a node like {name}",)
-            candidates.append(_FixCandidate(texts, _RANK_NEW_NODE, size, NEW_NODE, node=new))
+            candidates.append(_FixCandidate(texts, _RANK_NEW_NODE, size, NEW_NODE, new_node=new))
     return candidates
 
 
@@ -254,6 +256,8 @@ def _verify(what_if: WhatIf, pod: PodInfo, candidate: _FixCandidate) -> Slices[s
     mark = what_if.mark()
     if candidate.node is not None:
         what_if.put_node(candidate.node)
+    if candidate.new_node is not None:
+        what_if.add_node(candidate.new_node)
     for each in candidate.evicted:
         yield
         what_if.evict(each)

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 import msgspec
 
+from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 
@@ -44,6 +45,8 @@ class NodeType:
     price: float = 1.0
     count: int | None = None
     """How many to add; None: as few as possible."""
+    others: tuple[ApiObject, ...] = ()
+    """The ResourceSlices and the CSINode of the example."""
 
 
 @dataclass(frozen=True, slots=True)

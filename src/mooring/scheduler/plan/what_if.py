@@ -26,6 +26,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from mooring.api.views.devices import ResourceClaim, ResourceClaimStatus
+from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.kit.entropy import Entropy
@@ -34,6 +35,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Status
+from mooring.scheduler.plan.new_nodes import NewNode
 from mooring.scheduler.plan.slices import Slices
 
 SIZE_WITH_CLAIMS = 10
@@ -148,6 +150,12 @@ class WhatIf:
         """Add a node, or replace one of the same name."""
         row = self._engine.columns.row_of.get(node.metadata.name)
         self._do(_NodePutStep(node, self._engine.columns.nodes[row] if row is not None else None))
+
+    def add_node(self, new: NewNode) -> None:
+        """Add a new node with its devices and volume limits."""
+        self.put_node(new.node)
+        for each in new.others:
+            self._do(_ObjectPutStep(each))
 
     def remove_node(self, name: str) -> None:
         """Remove a node. Pods that are left on it stay in the columns without a row."""
@@ -334,6 +342,22 @@ class _NodePutStep:
             engine.columns.remove_node(self.node.metadata.name)
         else:
             engine.columns.put_node(self.before)
+
+
+@dataclass(slots=True)
+class _ObjectPutStep:
+    """A new object of a new node."""
+
+    view: ApiObject
+    size: int = SIZE_WITH_CLAIMS
+
+    def apply(self, engine: Engine) -> None:
+        if engine.columns.objects.of(type(self.view)).get(self.view.key) is not None:
+            raise OutdatedPlan(f"{self.view.kind} {self.view.metadata.name} exists")
+        engine.put(self.view)
+
+    def undo(self, engine: Engine) -> None:
+        engine.remove(self.view)
 
 
 class _NodeRemovalStep:

@@ -20,10 +20,12 @@ from msgspec.structs import replace
 
 from mooring.api.decode import convert_as
 from mooring.api.errors import DecodeError
+from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodStatus
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.plan.new_nodes import known_objects_of_nodes
 from mooring.scheduler.plan.place import view_of
 from mooring.scheduler.plan.planner import NODE_TYPES_MAX, PlanError
 from mooring.scheduler.plan.request import PODS_MAX, PRICE_MAX, NodeType, PlanRequest, Question
@@ -80,12 +82,16 @@ def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence
         pods += [_pending_pod(name, waiting) for name in asked.pod_names]
     if asked.ratio and len(asked.ratio) != len(pods):
         raise PlanError(f"ratio: found {len(asked.ratio)} numbers for {len(pods)} pods")
+    node_types: list[NodeType] = []
+    for index, each in enumerate(asked.node_types):
+        yield
+        node_types.append(_node_type(each, f"nodeTypes[{index}]", columns))
     return PlanRequest(
         asked.question,
         asked.seed,
         tuple(pods),
         tuple(asked.nodes),
-        tuple(_node_type(each, f"nodeTypes[{index}]", columns) for index, each in enumerate(asked.node_types)),
+        tuple(node_types),
         tuple(asked.ratio),
         asked.moves_max,
         wants_bound=False,
@@ -126,6 +132,7 @@ def _pending_pod(name: str, waiting: Mapping[str, PodInfo]) -> Pod:
 def _node_type(body: _NodeTypeBody, path: str, columns: Columns) -> NodeType:
     if not 0 <= body.price <= PRICE_MAX or (body.count is not None and body.count < 1):
         raise PlanError(f"{path}: wanted a price from 0 to {PRICE_MAX:.0g} and a count from 1 on")
+    others: tuple[ApiObject, ...] = ()
     if body.node is not None:
         try:
             node: Node | None = convert_as(Node, body.node)
@@ -134,6 +141,7 @@ def _node_type(body: _NodeTypeBody, path: str, columns: Columns) -> NodeType:
     else:
         row = columns.row_of.get(body.like)
         node = columns.nodes[row] if row is not None else None
+        others = known_objects_of_nodes(columns, [body.like])[body.like]
     if node is None:
         raise PlanError(f'{path}: found no node "{body.like}"; wanted the name of a node in `like`, or a `node`')
-    return NodeType(body.name or body.like or node.metadata.name, node, body.price, body.count)
+    return NodeType(body.name or body.like or node.metadata.name, node, body.price, body.count, others)
