@@ -4,8 +4,8 @@
     python -m bench.records --quick    a small cluster: does everything work?
 
 1. Without records a turn makes none and looks for no best nodes; with them it does both, as the scheduler always does.
-2. Turns alternate as A B B A, so that neither gets the emptier cluster. A figure is the quotient of the medians of the CPU
-   time of the process; the garbage collector runs between turns only.
+2. Turns alternate as A B B A, so that neither gets the emptier cluster. The figure is the quotient of the medians of
+   the CPU time of the process; the garbage collector runs between turns only.
 """
 
 from __future__ import annotations

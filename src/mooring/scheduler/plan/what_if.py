@@ -13,7 +13,7 @@
    sum `is_full`.
 6. An evicted pod gives up its ResourceClaims, as the controllers of a cluster do: a claim without another consumer is
    deallocated. A claim is released in place, so that it also serves as the claim that a template would give the
-   replacement.
+   replacement. A placed pod gets the devices of its claims, as PreBind would write them.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Status
 from mooring.scheduler.plan.new_nodes import NewNode
 from mooring.scheduler.plan.slices import Slices
+from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 
 SIZE_WITH_CLAIMS = 10
 SIZE_OF_NODE = 3
@@ -118,6 +119,8 @@ class WhatIf:
         if status is None:
             self._add(step)
             self._placements.setdefault(id(decision.pod), []).append(step)
+            if _names_claims(decision.pod):
+                self._do(_ClaimAllocationStep(decision.pod))
         else:
             decision.pod.node_name = ""
             self._engine.renominate(decision.pod, step.nominated_node)
@@ -128,8 +131,8 @@ class WhatIf:
         placements = self._placements.get(id(pod))
         if placements:
             self._do(_WithdrawalStep(placements[-1]))
-            return
-        self._do(_EvictionStep(pod, pod.node_name))
+        else:
+            self._do(_EvictionStep(pod, pod.node_name))
         for claim in self.claims_of(pod):
             self._do(_ClaimReleaseStep(claim, released_claim(claim, {pod.uid})))
 
@@ -141,6 +144,9 @@ class WhatIf:
         if keys is None:
             uses = pod.view.spec.resource_claims if pod.view is not None else ()
             keys = [f"{pod.namespace}/{use.resource_claim_name}" for use in uses if use.resource_claim_name]
+            # Of a template.
+            made = pod.view.status.resource_claim_statuses if pod.view is not None else ()
+            keys += [f"{pod.namespace}/{each.resource_claim_name}" for each in made if each.resource_claim_name]
         return [claim for claim in map(self._claims.get, keys) if claim is not None]
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:
@@ -273,6 +279,34 @@ class _WithdrawalStep:
 
     def undo(self, engine: Engine) -> None:
         self.placement.apply(engine)
+
+
+def _names_claims(pod: PodInfo) -> bool:
+    return pod.view is not None and bool(pod.view.spec.resource_claims)
+
+
+class _ClaimAllocationStep:
+    """The claims of a placed pod get their devices, as in PreBind: other pods may use the same claims then."""
+
+    size = SIZE_WITH_CLAIMS
+
+    def __init__(self, pod: PodInfo) -> None:
+        self._pod = pod
+        self._before: list[ResourceClaim] = []
+
+    def apply(self, engine: Engine) -> None:
+        plugin = engine.cycle_for(self._pod).profile.plugins.get(DynamicResources.name)
+        store = engine.columns.objects.of(ResourceClaim)
+        self._before.clear()
+        for claim in plugin.complete(self._pod) if isinstance(plugin, DynamicResources) else ():
+            before = store.get(claim.key)
+            if before is not None:
+                self._before.append(before)
+                engine.put(claim)
+
+    def undo(self, engine: Engine) -> None:
+        for claim in self._before:
+            engine.put(claim)
 
 
 def released_claim(claim: ResourceClaim, uids: Collection[str]) -> ResourceClaim:
