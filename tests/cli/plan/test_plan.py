@@ -166,6 +166,7 @@ def test_a_comparison_has_an_outcome_for_each_seed_and_a_plot(tmp_path: Path) ->
     assert [len(outcomes) for outcomes in data["outcomes"].values()] == [2, 2]
     assert data["summary"]["default"]["placed"]["mean"] < data["bound"]["value"]
     assert plot.read_text().count("<rect") == 2 * (1 + 4)
+    assert yaml.safe_load(run("compare", *SHOP, *arguments, "--seeds", "2", "-o", "yaml").stdout) == data
 
 
 def test_a_comparison_without_pending_pods_is_an_error(tmp_path: Path) -> None:
