@@ -12,6 +12,7 @@ from mooring.kit.loop import LoopMonitor, run
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, status_page
 from mooring.serving.loop_metrics import LoopMetrics
 from mooring.serving.pages import (
+    PIECE_BYTES,
     PageRequest,
     PageResponse,
     failed,
@@ -145,8 +146,13 @@ def seen(body: bytes, *readable: str, query: dict[str, list[str]] | None = None)
     async def may_read(namespace: str) -> bool:
         return namespace in readable
 
-    response = PageResponse(body, namespaces=named_namespaces(body, NAMESPACES))
-    return run(masked(PageRequest("GET", "/", query or {}), response, may_read), VirtualClock())
+    clock = VirtualClock()
+
+    async def main() -> PageResponse:
+        response = PageResponse(body, namespaces=await named_namespaces(body, NAMESPACES, clock))
+        return await masked(PageRequest("GET", "/", query or {}), response, may_read, clock)
+
+    return run(main(), clock)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +185,13 @@ def test_a_pod_that_the_caller_may_not_read_cannot_be_asked_for() -> None:
     response = seen(BODY, "open", query={"pod": ["secret/db-0"]})
     assert (response.code, response.body) == (403, b'forbidden: you cannot list pods in the namespace "secret"\n')
     assert seen(b'["open/web-1"]', "open", query={"pod": ["open/web-1"]}).code == 200
+
+
+def test_a_long_body_is_masked_in_pieces_that_cut_no_name() -> None:
+    names = b", ".join(b"secret/db-%d" % (number % 7) for number in range(PIECE_BYTES // 3))
+    masks = b", ".join(b"hidden/%d" % (number % 7 + 1) for number in range(PIECE_BYTES // 3))
+    assert seen(names, "open").body == masks
+    assert seen(b"secret/" + b"x" * (2 * PIECE_BYTES)).body == b"hidden/1"
 
 
 # --- The metrics of the event loop

@@ -12,6 +12,7 @@ from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.plan.slices import run_to_end
 from mooring.scheduler.plan.what_if import WhatIf
 from mooring.simulator.autoscaler.scale_up import ScaleUpOption, choose_option, scale_up_options
 from mooring.simulator.pools import NodePools
@@ -226,13 +227,14 @@ def options_for(pods: list[Pod], *pools: Pool, room: int = 9, requested: int = 0
     engine = Engine(load_configuration(None), entropy=Entropy(1))
     numbered = NodePools(pools)
     with WhatIf(engine, 1) as what_if:
-        return scale_up_options(
+        steps = scale_up_options(
             what_if,
             [engine.record(pod) for pod in pods],
             numbered.add(pools[0].name, requested),
             {pool.name: numbered.next_nodes(pool.name, room) for pool in pools},
             {pool.name: pool for pool in pools},
         )
+        return run_to_end(steps, lambda: None)
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ class ApiServer:
 
         answer = page(replace(asked, may_read=may_read))
         response = await answer if inspect.isawaitable(answer) else answer
-        return await masked(asked, response, may_read)
+        return await masked(asked, response, may_read, self.clock)
 
     # ------------------------------------------------------------------------------------------------- bodies
 

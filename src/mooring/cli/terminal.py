@@ -147,3 +147,10 @@ class ProgressBar:
         bar.add_task(self._what, total=self._total)
         bar.start()
         return bar
+
+
+def yaml_text(plain: object) -> str:
+    """Plain data as YAML, for `-o yaml`."""
+    import yaml
+
+    return yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100)

@@ -35,6 +35,9 @@ from mooring.serving.server import BODY_BYTES_MAX, Page
 
 FORWARD_S_MAX = 10.0
 """How long the worker process may take for a page: a busy scheduler yields every few milliseconds."""
+PLAN_S_MAX = 55.0
+"""How long it may take for a plan, which may wait for other plans."""
+PLAN_PATHS = frozenset({"/plan", "/console/data/fits", "/console/data/plan"})
 
 SCHEDULER_PATHS = (
     *("/console/data/about", "/console/data/explain", "/console/data/fits", "/console/data/history"),
@@ -66,7 +69,7 @@ def pages_listener(pages: Mapping[str, Page], clock: Clock, path: Path) -> HttpL
         named = ",".join(sorted(response.namespaces)).encode()
         return Response(response.code, named + b"\n" + response.body, response.content_type)
 
-    return HttpListener(serve, clock, unix_path=str(path))
+    return HttpListener(serve, clock, unix_path=str(path), ends_with_client=True)
 
 
 async def _answer(page: Page | None, request: PageRequest) -> PageResponse:
@@ -85,7 +88,7 @@ def forwarding_pages(paths: Iterable[str], socket_path: Path) -> dict[str, Page]
 
     async def forward(request: PageRequest) -> PageResponse:
         try:
-            async with asyncio.timeout(FORWARD_S_MAX):
+            async with asyncio.timeout(PLAN_S_MAX if request.path in PLAN_PATHS else FORWARD_S_MAX):
                 return await _forwarded(request, str(socket_path))
         except (OSError, TimeoutError) as error:
             why = str(error) or type(error).__name__

@@ -1,6 +1,6 @@
 """Pages that plan with the running scheduler: /plan, and the console's question what still fits on a node.
 
-Plans run one after the other, in slices between scheduling cycles.
+Plans run one after the other, in slices between scheduling cycles. A plan ends when its client disconnects.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from mooring.kit.clock import Clock
 from mooring.scheduler.console.pods import pod_types
 from mooring.scheduler.plan.planner import PlanError, Planner
 from mooring.scheduler.plan.request import PlanRequest, PlanResult
+from mooring.scheduler.plan.slices import Unchanging, run_in_slices
 from mooring.scheduler.plan.what_if import OutdatedPlan
 from mooring.scheduler.plan.wire import decode_request
 from mooring.scheduler.scheduler import Scheduler
@@ -42,8 +43,11 @@ class PlanPages:
         async with self._turn:
             await self._let_others_run()
             try:
-                request = decode_request(question.body, scheduler.engine.columns, scheduler.pending_pods)
+                decoding = decode_request(question.body, scheduler.engine.columns, scheduler.pending_pods)
+                request = await run_in_slices(decoding, Unchanging(), self._clock.now_s, self._let_others_run)
+                await self._let_others_run()
                 result = await self._plan(request)
+                await self._let_others_run()
             except PlanError as error:
                 return text(f"{error}\n", 422)
             except OutdatedPlan as error:

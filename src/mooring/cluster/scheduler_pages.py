@@ -126,7 +126,7 @@ def scheduler_state_pages(
         **_console_pages(history.data),
         **console_pages(scheduler, clock, history, source, may_lead),
     }
-    return {path: _naming(scheduler, page) for path, page in naming.items()} | {
+    return {path: _naming(scheduler, clock, page) for path, page in naming.items()} | {
         **node_table_pages(history, clock),
         "/metrics/resources": resources,
     }
@@ -183,7 +183,7 @@ def _console_pages(data: ConsoleData) -> dict[str, Page]:
     }
 
 
-def _naming(scheduler: Scheduler, page: Page) -> Page:
+def _naming(scheduler: Scheduler, clock: Clock, page: Page) -> Page:
     """A page that lists the namespaces of the objects that it names."""
 
     async def named(question: PageRequest) -> PageResponse:
@@ -191,7 +191,8 @@ def _naming(scheduler: Scheduler, page: Page) -> Page:
         response = await answer if inspect.isawaitable(answer) else answer
         known = {each.metadata.name for each in scheduler.engine.columns.objects.of(Namespace)}
         known |= {pod.partition("/")[0] for pod in question.query.get("pod", ())}
-        return replace(response, namespaces=named_namespaces(response.body, known | response.namespaces))
+        named = await named_namespaces(response.body, known | response.namespaces, clock)
+        return replace(response, namespaces=named)
 
     return named
 

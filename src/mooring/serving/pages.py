@@ -2,16 +2,18 @@
 
 A page that names objects (`NAMESPACE/NAME`) lists their namespaces in its response. The server that knows the caller
 then masks the names in namespaces where the caller may not list pods: `hidden/1`, `hidden/2`. Within a response the
-same name gets the same mask.
+same name gets the same mask. A long body is read in pieces, between which other requests go on.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+from mooring.kit.clock import Clock
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -63,14 +65,32 @@ class PageRequest:
 
 
 _NAME = re.compile(rb"(?<![A-Za-z0-9._/-])([a-z0-9][a-z0-9-]*)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)")
+_NO_NAME = re.compile(rb"[^A-Za-z0-9._/-]")
+PIECE_BYTES = 64 * 1024
+"""Searching so much for names takes a few milliseconds."""
 
 
-def named_namespaces(body: bytes, known: Collection[str]) -> frozenset[str]:
+async def named_namespaces(body: bytes, known: Collection[str], clock: Clock) -> frozenset[str]:
     """The namespaces among `known` of which the body names objects."""
-    return frozenset({found[1].decode() for found in _NAME.finditer(body)}.intersection(known))
+    named: set[str] = set()
+    async for piece in _pieces(body, clock):
+        named.update(found[1].decode() for found in _NAME.finditer(piece))
+    return frozenset(named.intersection(known))
 
 
-async def masked(request: PageRequest, response: PageResponse, may_read: MayRead) -> PageResponse:
+async def _pieces(body: bytes, clock: Clock) -> AsyncIterator[bytes]:
+    """The body in pieces that cut no name in two. Others run between them."""
+    start = 0
+    while start < len(body):
+        cut = _NO_NAME.search(body, start + PIECE_BYTES)
+        end = cut.start() if cut is not None else len(body)
+        yield body[start:end]
+        start = end
+        if start < len(body):
+            await clock.wait(0)
+
+
+async def masked(request: PageRequest, response: PageResponse, may_read: MayRead, clock: Clock) -> PageResponse:
     """The response as the caller may see it.
 
     A filter is applied before names are masked, and the number of matches would reveal hidden names: it needs the
@@ -93,7 +113,10 @@ async def masked(request: PageRequest, response: PageResponse, may_read: MayRead
             return found[0]
         return masks.setdefault(found[0], b"hidden/%d" % (len(masks) + 1))
 
-    return replace(response, body=_NAME.sub(mask, response.body)) if hidden else response
+    if not hidden:
+        return response
+    pieces = [_NAME.sub(mask, piece) async for piece in _pieces(response.body, clock)]
+    return replace(response, body=b"".join(pieces))
 
 
 def text(content: str, code: int = 200) -> PageResponse:

@@ -64,6 +64,7 @@ class SecureServer:
         console: ConsolePaths[Caller] | None = None,
     ) -> None:
         self._pages = pages
+        self._clock = clock
         self._console = console
         self._live = LiveStreams(clock)
         self._long_running = LongRunningRequests(STALLED_S_MAX)
@@ -180,7 +181,7 @@ class SecureServer:
             return not_found()
         answer = page(asked)
         response = await answer if inspect.isawaitable(answer) else answer
-        return await masked(asked, response, partial(self._authorizer.may_list_pods, caller))
+        return await masked(asked, response, partial(self._authorizer.may_list_pods, caller), self._clock)
 
     async def _live_page(self, request: Request, asked: PageRequest) -> PageResponse:
         """One page of a live stream, authenticated and authorized again."""

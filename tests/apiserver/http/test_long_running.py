@@ -11,12 +11,14 @@ import aiohttp
 import pytest
 
 from mooring.apiserver.http.request import RequestLimits
+from mooring.apiserver.server import PLAN_PAGE
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.long_running import LongRunningRequests
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Stream
+from mooring.serving.pages import PageRequest, PageResponse
 from tests.apiserver.http.served import served
 from tests.waiting import LIMIT_S, until
 
@@ -46,6 +48,31 @@ def test_a_server_that_stops_ends_watches_in_order() -> None:
             # Not cut off in the middle: a chunked answer with its last chunk, which aiohttp would miss loudly.
             lines = (await response.read()).splitlines()
             assert all(line.startswith(b'{"type":"ADDED"') for line in lines)
+
+    run_real(story())
+
+
+@pytest.mark.parametrize("path", [PLAN_PAGE, "/apis/mooring.dev/v1alpha1/plans"])
+def test_a_client_that_goes_away_ends_its_plan(path: str) -> None:
+    seen: list[str] = []
+
+    async def page(request: PageRequest) -> PageResponse:
+        seen.append("begins")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("ends")
+        raise AssertionError("nobody sets the event")
+
+    async def story() -> None:
+        async with served() as api, TaskGroup("clients") as group:
+            api.api_server.component_pages[PLAN_PAGE] = page
+            plan = {"apiVersion": "mooring.dev/v1alpha1", "kind": "Plan", "metadata": {"name": "p"}, "spec": {}}
+            asking = group.start_background(api.session.post(api.url(path), json=plan), name="client")
+            await until(lambda: seen == ["begins"])
+            asking.cancel()
+            await until(lambda: seen == ["begins", "ends"])
+            assert await api.create_config_map("after") == 201
 
     run_real(story())
 

@@ -99,12 +99,50 @@ def test_a_type_of_node_from_a_file(tmp_path: Path) -> None:
     assert result["pending"] == []
 
 
+def test_a_type_of_node_with_devices_from_a_file(tmp_path: Path) -> None:
+    def object_of(kind: str, name: str, **parts: Any) -> dict[str, Any]:
+        return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name}, **parts}
+
+    def pod_with_a_device(name: str) -> dict[str, Any]:
+        claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+        containers = [{"name": "c", "image": "c:1", "resources": {"claims": [{"name": "gpu"}]}}]
+        spec = {"resourceClaims": claims, "containers": containers}
+        return {**object_of("Pod", name, spec=spec), "apiVersion": "v1"}
+
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}
+    template = {"spec": {"devices": {"requests": [request]}}}
+    rule = {"cel": {"expression": 'device.driver == "gpu.example.com"'}}
+    pods = tmp_path / "pods.yaml"
+    asked = [
+        object_of("DeviceClass", "gpu", spec={"selectors": [rule]}),
+        object_of("ResourceClaimTemplate", "gpu", spec=template),
+        *(pod_with_a_device(f"p{number}") for number in range(5)),
+    ]
+    pods.write_text(yaml.dump_all(asked))
+    amounts = {"cpu": "8", "memory": "16Gi", "pods": "110"}
+    pool = {"name": "gpus", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": f"gpu-{number}"} for number in range(2)]
+    slice_spec = {"driver": "gpu.example.com", "pool": pool, "nodeName": "large", "devices": devices}
+    example = tmp_path / "large.yaml"
+    example.write_text(
+        yaml.dump_all(
+            [
+                {**object_of("Node", "large", status={"allocatable": amounts}), "apiVersion": "v1"},
+                object_of("ResourceSlice", "large-gpus", spec=slice_spec),
+            ]
+        )
+    )
+    result = planned(str(pods), "--add-node-like", str(example))
+    assert result["pending"] == []
+    assert [(each["type"], each["count"]) for each in result["nodesToAdd"]] == [("large", 3)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--add-node-like", "nosuch"], "the cluster has no such node, and there is no such file"),
         (["--add-node-like", "old-1=cheap"], "'cheap' is no price"),
-        (["--add-node-like", "old-1=-1"], "a price is not negative"),
+        (["--add-node-like", "old-1=-1"], "wanted a price from 0 to 1e+09"),
         (["-l", "pool=none"], "no node has the labels pool=none"),
         (["-l", "pool in"], "--selector"),
         (["--fix", "web-5c9d-1"], "pod shop/web-5c9d-1 is on node old-1 already"),
@@ -137,6 +175,7 @@ def test_a_comparison_has_an_outcome_for_each_seed_and_a_plot(tmp_path: Path) ->
     assert [len(outcomes) for outcomes in data["outcomes"].values()] == [2, 2]
     assert data["summary"]["default"]["placed"]["mean"] < data["bound"]["value"]
     assert plot.read_text().count("<rect") == 2 * (1 + 4)
+    assert yaml.safe_load(run("compare", *SHOP, *arguments, "--seeds", "2", "-o", "yaml").stdout) == data
 
 
 def test_a_comparison_without_pending_pods_is_an_error(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from bench.machine import free_port
 from mooring.cli.why.text import attempts_lines, queue_lines
@@ -71,6 +72,8 @@ def test_the_running_scheduler_tells_its_attempts_and_its_queue(tmp_path: Path) 
         assert [each["text"] for each in obstacles] == ["67 cpu more (the whole node has 32)"]
         assert "nothing keeps" not in run("why", "large", "--node", free, *kubeconfig).output
         assert run_why("queue")["counts"]["unschedulable"] == 1
+        assert yaml.safe_load(run("queue", *kubeconfig, "-o", "yaml").stdout)["shown"] == 1
+        assert yaml.safe_load(run("why", "large", *kubeconfig, "-o", "yaml").stdout)["pod"] == "default/large"
         assert "default/large  unschedulable" in run("queue", *kubeconfig).output
         unknown = run("why", "nosuch", *kubeconfig)
         assert "no record of an attempt for default/nosuch" in unknown.output

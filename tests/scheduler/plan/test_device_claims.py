@@ -94,3 +94,22 @@ def test_a_claim_that_changes_meanwhile_makes_the_plan_start_again() -> None:
         engine.put(held("c", "gpu-0", "n1", "p", "other"))
         with pytest.raises(OutdatedPlan, match="ResourceClaim default/c has changed"):
             what_if.resume()
+
+
+def test_pods_that_share_a_claim_get_its_devices_together() -> None:
+    engine = cluster(claim("shared", wants()))
+    before = engine.columns.objects.of(ResourceClaim).get("default/shared")
+    pods = tuple(claiming(name, "shared") for name in "ab")
+    result = Planner(engine, lambda: ()).plan(PlanRequest(Question.PLACE, pods=pods))
+    assert len({each.node for each in result.placements}) == 1
+    assert len(result.placements) == 2
+    assert engine.columns.objects.of(ResourceClaim).get("default/shared") is before
+    with WhatIf(engine, seed=1) as what_if:
+        for view in pods:
+            assert what_if.place(what_if.decide(engine.record(view))) is None
+        what_if.suspend()
+        assert engine.columns.objects.of(ResourceClaim).get("default/shared") is before
+        what_if.resume()
+        after = engine.columns.objects.of(ResourceClaim).get("default/shared")
+        assert after is not None
+        assert [each.name for each in after.status.reserved_for] == ["a", "b"]

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mooring.api.kinds import kind_of_view
+from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.meta import ApiObject
-from mooring.api.views.pod import Pod
+from mooring.api.views.pod import Pod, PodResourceClaim
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -25,6 +26,7 @@ from mooring.scheduler.plan.request import PlanRequest, PlanResult, Question
 from mooring.scheduler.scheduler import Scheduler
 from tests.api_servers import store_object
 from tests.builders import namespace
+from tests.device_builders import claim, device_class, gpus, wants
 from tests.scheduler import random_world
 from tests.scheduler.random_world import CLAIMS, NAMESPACES, NODE_NAMES
 from tests.scheduler.world import World, check, open_world, plain
@@ -89,7 +91,28 @@ def random_cluster(seed: int, pending_count: int, *, preempts: bool) -> tuple[li
         objects = [_not_terminating(each) if isinstance(each, Pod) else each for each in objects]
     distinct = {(each.kind, each.key): each for each in objects if each.key != "default"}
     pending = [world.pod(templates, f"pending-{number}") for number in range(pending_count)]
-    return list(distinct.values()), [_startable(each, preempts=preempts) for each in pending]
+    claims, pending = _with_devices(world, [_startable(each, preempts=preempts) for each in pending])
+    devices = [gpus(name, 1 + world.integer_below(3)) for name in world.some(NODE_NAMES, one_in=2)]
+    return [*distinct.values(), device_class(), *devices, *claims], pending
+
+
+def _with_devices(world: random_world.World, pods: list[Pod]) -> tuple[list[ResourceClaim], list[Pod]]:
+    """Some pods get a ResourceClaim of their own. Returns the claims, and all pods.
+
+    With a shared one the result depends on when its devices are written: until then other pods are tried first."""
+    claims: list[ResourceClaim] = []
+    claiming: list[Pod] = []
+    for number, view in enumerate(pods):
+        if world.integer_below(3):
+            claiming.append(view)
+            continue
+        name = f"own-{number}"
+        asked = claim(name, wants(count=1 + world.integer_below(2)))
+        metadata = replace(asked.metadata, namespace=view.metadata.namespace)
+        claims.append(replace(asked, metadata=metadata))
+        use = PodResourceClaim(name=name, resource_claim_name=name)
+        claiming.append(replace(view, spec=replace(view.spec, resource_claims=(use,))))
+    return claims, claiming
 
 
 def _startable(view: Pod, *, preempts: bool) -> Pod:

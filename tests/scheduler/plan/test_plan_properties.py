@@ -17,16 +17,19 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.obstacle import Obstacle
-from mooring.scheduler.plan.add_nodes import node_like
 from mooring.scheduler.plan.changes import change_node, change_pod
+from mooring.scheduler.plan.new_nodes import known_objects_of_nodes, node_like
 from mooring.scheduler.plan.planner import Planner
 from mooring.scheduler.plan.request import NodeType, PlanRequest, Question
+from mooring.scheduler.plan.slices import SLICE_S
 from mooring.scheduler.plan.what_if import WhatIf
 from tests.builders import node, pod
 from tests.scheduler.cache.logical_state import logical_state
 from tests.scheduler.plan.test_what_if import random_engine
 
 SEEDS = st.integers(0, 2**32)
+TICK_S = SLICE_S / 7
+"""Time passes at each look at the clock: a slice has about three steps."""
 
 
 def random_pods(seed: int, count: int) -> tuple[Engine, tuple[Pod, ...]]:
@@ -73,7 +76,7 @@ def test_no_question_leaves_a_trace_and_slices_give_the_same_answer(seed: int, q
     async def look() -> None:
         assert logical_state(engine.columns) == before
 
-    in_slices = run_real(planner.plan_in_slices(request, lambda: float(next(clock)), look))
+    in_slices = run_real(planner.plan_in_slices(request, lambda: next(clock) * TICK_S, look))
     assert in_slices == at_once
     assert logical_state(engine.columns) == before
 
@@ -160,7 +163,8 @@ def _fits_a_new_node(engine: Engine, view: Pod) -> bool:
     with WhatIf(engine, 1) as what_if:
         for each in [node for node in engine.columns.nodes if node is not None]:
             mark = what_if.mark()
-            what_if.put_node(node_like(each, "new"))
+            name = each.metadata.name
+            what_if.add_node(node_like(each, known_objects_of_nodes(engine.columns, [name])[name], "new"))
             if what_if.decide(engine.record(view)).node_name is not None:
                 return True
             what_if.undo_to(mark)

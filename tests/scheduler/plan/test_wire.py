@@ -11,6 +11,7 @@ from mooring.api.schema.model import ListOf, MapOf, Scalar, Struct, Type
 from mooring.api.schema.tables import struct_named
 from mooring.scheduler.plan.planner import PlanError
 from mooring.scheduler.plan.request import PlanRequest, PlanResult, Question
+from mooring.scheduler.plan.slices import run_to_end
 from mooring.scheduler.plan.wire import OBJECT_BYTES_MAX, RequestBody, decode_request
 from tests.builders import node
 from tests.scheduler.harness import engine_of
@@ -66,7 +67,8 @@ def test_the_schema_knows_every_question() -> None:
 
 
 def decode(document: object) -> PlanRequest:
-    return decode_request(msgspec.json.encode(document), engine_of(node("n1")).columns, tuple)
+    steps = decode_request(msgspec.json.encode(document), engine_of(node("n1")).columns, tuple)
+    return run_to_end(steps, lambda: None)
 
 
 LARGE = {"metadata": {"name": "x", "namespace": "a", "labels": {"large": "x" * OBJECT_BYTES_MAX}}}

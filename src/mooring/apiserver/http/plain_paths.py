@@ -275,7 +275,9 @@ class PlainPaths:
         is_posted = address.path in _POSTED or address.path.startswith(_POSTED_BELOW)
         if incoming.method != ("POST" if is_posted else "GET"):
             raise method_not_allowed()
-        return page_reply(await self._page_response(page, await _asked(address, incoming), user))
+        asked = await _asked(address, incoming)
+        with incoming.ends_with_client():
+            return page_reply(await self._page_response(page, asked, user))
 
     async def component_response(self, asked: PageRequest, user: User) -> PageResponse:
         """The response of a component's page, for a part of a live stream."""

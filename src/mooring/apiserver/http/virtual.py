@@ -40,6 +40,9 @@ from mooring.client.errors import Cause, InvalidError, ServerError, StatusError
 from mooring.kit.clock import format_rfc3339
 from mooring.serving.pages import PageRequest, PageResponse
 
+ADMITTED_AT_ONCE = 50
+"""Pods of a plan that are admitted before other requests go on."""
+
 Answer = Callable[[Address, Incoming, User], Awaitable[Reply]]
 
 _BY_ADDRESS = {(kind.api_version, kind.plural): kind for kind in REVIEWS}
@@ -83,7 +86,8 @@ class VirtualResources:
         await worker.run(len(data), _stamp, PLAN, plan, call)
         page = self._api_server.component_pages[PLAN_PAGE]
         asked = PageRequest("POST", PLAN_PAGE, {}, body=await worker.run(len(data), msgspec.json.encode, request))
-        response = await self._api_server.component_page(page, asked, user)
+        with incoming.ends_with_client():
+            response = await self._api_server.component_page(page, asked, user)
         if response.code != 200:
             raise _plan_error(plan, response)
         plan["status"] = await worker.run(len(response.body), _plan_status, response.body)
@@ -98,7 +102,9 @@ class VirtualResources:
             name = metadata.get("name", "")
             calls.append(replace(call, kind=POD, namespace=namespace, name=name, is_dry_run=True, prior_errors=[]))
         await parts.worker.run(size_bytes, _default_all, strategy, pods)
-        for pod, each in zip(pods, calls, strict=True):
+        for number, (pod, each) in enumerate(zip(pods, calls, strict=True)):
+            if number % ADMITTED_AT_ONCE == 0:
+                await self._api_server.clock.wait(0)  # admission plugins need not wait
             await parts.admission.admit(Attempt(Operation.CREATE, each, pod, None))
         await parts.worker.run(size_bytes, _validate_all, strategy, pods, calls)
 

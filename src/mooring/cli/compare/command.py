@@ -46,7 +46,7 @@ controller owns is placed anew, in the order of creation. "default" stands for k
     show_default=True,
     help="How often each configuration is run, with another seed each time.",
 )
-@output_option("table", "json")
+@output_option("table", "json", "yaml")
 @click.option("--plot", default="", metavar="FILE.svg", help="Draw a bar for each node, configurations side by side.")
 def compare(configs: tuple[str, ...], pods: str, output: str, plot: str, **inputs: Any) -> None:
     if len(configs) < 2:
@@ -54,14 +54,17 @@ def compare(configs: tuple[str, ...], pods: str, output: str, plot: str, **input
     if len(set(configs)) < len(configs):
         raise click.UsageError("two --config are the same file")
 
-    from mooring.cli.compare.report import as_json, as_lines, as_svg
+    from mooring.cli.compare.report import as_data, as_json, as_lines, as_svg
     from mooring.cli.compare.run import CompareOptions, run_compare
+    from mooring.cli.terminal import yaml_text
     from mooring.kit.clock import SystemClock
 
     options = CompareOptions(configs=configs, places_all=pods == "all", **inputs)
     comparison = run_compare(options, sys.stdin.buffer, note, SystemClock())
     if output == "json":
         click.echo(as_json(comparison), nl=False)
+    elif output == "yaml":
+        click.echo(yaml_text(as_data(comparison)), nl=False)
     else:
         for line in as_lines(comparison):
             click.echo(line)

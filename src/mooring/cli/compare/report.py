@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 import msgspec
@@ -23,13 +24,18 @@ PLOT_MARGIN = 28
 COLOURS = ("#2563eb", "#d9480f", "#2b8a3e", "#862e9c", "#a61e4d")
 
 
-def as_json(comparison: ConfigurationComparison) -> str:
-    data = msgspec.to_builtins(comparison)
+def as_data(comparison: ConfigurationComparison) -> dict[str, Any]:
+    """With the mean and the spread of each figure."""
+    data: dict[str, Any] = msgspec.to_builtins(comparison)
     data["summary"] = {
         name: {title: msgspec.to_builtins(Summary.of(values)) for title, values in _figures(outcomes)}
         for name, outcomes in comparison.outcomes.items()
     }
-    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n"
+    return data
+
+
+def as_json(comparison: ConfigurationComparison) -> str:
+    return msgspec.json.format(msgspec.json.encode(as_data(comparison)), indent=2).decode() + "\n"
 
 
 def as_lines(comparison: ConfigurationComparison) -> Iterator[str]:

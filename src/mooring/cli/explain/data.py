@@ -16,6 +16,7 @@ from mooring.cli.explain.report import (
     Scores,
     Victim,
 )
+from mooring.cli.terminal import yaml_text
 from mooring.kit.clock import format_rfc3339
 from mooring.scheduler.framework.obstacle import Obstacle
 
@@ -30,9 +31,7 @@ def as_json(report: Report) -> str:
 
 
 def as_yaml(report: Report) -> str:
-    import yaml
-
-    return yaml.dump(as_data(report), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml_text(as_data(report))
 
 
 def as_data(report: Report) -> Data:

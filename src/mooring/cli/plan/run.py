@@ -33,8 +33,9 @@ from mooring.cli.terminal import ProgressBar, counted
 from mooring.kit.clock import Clock, SystemClock
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.changes import uncordoned
+from mooring.scheduler.plan.new_nodes import known_objects_of_nodes, objects_of_nodes
 from mooring.scheduler.plan.planner import PlanError, Planner
-from mooring.scheduler.plan.request import NodeType, PlanRequest, PlanResult, Question
+from mooring.scheduler.plan.request import PRICE_MAX, NodeType, PlanRequest, PlanResult, Question
 
 SCALABLE = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
 
@@ -214,19 +215,17 @@ def _node_type(text: str, count: int | None, engine: Engine) -> NodeType:
         price = float(price_text)
     except ValueError:
         raise input_error(f"--add-node-like {text}: {price_text!r} is no price") from None
-    if price < 0:
-        raise input_error(f"--add-node-like {text}: a price is not negative")
+    if not 0 <= price <= PRICE_MAX:
+        raise input_error(f"--add-node-like {text}: wanted a price from 0 to {PRICE_MAX:.0g}")
     row = engine.columns.row_of.get(name)
     node = engine.columns.nodes[row] if row is not None else None
     if node is not None:
-        return NodeType(name, node, price, count)
+        return NodeType(name, node, price, count, known_objects_of_nodes(engine.columns, [name])[name])
     if not Path(name).exists():
         raise input_error(f"--add-node-like {name}: the cluster has no such node, and there is no such file")
-    nodes = [
-        entry.view
-        for entry in read_sources(find_sources([name], "--add-node-like"), io.BytesIO()).objects
-        if isinstance(entry.view, Node)
-    ]
+    views = [entry.view for entry in read_sources(find_sources([name], "--add-node-like"), io.BytesIO()).objects]
+    nodes = [view for view in views if isinstance(view, Node)]
     if len(nodes) != 1:
         raise input_error(f"found {len(nodes)} nodes; wanted one Node as an example", name)
-    return NodeType(nodes[0].metadata.name, nodes[0], price, count)
+    like = nodes[0].metadata.name
+    return NodeType(like, nodes[0], price, count, objects_of_nodes(views, [like])[like])

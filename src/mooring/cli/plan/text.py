@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from mooring.cli.terminal import ELLIPSIS, Terminal, counted, listed_names, wrapped
+from mooring.cli.terminal import ELLIPSIS, Terminal, counted, listed_names, wrapped, yaml_text
 from mooring.scheduler.plan.request import DrainedNode, PendingPod, Placement, PlanResult, Question
 
 ROWS_MAX = 20
@@ -22,10 +22,7 @@ def as_json(result: PlanResult) -> str:
 
 
 def as_yaml(result: PlanResult) -> str:
-    import yaml
-
-    plain = msgspec.to_builtins(result)
-    return yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100)
+    return yaml_text(msgspec.to_builtins(result))
 
 
 def as_lines(result: PlanResult, terminal: Terminal, *, is_wide: bool = False) -> Iterator[str]:

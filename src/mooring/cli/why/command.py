@@ -74,7 +74,7 @@ def scheduler_options(command: Decorated) -> Decorated:
 @click.option("--node", default="", metavar="NODE", help="Say what is in the way on this node, as of now.")
 @connection_options
 @scheduler_options
-@output_option("text", "json")
+@output_option("text", "json", "yaml")
 @click.pass_context
 def why(
     ctx: click.Context,
@@ -115,7 +115,7 @@ def why(
 @click.command("queue", help=QUEUE_HELP, short_help="Show the pods that wait in the scheduler.")
 @connection_options
 @scheduler_options
-@output_option("text", "json")
+@output_option("text", "json", "yaml")
 def queue(kubeconfig: str, context: str, address: SchedulerAddress, output: str) -> None:
     from mooring.cli.terminal import standard_output
     from mooring.cli.why.ask import SchedulerClient
@@ -131,6 +131,11 @@ def _print(document: Mapping[str, Any], lines: Iterable[str], output: str) -> No
     """The document for programs, or the lines for people."""
     if output == "json":
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    if output == "yaml":
+        from mooring.cli.terminal import yaml_text
+
+        click.echo(yaml_text(document), nl=False)
         return
     for line in lines:
         click.echo(line)

@@ -243,7 +243,7 @@ class Columns:
             self.ports.free(row, signature.host_ports)
         if pod.volumes:
             self.volumes.displace(pod, row)
-        if signature.priority == self.priority_lowest[row]:
+        if signature.priority == self.priority_lowest[row] and not _has_priority(pods.values(), signature.priority):
             self.priority_lowest[row] = min((p.signature.priority for p in pods.values()), default=PRIORITY_NONE)
         pod.row = -1
 
@@ -331,6 +331,14 @@ class Columns:
         self.labels.grow(capacity)
         self.taints.grow(capacity)
         self.selectors.grow(capacity)
+
+
+def _has_priority(pods: Iterable[PodInfo], priority: int) -> bool:
+    """Whether any of the pods has this priority: usually the first one does."""
+    for pod in pods:  # noqa: SIM110 - a generator costs more than the test
+        if pod.signature.priority == priority:
+            return True
+    return False
 
 
 def _same_facts(old: Node, new: Node) -> bool:

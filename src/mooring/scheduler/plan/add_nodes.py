@@ -2,8 +2,7 @@
 
 Every candidate is verified by placing the pods on the cluster with the new nodes, as the scheduler would.
 
-1. A new node is like its example: labels, taints and allocatable resources, with a name of its own. The pods of
-   DaemonSets that run on nodes of today are placed on it first, if they fit there.
+1. The pods of DaemonSets that run on nodes of today are placed on a new node (`new_nodes`) first, if they fit there.
 2. The search preempts nothing. Pods that fit on no type, even if the new node is empty, stay pending and do not count
    for the search.
 3. With one type: the smallest number, by doubling and bisection. With several: the cheapest of the best mix found
@@ -19,18 +18,13 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from mooring.api.resources import node_allocatable
-from mooring.api.views.node import Node, NodeSpec, NodeStatus
-from mooring.api.well_known import HOSTNAME
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU, MEMORY
-from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.bound import fewest_nodes
+from mooring.scheduler.plan.new_nodes import NewNode, node_like
 from mooring.scheduler.plan.place import (
     Placed,
-    Slices,
     in_queue_order,
     place_pod,
     place_pods,
@@ -39,11 +33,10 @@ from mooring.scheduler.plan.place import (
 )
 from mooring.scheduler.plan.replacement import daemon_pod_for
 from mooring.scheduler.plan.request import Bound, NodesToAdd, NodeType, Placement
+from mooring.scheduler.plan.slices import Slices, mapped
 from mooring.scheduler.plan.what_if import WhatIf
 
 NODES_MAX = 1_000
-NODE_TAINT_PREFIX = "node.kubernetes.io/"
-"""Taints that controllers set from the state of a node: a new node does not have them."""
 
 Counts = Mapping[str, int]
 """By the name of a type: how many nodes are added."""
@@ -62,20 +55,22 @@ def add_nodes(
     what_if: WhatIf, pods: Sequence[PodInfo], types: Sequence[NodeType], *, wants_bound: bool
 ) -> Slices[Added]:
     """Add the numbers of nodes that are given, or the cheapest ones with which all pods fit."""
-    search = _Search(what_if, types)
+    search = _Search(what_if, types, (yield from daemon_pods(what_if)))
     is_search = any(each.count is None for each in types)
     if not is_search:
         counts: Counts = {each.name: each.count or 0 for each in types}
     else:
-        counts = yield from search.cheapest([without_preemption(what_if.engine, view_of(pod)) for pod in pods])
+        engine = what_if.engine
+        alike = yield from mapped(lambda pod: without_preemption(engine, view_of(pod)), pods)
+        counts = yield from search.cheapest(alike)
     mark = what_if.mark()
-    search.add(counts)
+    yield from search.add(counts)
     placed = yield from place_pods(what_if, pods)
-    what_if.undo_to(mark)
+    yield from what_if.undo_in_slices(mark)
     bound: Bound | None = None
     if wants_bound and is_search and not any(each.victims for each in placed.placements):
         has_node = {each.pod for each in placed.placements}
-        bound = search.bound([pod for pod in pods if pod.key in has_node])
+        bound = yield from search.bound([pod for pod in pods if pod.key in has_node])
     nodes = [
         NodesToAdd(each.name, counts[each.name], counts[each.name] * each.price)
         for each in types
@@ -84,35 +79,26 @@ def add_nodes(
     return Added(nodes, placed, bound)
 
 
-def node_like(example: Node, name: str) -> Node:
-    """A new, empty node with the labels, taints and resources of another one."""
-    labels = {**example.metadata.labels, HOSTNAME: name}
-    taints = tuple(taint for taint in example.spec.taints if not taint.key.startswith(NODE_TAINT_PREFIX))
-    status = NodeStatus(
-        capacity=example.status.capacity,
-        allocatable=example.status.allocatable,
-        declared_features=example.status.declared_features,
-    )
-    metadata = replace(example.metadata, name=name, uid="", resource_version="", labels=labels, creation_timestamp=None)
-    return replace(example, metadata=metadata, spec=NodeSpec(taints=taints), status=status)
-
-
-def add_node(what_if: WhatIf, node: Node, daemons: Iterable[PodInfo]) -> None:
+def add_node(what_if: WhatIf, new: NewNode, daemons: Iterable[PodInfo]) -> Slices[None]:
     """Add a node, and the pods of these DaemonSets that fit there."""
-    what_if.put_node(node)
+    yield
+    what_if.add_node(new)
     for daemon in daemons:
-        decision = what_if.decide(daemon_pod_for(what_if.engine, daemon, node.metadata.name))
-        if decision.node_name == node.metadata.name:
+        yield
+        decision = what_if.decide(daemon_pod_for(what_if.engine, daemon, new.node.metadata.name))
+        if decision.node_name == new.node.metadata.name:
             what_if.place(decision)
 
 
-def daemon_pods(engine: Engine) -> list[PodInfo]:
+def daemon_pods(what_if: WhatIf) -> Slices[list[PodInfo]]:
     """One pod of each DaemonSet."""
     found: dict[tuple[str, str], PodInfo] = {}
-    for pod in engine.columns.pods.values():
-        owner = pod.signature.owner
-        if owner is not None and owner.kind == "DaemonSet":
-            found.setdefault((pod.namespace, owner.name), pod)
+    for name in list(what_if.engine.columns.row_of):
+        yield
+        for pod in what_if.pods_on(name):
+            owner = pod.signature.owner
+            if owner is not None and owner.kind == "DaemonSet":
+                found.setdefault((pod.namespace, owner.name), pod)
     return [found[key] for key in sorted(found)]
 
 
@@ -121,7 +107,7 @@ def place_all(what_if: WhatIf, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]
     unplaced: list[PodInfo] = []
     rejected: set[int] = set()
     for pod in in_queue_order(pods):
-        if id(pod.signature) in rejected and not pod.claims:
+        if id(pod.signature) in rejected and not _has_claims(pod):
             unplaced.append(pod)  # nothing that was placed since can help an equal pod
             continue
         outcome = yield from place_pod(what_if, pod)
@@ -133,24 +119,26 @@ def place_all(what_if: WhatIf, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]
 
 
 class _Search:
-    def __init__(self, what_if: WhatIf, types: Sequence[NodeType]) -> None:
+    def __init__(self, what_if: WhatIf, types: Sequence[NodeType], daemons: Sequence[PodInfo]) -> None:
         self._what_if = what_if
         self._types = {each.name: each for each in types}
-        self._daemons = daemon_pods(what_if.engine)
+        self._daemons = daemons
         self._added: Counter[str] = Counter()
 
-    def add(self, counts: Counts) -> None:
+    def add(self, counts: Counts) -> Slices[None]:
         """Add nodes with the pods of their DaemonSets."""
         for name, count in counts.items():
             for _ in range(count):
+                yield
                 self._added[name] += 1
-                node = node_like(self._types[name].node, f"{name}-new-{self._added[name]}")
-                add_node(self._what_if, node, self._daemons)
+                example = self._types[name]
+                new = node_like(example.node, example.others, f"{name}-new-{self._added[name]}")
+                yield from add_node(self._what_if, new, self._daemons)
 
     def cheapest(self, pods: Sequence[PodInfo]) -> Slices[Counts]:
         mark = self._mark()
         missing = yield from place_all(self._what_if, pods)
-        self._undo_to(mark)
+        yield from self._undo_to(mark)
         missing = yield from self._helped(missing)
         if not missing:
             return {}
@@ -172,30 +160,34 @@ class _Search:
         price = sum(count * self._types[name].price for name, count in counts.items())
         return _NodeMix(price, sum(counts.values()), ",".join(sorted(counts)), counts)
 
-    def bound(self, pods: Sequence[PodInfo]) -> Bound:
+    def bound(self, pods: Sequence[PodInfo]) -> Slices[Bound]:
         """The price that no choice of nodes can go below."""
         self._added.clear()
         mark = self._mark()
-        self.add(dict.fromkeys(self._types, 1))
+        yield from self.add(dict.fromkeys(self._types, 1))
         row_of = self._what_if.engine.columns.row_of
         added = {name: (row_of[f"{name}-new-1"], each.price) for name, each in self._types.items()}
         bound = fewest_nodes(self._what_if.engine, pods, added)
-        self._undo_to(mark)
+        yield from self._undo_to(mark)
         return bound
 
     def _helped(self, pods: Sequence[PodInfo]) -> Slices[list[PodInfo]]:
         """The pods that fit if there is a new node of each type."""
         what_if, mark = self._what_if, self._mark()
-        self.add(dict.fromkeys(self._types, 1))
+        yield from self.add(dict.fromkeys(self._types, 1))
         helped: dict[int, bool] = {}
+        found: list[PodInfo] = []
         for pod in pods:
-            if id(pod.signature) not in helped:
+            key = id(pod) if _has_claims(pod) else id(pod.signature)
+            if key not in helped:
                 inner = what_if.mark()
                 outcome = yield from place_pod(what_if, pod)
-                helped[id(pod.signature)] = isinstance(outcome, Placement)
-                what_if.undo_to(inner)
-        self._undo_to(mark)
-        return [pod for pod in pods if helped[id(pod.signature)]]
+                helped[key] = isinstance(outcome, Placement)
+                yield from what_if.undo_in_slices(inner)
+            if helped[key]:
+                found.append(pod)
+        yield from self._undo_to(mark)
+        return found
 
     def _smallest(
         self, pods: Sequence[PodInfo], each: NodeType, count_max: int, missing: Sequence[PodInfo]
@@ -217,9 +209,9 @@ class _Search:
 
     def _suffices(self, pods: Sequence[PodInfo], counts: Counts, wanted: set[str]) -> Slices[bool]:
         mark = self._mark()
-        self.add(counts)
+        yield from self.add(counts)
         unplaced = yield from place_all(self._what_if, pods)
-        self._undo_to(mark)
+        yield from self._undo_to(mark)
         return not any(pod.uid in wanted for pod in unplaced)
 
     def _greedy_mix(self, pods: Sequence[PodInfo], missing: Sequence[PodInfo]) -> Slices[Counts | None]:
@@ -238,10 +230,10 @@ class _Search:
         while left and ratios and sum(counts.values()) < NODES_MAX:
             _, name = heappop(ratios)
             inner = self._mark()
-            self.add({name: 1})
+            yield from self.add({name: 1})
             still = yield from place_all(self._what_if, left)
             if len(still) == len(left):
-                self._undo_to(inner)
+                yield from self._undo_to(inner)
                 continue
             missing_still = {pod.uid for pod in still}
             each = self._types[name]
@@ -253,8 +245,8 @@ class _Search:
                 if needs_others:
                     ratios = untried.copy()
             else:
-                self._undo_to(inner)
-        self._undo_to(mark)
+                yield from self._undo_to(inner)
+        yield from self._undo_to(mark)
         for name in sorted(counts, key=lambda name: -self._types[name].price):
             while counts[name] and (yield from self._suffices(pods, counts - Counter({name: 1}), wanted)):
                 counts[name] -= 1
@@ -264,8 +256,8 @@ class _Search:
     def _mark(self) -> _Mark:
         return _Mark(self._what_if.mark(), self._added.copy())
 
-    def _undo_to(self, mark: _Mark) -> None:
-        self._what_if.undo_to(mark.step)
+    def _undo_to(self, mark: _Mark) -> Slices[None]:
+        yield from self._what_if.undo_in_slices(mark.step)
         self._added = mark.added.copy()
 
 
@@ -303,3 +295,8 @@ def _needs_others(signature: PodSignature) -> bool:
     return bool(signature.spec.topology_spread_constraints) or (
         affinity is not None and affinity.pod_affinity is not None
     )
+
+
+def _has_claims(pod: PodInfo) -> bool:
+    """Whether the pod may fit where another one of its signature does not."""
+    return bool(pod.claims or view_of(pod).spec.resource_claims)

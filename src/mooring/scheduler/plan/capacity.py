@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from mooring.api.views.pod import Pod
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
-from mooring.scheduler.plan.place import Slices, reasons_of, without_preemption
+from mooring.scheduler.plan.place import reasons_of, without_preemption
 from mooring.scheduler.plan.request import CAPACITY_MAX, CapacityAnswer
+from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
 
 
@@ -25,7 +26,7 @@ def capacity_for(what_if: WhatIf, pods: Sequence[Pod], ratio: Sequence[int]) -> 
     keys = [view.key for view in group]
     per_group = Counter(keys)
     groups = 0
-    while (groups + 1) * len(group) <= CAPACITY_MAX:
+    while (groups + 1) * len(group) <= CAPACITY_MAX and not what_if.is_full:
         failed: Decision | None = None
         for index, view in enumerate(group):
             yield

@@ -21,9 +21,10 @@ from mooring.scheduler.cache.arrays import Bools
 from mooring.scheduler.cache.pods import PodInfo, PodSignature
 from mooring.scheduler.cache.resources import CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plan.place import Slices, place_pod, run_to_end
+from mooring.scheduler.plan.place import place_pod
 from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
 from mooring.scheduler.plan.request import Placement
+from mooring.scheduler.plan.slices import Slices, run_to_end
 from mooring.scheduler.plan.what_if import WhatIf
 
 _NOT_COMPARED = (PODS, CPU_NON_ZERO, MEMORY_NON_ZERO)

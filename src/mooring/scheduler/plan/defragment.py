@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.cycle.explain import explain
-from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.drain import cordon
-from mooring.scheduler.plan.place import Slices, eviction_budgets
+from mooring.scheduler.plan.place import eviction_budgets
 from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
 from mooring.scheduler.plan.request import Move, Usage
+from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
 
 NODES_TRIED_MAX = 50
@@ -40,18 +40,22 @@ class Defragmented:
 def empty_nodes(what_if: WhatIf, moves_max: int) -> Slices[Defragmented]:
     """Moves that empty nodes, at most `moves_max`."""
     engine = what_if.engine
-    used = _used_nodes(engine)
+    used = yield from _used_nodes(what_if)
     empty = sorted(engine.columns.row_of.keys() - used)
     emptied: list[str] = []
     best = Defragmented()
     failures = 0
+    for name in empty:
+        yield
+        cordon(what_if, name)
     mark = what_if.mark()
-    for name in _by_use(engine, used):
-        fates = [fate_of(pod) for pod in _on(engine, name)]
+    for name in _by_use(what_if, used):
+        yield
+        fates = [fate_of(pod) for pod in what_if.pods_on(name)]
         if Fate.IS_LOST in fates or len(best.moves) + fates.count(Fate.MOVES) > moves_max:
             continue
-        moves = yield from _empty(what_if, [*empty, *emptied, name], [*emptied, name])
-        what_if.undo_to(mark)
+        moves = yield from _empty(what_if, [*emptied, name])
+        yield from what_if.undo_in_slices(mark)
         if moves is not None:
             emptied.append(name)
             best = Defragmented(moves, [*empty, *emptied])
@@ -61,18 +65,19 @@ def empty_nodes(what_if: WhatIf, moves_max: int) -> Slices[Defragmented]:
         if failures == FAILURES_MAX:
             break
     # Once more for the caller, who looks at the cluster after the moves.
-    yield from _empty(what_if, best.cordoned, emptied)
+    yield from _empty(what_if, emptied)
     return best
 
 
-def _empty(what_if: WhatIf, cordoned: Sequence[str], names: Sequence[str]) -> Slices[list[Move] | None]:
-    """Cordon nodes, and move all pods of some of them; None if a pod cannot move."""
+def _empty(what_if: WhatIf, names: Sequence[str]) -> Slices[list[Move] | None]:
+    """Cordon nodes, and move all their pods; None if a pod cannot move."""
     budgets = eviction_budgets(what_if)
-    for name in cordoned:
+    for name in names:
+        yield
         cordon(what_if, name)
     moves: list[Move] = []
     for name in names:
-        for pod in _on(what_if.engine, name):
+        for pod in _on(what_if, name):
             if fate_of(pod) is not Fate.MOVES:
                 continue
             if budgets.blocking(pod):
@@ -100,7 +105,7 @@ def move_pods_for(what_if: WhatIf, pod: PodInfo, moves_max: int) -> Slices[tuple
             break
         mark = what_if.mark()
         found = yield from _move_pods_from(what_if, pod, name, limit)
-        what_if.undo_to(mark)
+        yield from what_if.undo_in_slices(mark)
         if found is not None:
             best = found, name
     if best is None:
@@ -110,17 +115,17 @@ def move_pods_for(what_if: WhatIf, pod: PodInfo, moves_max: int) -> Slices[tuple
     return best
 
 
-def usage(engine: Engine, pending: int = 0) -> Usage:
-    used = _used_nodes(engine)
-    return Usage(engine.columns.node_count, engine.columns.node_count - len(used), pending)
+def usage(what_if: WhatIf, pending: int = 0) -> Slices[Usage]:
+    used = yield from _used_nodes(what_if)
+    node_count = what_if.engine.columns.node_count
+    return Usage(node_count, node_count - len(used), pending)
 
 
 def _move_pods_from(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Slices[list[Move] | None]:
     """Move the fewest pods away from a node until the pod fits there."""
-    engine = what_if.engine
     budgets = eviction_budgets(what_if)
-    movable = [each for each in _on(engine, name) if fate_of(each) is Fate.MOVES and not budgets.blocking(each)]
-    movable.sort(key=lambda each: (-_share(engine, each, name), each.key))
+    movable = [each for each in _on(what_if, name) if fate_of(each) is Fate.MOVES and not budgets.blocking(each)]
+    movable.sort(key=lambda each: (-_share(what_if, each, name), each.key))
     evicted: list[PodInfo] = []
     mark = what_if.mark()
     for each in movable:
@@ -150,13 +155,15 @@ def _needed(what_if: WhatIf, pod: PodInfo, name: str, evicted: list[PodInfo], ma
     needed = list(evicted)
     for each in reversed(evicted):
         fewer = [other for other in needed if other is not each]
-        what_if.undo_to(mark)
+        yield from what_if.undo_in_slices(mark)
         for other in fewer:
+            yield
             what_if.evict(other)
         if (yield from _fits(what_if, pod, name)):
             needed = fewer
-    what_if.undo_to(mark)
+    yield from what_if.undo_in_slices(mark)
     for each in needed:
+        yield
         what_if.evict(each)
     return needed
 
@@ -175,33 +182,31 @@ def _place_replacement(what_if: WhatIf, pod: PodInfo, from_node: str) -> Slices[
     return Move(pod.key, from_node, decision.node_name)
 
 
-def _on(engine: Engine, name: str) -> list[PodInfo]:
-    pods = engine.columns.pods_on[engine.columns.row_of[name]].values()
-    return sorted(pods, key=lambda pod: (-pod.priority, pod.key))
+def _on(what_if: WhatIf, name: str) -> list[PodInfo]:
+    return sorted(what_if.pods_on(name), key=lambda pod: (-pod.priority, pod.key))
 
 
-def _used_nodes(engine: Engine) -> set[str]:
+def _used_nodes(what_if: WhatIf) -> Slices[set[str]]:
     """The nodes with pods that do not end with their node."""
-    columns = engine.columns
-    return {
-        name
-        for name, row in columns.row_of.items()
-        if any(fate_of(pod) is not Fate.ENDS for pod in columns.pods_on[row].values())
-    }
+    used: set[str] = set()
+    for name in list(what_if.engine.columns.row_of):
+        yield
+        if any(fate_of(pod) is not Fate.ENDS for pod in what_if.pods_on(name)):
+            used.add(name)
+    return used
 
 
-def _by_use(engine: Engine, names: Iterable[str]) -> list[str]:
+def _by_use(what_if: WhatIf, names: Iterable[str]) -> list[str]:
     """Nodes with the lowest requested share first."""
-    columns = engine.columns
 
     def share(name: str) -> float:
-        offered, used = columns.resources.at(columns.row_of[name])
+        offered, used = what_if.engine.columns.resources.at(what_if.row_of(name))
         return max(used[slot] / max(offered[slot], 1) for slot in (CPU, MEMORY))
 
     return sorted(names, key=lambda name: (share(name), name))
 
 
-def _share(engine: Engine, pod: PodInfo, node_name: str) -> float:
-    offered, _ = engine.columns.resources.at(engine.columns.row_of[node_name])
+def _share(what_if: WhatIf, pod: PodInfo, node_name: str) -> float:
+    offered, _ = what_if.engine.columns.resources.at(what_if.row_of(node_name))
     vector = pod.signature.request_vector
     return max(int(vector[slot]) / max(offered[slot], 1) for slot in (CPU, MEMORY))

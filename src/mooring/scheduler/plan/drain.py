@@ -18,9 +18,10 @@ from msgspec.structs import replace
 
 from mooring.scheduler.cache.disruption_budgets import BudgetCount
 from mooring.scheduler.cache.pods import PodInfo
-from mooring.scheduler.plan.place import Placed, Slices, eviction_budgets, in_queue_order, place_pod
+from mooring.scheduler.plan.place import Placed, eviction_budgets, in_queue_order, place_pod
 from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
 from mooring.scheduler.plan.request import DrainedNode, Placement
+from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
 
 
@@ -36,6 +37,7 @@ def remove_nodes(what_if: WhatIf, names: Sequence[str]) -> Slices[Drained]:
     """Drain and remove nodes, the safe ones first."""
     drained, budgets = Drained(), eviction_budgets(what_if)
     for name in names:
+        yield
         cordon(what_if, name)
     waiting, is_last_round = list(names), False
     while waiting:
@@ -48,7 +50,7 @@ def remove_nodes(what_if: WhatIf, names: Sequence[str]) -> Slices[Drained]:
                 drained.placed.placements += outcome.placed.placements
                 drained.placed.pending += outcome.placed.pending
             else:
-                outcome.undo(what_if, mark, budgets)
+                yield from outcome.undo(what_if, mark, budgets)
                 unsafe.append(name)
         is_last_round = len(unsafe) == len(waiting)
         waiting = unsafe
@@ -56,9 +58,7 @@ def remove_nodes(what_if: WhatIf, names: Sequence[str]) -> Slices[Drained]:
 
 
 def cordon(what_if: WhatIf, name: str) -> None:
-    columns = what_if.engine.columns
-    node = columns.nodes[columns.row_of[name]]
-    assert node is not None, f"node {name} has a row and no object"
+    node = what_if.node(name)
     what_if.put_node(replace(node, spec=replace(node.spec, unschedulable=True)))
 
 
@@ -71,19 +71,21 @@ class DrainOutcome:
     without_replacement: list[PodInfo]
     """The evicted pods that count against their budgets, because nothing replaces them yet."""
 
-    def undo(self, what_if: WhatIf, mark: int, budgets: BudgetCount) -> None:
-        what_if.undo_to(mark)
+    def undo(self, what_if: WhatIf, mark: int, budgets: BudgetCount) -> Slices[None]:
+        yield from what_if.undo_in_slices(mark)
         for pod in self.without_replacement:
             budgets.give_back(pod)
 
 
 def drain_node(what_if: WhatIf, name: str, budgets: BudgetCount) -> Slices[DrainOutcome]:
     """Evict the pods of a cordoned node, place their replacements, and remove the node."""
-    columns, placed = what_if.engine.columns, Placed()
+    yield
+    placed = Placed()
     by_fate: dict[Fate, list[PodInfo]] = {fate: [] for fate in Fate}
     blocked: list[str] = []
     without_replacement: list[PodInfo] = []
-    for pod in in_queue_order(sorted(columns.pods_on[columns.row_of[name]].values(), key=lambda pod: pod.key)):
+    for pod in in_queue_order(sorted(what_if.pods_on(name), key=lambda pod: pod.key)):
+        yield
         fate = fate_of(pod)
         by_fate[fate].append(pod)
         if fate is not Fate.ENDS:
@@ -97,6 +99,7 @@ def drain_node(what_if: WhatIf, name: str, budgets: BudgetCount) -> Slices[Drain
                 budgets.give_back(without_replacement.pop())
             else:
                 placed.pending.append(outcome)
+    yield
     what_if.remove_node(name)
     lost = _keys(by_fate[Fate.IS_LOST])
     node = DrainedNode(

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -23,13 +23,14 @@ from mooring.api.well_known import REGION, ZONE
 from mooring.scheduler.cache.disruption_budgets import BudgetCount
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU
-from mooring.scheduler.cycle.explain import Explanation, explain
+from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
-from mooring.scheduler.plan.add_nodes import node_like
 from mooring.scheduler.plan.changes import change_node, change_pod
-from mooring.scheduler.plan.place import Slices, eviction_budgets, without_preemption
+from mooring.scheduler.plan.new_nodes import NewNode, known_objects_of_nodes, node_like
+from mooring.scheduler.plan.place import eviction_budgets, without_preemption
 from mooring.scheduler.plan.replacement import Fate, fate_of
 from mooring.scheduler.plan.request import Fix
+from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
 
 NODES_TRIED_MAX = 20
@@ -65,7 +66,8 @@ class _FixCandidate:
     pod: Pod | None = None
     """The changed pod."""
     node: Node | None = None
-    """The changed or the new node."""
+    """The changed node."""
+    new_node: NewNode | None = None
     evicted: tuple[PodInfo, ...] = ()
     other_texts: frozenset[str] = frozenset()
     """The changes that do not lower a request of the pod."""
@@ -82,10 +84,12 @@ def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
         return []
     engine = what_if.engine
     pod = without_preemption(engine, view)  # a fix that needs a preemption is none
-    found = explain(engine.cycle_for(pod).profile, engine.columns, pod, nearest_max=NODES_TRIED_MAX)
     yield
+    found = explain(engine.cycle_for(pod).profile, engine.columns, pod, nearest_max=NODES_TRIED_MAX)
+    obstacles_on = {name: found.at(name) for name in found.nearest}
+    candidates = yield from _candidates(what_if, view, found.everywhere, obstacles_on)
     smallest: dict[tuple[str, ...], _FixCandidate] = {}
-    for candidate in sorted(_candidates(what_if, pod, view, found), key=lambda candidate: candidate.order):
+    for candidate in sorted(candidates, key=lambda candidate: candidate.order):
         smallest.setdefault(candidate.texts, candidate)
     fixes: list[Fix] = []
     listed: list[_FixCandidate] = []
@@ -96,7 +100,7 @@ def fixes_for(what_if: WhatIf, pod: PodInfo, view: Pod) -> Slices[list[Fix]]:
             continue
         if any(_changes_more(what_if, candidate, other) or _is_alike(candidate, other) for other in listed):
             continue
-        node_name = _verify(what_if, pod, candidate)
+        node_name = yield from _verify(what_if, pod, candidate)
         if node_name is not None:
             fixes.append(Fix(texts, node_name))
             listed.append(candidate)
@@ -118,35 +122,36 @@ def _is_alike(candidate: _FixCandidate, other: _FixCandidate) -> bool:
     """Whether both are new nodes that differ in nothing but where they are."""
     if candidate.rank != _RANK_NEW_NODE or other.rank != _RANK_NEW_NODE:
         return False
-    assert candidate.node is not None, f"{candidate} has no node"
-    assert other.node is not None, f"{other} has no node"
-    return _anywhere(candidate.node) == _anywhere(other.node)
+    assert candidate.new_node is not None, f"{candidate} has no node"
+    assert other.new_node is not None, f"{other} has no node"
+    return _anywhere(candidate.new_node) == _anywhere(other.new_node)
 
 
-def _anywhere(node: Node) -> Node:
-    labels = {key: value for key, value in node.metadata.labels.items() if key not in (ZONE, REGION)}
-    return replace(node, metadata=replace(node.metadata, labels=labels))
+def _anywhere(new: NewNode) -> NewNode:
+    labels = {key: value for key, value in new.node.metadata.labels.items() if key not in (ZONE, REGION)}
+    return NewNode(replace(new.node, metadata=replace(new.node.metadata, labels=labels)), new.others)
 
 
-def _candidates(what_if: WhatIf, pod: PodInfo, view: Pod, found: Explanation) -> Iterator[_FixCandidate]:
-    columns = what_if.engine.columns
-    everywhere = [change for change in (change_pod(view, each) for each in found.everywhere) if change is not None]
-    if len(everywhere) < len(found.everywhere):
-        return  # something is missing that no change of a pod or node brings, such as a claim
-    for place, name in enumerate(found.nearest):
-        node = columns.nodes[columns.row_of[name]]
-        assert node is not None, f"node {name} has a row and no object"
-        obstacles = found.at(name)
+def _candidates(
+    what_if: WhatIf, view: Pod, everywhere: Sequence[Obstacle], obstacles_on: Mapping[str, Sequence[Obstacle]]
+) -> Slices[list[_FixCandidate]]:
+    """`obstacles_on` has the nearest nodes, nearest first."""
+    if any(change_pod(view, each) is None for each in everywhere):
+        return []  # something is missing that no change of a pod or node brings, such as a claim
+    candidates: list[_FixCandidate] = []
+    for place, (name, obstacles) in enumerate(obstacles_on.items()):
         for prefers_pod in (True, False):
-            candidate = _without_obstacles(what_if, view, node, place, obstacles, prefers_pod)
+            yield
+            node = what_if.node(name)
+            candidate = yield from _without_obstacles(what_if, view, node, place, obstacles, prefers_pod)
             if candidate is not None:
-                yield candidate
-    yield from _by_new_node(what_if, found)
+                candidates.append(candidate)
+    return candidates + _by_new_node(what_if, obstacles_on)
 
 
 def _without_obstacles(
     what_if: WhatIf, view: Pod, node: Node, place: int, obstacles: Sequence[Obstacle], prefers_pod: bool
-) -> _FixCandidate | None:
+) -> Slices[_FixCandidate | None]:
     """Every obstacle is removed by a change of the pod or of the node, whichever is preferred, or else by evictions."""
     name, changed_view, changed_node = node.metadata.name, view, node
     texts: list[str] = []
@@ -170,7 +175,7 @@ def _without_obstacles(
             return None
     evicted: tuple[PodInfo, ...] = ()
     if needs_eviction:
-        evicted = _to_evict(what_if, _changed_pod(what_if, changed_view), changed_node, name)
+        evicted = yield from _to_evict(what_if, _changed_pod(what_if, changed_view), changed_node, name)
         if not evicted:
             return None
         budgets = eviction_budgets(what_if)
@@ -199,61 +204,66 @@ def _changed_pod(what_if: WhatIf, view: Pod) -> PodInfo:
     return without_preemption(what_if.engine, replace(view, metadata=metadata))
 
 
-def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> tuple[PodInfo, ...]:
+def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> Slices[tuple[PodInfo, ...]]:
     """The fewest pods whose eviction makes the pod fit on the node; nothing if more than the limit are needed.
 
     Pods of lower priority go first, then those that free most of what is missing. Pods that end with the node stay.
     """
-    columns, mark = what_if.engine.columns, what_if.mark()
+    mark = what_if.mark()
     what_if.put_node(changed)
-    pods = [each for each in columns.pods_on[columns.row_of[name]].values() if fate_of(each) is not Fate.ENDS]
+    pods = [each for each in what_if.pods_on(name) if fate_of(each) is not Fate.ENDS]
     pods.sort(
         key=lambda each: (each.priority, tuple(-int(amount) for amount in each.signature.request_vector[:2]), each.key)
     )
     evicted: list[PodInfo] = []
     for each in pods[:EVICTIONS_MAX]:
+        yield
         what_if.evict(each)
         evicted.append(each)
         if what_if.decide(pod).node_name is not None:
             break
     else:
         evicted.clear()
-    what_if.undo_to(mark)
+    yield from what_if.undo_in_slices(mark)
     for each in list(evicted):
         fewer = [other for other in evicted if other is not each]
+        yield
         what_if.put_node(changed)
         for other in fewer:
+            yield
             what_if.evict(other)
         if fewer and what_if.decide(pod).node_name is not None:
             evicted = fewer
-        what_if.undo_to(mark)
+        yield from what_if.undo_in_slices(mark)
     return tuple(evicted)
 
 
-def _by_new_node(what_if: WhatIf, found: Explanation) -> Iterator[_FixCandidate]:
-    """A new node like one of the nearest nodes; one for nodes that are alike."""
+def _by_new_node(what_if: WhatIf, names: Collection[str]) -> list[_FixCandidate]:
+    """A new node like one of these; one for nodes that are alike."""
+    candidates: list[_FixCandidate] = []
     columns = what_if.engine.columns
-    seen: list[Node] = []
-    for name in found.nearest:
-        node = columns.nodes[columns.row_of[name]]
-        assert node is not None, f"node {name} has a row and no object"
-        new = node_like(node, NEW_NODE)
-        if new not in seen:
-            seen.append(new)
-            size = columns.resources.at(columns.row_of[name])[0][CPU]
-            yield _FixCandidate((f"add a node like {name}",), _RANK_NEW_NODE, size, NEW_NODE, node=new)
+    for name, others in known_objects_of_nodes(columns, names).items():
+        new = node_like(what_if.node(name), others, NEW_NODE)
+        if all(new != candidate.new_node for candidate in candidates):
+            size = columns.resources.at(what_if.row_of(name))[0][CPU]
+            texts = (f"add a node like {name}",)
+            candidates.append(_FixCandidate(texts, _RANK_NEW_NODE, size, NEW_NODE, new_node=new))
+    return candidates
 
 
-def _verify(what_if: WhatIf, pod: PodInfo, candidate: _FixCandidate) -> str | None:
+def _verify(what_if: WhatIf, pod: PodInfo, candidate: _FixCandidate) -> Slices[str | None]:
     """The node that the pod gets with the changes; None if it gets none."""
     mark = what_if.mark()
     if candidate.node is not None:
         what_if.put_node(candidate.node)
+    if candidate.new_node is not None:
+        what_if.add_node(candidate.new_node)
     for each in candidate.evicted:
+        yield
         what_if.evict(each)
     changed = pod
     if candidate.pod is not None:
         changed = _changed_pod(what_if, candidate.pod)
     decision = what_if.decide(changed)
-    what_if.undo_to(mark)
+    yield from what_if.undo_in_slices(mark)
     return decision.node_name

@@ -5,47 +5,30 @@
    a node.
 2. A pod that preempts gets its node after its victims are gone, as in a cluster. The victims are reported; what their
    controllers create in their place is not placed.
-3. Each function is a generator that yields after each decision (`Slices`), so that a plan can be suspended there.
+3. Functions that decide or change something are generators (`slices`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
 from mooring.api.views.pod import Pod
-from mooring.api.views.workloads import PodDisruptionBudget
-from mooring.scheduler.cache.disruption_budgets import BudgetCount, BudgetRule, DisruptionBudgets
+from mooring.scheduler.cache.disruption_budgets import BudgetCount, BudgetRule
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision, PreemptionPlan
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.events import ActionType, EventResource
 from mooring.scheduler.plan.request import PendingPod, Placement, PlannedVictim
+from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
-
-Result = TypeVar("Result")
-Slices: TypeAlias = Generator[None, None, Result]
-"""A computation that may be suspended where it yields."""
-
 
 ROUNDS_MAX = 20
 """How often a pod is tried that waits for other pods."""
 _POD_RESOURCES = (EventResource.ASSIGNED_POD, EventResource.WILDCARD)
-
-
-def run_to_end(slices: Slices[Result], progress: Callable[[], None]) -> Result:
-    """The result of a computation that is not suspended. `progress` is called after each step."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-        progress()
 
 
 @dataclass(slots=True)
@@ -114,7 +97,9 @@ def _decide_and_place(
     if decision.preemption is not None:
         victims = victims_of(what_if, decision.preemption)
         for victim in decision.preemption.victims:
+            yield
             what_if.evict(victim)
+        yield
         what_if.nominate(pod, decision.preemption.node_name)
         decision = what_if.decide(pod)
     if decision.node_name is None:
@@ -154,10 +139,9 @@ def reasons_of(decision: Decision) -> dict[str, int]:
 
 def eviction_budgets(what_if: WhatIf) -> BudgetCount:
     """The evictions that the API server would allow."""
-    return DisruptionBudgets(what_if.engine.columns.objects.of(PodDisruptionBudget)).count(BudgetRule.EVICTION)
+    return what_if.budgets.count(BudgetRule.EVICTION)
 
 
 def victims_of(what_if: WhatIf, plan: PreemptionPlan) -> tuple[PlannedVictim, ...]:
-    store = what_if.engine.columns.objects.of(PodDisruptionBudget)
-    budgets = DisruptionBudgets(store).count(BudgetRule.PREEMPTION)
+    budgets = what_if.budgets.count(BudgetRule.PREEMPTION)
     return tuple(PlannedVictim(pod.key, pod.priority, budgets.take(pod)) for pod in plan.victims)

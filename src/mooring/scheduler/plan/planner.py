@@ -5,13 +5,15 @@
 3. Pods that are asked about wait behind the pending pods of the cluster with the same priority.
 4. If the cluster changes between two slices so that the plan can no longer go on, it starts again, at most
    `STARTS_MAX` times.
+5. Beside the scheduler a plan has limits: `PLAN_S_MAX` and `CHANGES_MAX`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from heapq import nlargest
 
 from msgspec.structs import replace
 
@@ -24,19 +26,27 @@ from mooring.scheduler.plan.capacity import capacity_for
 from mooring.scheduler.plan.defragment import empty_nodes, move_pods_for, usage
 from mooring.scheduler.plan.drain import remove_nodes
 from mooring.scheduler.plan.fix import fixes_for
-from mooring.scheduler.plan.place import Placed, Slices, place_pods, run_to_end
-from mooring.scheduler.plan.request import PODS_MAX, Placement, PlanRequest, PlanResult, Question
+from mooring.scheduler.plan.place import Placed, place_pods
+from mooring.scheduler.plan.request import CAPACITY_MAX, PODS_MAX, Placement, PlanRequest, PlanResult, Question
+from mooring.scheduler.plan.slices import LetOthersRun, NowS, Slices, mapped, run_in_slices, run_to_end
 from mooring.scheduler.plan.what_if import OutdatedPlan, WhatIf
 
-SLICE_S = 0.03
-"""Time after which a plan in slices lets the scheduler go on. The step that is running then ends first."""
 STARTS_MAX = 5
 
-NowS = Callable[[], float]
+PLAN_S_MAX = 30.0
+"""How long a plan may take beside the scheduler."""
+CHANGES_MAX = 5_000
+"""Maximum size of the steps of a plan beside the scheduler (`WhatIf.is_full`): undoing and applying them again takes
+about 6 µs for each, between two slices."""
+NODE_TYPES_MAX = 100
+NAMES_COMPARED_MAX = 200
 
 
 class PlanError(Exception):
     """The request cannot be planned."""
+
+
+_ELSEWHERE = "`mooring plan` takes larger ones: it reads the cluster, and plans outside of the scheduler"
 
 
 class Planner:
@@ -52,49 +62,53 @@ class Planner:
         with WhatIf(self._engine, request.seed) as what_if:
             return run_to_end(self._answer(what_if, request), progress)
 
-    async def plan_in_slices(
-        self, request: PlanRequest, now_s: NowS, let_others_run: Callable[[], Awaitable[None]]
-    ) -> PlanResult:
-        """Run a plan in slices. Raises `OutdatedPlan` if the cluster changes too quickly."""
+    async def plan_in_slices(self, request: PlanRequest, now_s: NowS, let_others_run: LetOthersRun) -> PlanResult:
+        """Run a plan in slices, beside the scheduler. Raises `OutdatedPlan` if the cluster changes too quickly."""
+        started_s = now_s()
         for start in range(STARTS_MAX):
+            self._check(request)
             try:
-                return await self._run_in_slices(request, now_s, let_others_run)
+                with WhatIf(self._engine, request.seed, CHANGES_MAX) as what_if:
+
+                    def check(changes: WhatIf = what_if) -> None:
+                        if changes.is_full:
+                            raise PlanError(f"the plan makes more than {CHANGES_MAX} changes; {_ELSEWHERE}")
+                        if now_s() - started_s > PLAN_S_MAX:
+                            raise PlanError(f"the plan takes longer than {PLAN_S_MAX:.0f} s; {_ELSEWHERE}")
+
+                    answer = self._answer(what_if, request)
+                    return await run_in_slices(answer, what_if, now_s, let_others_run, check)
             except OutdatedPlan:
                 if start + 1 == STARTS_MAX:
                     raise
         raise AssertionError("the last start returns or raises")
 
-    async def _run_in_slices(
-        self, request: PlanRequest, now_s: NowS, let_others_run: Callable[[], Awaitable[None]]
-    ) -> PlanResult:
-        self._check(request)
-        with WhatIf(self._engine, request.seed) as what_if:
-            steps = self._answer(what_if, request)
-            end_s = now_s() + SLICE_S
-            while True:
-                try:
-                    next(steps)
-                except StopIteration as end:
-                    result: PlanResult = end.value
-                    return result
-                if now_s() >= end_s:
-                    what_if.suspend()
-                    await let_others_run()
-                    what_if.resume()
-                    end_s = now_s() + SLICE_S
-
     def _check(self, request: PlanRequest) -> None:
         names = self._engine.columns.row_of
         for name in request.nodes:
             if name not in names:
-                near = get_close_matches(name, names, n=3)
+                near = _similar(name, names)
                 raise PlanError(f'found no node "{name}"' + (f"; did you mean {' or '.join(near)}?" if near else ""))
+        twice = [name for name, count in Counter(request.nodes).items() if count > 1]
+        if twice:
+            raise PlanError(f'found node "{twice[0]}" twice')
         if len(request.pods) > PODS_MAX:
             raise PlanError(f"found {len(request.pods)} pods; a plan takes at most {PODS_MAX}")
+        pod_twice = [key for key, count in Counter(view.key for view in request.pods).items() if count > 1]
+        if pod_twice:
+            raise PlanError(f"found pod {pod_twice[0]} twice")
+        for view in request.pods:
+            placed = self._engine.columns.pods.get(view.metadata.uid or view.key)
+            if placed is not None:
+                raise PlanError(f"pod {view.key} is on node {placed.node_name} already")
         if request.question in (Question.FIX, Question.CAPACITY) and not request.pods:
             raise PlanError(f"{request.question} needs a pod")
         if request.question is Question.ADD_NODES and not request.node_types:
             raise PlanError("adding nodes needs at least one type of node")
+        if len(request.node_types) > NODE_TYPES_MAX:
+            raise PlanError(f"found {len(request.node_types)} types of nodes; a plan takes at most {NODE_TYPES_MAX}")
+        if sum(request.ratio) > CAPACITY_MAX:
+            raise PlanError(f"found a group of {sum(request.ratio)} pods; a plan places at most {CAPACITY_MAX}")
         given = Counter(each.name for each in request.node_types)
         if given and max(given.values()) > 1:
             raise PlanError(f'found two types of nodes with the name "{given.most_common(1)[0][0]}"')
@@ -118,10 +132,10 @@ class Planner:
                 return (yield from self._defragment(what_if, request))
 
     def _place(self, what_if: WhatIf, request: PlanRequest) -> Slices[Placed]:
-        asked = self._pods(request)
-        before = [] if not request.pods else list(self._pending())
-        placed = yield from place_pods(what_if, [*before, *asked])
+        asked = yield from self._pods(request)
         wanted = {pod.key for pod in asked}
+        before = [pod for pod in self._pending() if pod.key not in wanted] if request.pods else []
+        placed = yield from place_pods(what_if, [*before, *asked])
         placed.placements = [each for each in placed.placements if each.pod in wanted]
         placed.pending = [each for each in placed.pending if each.pod in wanted]
         return placed
@@ -141,7 +155,8 @@ class Planner:
 
     def _add_nodes(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
         node_count = self._engine.columns.node_count
-        added = yield from add_nodes(what_if, self._pods(request), request.node_types, wants_bound=request.wants_bound)
+        pods = yield from self._pods(request)
+        added = yield from add_nodes(what_if, pods, request.node_types, wants_bound=request.wants_bound)
         return PlanResult(
             request.question,
             request.seed,
@@ -157,7 +172,7 @@ class Planner:
         pod = self._record(view)
         mark = what_if.mark()
         placed = yield from place_pods(what_if, [pod])
-        what_if.undo_to(mark)
+        yield from what_if.undo_in_slices(mark)
         fixes = (yield from fixes_for(what_if, pod, view)) if placed.pending else []
         return replace(self._result(request, placed), fixes=tuple(fixes))
 
@@ -167,10 +182,10 @@ class Planner:
         return PlanResult(request.question, request.seed, self._engine.columns.node_count, capacity=capacity)
 
     def _defragment(self, what_if: WhatIf, request: PlanRequest) -> Slices[PlanResult]:
-        engine, before = self._engine, usage(self._engine)
-        node_count = engine.columns.node_count
+        node_count = self._engine.columns.node_count
+        before = yield from usage(what_if)
         if not request.pods:
-            bound = fewest_used_nodes(engine) if request.wants_bound else None
+            bound = fewest_used_nodes(self._engine) if request.wants_bound else None
             yield
             found = yield from empty_nodes(what_if, request.moves_max)
             return PlanResult(
@@ -180,7 +195,7 @@ class Planner:
                 moves=tuple(found.moves),
                 cordoned=tuple(found.cordoned),
                 before=before,
-                after=usage(engine),
+                after=(yield from usage(what_if)),
                 bound=bound,
             )
         pod = self._record(request.pods[0])
@@ -194,12 +209,12 @@ class Planner:
             pending=tuple(placed.pending),
             moves=tuple(freed[0]) if freed is not None else (),
             before=before,
-            after=usage(engine, len(placed.pending)),
+            after=(yield from usage(what_if, len(placed.pending))),
         )
 
-    def _pods(self, request: PlanRequest) -> list[PodInfo]:
+    def _pods(self, request: PlanRequest) -> Slices[list[PodInfo]]:
         if request.pods:
-            return [self._record(view) for view in request.pods]
+            return (yield from mapped(self._record, request.pods))
         return list(self._pending())
 
     def _record(self, view: Pod) -> PodInfo:
@@ -213,3 +228,13 @@ class Planner:
             placements=tuple(placed.placements),
             pending=tuple(placed.pending),
         )
+
+
+def _similar(name: str, names: Iterable[str]) -> list[str]:
+    """Names that are like this one. Comparing takes about 50 µs, so those with a longer common beginning go first."""
+    candidates = nlargest(NAMES_COMPARED_MAX, names, key=lambda each: _common_beginning(each, name))
+    return get_close_matches(name, candidates, n=3)
+
+
+def _common_beginning(one: str, other: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

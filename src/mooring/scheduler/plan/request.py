@@ -14,6 +14,7 @@ from enum import StrEnum
 
 import msgspec
 
+from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 
@@ -21,6 +22,9 @@ PODS_MAX = 10_000
 """Maximum number of pods in one request."""
 CAPACITY_MAX = 20_000
 """Maximum number of pods that a capacity plan places."""
+
+PRICE_MAX = 1e9
+"""Maximum price of one node."""
 
 
 class Question(StrEnum):
@@ -41,6 +45,8 @@ class NodeType:
     price: float = 1.0
     count: int | None = None
     """How many to add; None: as few as possible."""
+    others: tuple[ApiObject, ...] = ()
+    """The ResourceSlices and the CSINode of the example."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@
 2. Steps use the methods of the scheduling loop and are logged like its changes, so the result cache stays valid.
 3. `suspend` undoes all steps until `resume` applies them again. In between the engine belongs to the scheduling loop.
 4. No other code changes the engine between entering and leaving, except while the context is suspended.
-5. An evicted pod gives up its ResourceClaims, as the controllers of a cluster do: a claim without another consumer is
+5. Undoing and applying the steps takes time in which nothing else runs. A plan whose steps have more than `size_max` in
+   sum `is_full`.
+6. An evicted pod gives up its ResourceClaims, as the controllers of a cluster do: a claim without another consumer is
    deallocated. A claim is released in place, so that it also serves as the claim that a template would give the
-   replacement.
+   replacement. A placed pod gets the devices of its claims, as PreBind would write them.
 """
 
 from __future__ import annotations
@@ -24,12 +26,21 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from mooring.api.views.devices import ResourceClaim, ResourceClaimStatus
+from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
+from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.kit.entropy import Entropy
+from mooring.scheduler.cache.disruption_budgets import DisruptionBudgets
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Status
+from mooring.scheduler.plan.new_nodes import NewNode
+from mooring.scheduler.plan.slices import Slices
+from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
+
+SIZE_WITH_CLAIMS = 10
+SIZE_OF_NODE = 3
 
 
 class OutdatedPlan(Exception):
@@ -37,6 +48,10 @@ class OutdatedPlan(Exception):
 
 
 class _Step(Protocol):
+    @property
+    def size(self) -> int:
+        """How long the step takes, undone and applied: a number of placements without claims and volumes."""
+
     def apply(self, engine: Engine) -> None: ...
 
     def undo(self, engine: Engine) -> None: ...
@@ -45,13 +60,18 @@ class _Step(Protocol):
 class WhatIf:
     """An engine with changes that are undone."""
 
-    def __init__(self, engine: Engine, seed: int) -> None:
+    def __init__(self, engine: Engine, seed: int, size_max: int | None = None) -> None:
         self._engine = engine
+        self._size_max = size_max
+        self._size = 0
         self._streams = [Entropy(seed, stream.name) for stream in engine.streams]
         self._search_start = 0
         """Where the next search for nodes starts, if a configuration samples nodes."""
         self._steps: list[_Step] = []
+        self._placements: dict[int, list[_PlacementStep]] = {}
+        """By the id of a `PodInfo`: the steps that placed it."""
         self._is_suspended = True
+        self.budgets = DisruptionBudgets(engine.columns.objects.of(PodDisruptionBudget))
         self._claims = engine.columns.objects.of(ResourceClaim)
         self._claims_version = -1
         self._claims_of: dict[str, list[str]] = {}
@@ -74,6 +94,21 @@ class WhatIf:
     def engine(self) -> Engine:
         return self._engine
 
+    def row_of(self, name: str) -> int:
+        """The row of a node that was there when the plan started."""
+        row = self._engine.columns.row_of.get(name)
+        if row is None:
+            raise OutdatedPlan(f"node {name} is gone")
+        return row
+
+    def node(self, name: str) -> Node:
+        node = self._engine.columns.nodes[self.row_of(name)]
+        assert node is not None, f"node {name} has a row and no object"
+        return node
+
+    def pods_on(self, name: str) -> Collection[PodInfo]:
+        return self._engine.columns.pods_on[self.row_of(name)].values()
+
     def decide(self, pod: PodInfo) -> Decision:
         return self._engine.decide(pod)
 
@@ -82,7 +117,10 @@ class WhatIf:
         step = _PlacementStep(decision, decision.pod.nominated_node)
         status = self._engine.assume(decision)
         if status is None:
-            self._steps.append(step)
+            self._add(step)
+            self._placements.setdefault(id(decision.pod), []).append(step)
+            if _names_claims(decision.pod):
+                self._do(_ClaimAllocationStep(decision.pod))
         else:
             decision.pod.node_name = ""
             self._engine.renominate(decision.pod, step.nominated_node)
@@ -90,11 +128,11 @@ class WhatIf:
 
     def evict(self, pod: PodInfo) -> None:
         """Remove a placed pod from its node, and release its claims."""
-        placement = self._placement_of(pod)
-        if placement is not None:
-            self._do(_WithdrawalStep(placement))
-            return
-        self._do(_EvictionStep(pod, pod.node_name))
+        placements = self._placements.get(id(pod))
+        if placements:
+            self._do(_WithdrawalStep(placements[-1]))
+        else:
+            self._do(_EvictionStep(pod, pod.node_name))
         for claim in self.claims_of(pod):
             self._do(_ClaimReleaseStep(claim, released_claim(claim, {pod.uid})))
 
@@ -106,6 +144,9 @@ class WhatIf:
         if keys is None:
             uses = pod.view.spec.resource_claims if pod.view is not None else ()
             keys = [f"{pod.namespace}/{use.resource_claim_name}" for use in uses if use.resource_claim_name]
+            # Of a template.
+            made = pod.view.status.resource_claim_statuses if pod.view is not None else ()
+            keys += [f"{pod.namespace}/{each.resource_claim_name}" for each in made if each.resource_claim_name]
         return [claim for claim in map(self._claims.get, keys) if claim is not None]
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:
@@ -115,6 +156,12 @@ class WhatIf:
         """Add a node, or replace one of the same name."""
         row = self._engine.columns.row_of.get(node.metadata.name)
         self._do(_NodePutStep(node, self._engine.columns.nodes[row] if row is not None else None))
+
+    def add_node(self, new: NewNode) -> None:
+        """Add a new node with its devices and volume limits."""
+        self.put_node(new.node)
+        for each in new.others:
+            self._do(_ObjectPutStep(each))
 
     def remove_node(self, name: str) -> None:
         """Remove a node. Pods that are left on it stay in the columns without a row."""
@@ -127,7 +174,22 @@ class WhatIf:
     def undo_to(self, mark: int) -> None:
         """Undo the steps after a mark."""
         while len(self._steps) > mark:
-            self._steps.pop().undo(self._engine)
+            step = self._steps.pop()
+            step.undo(self._engine)
+            self._size -= step.size
+            if isinstance(step, _PlacementStep):
+                self._placements[id(step.decision.pod)].pop()
+
+    def undo_in_slices(self, mark: int) -> Slices[None]:
+        """Undo the steps after a mark, which may be many."""
+        while len(self._steps) > mark:
+            yield
+            self.undo_to(len(self._steps) - 1)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are so many steps that `suspend` and `resume` would take too long with more of them."""
+        return self._size_max is not None and self._size >= self._size_max
 
     def suspend(self) -> None:
         """Undo all steps, until `resume`."""
@@ -152,14 +214,11 @@ class WhatIf:
 
     def _do(self, step: _Step) -> None:
         step.apply(self._engine)
-        self._steps.append(step)
+        self._add(step)
 
-    def _placement_of(self, pod: PodInfo) -> _PlacementStep | None:
-        """The step of this plan that placed the pod."""
-        for step in reversed(self._steps):
-            if isinstance(step, _PlacementStep) and step.decision.pod is pod:
-                return step
-        return None
+    def _add(self, step: _Step) -> None:
+        self._steps.append(step)
+        self._size += step.size
 
     def _index_claims(self) -> None:
         if self._claims_version == self._claims.version:
@@ -181,6 +240,11 @@ class WhatIf:
 class _PlacementStep:
     decision: Decision
     nominated_node: str
+
+    @property
+    def size(self) -> int:
+        view = self.decision.pod.view
+        return SIZE_WITH_CLAIMS if view is not None and (view.spec.resource_claims or view.spec.volumes) else 1
 
     def apply(self, engine: Engine) -> None:
         if self.decision.node_name not in engine.columns.row_of:
@@ -206,11 +270,43 @@ class _WithdrawalStep:
 
     placement: _PlacementStep
 
+    @property
+    def size(self) -> int:
+        return self.placement.size
+
     def apply(self, engine: Engine) -> None:
         self.placement.undo(engine)
 
     def undo(self, engine: Engine) -> None:
         self.placement.apply(engine)
+
+
+def _names_claims(pod: PodInfo) -> bool:
+    return pod.view is not None and bool(pod.view.spec.resource_claims)
+
+
+class _ClaimAllocationStep:
+    """The claims of a placed pod get their devices, as in PreBind: other pods may use the same claims then."""
+
+    size = SIZE_WITH_CLAIMS
+
+    def __init__(self, pod: PodInfo) -> None:
+        self._pod = pod
+        self._before: list[ResourceClaim] = []
+
+    def apply(self, engine: Engine) -> None:
+        plugin = engine.cycle_for(self._pod).profile.plugins.get(DynamicResources.name)
+        store = engine.columns.objects.of(ResourceClaim)
+        self._before.clear()
+        for claim in plugin.complete(self._pod) if isinstance(plugin, DynamicResources) else ():
+            before = store.get(claim.key)
+            if before is not None:
+                self._before.append(before)
+                engine.put(claim)
+
+    def undo(self, engine: Engine) -> None:
+        for claim in self._before:
+            engine.put(claim)
 
 
 def released_claim(claim: ResourceClaim, uids: Collection[str]) -> ResourceClaim:
@@ -226,6 +322,7 @@ def released_claim(claim: ResourceClaim, uids: Collection[str]) -> ResourceClaim
 class _ClaimReleaseStep:
     claim: ResourceClaim
     released: ResourceClaim
+    size: int = SIZE_WITH_CLAIMS
 
     def apply(self, engine: Engine) -> None:
         if engine.columns.objects.of(ResourceClaim).get(self.claim.key) is not self.claim:
@@ -240,6 +337,7 @@ class _ClaimReleaseStep:
 class _EvictionStep:
     pod: PodInfo
     node_name: str
+    size: int = 1
 
     def apply(self, engine: Engine) -> None:
         if engine.columns.pods.get(self.pod.uid) is not self.pod:
@@ -255,6 +353,7 @@ class _NominationStep:
     pod: PodInfo
     node_name: str
     nominated_node_before: str
+    size: int = 1
 
     def apply(self, engine: Engine) -> None:
         engine.renominate(self.pod, self.node_name)
@@ -267,6 +366,7 @@ class _NominationStep:
 class _NodePutStep:
     node: Node
     before: Node | None
+    size: int = SIZE_OF_NODE
 
     def apply(self, engine: Engine) -> None:
         engine.columns.put_node(self.node)
@@ -278,7 +378,25 @@ class _NodePutStep:
             engine.columns.put_node(self.before)
 
 
+@dataclass(slots=True)
+class _ObjectPutStep:
+    """A new object of a new node."""
+
+    view: ApiObject
+    size: int = SIZE_WITH_CLAIMS
+
+    def apply(self, engine: Engine) -> None:
+        if engine.columns.objects.of(type(self.view)).get(self.view.key) is not None:
+            raise OutdatedPlan(f"{self.view.kind} {self.view.metadata.name} exists")
+        engine.put(self.view)
+
+    def undo(self, engine: Engine) -> None:
+        engine.remove(self.view)
+
+
 class _NodeRemovalStep:
+    size = SIZE_OF_NODE
+
     def __init__(self, name: str) -> None:
         self._name = name
         self._node: Node | None = None

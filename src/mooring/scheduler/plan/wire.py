@@ -21,13 +21,16 @@ from msgspec.structs import replace
 
 from mooring.api.decode import convert_as
 from mooring.api.errors import DecodeError
+from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
-from mooring.api.views.pod import Pod
+from mooring.api.views.pod import Pod, PodStatus
 from mooring.scheduler.cache.columns import Columns
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.plan.new_nodes import known_objects_of_nodes
 from mooring.scheduler.plan.place import view_of
-from mooring.scheduler.plan.planner import PlanError
-from mooring.scheduler.plan.request import PODS_MAX, NodeType, PlanRequest, Question
+from mooring.scheduler.plan.planner import NODE_TYPES_MAX, PlanError
+from mooring.scheduler.plan.request import PODS_MAX, PRICE_MAX, NodeType, PlanRequest, Question
+from mooring.scheduler.plan.slices import Slices, mapped
 
 View = TypeVar("View", Pod, Node)
 
@@ -60,28 +63,41 @@ class RequestBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 _decoder = msgspec.json.Decoder(RequestBody)
 
 
-def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence[PodInfo]]) -> PlanRequest:
+def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence[PodInfo]]) -> Slices[PlanRequest]:
     """The request in a body. Raises `PlanError`."""
+    yield
     try:
         asked = _decoder.decode(body or b"{}")
     except msgspec.MsgspecError as error:
         raise PlanError(f"not a plan request: {error}") from None
     if any(number < 1 for number in asked.ratio) or asked.moves_max < 1:
         raise PlanError("ratio and movesMax: wanted numbers from 1 on")
-    pods = [_pod(plain, f"pods[{index}]") for index, plain in enumerate(asked.pods)]
+    pods_asked = max(len(asked.pods), sum(asked.copies)) + len(asked.pod_names)
+    if pods_asked > PODS_MAX:
+        raise PlanError(f"found {pods_asked} pods; a plan takes at most {PODS_MAX}")
+    if len(asked.node_types) > NODE_TYPES_MAX:
+        raise PlanError(f"found {len(asked.node_types)} types of nodes; a plan takes at most {NODE_TYPES_MAX}")
+    pods: list[Pod] = []
+    for index, plain in enumerate(asked.pods):
+        yield
+        pods.append(_pod(plain, f"pods[{index}]"))
     if asked.copies:
-        pods = _copied(pods, asked.copies)
+        pods = yield from _copied(pods, asked.copies)
     if asked.pod_names:
         waiting = {pod.key: pod for pod in pending()}
         pods += [_pending_pod(name, waiting) for name in asked.pod_names]
     if asked.ratio and len(asked.ratio) != len(pods):
         raise PlanError(f"ratio: found {len(asked.ratio)} numbers for {len(pods)} pods")
+    node_types: list[NodeType] = []
+    for index, each in enumerate(asked.node_types):
+        yield
+        node_types.append(_node_type(each, f"nodeTypes[{index}]", columns))
     return PlanRequest(
         asked.question,
         asked.seed,
         tuple(pods),
         tuple(asked.nodes),
-        tuple(_node_type(each, f"nodeTypes[{index}]", columns) for index, each in enumerate(asked.node_types)),
+        tuple(node_types),
         tuple(asked.ratio),
         asked.moves_max,
         wants_bound=False,
@@ -102,19 +118,22 @@ def _pod(raw: msgspec.Raw, path: str) -> Pod:
     pod = _object(Pod, raw, path)
     if not pod.metadata.name or not pod.metadata.namespace:
         raise PlanError(f"{path}: wanted a pod with metadata.name and metadata.namespace")
-    return pod
+    # A pod that exists may be given as an example: the plan is about another one like it.
+    metadata = replace(pod.metadata, uid=f"planned {pod.key}")
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus())
 
 
-def _copied(pods: Sequence[Pod], copies: Sequence[int]) -> list[Pod]:
+def _copied(pods: Sequence[Pod], copies: Sequence[int]) -> Slices[list[Pod]]:
     if len(copies) != len(pods) or any(number < 1 for number in copies):
         raise PlanError(f"copies: found {len(copies)} numbers for {len(pods)} pods; wanted one from 1 on for each")
-    if sum(copies) > PODS_MAX:
-        raise PlanError(f"copies: found {sum(copies)} pods; a plan takes at most {PODS_MAX}")
-    return [
-        replace(pod, metadata=replace(pod.metadata, name=f"{pod.metadata.name}-{number}", uid=""))
-        for pod, count in zip(pods, copies, strict=True)
-        for number in range(count)
-    ]
+    numbered = ((pod, number) for pod, count in zip(pods, copies, strict=True) for number in range(count))
+    return (yield from mapped(_copy, numbered))
+
+
+def _copy(numbered: tuple[Pod, int]) -> Pod:
+    pod, number = numbered
+    name = f"{pod.metadata.name}-{number}"
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{pod.metadata.uid}-{number}"))
 
 
 def _pending_pod(name: str, waiting: Mapping[str, PodInfo]) -> Pod:
@@ -124,13 +143,15 @@ def _pending_pod(name: str, waiting: Mapping[str, PodInfo]) -> Pod:
 
 
 def _node_type(body: _NodeTypeBody, path: str, columns: Columns) -> NodeType:
-    if body.price < 0 or (body.count is not None and body.count < 1):
-        raise PlanError(f"{path}: wanted a price of at least 0 and a count from 1 on")
+    if not 0 <= body.price <= PRICE_MAX or (body.count is not None and body.count < 1):
+        raise PlanError(f"{path}: wanted a price from 0 to {PRICE_MAX:.0g} and a count from 1 on")
+    others: tuple[ApiObject, ...] = ()
     if bytes(body.node) != b"null":
         node: Node | None = _object(Node, body.node, f"{path}.node")
     else:
         row = columns.row_of.get(body.like)
         node = columns.nodes[row] if row is not None else None
+        others = known_objects_of_nodes(columns, [body.like])[body.like]
     if node is None:
         raise PlanError(f'{path}: found no node "{body.like}"; wanted the name of a node in `like`, or a `node`')
-    return NodeType(body.name or body.like or node.metadata.name, node, body.price, body.count)
+    return NodeType(body.name or body.like or node.metadata.name, node, body.price, body.count, others)

@@ -22,6 +22,7 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.place import without_preemption
+from mooring.scheduler.plan.slices import run_to_end
 from mooring.scheduler.plan.what_if import WhatIf
 from mooring.simulator.autoscaler.scale_down import has_pods, unneeded_nodes, utilization
 from mooring.simulator.autoscaler.scale_up import choose_option, scale_up_options
@@ -138,7 +139,7 @@ class Autoscaler:
             return
         requested = [each.node for each in self._requested.values()]
         with WhatIf(self._cluster.engine, self._seed) as what_if:
-            options = scale_up_options(what_if, pods, requested, new_nodes, self._pools)
+            options = run_to_end(scale_up_options(what_if, pods, requested, new_nodes, self._pools), _no_progress)
         if options:
             chosen = choose_option(options, self._settings.expander, self._entropy)
             pool = chosen.pool.name
@@ -205,7 +206,7 @@ class Autoscaler:
         if not candidates:
             return []
         with WhatIf(engine, self._seed) as what_if:
-            found = unneeded_nodes(what_if, candidates)
+            found = run_to_end(unneeded_nodes(what_if, candidates), _no_progress)
         self._recheck_s |= {name: now_s + RECHECK_S for name in candidates if name not in found}
         return found
 
@@ -248,3 +249,7 @@ class Autoscaler:
 
 def _of_age(since_s: Mapping[str, float], until_s: float) -> list[str]:
     return [name for name, at_s in since_s.items() if at_s <= until_s]
+
+
+def _no_progress() -> None:
+    """Nothing is shown."""

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.drain import cordon, drain_node
-from mooring.scheduler.plan.place import eviction_budgets, run_to_end
+from mooring.scheduler.plan.place import eviction_budgets
 from mooring.scheduler.plan.replacement import Fate, fate_of
+from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
 
 GPU_SUFFIX = "/gpu"
@@ -36,17 +37,16 @@ def has_pods(engine: Engine, name: str) -> bool:
     return row is not None and any(fate_of(pod) is not Fate.ENDS for pod in engine.columns.pods_on[row].values())
 
 
-def unneeded_nodes(what_if: WhatIf, candidates: Sequence[str]) -> list[str]:
+def unneeded_nodes(what_if: WhatIf, candidates: Sequence[str]) -> Slices[list[str]]:
     """The candidates that can be removed together, the first ones with preference."""
     unneeded: list[str] = []
     budgets = eviction_budgets(what_if)
     for name in candidates:
         mark = what_if.mark()
         cordon(what_if, name)
-        steps = drain_node(what_if, name, budgets)
-        outcome = run_to_end(steps, lambda: None)
+        outcome = yield from drain_node(what_if, name, budgets)
         if outcome.node.is_safe and not any(placement.victims for placement in outcome.placed.placements):
             unneeded.append(name)
         else:
-            outcome.undo(what_if, mark, budgets)
+            yield from outcome.undo(what_if, mark, budgets)
     return unneeded

@@ -18,7 +18,8 @@ from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.plan.add_nodes import add_node, daemon_pods, place_all
-from mooring.scheduler.plan.place import run_to_end
+from mooring.scheduler.plan.new_nodes import NewNode
+from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
 from mooring.simulator.scenario.fields import Pool
 
@@ -48,14 +49,18 @@ def scale_up_options(
     requested: Sequence[Node],
     new_nodes: Mapping[str, Sequence[Node]],
     pools: Mapping[str, Pool],
-) -> list[ScaleUpOption]:
+) -> Slices[list[ScaleUpOption]]:
     """`new_nodes`: the nodes that each pool may get, in order."""
-    daemons = daemon_pods(what_if.engine)
+    daemons = yield from daemon_pods(what_if)
     for node in requested:
-        add_node(what_if, node, daemons)
-    left = run_to_end(place_all(what_if, pods), _no_progress)
-    options = [_option(what_if, pools[name], nodes, left, daemons) for name, nodes in new_nodes.items()]
-    return [option for option in options if option.pods]
+        yield from add_node(what_if, NewNode(node), daemons)
+    left = yield from place_all(what_if, pods)
+    options: list[ScaleUpOption] = []
+    for name, nodes in new_nodes.items():
+        option = yield from _option(what_if, pools[name], nodes, left, daemons)
+        if option.pods:
+            options.append(option)
+    return options
 
 
 def choose_option(options: Sequence[ScaleUpOption], expander: str, entropy: Entropy) -> ScaleUpOption:
@@ -68,16 +73,16 @@ def choose_option(options: Sequence[ScaleUpOption], expander: str, entropy: Entr
 
 def _option(
     what_if: WhatIf, pool: Pool, nodes: Sequence[Node], pods: list[PodInfo], daemons: Sequence[PodInfo]
-) -> ScaleUpOption:
+) -> Slices[ScaleUpOption]:
     """Nodes until they take no more pods. Zones come in turn, so a node may be the first one of several that helps."""
     mark, left, count, helpful = what_if.mark(), pods, 0, 0
     while left and count < min(len(nodes), helpful + max(pool.zones, 1)):
-        add_node(what_if, nodes[count], daemons)
+        yield from add_node(what_if, NewNode(nodes[count]), daemons)
         count += 1
-        still = run_to_end(place_all(what_if, left), _no_progress)
+        still = yield from place_all(what_if, left)
         if len(still) < len(left):
             left, helpful = still, count
-    what_if.undo_to(mark)
+    yield from what_if.undo_in_slices(mark)
     missing = {id(pod) for pod in left}
     return ScaleUpOption(pool, nodes[:helpful], [pod for pod in pods if id(pod) not in missing])
 
@@ -103,7 +108,3 @@ _EXPANDERS: Mapping[str, Callable[[ScaleUpOption], float]] = {
     "most-pods": _pod_count,
     "random": lambda option: 0.0,
 }
-
-
-def _no_progress() -> None:
-    """Nothing is shown."""

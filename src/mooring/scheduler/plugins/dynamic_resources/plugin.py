@@ -20,10 +20,11 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
+from msgspec.structs import replace
 
 from mooring.api.errors import NodeSelectorError
 from mooring.api.nodeselector import compile_strict
-from mooring.api.views.devices import AllocationResult, ResourceClaim
+from mooring.api.views.devices import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from mooring.api.views.meta import ApiObject
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
@@ -82,6 +83,7 @@ from mooring.scheduler.plugins.dynamic_resources.state import (
     is_only_for,
     is_overdue,
     is_ready,
+    is_reserved_for,
 )
 
 FREE = "free"
@@ -397,6 +399,33 @@ class DynamicResources(
         if reserved is None or reserved.to_allocate is None:
             return ()
         return tuple(zip(reserved.to_allocate.names, reserved.allocations, strict=True))
+
+    def complete(self, pod: PodInfo) -> tuple[ResourceClaim, ...]:
+        """The claims of a reserved pod as PreBind would write them. Ends their pending allocations: the caller puts
+        the claims into the columns. A claim for extended resources does not exist yet and stays pending."""
+        reserved = self._reserved.get(pod.uid)
+        to_allocate = reserved.to_allocate if reserved is not None else None
+        if reserved is None or (to_allocate is not None and to_allocate.has_extended):
+            return ()
+        del self._reserved[pod.uid]
+        allocations: dict[str, AllocationResult] = {}
+        if to_allocate is not None:
+            allocations = dict(zip(to_allocate.keys, reserved.allocations, strict=True))
+            for uid in to_allocate.uids:
+                self._claims.remove_pending(uid)
+        consumer = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
+        return tuple(
+            replace(
+                claim,
+                status=replace(
+                    claim.status,
+                    allocation=allocations.get(claim.key, claim.status.allocation),
+                    reserved_for=(*claim.status.reserved_for, consumer),
+                ),
+            )
+            for claim in reserved.state.claims
+            if not is_reserved_for(claim, pod.uid)
+        )
 
     # PreBind
 
