@@ -41,6 +41,9 @@ from mooring.serving.pages import PageRequest, PageResponse
 
 Answer = Callable[[Address, Incoming, User], Awaitable[Reply]]
 
+PODS_AT_ONCE = 100
+"""Pods of a plan that are admitted before other requests get a turn."""
+
 _BY_ADDRESS = {(kind.api_version, kind.plural): kind for kind in REVIEWS}
 
 
@@ -97,8 +100,10 @@ class VirtualResources:
             name = metadata.get("name", "")
             calls.append(replace(call, kind=POD, namespace=namespace, name=name, is_dry_run=True, prior_errors=[]))
         await parts.worker.run(size_bytes, _default_all, strategy, pods)
-        for pod, each in zip(pods, calls, strict=True):
+        for index, (pod, each) in enumerate(zip(pods, calls, strict=True)):
             await parts.admission.admit(Attempt(Operation.CREATE, each, pod, None))
+            if index % PODS_AT_ONCE == 0:
+                await self._api_server.clock.wait(0)
         await parts.worker.run(size_bytes, _validate_all, strategy, pods, calls)
 
     def _resource(self, kind: Kind) -> Resource:

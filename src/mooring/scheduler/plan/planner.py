@@ -31,6 +31,8 @@ from mooring.scheduler.plan.what_if import OutdatedPlan, WhatIf
 SLICE_S = 0.03
 """Time after which a plan in slices lets the scheduler go on. The step that is running then ends first."""
 STARTS_MAX = 5
+NAME_LENGTH_MAX = 253
+"""A longer text is no name of a node, and is not compared with names: that takes a second for 3 MB."""
 
 NowS = Callable[[], float]
 
@@ -87,7 +89,7 @@ class Planner:
         names = self._engine.columns.row_of
         for name in request.nodes:
             if name not in names:
-                near = get_close_matches(name, names, n=3)
+                near = get_close_matches(name, names, n=3) if len(name) <= NAME_LENGTH_MAX else []
                 raise PlanError(f'found no node "{name}"' + (f"; did you mean {' or '.join(near)}?" if near else ""))
         if len(request.pods) > PODS_MAX:
             raise PlanError(f"found {len(request.pods)} pods; a plan takes at most {PODS_MAX}")
