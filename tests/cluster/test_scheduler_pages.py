@@ -181,12 +181,19 @@ def test_a_scheduler_whose_loop_has_ended_or_stands_still_is_not_alive() -> None
     run(main(), clock)
 
 
+DIGITS = "9" * 5_000
+"""More than Python reads."""
+
+
 @pytest.mark.parametrize(
     ("path", "query", "complaint"),
     [
         ("/debug/queue", {"pod": ["web"]}, "pod: found 'web', wanted NAMESPACE/NAME\n"),
         ("/debug/decisions", {"pod": ["a/b/c"]}, "pod: found 'a/b/c', wanted NAMESPACE/NAME\n"),
         ("/debug/decisions", {"limit": ["many"]}, "limit: found 'many', wanted a number\n"),
+        ("/debug/decisions", {"limit": [DIGITS]}, f"limit: found '{DIGITS}', wanted a number\n"),
+        ("/debug/queue", {"pod": ["a/b"], "nearest": [DIGITS]}, f"nearest: found '{DIGITS}', wanted a number\n"),
+        ("/debug/queue", {"pod": ["a/b"], "nearest": ["\u0663"]}, "nearest: found '\u0663', wanted a number\n"),
     ],
 )
 def test_a_question_that_nobody_can_answer_is_refused(path: str, query: dict[str, list[str]], complaint: str) -> None:
@@ -231,8 +238,8 @@ def test_a_metric_can_be_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("method", "body", "code", "set_to"),
-    [("PUT", b"4", 200, [4]), ("PUT", b"x", 400, []), ("GET", b"", 406, [])],
-    ids=["a number", "no number", "asked, not told"],
+    [("PUT", b"4", 200, [4]), ("PUT", b"x", 400, []), ("PUT", b"9" * 5_000, 400, []), ("GET", b"", 406, [])],
+    ids=["a number", "no number", "too many digits", "asked, not told"],
 )
 def test_how_much_is_logged(method: str, body: bytes, code: int, set_to: list[int]) -> None:
     async def main() -> None:

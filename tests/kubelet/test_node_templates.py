@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mooring.api.yaml import YamlError
-from mooring.kubelet.node_templates import NodeTemplateError, load_node_templates
+from mooring.kubelet.node_templates import PROBLEMS_MAX, NodeTemplateError, load_node_templates
 from mooring.kubelet.settings import DeviceTemplate, KubeletSettings, NodeCapacity, NodeTemplate
 
 EXAMPLE = Path(__file__).parents[2] / "examples/nodes/node-templates.yaml"
@@ -109,3 +109,11 @@ def test_problems_have_their_lines(text: str, problems: list[str]) -> None:
 def test_what_is_no_yaml() -> None:
     with pytest.raises(YamlError):
         load_node_templates("nodeTemplates: [", "f")
+
+
+def test_a_file_with_many_problems_reports_the_first() -> None:
+    text = "nodeTemplates:\n" + "".join(f"- {{name: n{number}, bad: 1}}\n" for number in range(PROBLEMS_MAX + 50))
+    with pytest.raises(NodeTemplateError) as caught:
+        load_node_templates(text, "nodes.yaml")
+    assert len(caught.value.problems) == PROBLEMS_MAX
+    assert caught.value.problems[-1][0] == f"nodes.yaml:{PROBLEMS_MAX + 1}"

@@ -43,12 +43,18 @@ from mooring.scheduler.pages import cache_page, pod_page, pod_resources_text, qu
 from mooring.scheduler.reporting.decision_records import SHOWN_MAX
 from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.endpoints import Check, configuration_page, flags_page, health_pages, ping, status_page
-from mooring.serving.pages import PageRequest, PageResponse, as_json, named_namespaces, naming_pods, text
+from mooring.serving.pages import (
+    PageRequest,
+    PageResponse,
+    as_json,
+    is_whole_number,
+    named_namespaces,
+    naming_pods,
+    text,
+)
 from mooring.serving.profiling import Profiler
 from mooring.serving.server import Page
 
-WINDOW_DIGITS_MAX = 9
-"""Digits of the offset and the limit of a window of the queue."""
 EMULATES = "1.36"
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LISTED = ("/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz")
@@ -159,7 +165,7 @@ def _console_pages(data: ConsoleData) -> dict[str, Page]:
         if sort and sort not in data.queue_columns:
             return text(f"sort: found {sort!r}, wanted one of {', '.join(data.queue_columns)}\n", 400)
         for name, value in (("offset", offset), ("limit", limit)):
-            if value and not (value.isdecimal() and len(value) <= WINDOW_DIGITS_MAX):
+            if value and not is_whole_number(value):
                 return text(f"{name}: found {value!r}, wanted a number\n", 400)
         found = data.queue(
             _first(question, "filter"),
@@ -250,7 +256,7 @@ class _Visible(CollectorRegistry):
 def _queue(scheduler: Scheduler, clock: Clock, question: PageRequest) -> PageResponse:
     pod, nearest = _first(question, "pod"), _first(question, "nearest") or "0"
     parts = scheduler.queue, scheduler.bindings.running, scheduler.waiting_pods
-    if not nearest.isdecimal():
+    if not is_whole_number(nearest):
         return text(f"nearest: found {nearest!r}, wanted a number\n", 400)
     if not pod:
         paused = scheduler.pause.document()
@@ -260,7 +266,7 @@ def _queue(scheduler: Scheduler, clock: Clock, question: PageRequest) -> PageRes
 
 def _decisions(scheduler: Scheduler, question: PageRequest) -> PageResponse:
     pod, limit = _first(question, "pod"), _first(question, "limit") or str(SHOWN_MAX)
-    if not limit.isdecimal():
+    if not is_whole_number(limit):
         return text(f"limit: found {limit!r}, wanted a number\n", 400)
     recent = list(scheduler.reports.decisions.recent(pod=pod, limit=int(limit)))
     # A namespace of a record may have been deleted since.
@@ -285,7 +291,7 @@ def _verbosity_page(set_verbosity: Callable[[int], None]) -> Page:
         if question.method != "PUT":
             return text("unsupported http method\n", 406)
         wanted = question.body.decode(errors="replace").strip()
-        if not wanted.isdecimal():
+        if not is_whole_number(wanted):
             return text(f"failed to set klog.logging.verbosity to {wanted!r}: wanted a number\n", 400)
         set_verbosity(int(wanted))
         return text(f"successfully set klog.logging.verbosity to {wanted}")

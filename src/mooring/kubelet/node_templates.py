@@ -13,7 +13,7 @@ Input: the text of a file. Output: `NodeTemplate`s; or a `NodeTemplateError` wit
           - {driver: gpu.example.com, name: gpu, count: 8, attributes: {model: h100}, capacity: {memory: 80Gi}}
 
  1. Unknown fields are errors, as a typing error would silently change the nodes.
- 2. All problems of a file are reported together.
+ 2. The problems of a file are reported together, up to `PROBLEMS_MAX`.
  3. An attribute is a string, a number or a truth value; or as in a ResourceSlice, such as `{version: 1.2.0}`.
 """
 
@@ -33,6 +33,8 @@ from mooring.kubelet.settings import DeviceTemplate, NodeCapacity, NodeTemplate,
 TEMPLATES = "nodeTemplates"
 NODES_MAX = 100_000
 """Nodes of one template."""
+PROBLEMS_MAX = 100
+"""Problems of a file that are reported: finding the line of one reads the file again."""
 DEVICES_MAX = 128
 """Devices of one ResourceSlice, as in Kubernetes."""
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -56,7 +58,8 @@ def load_node_templates(text: str | bytes, file: str) -> tuple[NodeTemplate, ...
     reader = _TemplateReader(document)
     templates = reader.read()
     if reader.problems:
-        raise NodeTemplateError([(f"{file}:{document.line_of(path)}", said) for path, said in reader.problems])
+        shown = reader.problems[:PROBLEMS_MAX]
+        raise NodeTemplateError([(f"{file}:{document.line_of(path)}", said) for path, said in shown])
     return templates
 
 

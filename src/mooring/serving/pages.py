@@ -19,6 +19,9 @@ TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 BINARY = "application/octet-stream"
 
+DIGITS_MAX = 9
+"""Digits of a number in a request."""
+
 
 MayRead = Callable[[str], Awaitable[bool]]
 """Whether the caller may list the pods of a namespace; of all, if the namespace is empty."""
@@ -117,6 +120,11 @@ async def masked(request: PageRequest, response: PageResponse, may_read: MayRead
         return response
     pieces = [_NAME.sub(mask, piece) async for piece in _pieces(response.body, clock)]
     return replace(response, body=b"".join(pieces))
+
+
+def is_whole_number(found: str) -> bool:
+    """Whether `int` reads it as a usual number: Python reads digits of all scripts, and fails on 4,300 of them."""
+    return found.isascii() and found.isdecimal() and len(found) <= DIGITS_MAX
 
 
 def text(content: str, code: int = 200) -> PageResponse:

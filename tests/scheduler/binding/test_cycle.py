@@ -281,7 +281,7 @@ def test_a_pod_that_waits_for_permit_does_not_delay_other_bindings() -> None:
     [
         pytest.param(Outcome.ANSWER_LOST, 0, "Scheduled", id="it was carried out"),
         pytest.param(Outcome.ANSWER_LOST, 3, "Scheduled", id="it was carried out, and that is found out late"),
-        pytest.param(Outcome.REQUEST_LOST, 0, "FailedScheduling", id="it was not, so the pod is tried again"),
+        pytest.param(Outcome.REQUEST_LOST, 0, "Scheduled", id="it was not, so the binding is sent again"),
     ],
 )
 def test_the_pod_is_looked_up_before_its_resources_is_given_away(

@@ -170,6 +170,13 @@ def test_an_unknown_node_is_an_error_with_the_nearest_name() -> None:
         planner.plan(PlanRequest(Question.REMOVE_NODES, nodes=("worker-l",)))
 
 
+def test_a_text_that_is_too_long_for_a_name_has_no_nearest_name() -> None:
+    name = "w" * 254
+    planner = Planner(engine_with(node("w" * 253)), lambda: ())
+    with pytest.raises(PlanError, match=f'found no node "{name}"$'):
+        planner.plan(PlanRequest(Question.REMOVE_NODES, nodes=(name,)))
+
+
 # Adding nodes
 
 

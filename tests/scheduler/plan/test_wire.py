@@ -95,3 +95,33 @@ def test_a_pod_that_is_none_is_refused(pod: object) -> None:
 def test_null_is_no_node() -> None:
     (type_,) = decode({"question": "addNodes", "nodeTypes": [{"like": "n1", "node": None}]}).node_types
     assert type_.name == "n1"
+
+
+WRONG = "1e999999999"
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        pytest.param(
+            {
+                "pods": [
+                    {
+                        "metadata": {"name": "x", "namespace": "a"},
+                        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": WRONG}}}]},
+                    }
+                ]
+            },
+            r"pods\[0\]",
+            id="a pod",
+        ),
+        pytest.param(
+            {"nodeTypes": [{"node": {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": WRONG}}}}]},
+            r"nodeTypes\[0\].node",
+            id="a node",
+        ),
+    ],
+)
+def test_an_amount_that_is_none_is_refused(document: object, path: str) -> None:
+    with pytest.raises(PlanError, match=f'{path}: "1e999999999" is not a quantity'):
+        decode(document)

@@ -116,3 +116,25 @@ def test_a_disk_that_fails_stops_nothing(tmp_path: Path, engine: Engine, caplog:
     assert [record.getMessage() for record in caplog.records] == [
         "decision log: 1 records were not written: no such table: decisions"
     ]
+
+
+@pytest.mark.parametrize("raw", [b"", b"\xff\xff", b"\x80", "text"])
+def test_a_record_that_is_damaged_is_an_error_with_the_file(tmp_path: Path, raw: bytes | str) -> None:
+    path = tmp_path / "decisions #1?.db"
+    DecisionLog(path, VirtualClock())
+    with sqlite3.connect(path) as database:
+        database.execute("INSERT INTO decisions VALUES (1, 1.0, 'default/web', 'u', 1, '', ?)", (raw,))
+    with pytest.raises(DecisionLogError, match="has a record that cannot be read"):
+        read_log(path, "default/web", 10)
+
+
+def test_a_file_with_much_else_and_no_record_is_no_failure(tmp_path: Path, engine: Engine) -> None:
+    """Old records were just dropped, and another program has filled the file."""
+    path, clock = tmp_path / "shared.db", VirtualClock()
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE other AS SELECT zeroblob(100000) AS data")
+    log, records = DecisionLog(path, clock, age_s_max=-1.0, bytes_max=1), DecisionRecords(clock)
+    log.attach(records)
+    records.add(engine.decide(engine.record(pod("web"))), 1, 0.0)
+    log.flush()
+    assert read_log(path, "default/web", 10) == []

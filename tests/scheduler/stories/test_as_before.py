@@ -114,7 +114,6 @@ _POINTS = {
     "PreBind raises": ("pre_bind", KeyError("no")),
 }
 _FAULTS = {
-    "the binding is lost": Fault("bind", Outcome.REQUEST_LOST, where=lambda request: request.name == "subject"),
     "the binding is rejected": Fault("bind", Outcome.CONFLICT, where=lambda request: request.name == "subject"),
     "the server is in trouble": Fault("bind", Outcome.BROKEN, where=lambda request: request.name == "subject"),
 }

@@ -57,7 +57,7 @@ def test_the_backoff_doubles_with_each_error(fields: dict[str, object], gaps_s: 
 
     def through(client: Client, clock: VirtualClock) -> Client:
         clock_of.append(clock)
-        return FaultyClient(client, clock, Script(Fault("bind", Outcome.REQUEST_LOST, where=note, times=None)))
+        return FaultyClient(client, clock, Script(Fault("bind", Outcome.BROKEN, where=note, times=None)))
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("web", cpu=1))
@@ -87,7 +87,7 @@ def test_errors_and_rejections_are_counted_separately() -> None:
         await world.settle(5)
         assert await world.node_of("web") == "n1"
 
-    lost = Fault("bind", Outcome.REQUEST_LOST, where=lambda request: request.name == "web")
+    lost = Fault("bind", Outcome.BROKEN, where=lambda request: request.name == "web")
     play(story, through=faulty(lost))
 
 
@@ -149,7 +149,7 @@ def test_a_plugin_activates_a_pod() -> None:
 
 def test_a_pod_that_is_updated_in_flight_is_retried_with_the_update() -> None:
     """The binding fails; meanwhile the pod was updated."""
-    slow = Fault("bind", Outcome.REQUEST_LOST, delay_s=5, where=lambda request: request.name == "web")
+    slow = Fault("bind", Outcome.BROKEN, delay_s=5, where=lambda request: request.name == "web")
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("alone", on="n1", apart=[pods_like(HOSTNAME, app="web")]))
@@ -170,7 +170,7 @@ def test_a_pod_that_is_updated_in_flight_is_retried_with_the_update() -> None:
 
 
 def test_a_failed_binding_queues_pods_that_need_its_resources() -> None:
-    slow = Fault("bind", Outcome.REQUEST_LOST, delay_s=5, where=lambda request: request.name == "unlucky", times=None)
+    slow = Fault("bind", Outcome.BROKEN, delay_s=5, where=lambda request: request.name == "unlucky", times=None)
 
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("unlucky", cpu=1))

@@ -7,6 +7,7 @@ count is what is there.
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from mooring.api.decode import decode_as
 from mooring.api.kinds import EVENT, POD
 from mooring.api.views.pod import Pod
+from mooring.client.errors import ConflictError
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -91,6 +93,36 @@ def test_while_the_outcome_is_unknown_no_other_pod_gets_the_resources() -> None:
     play(story, through=faulty(*faults))
 
 
+@pytest.mark.parametrize("late_s", [0.01, 0.05, 0.5, 5.0])
+def test_a_binding_that_is_carried_out_after_the_lookup_overcommits_no_node(late_s: float) -> None:
+    """The connection is cut while the server waits for its store."""
+
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1))
+        uid = (await world.pods())["web"].metadata.uid
+        await world.settle(0.01)
+        await world.create(pod("rival", cpu=1))
+        await world.settle(late_s)
+        with suppress(ConflictError):
+            await world.client.bind("default", "web", uid, "n1")
+        for _ in range(60):
+            await world.settle(1)
+            assert await world.overcommitted() == []
+        assert [name for name, found in (await world.pods()).items() if found.spec.node_name] == ["web"]
+
+    play(story, through=faulty(Fault("bind", Outcome.REQUEST_LOST, where=lambda request: request.name == "web")))
+
+
+def test_a_binding_that_is_never_answered_fails_in_the_end() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", cpu=1), pod("web", cpu=1), pod("rival", cpu=1))
+        await world.settle(60)
+        assert await world.node_of("rival") == "n1"
+
+    lost = Fault("bind", Outcome.REQUEST_LOST, where=lambda request: request.name == "web", times=None)
+    play(story, through=faulty(lost))
+
+
 def test_after_a_failed_binding_the_resources_is_free_at_once() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1", cpu=1), pod("unlucky", cpu=1))
@@ -104,7 +136,7 @@ def test_after_a_failed_binding_the_resources_is_free_at_once() -> None:
     def only_the_unlucky(request: Request) -> bool:
         return request.name == "unlucky"
 
-    play(story, through=faulty(Fault("bind", Outcome.REQUEST_LOST, where=only_the_unlucky)))
+    play(story, through=faulty(Fault("bind", Outcome.BROKEN, where=only_the_unlucky)))
 
 
 def test_two_schedulers_race_for_the_same_pods() -> None:

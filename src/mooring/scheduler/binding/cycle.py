@@ -14,6 +14,8 @@ On success the API server has the pod on its node. On failure the columns are as
 2. When the API server rejects a binding, or its answer is lost, the pod is looked up before its resources are freed:
    it may be bound. As long as the lookup fails, the pod stays assumed. A binding that was not sent, because this
    process does not lead any more, needs no lookup: the pod is forgotten at once.
+   A request whose answer is lost may still be carried out after the lookup. So the same binding is sent again until it
+   is answered: either of the two requests binds the pod, the other one is a conflict, and the node is the same.
 3. Every change of the columns goes through the event buffer: the columns do not change while a decision waits for an
    extender.
 4. A binding can be cancelled until PreBind has ended: preemption may need the node.
@@ -88,6 +90,8 @@ class Binding:
         self.cancelled_by = ""
         self.is_rejected = False
         """The API server rejected the binding: if the pod is on the node anyway, another scheduler has bound it."""
+        self.is_outcome_unknown = False
+        """No answer of the API server to the binding arrived."""
         self.is_unsent = False
         """The process does not lead any more, and the binding was not sent."""
         self.is_pod_gone = False
@@ -125,6 +129,9 @@ class Binding:
 logger = logging.getLogger(__name__)
 
 LOOKUP_BACKOFF = Backoff(initial_s=0.5, max_s=10.0)
+BINDING_BACKOFF = Backoff(initial_s=0.1, max_s=1.0)
+BINDINGS_MAX = 10
+"""Maximum number of times that a binding is sent whose answers are lost. Then it has failed."""
 LOOKUPS_MAX = 30
 """Maximum number of lookups after a failed binding, about four minutes. Then the binding has failed."""
 
@@ -217,14 +224,32 @@ class BindingCycle:
             binding.stage = BindingStage.BINDING
             if (pending_write := self._reports.discard_writes(binding.pod)) is not None:
                 await pending_write.wait()
-            status = await self._run_bind(binding)
-            is_bound = status is None or not (binding.is_unsent or await self._is_unbound(binding))
+            status, is_bound = await self._bind_until_known(binding)
         if is_bound and status is not None and binding.is_rejected:
             self._bound_by_another(binding, view, status)
         elif is_bound or status is None:
             self._bound(binding, view)
         else:
             self._event_buffer.run(partial(self._fail, binding, status))
+
+    async def _bind_until_known(self, binding: Binding) -> tuple[Status | None, bool]:
+        """Send the binding, again while its outcome is unknown: the last status, and whether the pod is bound."""
+        status: Status | None = None
+        is_bound = was_unknown = False
+        for attempt in range(1, BINDINGS_MAX + 1):
+            binding.is_outcome_unknown = binding.is_rejected = False
+            status = await self._run_bind(binding)
+            if status is None:
+                return None, True
+            if binding.is_unsent:
+                return status, False
+            is_bound = not await self._is_unbound(binding)
+            was_unknown = was_unknown or binding.is_outcome_unknown
+            binding.is_rejected = binding.is_rejected and not was_unknown  # on the node: an earlier request bound it
+            if is_bound or binding.is_pod_gone or not binding.is_outcome_unknown:
+                break
+            await self._clock.wait(BINDING_BACKOFF.delay_s(attempt))
+        return status, is_bound
 
     async def _run_pre_bind(self, binding: Binding) -> Status | None:
         binding.begin_pre_bind()
@@ -260,6 +285,7 @@ class BindingCycle:
             try:
                 returned = await plugin.bind(binding.pod, binding.node_name)
             except ClientError as error:
+                binding.is_outcome_unknown = error.is_outcome_unknown
                 binding.is_rejected = not error.is_outcome_unknown
                 binding.is_unsent = isinstance(error, NotLeadingError)
                 return _error("Bind", plugin.name, str(error))
@@ -291,6 +317,7 @@ class BindingCycle:
             is_another = found.metadata.uid != pod.uid
             binding.is_pod_gone = is_another or found.metadata.deletion_timestamp is not None
             return is_another or found.spec.node_name != binding.node_name
+        binding.is_outcome_unknown = False  # the API server does not answer: the binding is given up
         return True
 
     # The end

@@ -32,6 +32,8 @@ from mooring.scheduler.plan.slices import LetOthersRun, NowS, Slices, mapped, ru
 from mooring.scheduler.plan.what_if import OutdatedPlan, WhatIf
 
 STARTS_MAX = 5
+NAME_LENGTH_MAX = 253
+"""A longer text is no name of a node, and is not compared with names: that takes a second for 3 MB."""
 
 PLAN_S_MAX = 30.0
 """How long a plan may take beside the scheduler."""
@@ -87,7 +89,7 @@ class Planner:
         names = self._engine.columns.row_of
         for name in request.nodes:
             if name not in names:
-                near = _similar(name, names)
+                near = _similar(name, names) if len(name) <= NAME_LENGTH_MAX else []
                 raise PlanError(f'found no node "{name}"' + (f"; did you mean {' or '.join(near)}?" if near else ""))
         twice = [name for name, count in Counter(request.nodes).items() if count > 1]
         if twice:

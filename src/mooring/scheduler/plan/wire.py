@@ -20,7 +20,9 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.api.decode import convert_as
-from mooring.api.errors import DecodeError
+from mooring.api.errors import DecodeError, ObjectError
+from mooring.api.quantity import parse_quantity
+from mooring.api.resources import node_accounting_requests
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodStatus
@@ -116,6 +118,10 @@ def _object(view: type[View], raw: msgspec.Raw, path: str) -> View:
 
 def _pod(raw: msgspec.Raw, path: str) -> Pod:
     pod = _object(Pod, raw, path)
+    try:
+        node_accounting_requests(pod)
+    except ObjectError as error:
+        raise PlanError(f"{path}: {error}") from None
     if not pod.metadata.name or not pod.metadata.namespace:
         raise PlanError(f"{path}: wanted a pod with metadata.name and metadata.namespace")
     # A pod that exists may be given as an example: the plan is about another one like it.
@@ -142,12 +148,22 @@ def _pending_pod(name: str, waiting: Mapping[str, PodInfo]) -> Pod:
     return view_of(waiting[name])
 
 
+def _node(raw: msgspec.Raw, path: str) -> Node:
+    node = _object(Node, raw, path)
+    try:
+        for amount in (*node.status.capacity.values(), *node.status.allocatable.values()):
+            parse_quantity(amount)
+    except ObjectError as error:
+        raise PlanError(f"{path}: {error}") from None
+    return node
+
+
 def _node_type(body: _NodeTypeBody, path: str, columns: Columns) -> NodeType:
     if not 0 <= body.price <= PRICE_MAX or (body.count is not None and body.count < 1):
         raise PlanError(f"{path}: wanted a price from 0 to {PRICE_MAX:.0g} and a count from 1 on")
     others: tuple[ApiObject, ...] = ()
     if bytes(body.node) != b"null":
-        node: Node | None = _object(Node, body.node, f"{path}.node")
+        node: Node | None = _node(body.node, f"{path}.node")
     else:
         row = columns.row_of.get(body.like)
         node = columns.nodes[row] if row is not None else None

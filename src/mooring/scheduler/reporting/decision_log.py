@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -116,7 +116,9 @@ class DecisionLog:
             pages, free, size = (_pragma(database, name) for name in ("page_count", "freelist_count", "page_size"))
             if (pages - free) * size > self._bytes_max:
                 first, last = database.execute("SELECT min(id), max(id) FROM decisions").fetchone()
-                database.execute("DELETE FROM decisions WHERE id <= ?", (first + int((last - first) * PRUNED_SHARE),))
+                if first is not None:  # the file may have other tables, and no record
+                    most = first + int((last - first) * PRUNED_SHARE)
+                    database.execute("DELETE FROM decisions WHERE id <= ?", (most,))
 
     def _add(self, record: DecisionRecord) -> None:
         if len(self._records) < WAITING_MAX:
@@ -130,7 +132,7 @@ class DecisionLog:
 def read_log(path: Path, pod: str, limit: int) -> Sequence[DecisionRecord]:
     """The latest records about a pod (NAMESPACE/NAME), newest first. Raises `DecisionLogError`."""
     rows = _selected(path, "SELECT record, binding FROM decisions WHERE pod = ? ORDER BY id DESC LIMIT ?", pod, limit)
-    return list(_decoded(rows))
+    return _decoded(path, rows)
 
 
 def read_log_around(path: Path, wall_s: float, limit: int) -> Sequence[DecisionRecord]:
@@ -138,7 +140,7 @@ def read_log_around(path: Path, wall_s: float, limit: int) -> Sequence[DecisionR
     columns = "SELECT record, binding FROM decisions"
     after = _selected(path, f"{columns} WHERE wall_s > ? ORDER BY wall_s LIMIT ?", wall_s, limit)
     until = _selected(path, f"{columns} WHERE wall_s <= ? ORDER BY wall_s DESC LIMIT ?", wall_s, limit)
-    return list(_decoded([*reversed(after), *until]))
+    return _decoded(path, [*reversed(after), *until])
 
 
 def oldest_in_log(path: Path) -> float | None:
@@ -151,7 +153,7 @@ def _selected(path: Path, query: str, *parameters: object) -> list[Any]:
     if not path.is_file():
         raise DecisionLogError(f"there is no file {path}")
     try:
-        database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:
             return database.execute(query, parameters).fetchall()
         finally:
@@ -160,11 +162,16 @@ def _selected(path: Path, query: str, *parameters: object) -> list[Any]:
         raise DecisionLogError(f"{path} is no decision log: {error}") from error
 
 
-def _decoded(rows: Sequence[tuple[bytes, str]]) -> Iterator[DecisionRecord]:
+def _decoded(path: Path, rows: Sequence[tuple[bytes, str]]) -> list[DecisionRecord]:
+    found: list[DecisionRecord] = []
     for raw, binding in rows:
-        record = msgspec.msgpack.decode(raw, type=DecisionRecord)
+        try:
+            record = msgspec.msgpack.decode(raw, type=DecisionRecord)
+        except (msgspec.MsgspecError, TypeError, UnicodeDecodeError) as error:
+            raise DecisionLogError(f"{path} has a record that cannot be read: {error}") from error
         record.binding = binding
-        yield record
+        found.append(record)
+    return found
 
 
 def _open(path: Path) -> sqlite3.Connection:
