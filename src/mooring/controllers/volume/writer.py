@@ -106,7 +106,7 @@ def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Docum
     return document
 
 
-def claim_in_phase(claim: PersistentVolumeClaim, phase: str, volume: PersistentVolume | None = None) -> Document | None:
+def claim_in_phase(claim: PersistentVolumeClaim, phase: str, volume: PersistentVolume | None) -> Document | None:
     """The claim in a phase, with the capacity and access modes of its volume. Raises `CapacityError`."""
     document = document_of(claim)
     status: Document = document.setdefault("status", {})
