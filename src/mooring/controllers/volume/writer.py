@@ -279,7 +279,7 @@ class VolumeWriter:
         self._recorder.event(about, event.type, event.reason, event.message)
 
     async def bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
-        """Write whatever is missing of a binding."""
+        """Write the missing parts of a binding."""
         document = bound_volume(volume, claim)
         if document is not None:
             volume = await self.write_volume(volume, document)
