@@ -14,10 +14,18 @@ MASTERS_GROUP = "system:masters"
 
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 TERMINAL_PHASES = (SUCCEEDED, FAILED)
+"""Phases of a pod that never runs again."""
 
 NODE_BOUND_OWNERS = ("DaemonSet", "Node")
 """Kinds of controllers that create no replacement on another node: pods of a DaemonSet, and static pods."""
-"""Phases of a pod that never runs again."""
+
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+"""On each Namespace: its name."""
+
+TRUE_TEXTS = ("1", "t", "T", "TRUE", "true", "True")
+FALSE_TEXTS = ("0", "f", "F", "FALSE", "false", "False")
+"""The booleans of flags and queries, as Go parses them."""
 
 MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror"
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-_TRUE = ("1", "t", "T", "true", "TRUE", "True")
-_FALSE = ("0", "f", "F", "false", "FALSE", "False")
+from mooring.api.well_known import FALSE_TEXTS, TRUE_TEXTS
 
 SECTION_COLUMN_MAX = 26
 """Width of the column of options in a help with sections, which fits a terminal of 80 columns."""
@@ -103,8 +102,8 @@ def parse_value(flag_type: FlagType, text: str) -> FlagValue:
     """Raises `ValueError` with what was found and what was expected."""
     match flag_type:
         case FlagType.SWITCH:
-            if text in _TRUE or text in _FALSE:
-                return text in _TRUE
+            if text in TRUE_TEXTS or text in FALSE_TEXTS:
+                return text in TRUE_TEXTS
             raise ValueError(f"found {text!r}, wanted true or false")
         case FlagType.INTEGER | FlagType.PORT:
             return _integer(

@@ -15,9 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 
 from mooring.api.durations import parse_duration
-
-_YES = ("1", "t", "T", "true", "TRUE", "True")
-_NO = ("0", "f", "F", "false", "FALSE", "False")
+from mooring.api.well_known import FALSE_TEXTS, TRUE_TEXTS
 
 
 class SettingError(ValueError):
@@ -106,8 +104,8 @@ def _read(flag: str, name: str, kind: type, text: str) -> object:
                 return seconds
         raise SettingError(f"{flag}: {text!r} is not a duration; wanted one such as 500ms or 1m30s")
     if kind is bool:
-        if text in _YES + _NO:
-            return text in _YES
+        if text in TRUE_TEXTS + FALSE_TEXTS:
+            return text in TRUE_TEXTS
         raise SettingError(f"{flag}={text}: wanted true or false")
     try:
         return int(text) if kind is int else float(text)

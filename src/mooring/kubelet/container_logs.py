@@ -17,6 +17,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD
+from mooring.api.well_known import TRUE_TEXTS
 from mooring.client.errors import BadRequestError, NotFoundError
 from mooring.client.interface import Client
 from mooring.kit.clock import TimestampError, parse_rfc3339
@@ -132,7 +133,7 @@ def _parameter(request: PageRequest, name: str) -> str:
 
 
 def _flag(request: PageRequest, name: str) -> bool:
-    return _parameter(request, name) in ("1", "t", "T", "true", "TRUE", "True")
+    return _parameter(request, name) in TRUE_TEXTS
 
 
 def _number(request: PageRequest, name: str, least: int) -> int | None:

@@ -56,7 +56,7 @@ _BEFORE_SANDBOX = ("ContainerCreating", "PodInitializing")
 
 
 class WorkerState(Enum):
-    """How far a pod has come."""
+    """The stage of a pod in its life cycle."""
 
     RUNNING = "running"
     TERMINATING = "terminating"

@@ -9,7 +9,7 @@ Input: start, stop, resize and forget, from pod workers. Output: container state
  1. `start` and `stop` never wait. The listener gets the outcome, at once or later, with the attempt that it belongs to.
  2. A runtime decides nothing: which container runs and when it restarts is the decision of the pod worker.
  3. The runtime determines readiness, by probes or by the stage of a simulated container.
- 4. After `forget` the listener hears nothing of a pod, and nothing of the pod is left.
+ 4. After `forget` the listener gets no more states of a pod, and nothing of the pod is left.
  5. A runtime works while it is `opened`; at the end of the block all containers have ended.
 
 `simulated.runtime` implements it without processes, `processes.runtime` with processes of this machine.

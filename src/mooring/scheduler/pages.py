@@ -95,7 +95,7 @@ def pod_page(
 
 
 def _nearest_nodes(engine: Engine, pod: PodInfo, count: int) -> dict[str, object]:
-    """What is in the way of a pending pod: everywhere, and on the nodes with the fewest and smallest obstacles."""
+    """The obstacles of a pending pod: on every node, and on the nodes with the fewest and smallest obstacles."""
     found = explain(engine.cycle_for(pod).profile, engine.columns, pod, nearest_max=count)
     return {
         "nodesWithoutObstacles": found.free_count,

@@ -37,7 +37,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodResourceClaimStatus
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.api.views.workloads import DaemonSet, Deployment, Namespace, PriorityClass
-from mooring.api.well_known import TERMINAL_PHASES
+from mooring.api.well_known import DEFAULT_SCHEDULER_NAME, NAMESPACE_NAME_LABEL, TERMINAL_PHASES
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject, PlainObject
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 Identity = tuple[str, str]
 """Kind and `namespace/name`."""
-
-NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 @dataclass(slots=True)
@@ -232,7 +230,7 @@ class _Assembly:
                 preemption_policy=spec.preemption_policy or resolved.preemption_policy,
             )
         if not spec.scheduler_name:
-            spec = replace(spec, scheduler_name="default-scheduler")
+            spec = replace(spec, scheduler_name=DEFAULT_SCHEDULER_NAME)
         return pod if spec is pod.spec else replace(pod, spec=spec)
 
     def _count_without_priority(self, pod: Pod) -> None:
@@ -355,7 +353,11 @@ def _completed(view: ApiObject) -> ApiObject:
 def _implied_namespaces(cluster: ClusterInput) -> list[Namespace]:
     known = {view.metadata.name for view in cluster.objects if isinstance(view, Namespace)}
     used = dict.fromkeys(pod.metadata.namespace for pod in cluster.pods())
-    return [Namespace(metadata=ObjectMeta(name=name, labels={NAME_LABEL: name})) for name in used if name not in known]
+    return [
+        Namespace(metadata=ObjectMeta(name=name, labels={NAMESPACE_NAME_LABEL: name}))
+        for name in used
+        if name not in known
+    ]
 
 
 def skipped_note(skipped: Mapping[str, int]) -> str:

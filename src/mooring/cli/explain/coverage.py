@@ -39,7 +39,8 @@ from mooring.api.views.meta import ApiObject, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
 from mooring.api.views.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass
-from mooring.cli.asked_cluster.cluster_input import NAME_LABEL, ClusterInput, Supplied
+from mooring.api.well_known import NAMESPACE_NAME_LABEL
+from mooring.cli.asked_cluster.cluster_input import ClusterInput, Supplied
 from mooring.cli.explain.report import NotJudged, Outcome, PodExplanation
 
 VOLUME_PLUGINS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
@@ -287,4 +288,4 @@ def _needs_namespaces(term: PodAffinityTerm) -> bool:
     if selector is None:
         return False
     keys = [*selector.match_labels, *(each.key for each in selector.match_expressions)]
-    return any(key != NAME_LABEL for key in keys)
+    return any(key != NAMESPACE_NAME_LABEL for key in keys)

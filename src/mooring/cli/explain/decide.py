@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import replace
 
 from mooring.api.views.workloads import PodDisruptionBudget
+from mooring.api.well_known import DEFAULT_SCHEDULER_NAME
 from mooring.cli.asked_cluster.cluster_input import ClusterInput
 from mooring.cli.asked_cluster.pods import in_queue_order, pending_pods
 from mooring.cli.explain.report import (
@@ -194,7 +195,7 @@ class Explainer:
 
 
 def _scheduler_of(record: PodInfo) -> str:
-    return record.signature.spec.scheduler_name or "default-scheduler"
+    return record.signature.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
 
 
 def _scores(decision: Decision, limit: int | None) -> Scores:

@@ -321,9 +321,9 @@ class PlainObject:
     origin: Origin
 
 
-def read_objects(sources: Iterable[Source], stdin: BinaryIO, advance: Advance = lambda _: None) -> list[PlainObject]:
+def read_objects(sources: Iterable[Source], stdin: BinaryIO) -> list[PlainObject]:
     """Every object of every source, of any kind, and the items of lists. Raises `InputError` with all problems."""
-    reader = _PlainReader(advance)
+    reader = _PlainReader()
     _read_all(reader, sources, stdin)
     return reader.objects
 
@@ -331,8 +331,8 @@ def read_objects(sources: Iterable[Source], stdin: BinaryIO, advance: Advance = 
 class _PlainReader(_Reader):
     """Keeps objects as they are written: the API server checks them."""
 
-    def __init__(self, advance: Advance) -> None:
-        super().__init__(advance)
+    def __init__(self) -> None:
+        super().__init__(lambda length: None)
         self.objects: list[PlainObject] = []
 
     def _read_split(self, name: str, cut: SplitList) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.api.document import Document
+from mooring.api.well_known import HOSTNAME, ZONE
 from mooring.kit.entropy import Entropy
 
 NAMESPACE = "parity"
@@ -27,7 +28,6 @@ PRIORITIES = {"low": -10, "high": 1_000}
 IMAGES = {"registry.example.com/large:1": 900_000_000, "registry.example.com/small:1": 30_000_000}
 DRIVER = "disks.example.com"
 DEVICE_DRIVER = "gpu.example.com"
-ZONE_LABEL, HOST_LABEL = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 Feature = Callable[[Document, Entropy, int], None]
 """Adds a feature to a pod with a number."""
@@ -85,9 +85,9 @@ def _workloads() -> list[Document]:
 
 def _node(entropy: Entropy, number: int) -> Document:
     name = f"node-{number}"
-    labels = {HOST_LABEL: name, "disk": entropy.choose(("fast", "slow"))}
+    labels = {HOSTNAME: name, "disk": entropy.choose(("fast", "slow"))}
     if number % 7 != 6:  # a node without a zone
-        labels[ZONE_LABEL] = ZONES[number % len(ZONES)]
+        labels[ZONE] = ZONES[number % len(ZONES)]
     capacity = {
         "cpu": str(2 + 2 * entropy.integer_below(3)),
         "memory": f"{4 + 4 * entropy.integer_below(3)}Gi",
@@ -113,7 +113,7 @@ def _csi_node(entropy: Entropy, number: int) -> Document:
     driver = {
         "name": DRIVER,
         "nodeID": f"node-{number}",
-        "topologyKeys": [ZONE_LABEL],
+        "topologyKeys": [ZONE],
         "allocatable": {"count": 1 + entropy.integer_below(3)},
     }
     return _head("storage.k8s.io/v1", "CSINode", f"node-{number}", spec={"drivers": [driver]})
@@ -135,7 +135,7 @@ def _volume_and_claim(entropy: Entropy, number: int) -> list[Document]:
     size = {"storage": "1Gi"}
     claim_uid = f"00000000-0000-4000-8000-{number:012x}"
     reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": NAMESPACE, "name": f"data-{number}"}
-    zones = {"key": ZONE_LABEL, "operator": "In", "values": [entropy.choose(ZONES)]}
+    zones = {"key": ZONE, "operator": "In", "values": [entropy.choose(ZONES)]}
     volume = _head(
         "v1",
         "PersistentVolume",
@@ -151,7 +151,7 @@ def _volume_and_claim(entropy: Entropy, number: int) -> list[Document]:
         status={"phase": "Bound"},
     )
     if number % 2:  # the older way to say it, which VolumeZone reads
-        volume["metadata"]["labels"] = {ZONE_LABEL: zones["values"][0]}
+        volume["metadata"]["labels"] = {ZONE: zones["values"][0]}
     claim = _head(
         "v1",
         "PersistentVolumeClaim",
@@ -239,12 +239,12 @@ def _node_selector(pod: Document, entropy: Entropy, number: int) -> None:
 
 
 def _node_affinity(pod: Document, entropy: Entropy, number: int) -> None:
-    zones = [{"key": ZONE_LABEL, "operator": entropy.choose(("In", "NotIn")), "values": [entropy.choose(ZONES)]}]
+    zones = [{"key": ZONE, "operator": entropy.choose(("In", "NotIn")), "values": [entropy.choose(ZONES)]}]
     preferred = {"weight": 1 + entropy.integer_below(100), "preference": {"matchExpressions": zones}}
     affinity = _part(pod["spec"], "affinity", "nodeAffinity")
     affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [preferred]
     if entropy.integer_below(2):
-        exists = [{"key": ZONE_LABEL, "operator": "Exists"}]
+        exists = [{"key": ZONE, "operator": "Exists"}]
         required = {"nodeSelectorTerms": [{"matchExpressions": exists}]}
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = required
 
@@ -258,7 +258,7 @@ def _tolerations(pod: Document, entropy: Entropy, number: int) -> None:
 
 def _term(entropy: Entropy) -> Document:
     return {
-        "topologyKey": entropy.choose((ZONE_LABEL, HOST_LABEL)),
+        "topologyKey": entropy.choose((ZONE, HOSTNAME)),
         "labelSelector": {"matchLabels": {"app": entropy.choose(APPS)}},
     }
 
@@ -278,7 +278,7 @@ def _pod_anti_affinity(pod: Document, entropy: Entropy, number: int) -> None:
         {"weight": 1 + entropy.integer_below(100), "podAffinityTerm": _term(entropy)}
     ]
     if entropy.integer_below(3) == 0:
-        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = [{**_term(entropy), "topologyKey": HOST_LABEL}]
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = [{**_term(entropy), "topologyKey": HOSTNAME}]
 
 
 def _spread(pod: Document, entropy: Entropy, number: int) -> None:
@@ -289,7 +289,7 @@ def _spread(pod: Document, entropy: Entropy, number: int) -> None:
             "whenUnsatisfiable": entropy.choose(("DoNotSchedule", "ScheduleAnyway")),
             "labelSelector": {"matchLabels": {"app": pod["metadata"]["labels"]["app"]}},
         }
-        for key in (ZONE_LABEL, HOST_LABEL)
+        for key in (ZONE, HOSTNAME)
     ]
 
 

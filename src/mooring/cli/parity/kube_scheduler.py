@@ -19,6 +19,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
+from mooring.api.well_known import DEFAULT_SCHEDULER_NAME
 from mooring.cli.errors import input_error
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
@@ -40,7 +41,7 @@ CONFIGURATION: dict[str, object] = {
     "percentageOfNodesToScore": 100,
     "profiles": [
         {
-            "schedulerName": "default-scheduler",
+            "schedulerName": DEFAULT_SCHEDULER_NAME,
             "pluginConfig": [
                 {
                     "name": "DefaultPreemption",

@@ -23,7 +23,7 @@ from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.views.pod import Pod
-from mooring.api.well_known import TERMINAL_PHASES
+from mooring.api.well_known import DEFAULT_SCHEDULER_NAME, TERMINAL_PHASES
 from mooring.apiserver.server import ApiServer
 from mooring.cli.asked_cluster.live import connect, first_error
 from mooring.cli.errors import InputError, input_error
@@ -59,7 +59,6 @@ DECIDE_S_MAX = 60.0
 VICTIMS_S_MAX = 10.0
 """How long kube-scheduler may take to delete the victims that our engine names."""
 CHECK_S = 0.01
-SCHEDULER_NAME = "default-scheduler"
 FAILURES_SHOWN_MAX = 5
 READ_KINDS = (
     kinds.NAMESPACE,
@@ -332,7 +331,7 @@ def _message(pod: Pod) -> str:
 
 
 def _reason_to_leave_out(pod: Pod, version: BinaryVersion) -> str:
-    if pod.spec.scheduler_name not in ("", SCHEDULER_NAME):
+    if pod.spec.scheduler_name not in ("", DEFAULT_SCHEDULER_NAME):
         return "name another scheduler"
     if pod.spec.scheduling_gates:
         return "have scheduling gates"

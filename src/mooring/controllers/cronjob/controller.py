@@ -44,7 +44,7 @@ _DOCS = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
 
 
 class _SyncError(Exception):
-    """The sync cannot go on. Changes of the status are written, and the sync is retried."""
+    """The sync ends early. Changes of the status are written, and the sync is retried."""
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ class CronJobController(Controller):
                 await self._check_missing_job(state, job_reference)
 
     async def _is_active_in_newest(self, state: _CronJobSync, uid: str) -> bool:
-        """Whether the newest status lists the Job. If so, the sync goes on with that status."""
+        """Whether the newest status lists the Job. If so, the sync continues with that status."""
         metadata = state.cron_job.metadata
         fresh = decode_as(CronJob, await self.client.get(CRON_JOB, metadata.namespace, metadata.name))
         newest = _new_sync(fresh, state.now_s)

@@ -5,7 +5,7 @@ ReplicaSets created, resized and deleted; the status and the revision of Deploym
 
 1. A sync does one step: it scales the new ReplicaSet up or the old ones down. Every write carries the
    resourceVersion that it is based on, so a stale sync changes nothing.
-2. A Deployment that was scaled or is paused is only resized. The rollout goes on afterwards.
+2. A Deployment that was scaled or is paused is only resized. The rollout continues afterwards.
 3. The status is written once, at the end, or before a failure.
 4. Conflicts are retried without limit. After `FAILURES_MAX` other failures in a row the key is dropped until the
    next event.

@@ -140,7 +140,7 @@ def plan_scaling(deployment: Deployment, new: ReplicaSet | None, old: Sequence[R
     if only is not None:
         wanted = replicas_of(deployment)
         # Also if only the annotation differs: otherwise the Deployment would count as being scaled forever, and no
-        # rollout would go on. (kube-controller-manager has this bug.)
+        # rollout would continue. (kube-controller-manager has this bug.)
         return [Resize(only, wanted)] if replicas_of(only) != wanted or is_scaling(deployment, [only]) else []
     if _is_saturated(deployment, new):
         return [Resize(each, 0) for each in old if replicas_of(each) > 0]

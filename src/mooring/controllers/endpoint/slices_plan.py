@@ -5,7 +5,7 @@ delete.
 
 1. A slice has endpoints with the same ports, at most `limit`.
 2. Every change of a slice is sent to every node, so endpoints stay in their slice. New ones fill the slices that
-   are written anyway, then one with room for all of them, then new slices. Slices are not compacted.
+   are written anyway, then one with enough free places for all of them, then new slices. Slices are not compacted.
 3. A service without endpoints has one empty slice per IP family.
 """
 
@@ -212,7 +212,7 @@ def _fill(draft: Draft, left: list[Endpoint], limit: int) -> None:
 
 
 def _slice_with_capacity(slices: Sequence[EndpointSlice], count: int, limit: int) -> EndpointSlice | None:
-    """The fullest slice that has room for `count` more endpoints."""
+    """The fullest slice that can take `count` more endpoints."""
     fitting = [each for each in slices if 0 <= limit - count - len(each.endpoints) < limit]
     return max(fitting, key=lambda each: len(each.endpoints), default=None)
 

@@ -121,7 +121,7 @@ def summarize_pods(job: Job, pods: list[Pod], removed: Set[str]) -> PodSummary:
 
 
 def end_of(summary: PodSummary, start_time: str | None, now: str, now_s: float) -> JobCondition | None:
-    """The condition with which the Job ends early. None if it goes on."""
+    """The condition with which the Job ends early. None if it continues."""
     job = summary.job
     conditions = job.status.conditions
     earlier = true_condition(conditions, "SuccessCriteriaMet")
@@ -138,7 +138,7 @@ def end_of(summary: PodSummary, start_time: str | None, now: str, now_s: float) 
 
 
 def completion_of(summary: PodSummary, now: str) -> JobCondition | None:
-    """The condition of a Job with enough succeeded pods. None if it goes on."""
+    """The condition of a Job with enough succeeded pods. None if it continues."""
     completions = summary.job.spec.completions
     is_enough = summary.succeeded > 0 if completions is None else summary.succeeded >= completions
     if not is_enough or summary.active:

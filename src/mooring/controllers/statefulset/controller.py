@@ -1,4 +1,4 @@
-"""The StatefulSet controller runs pods with ordinals, whose claims stay theirs.
+"""The StatefulSet controller runs pods with ordinals, each with its own name and claims.
 
 Inputs: StatefulSets, pods, claims and ControllerRevisions, from informers. Outputs: pods and claims created,
 corrected and deleted; revisions of templates; the status of StatefulSets.

@@ -106,7 +106,7 @@ def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Docum
     return document
 
 
-def claim_in_phase(claim: PersistentVolumeClaim, phase: str, volume: PersistentVolume | None = None) -> Document | None:
+def claim_in_phase(claim: PersistentVolumeClaim, phase: str, volume: PersistentVolume | None) -> Document | None:
     """The claim in a phase, with the capacity and access modes of its volume. Raises `CapacityError`."""
     document = document_of(claim)
     status: Document = document.setdefault("status", {})
@@ -279,7 +279,7 @@ class VolumeWriter:
         self._recorder.event(about, event.type, event.reason, event.message)
 
     async def bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
-        """Write whatever is missing of a binding."""
+        """Write the missing parts of a binding."""
         document = bound_volume(volume, claim)
         if document is not None:
             volume = await self.write_volume(volume, document)

@@ -25,6 +25,7 @@ from mooring.api.resources import node_accounting_requests
 from mooring.api.views.meta import OwnerReference, controller_of
 from mooring.api.views.pod import ContainerStatus, Pod, PodSpec
 from mooring.api.views.storage import Volume
+from mooring.api.well_known import DEFAULT_SCHEDULER_NAME
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.arrays import Int64s
 from mooring.scheduler.cache.resources import ANY_ADDRESS, HostPort, ResourceColumns
@@ -32,7 +33,6 @@ from mooring.scheduler.cache.selectors import ExistingTerm, LabelClass, PodTerms
 
 Derived = TypeVar("Derived")
 NO_START_S = float("inf")
-DEFAULT_SCHEDULER_NAME = "default-scheduler"
 _RESIZING = ("PodResizePending", "PodResizeInProgress")
 _encode_key = msgspec.msgpack.Encoder().encode
 

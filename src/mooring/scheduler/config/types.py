@@ -30,6 +30,7 @@ from msgspec import field
 
 from mooring.api.field_errors import quoted, unsupported_value
 from mooring.api.views.pod import NodeAffinity, TopologySpreadConstraint
+from mooring.api.well_known import DEFAULT_SCHEDULER_NAME
 
 T = TypeVar("T")
 
@@ -207,7 +208,6 @@ API_GROUP = "kubescheduler.config.k8s.io"
 API_VERSION = f"{API_GROUP}/v1"
 KIND = "KubeSchedulerConfiguration"
 
-DEFAULT_SCHEDULER_NAME = "default-scheduler"
 ALL_PLUGINS = "*"
 """In a list of disabled plugins: all plugins."""
 

@@ -51,7 +51,7 @@ SINGLE_ROWS_MAX = 16
 """Up to this many changed rows are computed one by one in plain Python, which is faster than numpy there (ADR 7)."""
 ROWS_PER_SINGLE_ROW = 2_000
 """In a cluster of more rows than this times `SINGLE_ROWS_MAX`, one more changed row for each of these: computing with
-numpy forgets the best rows, and finding them again reads all rows."""
+numpy drops the stored best rows, and finding them again reads all rows."""
 
 FilterState: TypeAlias = tuple[FilterUse, Any]
 ScoreState: TypeAlias = tuple[ScoreUse, Any]

@@ -122,7 +122,7 @@ class SchedulingCycle:
         return fits
 
     def preemption_candidates(self, pod: PodInfo) -> Candidates:
-        """The nodes on which evicting pods would make room for the pod, with the victims on each. None if it fits."""
+        """The nodes on which evicting pods would make the pod fit, with the victims on each. None if it fits."""
         attempt = self._find_feasible_nodes(pod, in_full=False)
         if isinstance(attempt, PodAttempt) and not attempt.feasible_count:
             for plugin in self.profile.post_filters:

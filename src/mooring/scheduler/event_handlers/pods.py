@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from mooring.api.views.pod import Pod
-from mooring.api.well_known import TERMINAL_PHASES
+from mooring.api.well_known import DEFAULT_SCHEDULER_NAME, TERMINAL_PHASES
 from mooring.client.interface import Change
 from mooring.scheduler.binding.assumed_pods import AssumedPods, AssumedPodState
-from mooring.scheduler.cache.pods import DEFAULT_SCHEDULER_NAME, PodInfo
+from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_handlers.objects import UNPARSABLE, EventTiming, log_skipped
 from mooring.scheduler.framework.events import (

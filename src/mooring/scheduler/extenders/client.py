@@ -79,8 +79,6 @@ async def run_exchange(
     transport: Transport,
     objects: RawObjects,
     event_buffer: EventBuffer,
-    *,
-    in_full: bool = False,
 ) -> Decision:
     """Decide about a pod: send the requests of the decision, and return the responses to it until it has ended."""
 
@@ -88,7 +86,7 @@ async def run_exchange(
         return await _send(request, transport, objects)
 
     with event_buffer.held():
-        exchange = decide_with_extenders(engine, pod, in_full=in_full)
+        exchange = decide_with_extenders(engine, pod)
         position = _position(engine.columns)
         step = _advance(exchange, None)
         while not isinstance(step, Decision):

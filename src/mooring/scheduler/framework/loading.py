@@ -29,8 +29,8 @@ from types import CodeType, ModuleType
 
 import msgspec
 
+from mooring.api.well_known import DEFAULT_SCHEDULER_NAME
 from mooring.scheduler.config.types import (
-    DEFAULT_SCHEDULER_NAME,
     ExtensionPoint,
     KubeSchedulerProfile,
     PluginEntry,

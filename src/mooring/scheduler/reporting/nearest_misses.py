@@ -62,7 +62,7 @@ class NearestMisses:
         self._saved_s = SAVED_S_MAX
         self._saved_at_s = clock.now_s()
         self._shared: dict[int, tuple[tuple[RejectionCount, ...], tuple[NearestMiss, ...]]] = {}
-        """By the identity of a cached diagnosis' rejections, which are held here so that the identity stays theirs."""
+        """By the identity of a cached diagnosis' rejections. Holding them keeps the identity from being reused."""
 
     def of(self, profile: Profile, decision: Decision) -> tuple[NearestMiss, ...]:
         """The nearest misses of an attempt that found no node; empty if they would cost too much now."""

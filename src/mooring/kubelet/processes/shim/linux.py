@@ -58,7 +58,7 @@ def _adopted(pid: int, pids: int, go: int) -> int:
     """The process that continues for `pid`, once this process is its parent."""
     child = os.read(pids, 32)
     if not child:
-        return pid  # it has failed, and said why
+        return pid  # it has failed, and reported why
     os.waitpid(pid, 0)
     os.write(go, b"g")
     os.read(pids, 1)
