@@ -73,6 +73,9 @@ class Strategy:
     """Whether a small object can be expensive: users wrote its schema, or it has CEL expressions. Then every step of a
     write runs in the `Worker`."""
 
+    status_strategy: ClassVar[type[StatusStrategy] | None] = None
+    """The strategy of `status`; None: `StatusStrategy`."""
+
     table: KindTable = DEFAULT_TABLE
     """The columns of `kubectl get`."""
 
@@ -82,7 +85,7 @@ class Strategy:
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         """Strategies of the subresources that change the object: `status` for most kinds."""
-        return {"status": StatusStrategy(self.kind, self)} if self.kind.has_status else {}
+        return {"status": (self.status_strategy or StatusStrategy)(self.kind, self)} if self.kind.has_status else {}
 
     @property
     def ignored_fields(self) -> Sequence[tuple[str, ...]]:

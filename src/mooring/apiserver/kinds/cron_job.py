@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from mooring.api.cron_schedule import ScheduleError, parse_schedule, zone_error
 from mooring.api.document import Document
@@ -22,7 +21,7 @@ from mooring.apiserver.kinds.workloads import (
     pod_name_warnings,
     selector_value,
 )
-from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.strategy import StatusStrategy
 from mooring.apiserver.tables.columns import (
     AGE,
     NAME,
@@ -148,6 +147,12 @@ def _cron_job_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class CronJobStatusStrategy(StatusStrategy):
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        """No rules: only the registry validates the metadata."""
+        return []
+
+
 class CronJobStrategy(WorkloadStrategy):
     table = KindTable(
         (
@@ -165,9 +170,7 @@ class CronJobStrategy(WorkloadStrategy):
         _cron_job_cells,
     )
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": CronJobStatusStrategy(self.kind, self)}
+    status_strategy = CronJobStatusStrategy
 
     def template(self, obj: Document) -> Document:
         template: Document = obj["spec"]["jobTemplate"]["spec"]["template"]
@@ -203,12 +206,6 @@ class CronJobStrategy(WorkloadStrategy):
         if "TZ" in obj["spec"].get("schedule", ""):
             warnings.append(_ZONE_IN_SCHEDULE)
         return warnings
-
-
-class CronJobStatusStrategy(StatusStrategy):
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        """No rules: only the registry validates the metadata."""
-        return []
 
 
 STRATEGY = CronJobStrategy

@@ -9,8 +9,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.job.spec import (
@@ -35,7 +33,7 @@ from mooring.apiserver.kinds.workloads import (
     pod_name_warnings,
     template_labels,
 )
-from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy
+from mooring.apiserver.strategy import Dependents, StatusStrategy
 from mooring.apiserver.tables.columns import (
     AGE,
     NAME,
@@ -115,6 +113,11 @@ def _job_duration_cell(status: Document, now_s: float) -> str:
     return between(start, end) if end else since(start, now_s)
 
 
+class JobStatusStrategy(StatusStrategy):
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_job_status(obj, old)
+
+
 class JobStrategy(WorkloadStrategy):
     table = KindTable(
         (
@@ -131,9 +134,7 @@ class JobStrategy(WorkloadStrategy):
     )
     dependents = Dependents.ORPHAN
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": JobStatusStrategy(self.kind, self)}
+    status_strategy = JobStatusStrategy
 
     def default(self, obj: Document) -> None:
         spec, metadata = obj["spec"], obj["metadata"]
@@ -189,11 +190,6 @@ class JobStrategy(WorkloadStrategy):
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
-
-
-class JobStatusStrategy(StatusStrategy):
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_job_status(obj, old)
 
 
 def job_warnings(spec: Document, path: str) -> list[str]:
