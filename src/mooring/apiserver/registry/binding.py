@@ -26,7 +26,6 @@ from mooring.store.interface import WriteConflict
 BINDING = Kind("v1", "Binding", "bindings")
 """The kind of calls to the `bindings` collection, the old way to bind. Nothing of it is ever stored."""
 
-
 _STORE_PREFIX = REGISTRY.removesuffix("/")
 
 

@@ -54,7 +54,6 @@ RETRY_AFTER_S = 10
 _WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
 _ALLOWED_CONDITION = "DisruptionAllowed"
 
-
 _SEVERAL_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 _EVICTED: Document = {

@@ -292,7 +292,7 @@ class HttpTransport:
             wire = self._pool.take_nowait() or await self._pool.take()
             try:
                 if self._may_write is not None and method != "GET" and not self._may_write():
-                    raise NotLeadingError("this process does not lead any more: nothing was sent")
+                    raise NotLeadingError("this process is not the leader any more: nothing was sent")
                 return await wire.ask(request)
             finally:
                 self._pool.give_back(wire)
