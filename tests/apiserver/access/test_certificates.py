@@ -11,7 +11,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from mooring.apiserver.access.certificates import (
     ADMIN,
     AUTHORITY_LIFETIME_S,
-    BACKDATED_S,
     LIFETIME_S,
     SCHEDULER,
     CertificateError,
@@ -27,6 +26,7 @@ from mooring.apiserver.access.certificates import (
     parse_certified,
     parse_key,
 )
+from mooring.serving.tls import BACKDATED_S
 
 NOW_S = 1_767_225_600.0
 AUTHORITY = make_authority(NOW_S)
