@@ -37,6 +37,7 @@ from mooring.apiserver.validation.metadata import (
     validate_object_meta,
     validate_object_meta_update,
 )
+from mooring.apiserver.validation.values import has_same_spec
 
 
 class Dependents(Enum):
@@ -63,6 +64,8 @@ class Strategy:
     specs: SpecCache | None = None
     """The spec cache of a kind whose objects are often created with the same spec, byte for byte. Then `default` is
     `default_spec` and `default_rest`, neither of which reads what the other one changes."""
+    counts_changes_of_meaning: ClassVar[bool] = False
+    """Whether `generation` ignores changes of the spec without a meaning: other texts of quantities, empty lists."""
     shares_parts: ClassVar[bool] = False
     """Whether an updated object may share unchanged parts with the stored object. Then the strategy changes no such
     part in place, and does not validate it again."""
@@ -161,7 +164,8 @@ class Strategy:
 
     def count_generation(self, obj: Document, old: Document) -> None:
         """`generation` counts changes of the spec. Kinds that count other changes override this."""
-        if obj.get("spec") != old.get("spec"):
+        spec, stored = obj.get("spec"), old.get("spec")
+        if spec != stored and not (self.counts_changes_of_meaning and has_same_spec(self.kind, spec, stored)):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:

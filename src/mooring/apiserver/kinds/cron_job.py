@@ -40,7 +40,6 @@ from mooring.apiserver.tables.columns import (
 )
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.schema_rules import struct_rules
-from mooring.apiserver.validation.values import means_the_same
 
 SUCCEEDED_JOBS_KEPT = 3
 FAILED_JOBS_KEPT = 1
@@ -154,6 +153,7 @@ class CronJobStatusStrategy(StatusStrategy):
 
 
 class CronJobStrategy(WorkloadStrategy):
+    counts_changes_of_meaning = True
     table = KindTable(
         (
             NAME,
@@ -184,10 +184,6 @@ class CronJobStrategy(WorkloadStrategy):
         spec.setdefault("successfulJobsHistoryLimit", SUCCEEDED_JOBS_KEPT)
         spec.setdefault("failedJobsHistoryLimit", FAILED_JOBS_KEPT)
         default_job_template(spec["jobTemplate"]["spec"])
-
-    def count_generation(self, obj: Document, old: Document) -> None:
-        if not means_the_same(obj["spec"], old["spec"], "batch", "CronJobSpec"):
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_cron_job(obj["spec"], None, "spec") + validate_cron_job_name(obj["metadata"].get("name", ""))

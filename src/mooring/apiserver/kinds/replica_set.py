@@ -27,7 +27,6 @@ from mooring.apiserver.strategy import StatusStrategy
 from mooring.apiserver.tables.columns import Cell, KindTable, age, containers_and_images, selector_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.schema_rules import struct_rules
-from mooring.apiserver.validation.values import means_the_same
 
 ABOVE_REPLICAS = "cannot be greater than status.replicas"
 ABOVE_READY = "cannot be greater than readyReplicas"
@@ -97,6 +96,7 @@ class ReplicaSetStatusStrategy(StatusStrategy):
 
 
 class ReplicaSetStrategy(WorkloadStrategy):
+    counts_changes_of_meaning = True
     table = KindTable(REPLICA_COLUMNS, _replica_set_cells)
     shares_parts = True
 
@@ -109,10 +109,6 @@ class ReplicaSetStrategy(WorkloadStrategy):
         spec = obj["spec"]
         spec.setdefault("replicas", 1)
         default_pod_template(spec["template"])
-
-    def count_generation(self, obj: Document, old: Document) -> None:
-        if not means_the_same(obj["spec"], old["spec"], "apps", "ReplicaSetSpec"):
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_replica_set(obj["spec"], None, "spec")

@@ -246,6 +246,7 @@ class StatefulSetStatusStrategy(StatusStrategy):
 
 
 class StatefulSetStrategy(WorkloadStrategy):
+    counts_changes_of_meaning = True
     table = KindTable((NAME, READY_COLUMN, AGE, CONTAINERS_COLUMN, IMAGES_COLUMN), _stateful_set_cells)
 
     status_strategy = StatefulSetStatusStrategy
@@ -284,10 +285,6 @@ class StatefulSetStrategy(WorkloadStrategy):
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         _drop_disabled_fields(obj, old)
         super().prepare_for_update(obj, old, call)
-
-    def count_generation(self, obj: Document, old: Document) -> None:
-        if not means_the_same(obj["spec"], old["spec"], "apps", "StatefulSetSpec"):
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_stateful_set(obj["spec"], "spec")

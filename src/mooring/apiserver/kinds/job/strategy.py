@@ -48,7 +48,6 @@ from mooring.apiserver.tables.columns import (
     template_spec,
 )
 from mooring.apiserver.validation.fields import FieldError
-from mooring.apiserver.validation.values import means_the_same
 
 BACKOFF_MAX = 6
 INT32_MAX = 2**31 - 1
@@ -119,6 +118,7 @@ class JobStatusStrategy(StatusStrategy):
 
 
 class JobStrategy(WorkloadStrategy):
+    counts_changes_of_meaning = True
     table = KindTable(
         (
             NAME,
@@ -161,10 +161,6 @@ class JobStrategy(WorkloadStrategy):
         if not obj["spec"].get("manualSelector"):
             _generate_selector(obj)
         super().prepare_for_create(obj, call)
-
-    def count_generation(self, obj: Document, old: Document) -> None:
-        if not means_the_same(obj["spec"], old["spec"], "batch", "JobSpec"):
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_job(obj, None)
