@@ -86,40 +86,27 @@ CONTROLLER_ROLES = {
 """The rules of each controller, by the name of its service account in kube-system."""
 CLUSTER_ROLES = {name: rules for name, rules in _ROLES.items() if "/" not in name and not name.startswith(_CONTROLLER)}
 
-_NAMESPACED_BINDINGS: dict[tuple[str, str], tuple[str, tuple[tuple[str, str], ...]]] = {
-    ("kube-public", "system:controller:bootstrap-signer"): (
-        "system:controller:bootstrap-signer",
-        (("ServiceAccount", "bootstrap-signer"),),
-    ),
+_NAMESPACED_BINDINGS: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {
+    ("kube-public", "system:controller:bootstrap-signer"): (("ServiceAccount", "bootstrap-signer"),),
     ("kube-system", "system::extension-apiserver-authentication-reader"): (
-        "extension-apiserver-authentication-reader",
-        (("User", "system:kube-controller-manager"), ("User", "system:kube-scheduler")),
+        ("User", "system:kube-controller-manager"),
+        ("User", "system:kube-scheduler"),
     ),
     ("kube-system", "system::leader-locking-kube-controller-manager"): (
-        "system::leader-locking-kube-controller-manager",
-        (
-            ("User", "system:kube-controller-manager"),
-            ("ServiceAccount", "kube-controller-manager"),
-            ("ServiceAccount", "leader-election-controller"),
-        ),
+        ("User", "system:kube-controller-manager"),
+        ("ServiceAccount", "kube-controller-manager"),
+        ("ServiceAccount", "leader-election-controller"),
     ),
     ("kube-system", "system::leader-locking-kube-scheduler"): (
-        "system::leader-locking-kube-scheduler",
-        (("User", "system:kube-scheduler"), ("ServiceAccount", "kube-scheduler")),
+        ("User", "system:kube-scheduler"),
+        ("ServiceAccount", "kube-scheduler"),
     ),
-    ("kube-system", "system:controller:bootstrap-signer"): (
-        "system:controller:bootstrap-signer",
-        (("ServiceAccount", "bootstrap-signer"),),
-    ),
-    ("kube-system", "system:controller:cloud-provider"): (
-        "system:controller:cloud-provider",
-        (("ServiceAccount", "cloud-provider"),),
-    ),
-    ("kube-system", "system:controller:token-cleaner"): (
-        "system:controller:token-cleaner",
-        (("ServiceAccount", "token-cleaner"),),
-    ),
+    ("kube-system", "system:controller:bootstrap-signer"): (("ServiceAccount", "bootstrap-signer"),),
+    ("kube-system", "system:controller:cloud-provider"): (("ServiceAccount", "cloud-provider"),),
+    ("kube-system", "system:controller:token-cleaner"): (("ServiceAccount", "token-cleaner"),),
 }
+"""The subjects of bindings in namespaces. A binding has the name of its role, apart from `_OTHER_ROLES`."""
+_OTHER_ROLES = {"system::extension-apiserver-authentication-reader": "extension-apiserver-authentication-reader"}
 
 
 class DefaultObject(NamedTuple):
@@ -138,9 +125,9 @@ def default_objects() -> Iterator[DefaultObject]:
         yield DefaultObject("clusterrolebindings", "", binding)
     for (namespace, name), rules in _NAMESPACED_ROLES.items():
         yield DefaultObject("roles", namespace, role_object("Role", name, rules, namespace))
-    for (namespace, name), (role_name, named) in _NAMESPACED_BINDINGS.items():
+    for (namespace, name), named in _NAMESPACED_BINDINGS.items():
         subjects = [subject(*each) for each in named]
-        binding = binding_object(name, ("Role", role_name), subjects, namespace)
+        binding = binding_object(name, ("Role", _OTHER_ROLES.get(name, name)), subjects, namespace)
         yield DefaultObject("rolebindings", namespace, binding)
 
 
