@@ -177,7 +177,7 @@ def _pair(text: str) -> tuple[str, str, list[str]]:
     files, _, names = text.partition(":")
     certificate_file, comma, key_file = files.partition(",")
     if not comma or not certificate_file or not key_file:
-        raise ServingTlsError(f"--tls-sni-cert-key: found {text!r}, wanted CERTIFICATE,KEY or CERTIFICATE,KEY:NAMES")
+        raise ServingTlsError(f"--tls-sni-cert-key: found {text!r}, expected CERTIFICATE,KEY or CERTIFICATE,KEY:NAMES")
     return certificate_file, key_file, [name.lower() for name in names.split(",") if name]
 
 

@@ -221,9 +221,9 @@ def test_an_answer_that_is_no_object_is_an_error() -> None:
     async def scenario(scene: Scene) -> None:
         page = Refuse(200, body=b"<html>please log in</html>", content_type="text/html")
         scene.server.faults = [page, page]
-        with pytest.raises(ServerError, match="wanted an object of kind Pod, got text/html"):
+        with pytest.raises(ServerError, match="expected an object of kind Pod, got text/html"):
             await scene.client.get(POD, NS, "web")
-        with pytest.raises(ServerError, match="wanted an object of kind PodList, got text/html"):
+        with pytest.raises(ServerError, match="expected an object of kind PodList, got text/html"):
             await scene.client.list(POD)
 
     play_over_http(scenario)

@@ -184,7 +184,7 @@ def test_a_success_that_is_not_the_apis_leaves_the_outcome_of_a_write_unknown(
 ) -> None:
     async def scenario(scene: Scene) -> None:
         scene.server.faults = [Refuse(200, body=body, content_type=content_type)]
-        with pytest.raises(NoAnswerError, match="the answer is not of an API server") as error:
+        with pytest.raises(NoAnswerError, match="the response does not come from an API server") as error:
             await request_(scene.client)
         assert error.value.is_outcome_unknown
         assert len(scene.server.asked) == 1
@@ -199,7 +199,7 @@ def test_a_success_that_is_not_the_apis_is_an_error_of_a_read(
 ) -> None:
     async def scenario(scene: Scene) -> None:
         scene.server.faults = [Refuse(200, body=body, content_type=content_type)]
-        with pytest.raises(ServerError, match="the answer is not of an API server") as error:
+        with pytest.raises(ServerError, match="the response does not come from an API server") as error:
             await request_(scene.client)
         assert error.value.can_help_to_retry
 

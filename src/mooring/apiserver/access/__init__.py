@@ -8,7 +8,7 @@
     rbac, node_authorizer           role bindings, and the node authorizer
     escalation, device_guard        admission checks that need an authorizer
     reviews                         SubjectAccessReview and its variants, TokenReview
-    default_roles, default_cluster_roles, default_controller_roles   bootstrap policy
+    default_roles                   the default roles and bindings, from `default.roles`
 
 Input: headers, certificates and documents. Output: a `User`, a `Decision`, a document; or an error of
 `mooring.client.errors` with kube-apiserver's message.

@@ -57,7 +57,7 @@ class TokenSigner:
     """Signs claims, and verifies its own signatures."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
-        assert isinstance(key.curve, ec.SECP256R1), f"ES256 wants a key on P-256, not on {key.curve.name}"
+        assert isinstance(key.curve, ec.SECP256R1), f"ES256 needs a key on P-256, not on {key.curve.name}"
         self._key = key
         self._public_key = key.public_key()
         described = self._public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

@@ -67,7 +67,7 @@ class Admission:
 
     def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
         """Whether the plugin applies; called once for each kind, subresource and operation."""
-        raise AssertionError(f"{type(self).__name__} does not say what it handles")
+        raise AssertionError(f"{type(self).__name__} does not override `handles`")
 
     async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
         """Change the object, or reject it."""

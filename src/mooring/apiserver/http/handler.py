@@ -5,7 +5,7 @@
 1. A request learns nothing, not even that something does not exist, before it is authenticated and authorized.
 2. Every error is a Status with kube-apiserver's message. An unexpected exception is a 500 without its text, which goes
    to the log. `failures` counts them: each one is a bug.
-3. A request is cancelled after `request_s_max`. One timer checks all requests `LOOKS` times in that period, because a
+3. A request is cancelled after `request_s_max`. One timer checks all requests `CHECKS` times in that period, because a
    timer for each request cost as much as reading its object.
 """
 
@@ -55,7 +55,7 @@ from mooring.serving.http.response import Headers, Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, unauthorized
 from mooring.store.interface import StoreError
 
-LOOKS = 8
+CHECKS = 8
 GZIP_LEVEL = 1
 NEW_LINK = "kubectl get --raw /console/link"
 
@@ -64,39 +64,39 @@ class Deadlines:
     """The deadlines of all requests in progress."""
 
     def __init__(self, seconds_max: float) -> None:
-        self._pause_s = seconds_max / LOOKS
-        self._looks: dict[asyncio.Task[object], int] = {}
+        self._pause_s = seconds_max / CHECKS
+        self._checks: dict[asyncio.Task[object], int] = {}
         self._alarm: asyncio.TimerHandle | None = None
 
     def begin(self) -> asyncio.Task[object]:
         """The task that runs has begun to work."""
         task: asyncio.Task[object] | None = asyncio.current_task()
         assert task is not None, "only a task can be cancelled"
-        self._looks[task] = 0
+        self._checks[task] = 0
         if self._alarm is None:
             self._set_alarm()
         return task
 
     def is_over(self, task: asyncio.Task[object]) -> bool:
         """Whether a cancellation came from here, and from nowhere else."""
-        return self._looks[task] > LOOKS and task.cancelling() == 1
+        return self._checks[task] > CHECKS and task.cancelling() == 1
 
     def end(self, task: asyncio.Task[object]) -> None:
         """The work is over, one way or the other."""
-        if self._looks.pop(task) > LOOKS:
+        if self._checks.pop(task) > CHECKS:
             task.uncancel()
 
     def _set_alarm(self) -> None:
-        self._alarm = asyncio.get_running_loop().call_later(self._pause_s, self._look)
+        self._alarm = asyncio.get_running_loop().call_later(self._pause_s, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._alarm = None
-        for task, looks in self._looks.items():
+        for task, checks in self._checks.items():
             # The first check may happen immediately, so one more than fit into the time.
-            if looks == LOOKS:
+            if checks == CHECKS:
                 task.cancel()
-            self._looks[task] = looks + 1
-        if self._looks:
+            self._checks[task] = checks + 1
+        if self._checks:
             self._set_alarm()
 
 
@@ -140,7 +140,7 @@ class RequestHandler:
         """The answer to a request; for a watch, after it has ended."""
         incoming = Incoming(request, self._limits)
         began_s = self._api_server.clock.now_s()
-        response = await self._answered_somehow(request, incoming)
+        response = await self._answered_or_error(request, incoming)
         duration_s = self._api_server.clock.now_s() - began_s
         self.metrics.answered(incoming.address, incoming.is_dry_run, response.code, duration_s)
         return response
@@ -153,7 +153,7 @@ class RequestHandler:
         """Count an unexpected exception."""
         self.failures += 1
 
-    async def _answered_somehow(self, request: Request, incoming: Incoming) -> Response | Stream:
+    async def _answered_or_error(self, request: Request, incoming: Incoming) -> Response | Stream:
         try:
             return await self._answered(request, incoming)
         except StatusError as error:

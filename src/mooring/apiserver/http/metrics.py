@@ -55,7 +55,7 @@ class RequestMetrics:
         self._is_served = is_served
         self._requests = Counter(
             "apiserver_request_total",
-            "Requests, by what they asked for and how they were answered.",
+            "Requests, by verb, resource and status code.",
             (*_SERIES_LABELS, "code"),
             registry=self.registry,
         )

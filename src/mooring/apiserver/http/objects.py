@@ -271,7 +271,7 @@ class Subresources:
 def _unreachable(subresource: str) -> StatusError:
     if subresource in ("exec", "attach", "portforward", "proxy"):
         return StatusError(
-            f"{subresource} is not served: there is no way from this server into containers and nodes",
+            f"{subresource} is not served: this server cannot connect to containers and nodes",
             code=501,
             reason="NotImplemented",
         )

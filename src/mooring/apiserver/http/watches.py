@@ -20,7 +20,7 @@ import msgspec
 
 from mooring.api.memory import Memory
 from mooring.apiserver.call import Call
-from mooring.apiserver.http.broadcasts import Broadcasts, Listener, place_after, place_of
+from mooring.apiserver.http.broadcasts import Broadcasts, Listener, position_after, position_of
 from mooring.apiserver.http.query import ListOptions, check_list_options
 from mooring.apiserver.http.rendering import Form, Rendering
 from mooring.apiserver.http.reply import JSON, NOT_CACHED, status_document
@@ -162,20 +162,20 @@ class _WatchRequest:
 
     async def _send_changes(self, since: int) -> None:
         key = self._query.key
-        listener = Listener(self._long_running, place_after(since))
+        listener = Listener(self._long_running, position_after(since))
         while True:
-            if self._is_special or not self._broadcasts.takes(key, listener.place):
+            if self._is_special or not self._broadcasts.takes(key, listener.position):
                 await self._send_until_caught_up(key, listener)
-            await self._broadcasts.tell(key, listener, self._watch_since, self._lines.of_event)
+            await self._broadcasts.serve(key, listener, self._watch_since, self._lines.of_event)
 
     async def _send_until_caught_up(self, key: Hashable, listener: Listener) -> None:
         """Until a broadcast can go on from here."""
-        async with self._watch_since(listener.place // 2) as watch:
+        async with self._watch_since(listener.position // 2) as watch:
             while batch := await watch.next_batch():
                 lines = [self._event_line(event) for event in batch]
                 await self._long_running.write(b"".join(lines))
-                listener.place = place_of(batch[-1])
-                if not self._is_special and self._broadcasts.takes(key, listener.place):
+                listener.position = position_of(batch[-1])
+                if not self._is_special and self._broadcasts.takes(key, listener.position):
                     return
 
     def _watch_since(self, since: int) -> Watch:

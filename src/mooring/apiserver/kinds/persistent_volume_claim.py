@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mooring.api.document import Document
@@ -281,6 +280,13 @@ def _persistent_volume_claim_cells(claim: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class PersistentVolumeClaimStatusStrategy(StatusStrategy):
+    """Writing the status of a claim."""
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_persistent_volume_claim_status(obj)
+
+
 class PersistentVolumeClaimStrategy(Strategy):
     """Writing a claim."""
 
@@ -299,9 +305,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         _persistent_volume_claim_cells,
     )
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": PersistentVolumeClaimStatusStrategy(self.kind, self)}
+    status_strategy = PersistentVolumeClaimStatusStrategy
 
     def default(self, obj: Document) -> None:
         default_claim(obj)
@@ -335,13 +339,6 @@ class PersistentVolumeClaimStrategy(Strategy):
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         return self.warnings_on_create(obj, call)
-
-
-class PersistentVolumeClaimStatusStrategy(StatusStrategy):
-    """Writing the status of a claim."""
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_persistent_volume_claim_status(obj)
 
 
 def claim_spec_warnings(spec: Document, path: str) -> list[str]:

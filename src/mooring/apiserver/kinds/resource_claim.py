@@ -381,13 +381,28 @@ def _resource_claim_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class ResourceClaimStatusStrategy(StatusStrategy):
+    """How the scheduler allocates and reserves, and drivers report."""
+
+    reset_fields = (("metadata",), ("spec",))
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "spec")
+        keep_metadata(obj, old)
+        drop_reports_on_lost_devices(obj, old)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return call.prior_errors + super().validate_update(obj, old, call)
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_resource_claim_status(obj, old)
+
+
 class ResourceClaimStrategy(Strategy):
     is_costly = True
     table = KindTable((NAME, column("State", "Whether it has devices and users."), AGE), _resource_claim_cells)
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": ResourceClaimStatusStrategy(self.kind, self)}
+    status_strategy = ResourceClaimStatusStrategy
 
     def default(self, obj: Document) -> None:
         _default_claim_spec(obj["spec"])
@@ -407,23 +422,6 @@ class ResourceClaimStrategy(Strategy):
         if not means_the_same(obj["spec"], old["spec"], "resource", "ResourceClaimSpec"):
             errors.append(invalid("spec", internal_value(obj["spec"], "ResourceClaimSpec", "resource"), IMMUTABLE))
         return errors
-
-
-class ResourceClaimStatusStrategy(StatusStrategy):
-    """How the scheduler allocates and reserves, and drivers report."""
-
-    reset_fields = (("metadata",), ("spec",))
-
-    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
-        keep(obj, old, "spec")
-        keep_metadata(obj, old)
-        drop_reports_on_lost_devices(obj, old)
-
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return call.prior_errors + super().validate_update(obj, old, call)
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_resource_claim_status(obj, old)
 
 
 def drop_reports_on_lost_devices(obj: Document, old: Document) -> None:

@@ -17,6 +17,7 @@ from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.errors import conflict, not_found, other_uid, plain_error
 from mooring.apiserver.kinds.pod.prepare import FIELDS_READ_BY_BINDING, binding_error, bound_pod, validate_binding
 from mooring.apiserver.registry.metadata import ensure_namespace
+from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.validation.fields import aggregated
 from mooring.client.errors import BadRequestError
@@ -24,8 +25,6 @@ from mooring.store.interface import WriteConflict
 
 BINDING = Kind("v1", "Binding", "bindings")
 """The kind of calls to the `bindings` collection, the old way to bind. Nothing of it is ever stored."""
-
-WRITE_TRIES_MAX = 64
 
 _STORE_PREFIX = REGISTRY.removesuffix("/")
 

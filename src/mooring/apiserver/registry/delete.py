@@ -32,7 +32,7 @@ from mooring.apiserver.errors import (
     other_revision_in_deletion,
     other_uid_in_deletion,
 )
-from mooring.apiserver.registry.object_storage import Stored
+from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX, Stored
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Dependents
@@ -42,7 +42,6 @@ from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.store.interface import WriteConflict
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
-WRITE_TRIES_MAX = 64
 _DEFINITION_PENDING = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
 
 
@@ -78,19 +77,11 @@ async def delete(parts: Parts, resource: Resource, call: Call, options: DeleteOp
             raise not_found(kind, call.name)
         try:
             if kind is NAMESPACE:
-                namespace = await _mark_namespace(
-                    parts,
-                    resource,
-                    call,
-                    found,
-                    uid=options.uid,
-                    revision=options.revision,
-                    collector_finalizer=_collector_finalizer(resource, _finalizers_of(found), options),
-                )
+                namespace = await _mark_namespace(parts, resource, call, found, options)
                 if namespace is not None:
                     return Deleted(namespace, False)
             if kind is CUSTOM_RESOURCE_DEFINITION and "deletionTimestamp" not in found.document["metadata"]:
-                _check_marked_preconditions(resource, call, found, options.uid, options.revision)
+                _check_marked_preconditions(resource, call, found, options)
                 return Deleted(await mark_definition(parts, resource, call, found), False)
             return await _deleted(parts, resource, call, found, options)
         except WriteConflict as error:
@@ -112,10 +103,7 @@ async def _deleted(parts: Parts, resource: Resource, call: Call, found: Stored, 
     if ending is not None:
         _mark_ending(changed["metadata"], ending)
     finalizers = _finalizers(resource, metadata, options)
-    if finalizers:
-        changed["metadata"]["finalizers"] = finalizers
-    else:
-        changed["metadata"].pop("finalizers", None)
+    _set_finalizers(changed["metadata"], finalizers)
     if finalizers and not is_graceful:
         _mark_deleting(changed["metadata"], call)
     stays = bool(finalizers) or (ending is not None and ending.grace_s > 0)
@@ -136,8 +124,11 @@ async def _deleted(parts: Parts, resource: Resource, call: Call, found: Stored, 
     return _answer(resource, answered, is_gone=True)
 
 
-def _finalizers_of(found: Stored) -> list[str]:
-    return found.document["metadata"].get("finalizers") or []
+def _set_finalizers(metadata: Document, finalizers: list[str]) -> None:
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
 
 
 def _check_preconditions(resource: Resource, call: Call, found: Stored, options: DeleteOptions) -> None:
@@ -249,43 +240,29 @@ def _answer(resource: Resource, obj: Document, *, is_gone: bool) -> Deleted:
 
 
 async def _mark_namespace(
-    parts: Parts,
-    resource: Resource,
-    call: Call,
-    found: Stored,
-    *,
-    uid: str | None,
-    revision: str | None,
-    collector_finalizer: str,
+    parts: Parts, resource: Resource, call: Call, found: Stored, options: DeleteOptions
 ) -> Document | None:
     """The terminating namespace; None if it has no finalizers left and can be deleted."""
     namespace, metadata = found.document, found.document["metadata"]
-    _check_marked_preconditions(resource, call, found, uid, revision)
+    _check_marked_preconditions(resource, call, found, options)
     if "deletionTimestamp" in metadata:
         return namespace if namespace["spec"].get("finalizers") else None
     await parts.admission.check_deletion(Attempt(Operation.DELETE, call, None, namespace))
-    others = [name for name in metadata.get("finalizers") or () if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
-    finalizers = [*others, collector_finalizer] if collector_finalizer else others
     changed: Document = {
         **namespace,
         "metadata": {**metadata, "deletionTimestamp": call.now},
         "status": {**namespace.get("status", {}), "phase": "Terminating"},
     }
-    if finalizers:
-        changed["metadata"]["finalizers"] = finalizers
-    else:
-        changed["metadata"].pop("finalizers", None)
+    _set_finalizers(changed["metadata"], _finalizers(resource, metadata, options))
     if not call.is_dry_run:
         written = await parts.object_storage.put(resource.kind, changed, if_revision=found.revision)
         changed["metadata"]["resourceVersion"] = str(written)
     return changed
 
 
-def _check_marked_preconditions(
-    resource: Resource, call: Call, found: Stored, uid: str | None, revision: str | None
-) -> None:
+def _check_marked_preconditions(resource: Resource, call: Call, found: Stored, options: DeleteOptions) -> None:
     """Check the preconditions of a deletion. The messages differ for kinds that are marked as terminating first."""
-    metadata = found.document["metadata"]
+    metadata, uid, revision = found.document["metadata"], options.uid, options.revision
     if uid is not None and uid != metadata["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
         raise conflict(resource.kind, call.name, why)

@@ -41,7 +41,7 @@ from mooring.apiserver.errors import (
 from mooring.apiserver.kinds.pod.prepare import with_condition
 from mooring.apiserver.registry.delete import DeleteOptions, check_delete_options, delete, delete_options
 from mooring.apiserver.registry.metadata import ensure_namespace
-from mooring.apiserver.registry.object_storage import Stored
+from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX, Stored
 from mooring.apiserver.registry.own_status import OwnStatus
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.validation.fields import invalid
@@ -53,8 +53,6 @@ RETRY_AFTER_S = 10
 
 _WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
 _ALLOWED_CONDITION = "DisruptionAllowed"
-
-WRITE_TRIES_MAX = 64
 
 _SEVERAL_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 

@@ -35,6 +35,8 @@ from mooring.client.errors import StatusError
 from mooring.store.interface import MUST_NOT_EXIST, Record, Store
 
 CACHED_DOCUMENTS_MAX = 4_096
+WRITE_TRIES_MAX = 64
+"""How often a verb tries a conditional write while other requests write the same object. Then it is a conflict."""
 
 _encode = msgspec.json.Encoder().encode
 

@@ -30,7 +30,7 @@ from mooring.apiserver.errors import (
 )
 from mooring.apiserver.registry.create import create_admitted
 from mooring.apiserver.registry.metadata import drop_duplicate_owners, ensure_name, ensure_namespace, keep_system_fields
-from mooring.apiserver.registry.object_storage import Stored, WriteResult, check_document_size
+from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX, Stored, WriteResult, check_document_size
 from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
@@ -42,8 +42,6 @@ from mooring.apiserver.validation.metadata import (
 from mooring.apiserver.wire.canonical import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError
 from mooring.store.interface import WriteConflict
-
-WRITE_TRIES_MAX = 64
 
 Make = Callable[[Document | None], Awaitable[Document]]
 """From the stored object (None: there is none) to the new object, with its managed fields."""

@@ -317,7 +317,7 @@ class Reflector(Generic[AnyView]):
             try:
                 await self._watch_once()
             except ExpiredError:
-                logger.info("watch of %s: the history after %s is gone; listing again", self._kind, self._revision)
+                logger.info("watch of %s: the history after %s is compacted; listing again", self._kind, self._revision)
                 is_expired = True
             except ClientError as error:
                 await self._back_off(error)

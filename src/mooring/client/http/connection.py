@@ -202,7 +202,7 @@ class FileCredentials:
                 raise
             return self._token
         if not token:
-            raise OSError(f"{self._token_file} is empty; wanted a token")
+            raise OSError(f"{self._token_file} is empty; expected a token")
         return token
 
     def _read_certificate(self) -> Certificate | None:

@@ -164,8 +164,8 @@ def unexpected_answer(
     content_type = headers.get("Content-Type", "no content type")
     said = body[:FOREIGN_QUOTE_BYTES_MAX].decode(errors="replace")
     text = (
-        f"{method} {about}: the answer is not of an API server: "
-        f"wanted an object of kind {' or '.join(expected)}, got {content_type}: {said!r}"
+        f"{method} {about}: the response does not come from an API server: "
+        f"expected an object of kind {' or '.join(expected)}, got {content_type}: {said!r}"
     )
     return ServerError(text) if method == "GET" else NoAnswerError(f"{text}; the outcome is unknown")
 

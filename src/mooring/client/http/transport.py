@@ -295,7 +295,7 @@ class HttpTransport:
             try:
                 is_write = method != "GET" and not target.endswith(DRY_RUN)
                 if is_write and self._may_write is not None and not self._may_write():
-                    raise NotLeadingError("this process does not lead any more: nothing was sent")
+                    raise NotLeadingError("this process is not the leader any more: nothing was sent")
                 return await wire.ask(request)
             finally:
                 self._pool.give_back(wire)

@@ -41,7 +41,6 @@ from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, KindTable, age, column, since, wide
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.fields import FieldError
-from mooring.apiserver.validation.values import means_the_same
 from mooring.kit.clock import parse_rfc3339
 
 # --- table ----------------------------------------------------------------------------------------------------
@@ -231,6 +230,7 @@ _ENDED = ("Failed", "Succeeded")
 class PodStrategy(Strategy):
     """How pods are created, changed, deleted and selected."""
 
+    counts_changes_of_meaning = True
     table = POD_TABLE
 
     shares_parts = True
@@ -291,10 +291,6 @@ class PodStrategy(Strategy):
         if obj["spec"] is not old["spec"]:
             drop_disabled_spec_fields(obj["spec"], old["spec"])
             self.count_generation(obj, old)
-
-    def count_generation(self, obj: Document, old: Document) -> None:
-        if not means_the_same(obj["spec"], old["spec"], "core", "PodSpec"):
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """Kubernetes looks at the metadata a second time, as it does for a new pod."""
