@@ -40,7 +40,7 @@ from mooring.apiserver.validation.metadata import (
 from mooring.apiserver.validation.values import has_same_spec
 
 
-class Dependents(Enum):
+class DefaultPropagation(Enum):
     """The default propagation policy of a DELETE."""
 
     DELETE = "Background"
@@ -56,7 +56,7 @@ class Strategy:
     """Whether a PUT creates what does not exist."""
     allows_unconditional_update: ClassVar[bool] = True
     """Whether a PUT without a resourceVersion replaces the stored object."""
-    dependents: ClassVar[Dependents] = Dependents.DELETE
+    dependents: ClassVar[DefaultPropagation] = DefaultPropagation.DELETE
     validates_finalizer_names: ClassVar[bool] = True
     """Whether a finalizer without a domain must be one of Kubernetes. A few kinds do not check."""
     reset_fields: ClassVar[Sequence[tuple[str, ...]]] = ()
@@ -74,7 +74,7 @@ class Strategy:
 
     is_costly: ClassVar[bool] = False
     """Whether a small object can be expensive: users wrote its schema, or it has CEL expressions. Then every step of a
-    write runs in the `Worker`."""
+    write runs in the `WorkerThread`."""
 
     status_strategy: ClassVar[type[StatusStrategy] | None] = None
     """The strategy of `status`; None: `StatusStrategy`."""

@@ -11,7 +11,7 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP
 from mooring.apiserver.http import broadcasts as broadcasts_module
-from mooring.apiserver.http.broadcasts import BATCH_S_MAX, Broadcasts, Listener, position_after, position_of
+from mooring.apiserver.http.broadcasts import BATCH_S_MAX, Broadcasts, WatchSubscriber, position_after, position_of
 from mooring.apiserver.storage.watch import BookmarkEvent, StoreEvent
 from mooring.client.errors import ExpiredError, StatusError
 from mooring.client.interface import Change, WatchEvent
@@ -96,19 +96,19 @@ class Studio:
         self.watches: list[FakeWatch] = []
         self.since: list[int] = []
         self.made: list[str] = []
-        self.lost: list[Listener] = []
+        self.lost: list[WatchSubscriber] = []
 
     @property
     def watch(self) -> FakeWatch:
         return self.watches[-1]
 
-    def listen(self, since: int) -> tuple[FakeOutlet, Listener, asyncio.Task[None]]:
+    def listen(self, since: int) -> tuple[FakeOutlet, WatchSubscriber, asyncio.Task[None]]:
         outlet = FakeOutlet()
-        listener = Listener(outlet, position_after(since))
+        listener = WatchSubscriber(outlet, position_after(since))
         telling = self.broadcasts.serve(QUESTION, listener, self._watch_since, self._line_of)
         return outlet, listener, self._group.start_background(self._heard(listener, telling), name="listener")
 
-    async def _heard(self, listener: Listener, telling: Awaitable[None]) -> None:
+    async def _heard(self, listener: WatchSubscriber, telling: Awaitable[None]) -> None:
         try:
             await telling
         except ConnectionError:

@@ -33,7 +33,7 @@ from mooring.client.http.client import (
 )
 from mooring.client.http.dial import ConnectError, connect, exchange_error_text
 from mooring.client.http.exchange import HttpUrl, encode_request
-from mooring.client.http.wire import BrokenAnswerError, ConnectionClosedError
+from mooring.client.http.http_connection import BrokenResponseError, ConnectionClosedError
 from mooring.client.interface import (
     EVERYTHING,
     Change,
@@ -455,7 +455,7 @@ def test_connect_errors_have_the_text_of_go(error: OSError, wanted: str) -> None
     [
         (ConnectionClosedError("the server hung up"), "EOF"),
         (OSError(errno.ECONNRESET, "x"), "read tcp 1.2.3.4:80: read: connection reset by peer"),
-        (BrokenAnswerError("half of it"), "half of it"),
+        (BrokenResponseError("half of it"), "half of it"),
         (_not_tls(), "http: server gave HTTP response to HTTPS client"),
         (OSError(), "OSError"),
     ],

@@ -109,7 +109,7 @@ _NAMESPACED_BINDINGS: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {
 _OTHER_ROLES = {"system::extension-apiserver-authentication-reader": "extension-apiserver-authentication-reader"}
 
 
-class DefaultObject(NamedTuple):
+class BootstrapObject(NamedTuple):
     """An object of a new cluster. `resource` is the plural; `namespace` may be empty."""
 
     resource: str
@@ -117,18 +117,18 @@ class DefaultObject(NamedTuple):
     document: Document
 
 
-def default_objects() -> Iterator[DefaultObject]:
+def default_objects() -> Iterator[BootstrapObject]:
     """All default objects, roles before bindings. The caller owns the documents."""
     for role in cluster_roles():
-        yield DefaultObject("clusterroles", "", role)
+        yield BootstrapObject("clusterroles", "", role)
     for binding in cluster_role_bindings():
-        yield DefaultObject("clusterrolebindings", "", binding)
+        yield BootstrapObject("clusterrolebindings", "", binding)
     for (namespace, name), rules in _NAMESPACED_ROLES.items():
-        yield DefaultObject("roles", namespace, role_object("Role", name, rules, namespace))
+        yield BootstrapObject("roles", namespace, role_object("Role", name, rules, namespace))
     for (namespace, name), named in _NAMESPACED_BINDINGS.items():
         subjects = [subject(*each) for each in named]
         binding = binding_object(name, ("Role", _OTHER_ROLES.get(name, name)), subjects, namespace)
-        yield DefaultObject("rolebindings", namespace, binding)
+        yield BootstrapObject("rolebindings", namespace, binding)
 
 
 def role_object(kind: str, name: str, rules: Rules, namespace: str = "") -> Document:

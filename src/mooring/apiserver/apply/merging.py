@@ -18,18 +18,18 @@ from typing import Any
 from mooring.api.document import Document
 from mooring.api.schema.model import ListKind
 from mooring.apiserver.apply.field_set import FIELD, KEY, SELF, FieldSet, difference, ends_here, intersection, union
+from mooring.apiserver.apply.kind_schema import KindSchema, ListSchema, MapSchema, ValueSchema
 from mooring.apiserver.apply.managers import Entry, Managers
-from mooring.apiserver.apply.shape import Grain, ListGrain, MapGrain, Shape
-from mooring.apiserver.apply.typed import GrainError, claimed_fields, element_at, element_of
+from mooring.apiserver.apply.typed import SchemaMismatchError, claimed_fields, element_at, element_of
 
 
-def merged(grain: Grain, live: Document, applied: Document) -> Document:
-    """The live document with everything that was applied. Raises `GrainError`."""
+def merged(grain: ValueSchema, live: Document, applied: Document) -> Document:
+    """The live document with everything that was applied. Raises `SchemaMismatchError`."""
     result: Document = _merged(grain, live, applied)
     return result
 
 
-def _merged(grain: Grain, live: Any, applied: Any) -> Any:
+def _merged(grain: ValueSchema, live: Any, applied: Any) -> Any:
     """Two values merged, both of them there."""
     live_is_map, applied_is_map = live.__class__ is dict, applied.__class__ is dict
     if grain.map is not None and not grain.map.is_atomic and live_is_map and live:
@@ -45,7 +45,7 @@ def _merged(grain: Grain, live: Any, applied: Any) -> Any:
     return applied
 
 
-def _merged_maps(fields: MapGrain, live: Document, applied: Document) -> Document:
+def _merged_maps(fields: MapSchema, live: Document, applied: Document) -> Document:
     result = dict(live)
     for name, value in applied.items():
         grain = fields.fields.get(name, fields.item)
@@ -53,7 +53,7 @@ def _merged_maps(fields: MapGrain, live: Document, applied: Document) -> Documen
     return result
 
 
-def _merged_lists(items: ListGrain, live: list[Any], applied: list[Any]) -> list[Any]:
+def _merged_lists(items: ListSchema, live: list[Any], applied: list[Any]) -> list[Any]:
     ours, theirs = _elements(items, live), _elements(items, applied)
     own: dict[str, Any] = {}
     for element, value in zip(ours, live):
@@ -97,16 +97,16 @@ def _merged_lists(items: ListGrain, live: list[Any], applied: list[Any]) -> list
     return result
 
 
-def _elements(items: ListGrain, values: list[Any]) -> list[str]:
+def _elements(items: ListSchema, values: list[Any]) -> list[str]:
     return [element_at(index, items, value) for index, value in enumerate(values)]
 
 
-def removed(grain: Grain, document: Document, fields: FieldSet) -> Document:
+def removed(grain: ValueSchema, document: Document, fields: FieldSet) -> Document:
     """A document without the fields of a set."""
     return _removed(grain, document, fields) or {} if fields else document
 
 
-def with_named_fields(grain: Grain | None, fields: FieldSet) -> FieldSet:
+def with_named_fields(grain: ValueSchema | None, fields: FieldSet) -> FieldSet:
     """A set with the paths of the named fields above its paths, which have no owner otherwise."""
     result: FieldSet = {}
     for element, branch in fields.items():
@@ -119,7 +119,7 @@ def with_named_fields(grain: Grain | None, fields: FieldSet) -> FieldSet:
     return result
 
 
-def _step(grain: Grain | None, element: str) -> tuple[Grain | None, bool]:
+def _step(grain: ValueSchema | None, element: str) -> tuple[ValueSchema | None, bool]:
     """What an element leads to, and whether it is the field of a struct."""
     if grain is not None and grain.map is not None and element.startswith(FIELD):
         name = element[len(FIELD) :]
@@ -130,7 +130,7 @@ def _step(grain: Grain | None, element: str) -> tuple[Grain | None, bool]:
     return None, False
 
 
-def _removed(grain: Grain, value: Any, fields: FieldSet) -> Any:
+def _removed(grain: ValueSchema, value: Any, fields: FieldSet) -> Any:
     if value.__class__ is dict and grain.map is not None:
         return None if not value or grain.map.is_atomic else _without_entries(grain.map, value, fields)
     if value.__class__ is list and grain.list is not None:
@@ -139,7 +139,7 @@ def _removed(grain: Grain, value: Any, fields: FieldSet) -> Any:
     return value if grain.scalar is not None else None
 
 
-def _without_entries(known: MapGrain, value: Document, fields: FieldSet) -> Document | None:
+def _without_entries(known: MapSchema, value: Document, fields: FieldSet) -> Document | None:
     result: Document = {}
     for name, held in value.items():
         below = fields.get(FIELD + name)
@@ -151,12 +151,12 @@ def _without_entries(known: MapGrain, value: Document, fields: FieldSet) -> Docu
     return result or None
 
 
-def _without_items(items: ListGrain, value: list[Any], fields: FieldSet) -> list[Any] | None:
+def _without_items(items: ListSchema, value: list[Any], fields: FieldSet) -> list[Any] | None:
     result: list[Any] = []
     for held in value:
         try:
             below = fields.get(element_of(items, held))
-        except GrainError:
+        except SchemaMismatchError:
             below = None
         if below is None:
             result.append(held)
@@ -166,7 +166,7 @@ def _without_items(items: ListGrain, value: list[Any], fields: FieldSet) -> list
 
 
 def pruned(
-    shape: Shape, api_version: str, merged: Document, managers: Managers, last: Entry | None, claimed: FieldSet
+    shape: KindSchema, api_version: str, merged: Document, managers: Managers, last: Entry | None, claimed: FieldSet
 ) -> Document:
     """A merged document without the fields that its manager no longer applies. `claimed` are the fields applied now."""
     if last is None or not last.fields:
@@ -182,7 +182,7 @@ def pruned(
 
 
 def _with_owned(
-    shape: Shape, api_version: str, merged: Document, result: Document, managers: Managers, first: str
+    shape: KindSchema, api_version: str, merged: Document, result: Document, managers: Managers, first: str
 ) -> Document:
     """The rest, and the fields that a manager owns."""
     owned: dict[str, FieldSet] = {}
@@ -197,11 +197,11 @@ def _with_owned(
     return result
 
 
-def _with_foreign(grain: Grain, merged: Document, result: Document, last: FieldSet) -> Document:
+def _with_foreign(grain: ValueSchema, merged: Document, result: Document, last: FieldSet) -> Document:
     """What is left, and what the applier never had."""
     gone = difference(_named(grain, merged), _named(grain, result))
     return removed(grain, merged, intersection(gone, with_named_fields(grain, last)))
 
 
-def _named(grain: Grain, document: Document) -> FieldSet:
+def _named(grain: ValueSchema, document: Document) -> FieldSet:
     return with_named_fields(grain, claimed_fields(grain, document))

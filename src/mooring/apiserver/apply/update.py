@@ -27,8 +27,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.memory import Memory
 from mooring.api.schema.model import ListKind
 from mooring.apiserver.apply.field_set import (
     FIELD,
@@ -45,6 +45,7 @@ from mooring.apiserver.apply.field_set import (
     union,
     without_ignored,
 )
+from mooring.apiserver.apply.kind_schema import DEDUCED, KindSchema, ValueSchema
 from mooring.apiserver.apply.managers import (
     UPDATE,
     Entry,
@@ -59,8 +60,7 @@ from mooring.apiserver.apply.managers import (
     written,
     written_entry,
 )
-from mooring.apiserver.apply.shape import DEDUCED, Grain, Shape
-from mooring.apiserver.apply.typed import GrainError, Several, by_element, compare
+from mooring.apiserver.apply.typed import DuplicateItems, SchemaMismatchError, by_element, compare
 from mooring.apiserver.call import Call
 
 OUTLINE_LENGTH_MAX = 512
@@ -70,27 +70,27 @@ _OPEN, _CLOSE, _WHOLE, _EMPTY_MAP, _EMPTY_LIST, _SEVERAL = range(1, 7)
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-class Place(NamedTuple):
+class CachedOwnership(NamedTuple):
     """Where a field set is remembered."""
 
-    memory: Memory[tuple[object, ...], FieldSet]
+    memory: BoundedCache[tuple[object, ...], FieldSet]
     question: tuple[object, ...]
 
 
-def place_of(shape: Shape, new: Document, ignored: Ignored) -> Place | None:
+def cached_ownership_of(shape: KindSchema, new: Document, ignored: Ignored) -> CachedOwnership | None:
     """Where to look for what the creator of an object owns."""
     if shape.may_change or not shape.is_blank_when_empty or "managedFields" in new["metadata"]:
         return None
     outline: list[object] = [tuple(ignored)]
     try:
         _outline(shape.root, new, outline)
-    except GrainError:
+    except SchemaMismatchError:
         return None
-    return Place(shape.ownerships, tuple(outline)) if len(outline) <= OUTLINE_LENGTH_MAX else None
+    return CachedOwnership(shape.ownerships, tuple(outline)) if len(outline) <= OUTLINE_LENGTH_MAX else None
 
 
-def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:
-    """Add the names below a value. Raises `GrainError`."""
+def _outline(grain: ValueSchema | None, value: Any, outline: list[object]) -> None:
+    """Add the names below a value. Raises `SchemaMismatchError`."""
     sort = value.__class__
     if sort is dict:
         fields = grain.map if grain is not None and not grain.is_leaf else None
@@ -118,7 +118,7 @@ def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:
         outline.append(_OPEN)
         for element, held in by_element(items, value).items():
             outline.append(element)
-            if held.__class__ is Several:
+            if held.__class__ is DuplicateItems:
                 outline.append(_SEVERAL)
             else:
                 _outline(items.item, held, outline)
@@ -126,24 +126,28 @@ def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:
     elif sort in _SCALARS:
         outline.append(_WHOLE if value else value)
     else:
-        raise GrainError(f"a {sort.__name__} has no outline")  # such as a value in place of labels
+        raise SchemaMismatchError(f"a {sort.__name__} has no outline")  # such as a value in place of labels
 
 
-def stamp_update(shape: Shape, live: Document | None, new: Document, call: Call, ignored: Ignored) -> None:
+def update_managed_fields(
+    shape: KindSchema, live: Document | None, new: Document, call: Call, ignored: Ignored
+) -> None:
     """Set the managedFields of `new`, which replaces `live`."""
     writer = manager_id(call.field_manager, UPDATE, call.kind.api_version, call.subresource)
-    place = place_of(shape, new, ignored) if live is None else None
+    place = cached_ownership_of(shape, new, ignored) if live is None else None
     known = place.memory.get(place.question) if place is not None else None
     metadata = new["metadata"]
     if known is not None:
         metadata["managedFields"] = [written_entry(writer, Entry(writer.api_version, known, call.now))]
         return
-    stamp(shape, live, new, writer, call.now, ignored)
+    write_managed_fields(shape, live, new, writer, call.now, ignored)
     if place is not None and "managedFields" in metadata:
         place.memory.put(place.question, metadata["managedFields"][0]["fieldsV1"])
 
 
-def stamp(shape: Shape, live: Document | None, new: Document, writer: ManagerId, now: str, ignored: Ignored) -> None:
+def write_managed_fields(
+    shape: KindSchema, live: Document | None, new: Document, writer: ManagerId, now: str, ignored: Ignored
+) -> None:
     """The same for a manager with another version than the call's: the writer of a Scale."""
     metadata = new["metadata"]
     given = metadata.pop("managedFields", None)
@@ -156,14 +160,14 @@ def stamp(shape: Shape, live: Document | None, new: Document, writer: ManagerId,
         if given or shape.may_change:
             reconcile(managers, shape, writer.api_version)
         managers = managed_after_update(shape, live, new, managers, writer, now, ignored)
-    except GrainError:
+    except SchemaMismatchError:
         return
     if managers:
         metadata["managedFields"] = written(managers)
 
 
 def managed_after_update(
-    shape: Shape,
+    shape: KindSchema,
     live: Document | None,
     new: Document,
     managers: Managers,
@@ -171,9 +175,9 @@ def managed_after_update(
     now: str,
     ignored: Ignored,
 ) -> Managers:
-    """The managers after an update. Raises `GrainError`."""
-    changes = Changes(shape, writer.api_version, unmanaged(live) or shape.empty, new, ignored)
-    give_up(managers, changes, None)
+    """The managers after an update. Raises `SchemaMismatchError`."""
+    changes = VersionedChanges(shape, writer.api_version, unmanaged(live) or shape.empty, new, ignored)
+    take_from_other_managers(managers, changes, None)
     fields = manageable(changes.own.written)
     if fields:
         mine = managers.get(writer)
@@ -190,7 +194,7 @@ def unmanaged(document: Document | None) -> Document | None:
     return {**document, "metadata": metadata}
 
 
-def settle_times(new: Document, old: Document) -> None:
+def keep_unchanged_times(new: Document, old: Document) -> None:
     """Take back new times if nothing else is new, so that an object is not written for the sake of a time."""
     entries, before = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
     if not entries or not before or entries is before or len(entries) != len(before) or entries == before:
@@ -274,10 +278,10 @@ class OwnershipChange:
     removed: FieldSet
 
 
-class Changes:
+class VersionedChanges:
     """What changed, in each version that an entry may be in."""
 
-    def __init__(self, shape: Shape, api_version: str, old: Document, new: Document, ignored: Ignored) -> None:
+    def __init__(self, shape: KindSchema, api_version: str, old: Document, new: Document, ignored: Ignored) -> None:
         self._shape = shape
         self._api_version = api_version
         self._old = old
@@ -296,14 +300,14 @@ class Changes:
             self._by_version[api_version] = None if grain is None else self._compared(grain)
         return self._by_version[api_version]
 
-    def _compared(self, grain: Grain) -> OwnershipChange:
+    def _compared(self, grain: ValueSchema) -> OwnershipChange:
         added, modified, removed = compare(grain, self._old, self._new, is_strict=self._shape.may_change)
         return OwnershipChange(
             without_ignored(union(added, modified), self._ignored), without_ignored(removed, self._ignored)
         )
 
 
-def conflicts(managers: Managers, changes: Changes, writer: ManagerId) -> dict[ManagerId, FieldSet]:
+def conflicts(managers: Managers, changes: VersionedChanges, writer: ManagerId) -> dict[ManagerId, FieldSet]:
     """The fields that a writer changes although others own them."""
     found: dict[ManagerId, FieldSet] = {}
     for key, entry in managers.items():
@@ -313,7 +317,7 @@ def conflicts(managers: Managers, changes: Changes, writer: ManagerId) -> dict[M
     return found
 
 
-def give_up(managers: Managers, changes: Changes, writer: ManagerId | None) -> None:
+def take_from_other_managers(managers: Managers, changes: VersionedChanges, writer: ManagerId | None) -> None:
     """Remove changed and deleted fields from all managers but the writer. Changes `managers`."""
     for key, entry in list(managers.items()):
         if key != writer:
@@ -326,25 +330,25 @@ def give_up(managers: Managers, changes: Changes, writer: ManagerId | None) -> N
             del managers[key]
 
 
-def reconcile(managers: Managers, shape: Shape, api_version: str) -> None:
-    """Adapt the entries to the current schema. Changes `managers`. Raises `GrainError`."""
+def reconcile(managers: Managers, shape: KindSchema, api_version: str) -> None:
+    """Adapt the entries to the current schema. Changes `managers`. Raises `SchemaMismatchError`."""
     for key, entry in list(managers.items()):
         grain = shape.grain_at(api_version, entry.api_version)
         if grain is not None:
             _reconcile_entry(entry, grain)
         elif shape.may_change:
-            raise GrainError(f"request to convert CR to an invalid group/version: {entry.api_version}")
+            raise SchemaMismatchError(f"request to convert CR to an invalid group/version: {entry.api_version}")
         else:
             del managers[key]
 
 
-def _reconcile_entry(entry: Entry, grain: Grain) -> None:
+def _reconcile_entry(entry: Entry, grain: ValueSchema) -> None:
     fields = _reconciled(grain, entry.fields)
     if fields != entry.fields:
         entry.keep_only(fields)
 
 
-def _reconciled(grain: Grain, branch: FieldSet) -> FieldSet:
+def _reconciled(grain: ValueSchema, branch: FieldSet) -> FieldSet:
     result: FieldSet = {}
     for element, below in branch.items():
         inner = LEAF if element == SELF else _reconciled_below(grain, element, below)
@@ -352,7 +356,7 @@ def _reconciled(grain: Grain, branch: FieldSet) -> FieldSet:
     return ordered(result)
 
 
-def _reconciled_below(grain: Grain, element: str, below: FieldSet) -> FieldSet:
+def _reconciled_below(grain: ValueSchema, element: str, below: FieldSet) -> FieldSet:
     inner = _inner(grain, element)
     if inner is None or not below:
         return below
@@ -366,7 +370,7 @@ def _reconciled_below(grain: Grain, element: str, below: FieldSet) -> FieldSet:
     return below
 
 
-def _inner(grain: Grain, element: str) -> Grain | None:
+def _inner(grain: ValueSchema, element: str) -> ValueSchema | None:
     if grain.map is not None:
         name = element[len(FIELD) :] if element.startswith(FIELD) else ""
         return grain.map.fields.get(name, grain.map.item)

@@ -34,7 +34,7 @@ LOG_BYTES_MAX = 16 * 1024 * 1024
 """The buffer for listeners whose clients read too slowly. Listeners beyond it are disconnected."""
 
 
-class Outlet(Protocol):
+class WatchResponse(Protocol):
     """Where a listener's lines go: its client."""
 
     def write_nowait(self, chunk: bytes) -> bool:
@@ -46,12 +46,12 @@ class Outlet(Protocol):
         ...
 
 
-class Listener:
+class WatchSubscriber:
     """One watch, as the broadcast sees it."""
 
     __slots__ = ("_outlet", "_turn", "is_full", "position")
 
-    def __init__(self, outlet: Outlet, position: int) -> None:
+    def __init__(self, outlet: WatchResponse, position: int) -> None:
         self._outlet = outlet
         self.position = position
         self.is_full = False
@@ -91,8 +91,8 @@ class Broadcast:
         self._positions: list[int] = []
         self._lines: list[bytes] = []
         self._bytes = 0
-        self._listeners: dict[Listener, None] = {}
-        self._leader: Listener | None = None
+        self._listeners: dict[WatchSubscriber, None] = {}
+        self._leader: WatchSubscriber | None = None
         self.is_over = False
         """Whether the broadcast sends nothing any more."""
         self.is_closed = False
@@ -113,7 +113,7 @@ class Broadcast:
         """Whether the broadcast has all changes after a position."""
         return position >= self._begin and not self.is_over
 
-    async def serve(self, listener: Listener) -> None:
+    async def serve(self, listener: WatchSubscriber) -> None:
         """Send all changes to a listener, until the broadcast no longer has the change at its position."""
         self._listeners[listener] = None
         try:
@@ -132,7 +132,7 @@ class Broadcast:
 
     # ------------------------------------------------------------------------------------------------- leading
 
-    async def _lead(self, listener: Listener) -> None:
+    async def _lead(self, listener: WatchSubscriber) -> None:
         self._leader = listener
         try:
             while not listener.is_full and not self.is_over:
@@ -169,7 +169,7 @@ class Broadcast:
             self._lines.append(line)
             self._bytes += len(line)
 
-    def _send_to(self, listeners: Iterable[Listener]) -> None:
+    def _send_to(self, listeners: Iterable[WatchSubscriber]) -> None:
         if not self._positions:
             return
         last = self._positions[-1]
@@ -205,7 +205,7 @@ class Broadcasts:
     async def serve(
         self,
         query: Hashable,
-        listener: Listener,
+        listener: WatchSubscriber,
         watch_since: Callable[[int], Watch],
         line_of: Callable[[WatchEvent], bytes],
     ) -> None:

@@ -75,27 +75,27 @@ def default_claim_spec(spec: Document) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimTolerance:
+class ClaimValidationOptions:
     """Rules that an update relaxes because the stored claim violates them."""
 
     api_groups: bool = False
     label_values: bool = False
 
 
-STRICT = ClaimTolerance()
+STRICT = ClaimValidationOptions()
 
 
-def tolerance_for(old: Document) -> ClaimTolerance:
+def tolerance_for(old: Document) -> ClaimValidationOptions:
     spec = old["spec"]
     has_group = any((spec.get(field) or {}).get("apiGroup") is not None for field in ("dataSource", "dataSourceRef"))
-    return ClaimTolerance(has_group, bool(validate_label_selector(spec.get("selector"), "")))
+    return ClaimValidationOptions(has_group, bool(validate_label_selector(spec.get("selector"), "")))
 
 
 # --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_persistent_volume_claim_spec(
-    spec: Document, path: str, tolerance: ClaimTolerance = STRICT
+    spec: Document, path: str, tolerance: ClaimValidationOptions = STRICT
 ) -> list[FieldError]:
     """Also for the templates of claims in other kinds."""
     errors: list[FieldError] = []
@@ -170,7 +170,7 @@ def _validate_size(spec: Document, path: str) -> list[FieldError]:
     return validate_positive_quantity(size, path) or validate_resource_quantity("storage", size, path)
 
 
-def _validate_sources(spec: Document, path: str, tolerance: ClaimTolerance) -> list[FieldError]:
+def _validate_sources(spec: Document, path: str, tolerance: ClaimValidationOptions) -> list[FieldError]:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     errors: list[FieldError] = []
     if source is not None:
@@ -193,7 +193,7 @@ def _validate_sources(spec: Document, path: str, tolerance: ClaimTolerance) -> l
     return errors
 
 
-def _validate_claim_source(source: Document, path: str, tolerance: ClaimTolerance) -> list[FieldError]:
+def _validate_claim_source(source: Document, path: str, tolerance: ClaimValidationOptions) -> list[FieldError]:
     errors = struct_rules("core", "TypedLocalObjectReference").validate(source, path, "name", "kind")
     group, kind = source.get("apiGroup") or "", source.get("kind", "")
     if not group and kind != "PersistentVolumeClaim":

@@ -24,7 +24,7 @@ from mooring.apiserver.kinds.workloads import (
     template_labels,
     validate_restart_policy_always,
 )
-from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import DefaultPropagation, StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.columns import Cell, KindTable, age, containers_and_images, labels_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, FieldErrorType, invalid, required
 from mooring.apiserver.validation.names import long_name_errors
@@ -107,7 +107,7 @@ class ReplicationControllerStrategy(Strategy):
     counts_changes_of_meaning = True
     table = KindTable(REPLICA_COLUMNS, _replication_controller_cells)
 
-    dependents: ClassVar[Dependents] = Dependents.ORPHAN
+    dependents: ClassVar[DefaultPropagation] = DefaultPropagation.ORPHAN
 
     status_strategy = ReplicationControllerStatusStrategy
 

@@ -19,9 +19,9 @@ from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod, PodStatus
 from mooring.api.well_known import NODE_BOUND_OWNERS
-from mooring.cli.asked_cluster.assemble import Note, assemble, build_engine, read_sources
-from mooring.cli.asked_cluster.cluster_input import ClusterInput
-from mooring.cli.asked_cluster.pods import in_queue_order
+from mooring.cli.cluster_source.assemble import Note, assemble, build_engine, read_sources
+from mooring.cli.cluster_source.cluster_input import ClusterInput
+from mooring.cli.cluster_source.pods import in_queue_order
 from mooring.cli.errors import input_error
 from mooring.cli.manifests.read import find_sources
 from mooring.cli.terminal import ProgressBar

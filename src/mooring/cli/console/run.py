@@ -13,7 +13,7 @@ import signal
 import click
 
 from mooring.api.kinds import NODE
-from mooring.cli.asked_cluster.live import connect
+from mooring.cli.cluster_source.live import connect
 from mooring.cli.errors import input_error
 from mooring.cli.options import note
 from mooring.cli.scheduler.configuration import checked_configuration, read_configuration

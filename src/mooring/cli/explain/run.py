@@ -12,9 +12,9 @@ from typing import BinaryIO
 from mooring.api.errors import ObjectError
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import TERMINAL_PHASES
-from mooring.cli.asked_cluster.assemble import Note, assemble, build_engine, read_sources
-from mooring.cli.asked_cluster.cluster_input import ClusterInput
-from mooring.cli.asked_cluster.pods import chosen_pod
+from mooring.cli.cluster_source.assemble import Note, assemble, build_engine, read_sources
+from mooring.cli.cluster_source.cluster_input import ClusterInput
+from mooring.cli.cluster_source.pods import chosen_pod
 from mooring.cli.errors import input_error
 from mooring.cli.explain.coverage import Coverage
 from mooring.cli.explain.decide import Explainer

@@ -24,8 +24,8 @@ from mooring.api.labels import parse_selector
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
-from mooring.cli.asked_cluster.assemble import AskedCluster, Note, assemble, build_engine, read_sources
-from mooring.cli.asked_cluster.pods import chosen_pod, in_queue_order, pending_pods
+from mooring.cli.cluster_source.assemble import Note, SourceCluster, assemble, build_engine, read_sources
+from mooring.cli.cluster_source.pods import chosen_pod, in_queue_order, pending_pods
 from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject, Manifests, find_sources
@@ -111,7 +111,7 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
         raise input_error(str(error)) from error
 
 
-def _plan(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Sequence[Pod]) -> PlanResult:
+def _plan(options: PlanOptions, engine: Engine, asked: SourceCluster, pods: Sequence[Pod]) -> PlanResult:
     asked_keys = {pod.key for pod in pods}
     pending = pending_pods(engine, (pod for pod in asked.cluster.pending if pod.key not in asked_keys))
     request = _request(options, engine, asked, pods)
@@ -119,7 +119,7 @@ def _plan(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Seque
         return Planner(engine, lambda: pending).plan(request, lambda: progress.advance(1))
 
 
-def _request(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Sequence[Pod]) -> PlanRequest:
+def _request(options: PlanOptions, engine: Engine, asked: SourceCluster, pods: Sequence[Pod]) -> PlanRequest:
     seed = options.seed
     if options.removed or options.selector:
         return PlanRequest(Question.REMOVE_NODES, seed, tuple(pods), nodes=_removed(options, engine))
@@ -144,7 +144,7 @@ def _request(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Se
     return PlanRequest(Question.PLACE, seed, tuple(pods))
 
 
-def _pod_types(asked: AskedCluster, pods: Sequence[Pod]) -> list[Pod]:
+def _pod_types(asked: SourceCluster, pods: Sequence[Pod]) -> list[Pod]:
     """One pod for each workload, with its name, and the pods without one."""
     found: dict[str, Pod] = {}
     for pod in pods:
@@ -163,7 +163,7 @@ def _together(dump: Manifests, asked_about: Manifests) -> Manifests:
     )
 
 
-def _asked_pods(asked: AskedCluster, asked_about: Manifests) -> list[Pod]:
+def _asked_pods(asked: SourceCluster, asked_about: Manifests) -> list[Pod]:
     """The pending pods of the manifests and of their workloads."""
     wanted = {
         (entry.view.kind, entry.view.metadata.namespace or "default", entry.view.metadata.name)

@@ -29,7 +29,7 @@ from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from mooring.client.errors import BadRequestError, ExpiredError
 from mooring.client.http.connection import Connection
 from mooring.client.http.lists import listing_of
-from mooring.client.http.requests import Asked, HttpRequests, Repeat
+from mooring.client.http.requests import HttpRequests, RequestStatistics, RetryPolicy
 from mooring.client.http.transport import DRY_RUN, HttpTransport
 from mooring.client.http.watch import HttpWatch
 from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection
@@ -161,7 +161,7 @@ class HttpClient:
         return self._requests.statistics()
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> RequestStatistics:
         """Request metrics."""
         return self._requests.asked
 
@@ -170,7 +170,7 @@ class HttpClient:
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
         target = object_path(kind, namespace, name)
         answer = await self._requests.ask(
-            "GET", target, about=f"{kind.resource} {name}", answers=(kind.kind,), repeat=Repeat.AFTER_LOSS
+            "GET", target, about=f"{kind.resource} {name}", answers=(kind.kind,), repeat=RetryPolicy.AFTER_LOSS
         )
         return _object(answer)
 
@@ -206,7 +206,7 @@ class HttpClient:
     async def _page(self, kind: Kind, selection: Selection, parameters: Mapping[str, str | int]) -> Listing:
         target = with_query(collection_path(kind, selection.namespace), selection, parameters)
         answer = await self._requests.ask(
-            "GET", target, about=kind.resource, answers=(f"{kind.kind}List",), repeat=Repeat.AFTER_LOSS
+            "GET", target, about=kind.resource, answers=(f"{kind.kind}List",), repeat=RetryPolicy.AFTER_LOSS
         )
         return listing_of(kind, answer)
 
@@ -297,7 +297,7 @@ class HttpClient:
             _encode(binding),
             about=f"pods {name}",
             answers=("Status", "Binding"),
-            repeat=Repeat.NEVER_AFTER_FAILURE,
+            repeat=RetryPolicy.NEVER_AFTER_FAILURE,
         )
 
     async def evict(self, namespace: str, name: str, uid: str) -> None:
@@ -314,7 +314,7 @@ class HttpClient:
             _encode(eviction),
             about=f"pods {name}",
             answers=("Status", "Eviction"),
-            repeat=Repeat.NEVER_AFTER_FAILURE,
+            repeat=RetryPolicy.NEVER_AFTER_FAILURE,
         )
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:

@@ -31,9 +31,9 @@ from mooring.client.http.connection import (
     Connection,
     Credentials,
     FileCredentials,
-    FixedCredentials,
     Identity,
     Pem,
+    StaticCredentials,
     basic,
 )
 from mooring.client.http.proxy import is_usable_proxy
@@ -117,7 +117,7 @@ def connection_of(
     cluster = _referred(config, chosen, "cluster", chosen.entry.cluster, config.clusters)
     user = _referred(config, chosen, "user", chosen.entry.user, config.users)
     connection = _connection_to(cluster, master)
-    credentials: Credentials = FixedCredentials()
+    credentials: Credentials = StaticCredentials()
     _check_user(user)
     if connection.is_secure:
         credentials = _credentials_of(user, cluster, connection, clock, environment)
@@ -275,7 +275,7 @@ def _credentials_of(
         _file_content(user, "tokenFile", entry.token_file)
     authorization = basic(entry.username, entry.password) if entry.username or entry.password else ""
     if authorization and not _has_certificate(entry):
-        return FixedCredentials(Identity(authorization))
+        return StaticCredentials(Identity(authorization))
     if entry.token or token_file or _has_certificate(entry):
         return FileCredentials(
             clock,
@@ -286,7 +286,7 @@ def _credentials_of(
             key=key,
         )
     if entry.exec is None:
-        return FixedCredentials()
+        return StaticCredentials()
     command = entry.exec.command
     plugin = replace_fields(entry.exec, command=user.path(command) if "/" in command else command)
     return ExecCredentials(plugin, clock, cluster=_cluster_info(cluster.entry, connection), environment=environment)

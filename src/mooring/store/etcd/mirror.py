@@ -16,8 +16,9 @@ Inputs: all records at a revision, then every change of every key. Outputs: read
 4. A stream starts one revision after the mirror's: no change is lost or repeated. If missed changes are compacted,
    everything is loaded again and every watch is cut off.
 5. `MirrorFollower` never gives up. Without etcd the mirror stands still, and reads that need a newer one fail in time.
-6. `Freshness`: a reader needs the revision of etcd from a request that was sent after the reader arrived. All waiting
-   readers share one request. A reader that waits longer than `request_s_max` for the mirror gets `EtcdUnreachable`.
+6. `RevisionReader`: a reader needs the revision of etcd from a request that was sent after the reader arrived. All
+   waiting readers share one request. A reader that waits longer than `request_s_max` for the mirror gets
+   `EtcdUnreachable`.
 7. If etcd answers with a revision below the mirror's, it was restored from a backup: the mirror is loaded again.
 """
 
@@ -259,7 +260,7 @@ class MirrorFollower:
         return records, revision, compacted
 
 
-class Freshness:
+class RevisionReader:
     """Asks etcd for its revision, for all readers."""
 
     def __init__(

@@ -39,7 +39,7 @@ from typing import Self, TypeVar
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.store.etcd.errors import EtcdCompacted, EtcdUnreachable
-from mooring.store.etcd.mirror import EtcdMirror, Freshness, MirrorFollower
+from mooring.store.etcd.mirror import EtcdMirror, MirrorFollower, RevisionReader
 from mooring.store.etcd.settings import EtcdAddress, EtcdLimits, parse_address
 from mooring.store.etcd.wire import EtcdEndpoints, EtcdWire, ValueReader, as_it_is, decimal, encoded_key
 from mooring.store.interface import (
@@ -118,7 +118,7 @@ class EtcdWatch(MemoryWatch):
         self,
         mirror: EtcdMirror,
         endpoints: EtcdEndpoints,
-        fresh: Freshness,
+        fresh: RevisionReader,
         limits: EtcdLimits,
         folder: str,
         since: int,
@@ -188,7 +188,7 @@ class EtcdStore:
         self._limits = limits
         self._mirror = EtcdMirror(limits)
         self._follower = MirrorFollower(endpoints, self._mirror, clock, limits)
-        self._fresh = Freshness(endpoints, self._mirror, self._follower, limits)
+        self._fresh = RevisionReader(endpoints, self._mirror, self._follower, limits)
         self._compaction = Compaction(endpoints, self._mirror)
         self._tasks = TaskGroup("etcd store")
         self._written = 0

@@ -50,7 +50,7 @@ from mooring.store.sqlite.errors import (
     damaged,
     in_words,
 )
-from mooring.store.sqlite.load import APPLICATION_ID, FORMAT_VERSION, Contents, FileState, checksum_of, load
+from mooring.store.sqlite.load import APPLICATION_ID, FORMAT_VERSION, FileContents, FileState, checksum_of, load
 
 DATABASE_NAME = "store.db"
 RESERVE_NAME = "reserve"
@@ -322,7 +322,7 @@ class StoreFile:
             self._directory.close()
 
 
-def open_file(path: Path, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
+def open_file(path: Path, limits: SqliteLimits) -> tuple[StoreFile, FileContents]:
     """Lock the directory, load and check its contents (or create an empty store), and open it for writing."""
     directory = DataDirectory(path)
     try:
@@ -344,7 +344,7 @@ def open_file(path: Path, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
     return file, contents
 
 
-def _opened(directory: DataDirectory, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
+def _opened(directory: DataDirectory, limits: SqliteLimits) -> tuple[StoreFile, FileContents]:
     try:
         acknowledged = directory.acknowledged()
         if not directory.database.exists():

@@ -22,7 +22,7 @@ from mooring.apiserver.kinds.custom_resource_definition.conversion import (
     validate_bundle,
     validate_conversion,
 )
-from mooring.apiserver.kinds.custom_resource_definition.schema import TYPES, SchemaWishes, validate_schema
+from mooring.apiserver.kinds.custom_resource_definition.schema import TYPES, SchemaValidationOptions, validate_schema
 from mooring.apiserver.kinds.custom_resource_definition.structural import (
     has_unatomic_set,
     unsupported,
@@ -140,7 +140,9 @@ def name_errors(definition: Document) -> NameCheck:
 
 def validate_definition(definition: Document) -> list[FieldError]:
     """Field errors of a new definition, apart from its metadata."""
-    errors = _validate_definition_spec(_InternalSpec.of(definition["spec"]), _Wishes(SchemaWishes()))
+    errors = _validate_definition_spec(
+        _InternalSpec.of(definition["spec"]), _ValidationOptions(SchemaValidationOptions())
+    )
     errors += validate_status(definition)
     errors += validate_approval(definition, None)
     return errors + validate_preserving(definition, None)
@@ -204,10 +206,10 @@ class _InternalSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wishes:
+class _ValidationOptions:
     """The rules that apply to a definition."""
 
-    schema: SchemaWishes
+    schema: SchemaValidationOptions
     needs_known_review: bool = True
     may_have_bad_bundle: bool = True
     unchanged_versions: frozenset[str] = frozenset()
@@ -215,11 +217,11 @@ class _Wishes:
     crowded_versions: frozenset[str] = frozenset()
     """Versions whose selectable fields exceed the limit and are unchanged; an empty name stands for all versions."""
 
-    def of(self, version: str) -> SchemaWishes:
+    def of(self, version: str) -> SchemaValidationOptions:
         return replace(self.schema, has_known_costs=version in self.unchanged_versions)
 
 
-def _wishes_after(definition: Document, old: Document) -> _Wishes:
+def _wishes_after(definition: Document, old: Document) -> _ValidationOptions:
     before, spec = _InternalSpec.of(old["spec"]), definition["spec"]
     old_versions = {version["name"]: version for version in old["spec"].get("versions") or ()}
     unchanged = [
@@ -239,8 +241,8 @@ def _wishes_after(definition: Document, old: Document) -> _Wishes:
     schemas = before.schemas()
     is_structural = not any(unsupported(raw) or validate_structural(raw, "") for raw in schemas)
     conversion = old["spec"].get("conversion")
-    return _Wishes(
-        SchemaWishes(
+    return _ValidationOptions(
+        SchemaValidationOptions(
             needs_schema=bool(before.shared.get("schema")) or len(schemas) == len(before.versions),
             needs_known_types=not before.any_schema(lambda raw: bool(raw.get("type")) and raw["type"] not in TYPES),
             needs_structural=is_structural,
@@ -265,7 +267,7 @@ def _may_have_bad_bundle(old: Document, conversion: Document | None) -> bool:
 # --- the spec ---------------------------------------------------------------------------------------------------
 
 
-def _validate_definition_spec(internal_spec: _InternalSpec, wishes: _Wishes) -> list[FieldError]:
+def _validate_definition_spec(internal_spec: _InternalSpec, wishes: _ValidationOptions) -> list[FieldError]:
     spec = internal_spec.spec
     if len(internal_spec.versions) > VERSIONS_MAX:
         return [too_many("spec.versions", len(internal_spec.versions), VERSIONS_MAX)]
@@ -330,7 +332,7 @@ def _has_extension(raw: Document) -> bool:
     )
 
 
-def _validate_versions(internal_spec: _InternalSpec, wishes: _Wishes) -> list[FieldError]:
+def _validate_versions(internal_spec: _InternalSpec, wishes: _ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, version in enumerate(internal_spec.versions):
         path = f"spec.versions[{index}]"
@@ -351,7 +353,9 @@ def _validate_versions(internal_spec: _InternalSpec, wishes: _Wishes) -> list[Fi
     return errors
 
 
-def _validate_version(internal_spec: _InternalSpec, version: Document, path: str, wishes: _Wishes) -> list[FieldError]:
+def _validate_version(
+    internal_spec: _InternalSpec, version: Document, path: str, wishes: _ValidationOptions
+) -> list[FieldError]:
     warning = version.get("deprecationWarning")
     errors = [
         invalid(f"{path}.deprecationWarning", warning, why)
@@ -400,7 +404,7 @@ def _validate_definition_names(names: Document) -> list[FieldError]:
     return errors + validate_names(names, "spec.names")
 
 
-def _validate_shared(internal_spec: _InternalSpec, wishes: _Wishes) -> list[FieldError]:
+def _validate_shared(internal_spec: _InternalSpec, wishes: _ValidationOptions) -> list[FieldError]:
     shared = internal_spec.shared
     has_status = any(internal_spec.has_status(version) for version in internal_spec.versions)
     first = internal_spec.versions[0].get("name", "") if internal_spec.versions else ""

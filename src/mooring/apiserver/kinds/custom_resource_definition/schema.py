@@ -150,7 +150,7 @@ def _surrounded(value: Any, way: tuple[str | int, ...]) -> Document:
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaWishes:
+class SchemaValidationOptions:
     """The rules that apply to a schema. An update applies only the rules that the stored schema satisfies."""
 
     needs_schema: bool = True
@@ -176,7 +176,7 @@ class SchemaErrors:
 
 
 def validate_schema(
-    validation: Document | None, path: str, wishes: SchemaWishes, *, has_status: bool
+    validation: Document | None, path: str, wishes: SchemaValidationOptions, *, has_status: bool
 ) -> list[FieldError]:
     """Field errors of `schema` of a version."""
     raw: Document | None = (validation or {}).get("openAPIV3Schema")
@@ -232,7 +232,7 @@ class _Place:
 
 
 class _Walk:
-    def __init__(self, wishes: SchemaWishes) -> None:
+    def __init__(self, wishes: SchemaValidationOptions) -> None:
         self._wishes = wishes
 
     def errors(self, raw: Document, path: str, at: _Place, scope: RuleScope | None) -> SchemaErrors:

@@ -33,7 +33,7 @@ from mooring.apiserver.kinds.workloads import (
     pod_name_warnings,
     template_labels,
 )
-from mooring.apiserver.strategy import Dependents, StatusStrategy
+from mooring.apiserver.strategy import DefaultPropagation, StatusStrategy
 from mooring.apiserver.tables.columns import (
     AGE,
     NAME,
@@ -132,7 +132,7 @@ class JobStrategy(WorkloadStrategy):
         ),
         _job_cells,
     )
-    dependents = Dependents.ORPHAN
+    dependents = DefaultPropagation.ORPHAN
 
     status_strategy = JobStatusStrategy
 

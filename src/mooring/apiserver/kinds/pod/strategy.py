@@ -72,7 +72,7 @@ class _Restarts:
 
 
 @dataclass(slots=True)
-class _Findings:
+class _PodState:
     """What has been found out about a pod so far."""
 
     reason: str
@@ -83,7 +83,7 @@ class _Findings:
 def _pod_cells(pod: Document, now_s: float) -> list[Cell]:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     conditions = status.get("conditions") or ()
-    found = _Findings(status.get("reason") or status.get("phase", ""))
+    found = _PodState(status.get("reason") or status.get("phase", ""))
     if any(each["type"] == "PodScheduled" and each.get("reason") == "SchedulingGated" for each in conditions):
         found.reason = "SchedulingGated"
     init_containers = spec.get("initContainers") or ()
@@ -106,7 +106,7 @@ def _pod_cells(pod: Document, now_s: float) -> list[Cell]:
     ]
 
 
-def _look_at_init(status: Document, count: int, sidecars: set[str], found: _Findings) -> tuple[_Restarts, _Restarts]:
+def _look_at_init(status: Document, count: int, sidecars: set[str], found: _PodState) -> tuple[_Restarts, _Restarts]:
     """Up to the first init container that is not done; the restarts of all, and of sidecars alone."""
     restarts, sidecar_restarts = _Restarts(), _Restarts()
     for index, container in enumerate(status.get("initContainerStatuses") or ()):
@@ -133,7 +133,7 @@ def _look_at_init(status: Document, count: int, sidecars: set[str], found: _Find
 
 
 def _look_at_containers(
-    status: Document, conditions: list[Document] | tuple[()], found: _Findings, restarts: _Restarts
+    status: Document, conditions: list[Document] | tuple[()], found: _PodState, restarts: _Restarts
 ) -> None:
     is_any_running, error = False, ""
     for container in reversed(status.get("containerStatuses") or ()):

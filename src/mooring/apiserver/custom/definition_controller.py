@@ -30,17 +30,17 @@ from mooring.apiserver.custom.naming import (
     is_served,
     is_true,
     named_status,
-    taken_names,
+    names_in_use,
     with_condition,
 )
 from mooring.apiserver.custom.schema import any_schema
+from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.delete import CLEANUP_FINALIZER, DeleteOptions, delete
-from mooring.apiserver.registry.own_status import OwnStatus
-from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.reading import Reader
+from mooring.apiserver.registry.reading import ObjectReader
+from mooring.apiserver.registry.server_status import ServerStatusWriter
 from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.storage.stored_form import decoded
-from mooring.apiserver.worker import WORKER_BYTES_MIN, Worker
+from mooring.apiserver.worker import WORKER_BYTES_MIN, WorkerThread
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import EVERYTHING
 from mooring.kit.clock import Clock, format_rfc3339
@@ -57,10 +57,10 @@ _SERVER = User("system:apiserver", groups=("system:masters", "system:authenticat
 _encode = msgspec.json.Encoder().encode
 
 
-class Establisher:
+class DefinitionController:
     """Follows the definitions, and acts on them."""
 
-    def __init__(self, parts: Parts, reader: Reader, ledger: OwnStatus, clock: Clock) -> None:
+    def __init__(self, parts: RegistryContext, reader: ObjectReader, ledger: ServerStatusWriter, clock: Clock) -> None:
         self._parts = parts
         self._reader = reader
         self._ledger = ledger
@@ -118,7 +118,7 @@ class Establisher:
         now = self._now()
         group = definition["spec"]["group"]
         others = [other for other in self._known.values() if other["spec"]["group"] == group]
-        status = named_status(definition, taken_names(others), now)
+        status = named_status(definition, names_in_use(others), now)
         if status is not None:
             await self._write(definition, status)
             self._look_at_others(definition)
@@ -206,7 +206,7 @@ class Establisher:
 class CustomKinds:
     """Follows the definitions."""
 
-    def __init__(self, resources: ResourceTable, worker: Worker) -> None:
+    def __init__(self, resources: ResourceTable, worker: WorkerThread) -> None:
         self._resources = resources
         self._worker = worker
         self._served: dict[str, list[Resource]] = {}
@@ -246,7 +246,7 @@ class CustomKinds:
 
 
 def _cost_bytes(definition: Document, spec: bytes) -> int:
-    """The size of a definition for the `Worker`. Compiling a short rule or pattern can take long."""
+    """The size of a definition for the `WorkerThread`. Compiling a short rule or pattern can take long."""
     schemas = [(version.get("schema") or {}).get("openAPIV3Schema") or {} for version in definition["spec"]["versions"]]
     if len(spec) < WORKER_BYTES_MIN and any(any_schema(schema, _is_compiled) for schema in schemas):
         return WORKER_BYTES_MIN
