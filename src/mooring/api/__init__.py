@@ -15,7 +15,7 @@ In reading order:
     pod_references                      objects that a pod refers to
     patching, cel                       patches; CEL expressions
     well_known                          labels, annotations, finalizers and names of Kubernetes
-    errors, field_errors, memory        errors, texts of field errors, a cache
+    errors, field_errors, caches        errors, texts of field errors, a cache
 
  1. A rule is about one object or about two. No function here needs a cluster.
  2. Nothing here waits, reads a clock, or draws random numbers.

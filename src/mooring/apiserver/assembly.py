@@ -64,18 +64,18 @@ class ChangeHandler(Protocol):
 
 
 async def deliver_objects(
-    store: Store, kinds: tuple[Kind, ...], follower: ChangeHandler, group: TaskGroup, worker: WorkerThread
+    store: Store, kinds: tuple[Kind, ...], handler: ChangeHandler, group: TaskGroup, worker: WorkerThread
 ) -> None:
     """Deliver all objects of these kinds to a follower, then changes in the background."""
     for kind in kinds:
         known: dict[str, Document] = {}
-        revision = await _deliver_state(store, kind, follower, known, worker)
-        changes = _deliver_changes(store, kind, follower, known, revision, worker)
+        revision = await _deliver_state(store, kind, handler, known, worker)
+        changes = _deliver_changes(store, kind, handler, known, revision, worker)
         group.start_background(changes, name=f"follow {kind.plural}")
 
 
 async def _deliver_state(
-    store: Store, kind: Kind, follower: ChangeHandler, known: dict[str, Document], worker: WorkerThread
+    store: Store, kind: Kind, handler: ChangeHandler, known: dict[str, Document], worker: WorkerThread
 ) -> int:
     """Deliver the difference between the store and `known`, and update `known`. Returns the revision."""
     page = await store.list(kind.key_prefix)
@@ -83,18 +83,18 @@ async def _deliver_state(
     for record in page.records:
         document = await worker.run(len(record.value), document_of, kind, record.value, record.revision)
         found[record.key] = document
-        if (taken := follower.put(kind, document)) is not None:
+        if (taken := handler.put(kind, document)) is not None:
             await taken
     for key, document in known.items():
         if key not in found:
-            follower.remove(kind, document)
+            handler.remove(kind, document)
     known.clear()
     known.update(found)
     return page.revision
 
 
 async def _deliver_changes(
-    store: Store, kind: Kind, follower: ChangeHandler, known: dict[str, Document], revision: int, worker: WorkerThread
+    store: Store, kind: Kind, handler: ChangeHandler, known: dict[str, Document], revision: int, worker: WorkerThread
 ) -> None:
     since = revision
     while True:
@@ -106,14 +106,14 @@ async def _deliver_changes(
                         if change.value is None:
                             gone = known.pop(change.key, None)
                             if gone is not None:
-                                follower.remove(kind, gone)
+                                handler.remove(kind, gone)
                             continue
                         document = await worker.run(len(change.value), document_of, kind, change.value, change.revision)
                         known[change.key] = document
-                        if (taken := follower.put(kind, document)) is not None:
+                        if (taken := handler.put(kind, document)) is not None:
                             await taken
         except RevisionGone:
-            since = await _deliver_state(store, kind, follower, known, worker)
+            since = await _deliver_state(store, kind, handler, known, worker)
 
 
 RULE_BYTES = 50
@@ -163,10 +163,10 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
     node_graph = NodeGraph()
     authorizer = AuthorizerChain(NodeAuthorizer(node_rules(), node_graph.is_related), roles)
     services = _Services(ServiceAllocator(await lookup.list(kinds.SERVICE), entropy.fork("services")), object_storage)
-    shapes = KindSchemas()
-    ledger = ServerStatusWriter(object_storage, resources, shapes.of)
+    kind_schemas = KindSchemas()
+    status_writer = ServerStatusWriter(object_storage, resources, kind_schemas.of)
     disabled = settings.disabled_admission_plugins
-    plugins = admission_plugins(ledger, authorizer, clock, entropy.fork("admission"), disabled)
+    plugins = admission_plugins(status_writer, authorizer, clock, entropy.fork("admission"), disabled)
     guards = (EscalationCheck(roles, authorizer), AdminAccessCheck(authorizer))
     parts = RegistryContext(
         object_storage=object_storage,
@@ -174,7 +174,7 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         lookup=lookup,
         admission=AdmissionChain([*plugins.mutating, *guards], plugins.validating, lookup),
         entropy=entropy.fork("registry"),
-        shape_of=shapes.of,
+        kind_schema_of=kind_schemas.of,
         reserve=services.reserve,
         released=services.released,
         worker=worker,
@@ -198,7 +198,7 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
     )
     async with worker, kubelets, TaskGroup("apiserver") as group:
         await deliver_objects(store, _ROLES, _RoleHandler(roles, worker), group, worker)
-        establisher = DefinitionController(parts, api_server.reader, ledger, clock)
+        establisher = DefinitionController(parts, api_server.reader, status_writer, clock)
         await deliver_objects(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources, worker), group, worker)
         await deliver_objects(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group, worker)
         group.start_background(establisher.run(), name="establish custom kinds")
@@ -236,8 +236,8 @@ class KindSchemas:
         self._known: dict[Kind, KindSchema] = {}
 
     def of(self, resource: Resource) -> KindSchema:
-        if resource.shape is not None:
-            return resource.shape
+        if resource.kind_schema is not None:
+            return resource.kind_schema
         kind = resource.kind
         found = self._known.get(kind)
         if found is None:

@@ -75,7 +75,7 @@ class Resource:
     """For custom kinds: decodes a body to a pruned and defaulted document."""
     read_document: ReadPlain | None = None
     """For custom kinds: the same for the result of a patch."""
-    shape: KindSchema | None = None
+    kind_schema: KindSchema | None = None
     """For custom kinds: the merge schema."""
     scale: ScaleRules | None = None
     """For kinds with replicas."""

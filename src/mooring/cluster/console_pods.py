@@ -81,10 +81,12 @@ _decode_body = msgspec.json.Decoder(_ManifestBody).decode
 def manifest_pods_page(client: Client, worker: WorkerThread, pods_there: PodsThere) -> Page:
     """The page that turns manifests into pods. Large ones are parsed by the worker."""
 
-    async def page(question: PageRequest) -> PageResponse:
+    async def page(page_request: PageRequest) -> PageResponse:
         try:
-            assert question.may_read is not None, "the server sets it"
-            return as_json(await _Manifest(client, worker, pods_there, question.body, question.may_read).answer())
+            assert page_request.may_read is not None, "the server sets it"
+            return as_json(
+                await _Manifest(client, worker, pods_there, page_request.body, page_request.may_read).answer()
+            )
         except (ManifestError, ObjectError, ClientError, msgspec.MsgspecError) as error:
             return text(f"{error}\n", 422)
 

@@ -20,15 +20,15 @@ TUESDAY = "2026-01-06T00:00:00Z"
 STATUS = (("status",),)
 
 
-def shape_of(api_version: str, kind: str) -> KindSchema:
+def kind_schema_of(api_version: str, kind: str) -> KindSchema:
     struct = struct_of_kind(api_version, kind)
     assert struct is not None
     return kind_schema_of_struct(struct, api_version, kind)
 
 
-CONFIG_MAP = shape_of("v1", "ConfigMap")
-POD = shape_of("v1", "Pod")
-DEPLOYMENT = shape_of("apps/v1", "Deployment")
+CONFIG_MAP = kind_schema_of("v1", "ConfigMap")
+POD = kind_schema_of("v1", "Pod")
+DEPLOYMENT = kind_schema_of("apps/v1", "Deployment")
 
 THING_SCHEMA: Document = {
     "type": "object",
@@ -88,28 +88,34 @@ def thing(**spec: Any) -> Document:
     return {"apiVersion": THING_VERSION, "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}
 
 
-def created(shape: KindSchema, document: Document, manager: str = "creator", now: str = MONDAY) -> Document:
+def created(kind_schema: KindSchema, document: Document, manager: str = "creator", now: str = MONDAY) -> Document:
     """An object as it is stored after somebody created it."""
     new = {**document, "metadata": dict(document["metadata"])}
-    write_managed_fields(shape, None, new, manager_id(manager, UPDATE, document["apiVersion"], ""), now, STATUS)
+    write_managed_fields(kind_schema, None, new, manager_id(manager, UPDATE, document["apiVersion"], ""), now, STATUS)
     new["metadata"]["uid"] = "u-1"
     return new
 
 
 def updated(
-    shape: KindSchema, live: Document, document: Document, manager: str, *, now: str = TUESDAY, subresource: str = ""
+    kind_schema: KindSchema,
+    live: Document,
+    document: Document,
+    manager: str,
+    *,
+    now: str = TUESDAY,
+    subresource: str = "",
 ) -> Document:
     """An object as it is stored after somebody replaced it."""
     new = {**document, "metadata": {**document["metadata"], "uid": "u-1"}}
     ignored = (("spec",),) if subresource else STATUS
     write_managed_fields(
-        shape, live, new, manager_id(manager, UPDATE, document["apiVersion"], subresource), now, ignored
+        kind_schema, live, new, manager_id(manager, UPDATE, document["apiVersion"], subresource), now, ignored
     )
     return new
 
 
 def applied(
-    shape: KindSchema,
+    kind_schema: KindSchema,
     live: Document | None,
     document: Document,
     manager: str,
@@ -119,12 +125,12 @@ def applied(
 ) -> Document:
     """An object as it is stored after somebody applied a document."""
     new = apply_as(
-        shape,
+        kind_schema,
         live,
         document,
         manager=manager,
-        api_version=shape.empty["apiVersion"],
-        kind=shape.empty["kind"],
+        api_version=kind_schema.empty["apiVersion"],
+        kind=kind_schema.empty["kind"],
         subresource="",
         now=now,
         ignored=STATUS,

@@ -54,13 +54,13 @@ from tests.apiserver.apply.builders import (
     times,
     updated,
 )
-from tests.apiserver.apply.builders import shape_of as shape_of_version
+from tests.apiserver.apply.builders import kind_schema_of as shape_of_version
 
 NOW = "2026-01-01T00:00:00Z"
 IGNORED = (("status",),)
 
 
-def shape_of(kind: Kind) -> KindSchema:
+def kind_schema_of(kind: Kind) -> KindSchema:
     struct = struct_of_kind(kind.api_version, kind.kind)
     assert struct is not None
     return kind_schema_of_struct(struct, kind.api_version, kind.kind)
@@ -135,14 +135,14 @@ def test_known_or_not_the_creator_owns_the_same(
     first: tuple[Kind, Document], second: tuple[Kind, Document], is_same_pattern: bool
 ) -> None:
     kind = first[0]
-    shape = shape_of(kind)
+    kind_schema = kind_schema_of(kind)
     call = Call("create", kind, User("u"), 0.0, NOW, field_manager="m")
     for _, made in (first, second, first, second):
         worked_out, found = deepcopy(made), deepcopy(made)
-        write_managed_fields(shape, None, worked_out, manager_id("m", UPDATE, kind.api_version, ""), NOW, IGNORED)
-        update_managed_fields(shape, None, found, call, IGNORED)
+        write_managed_fields(kind_schema, None, worked_out, manager_id("m", UPDATE, kind.api_version, ""), NOW, IGNORED)
+        update_managed_fields(kind_schema, None, found, call, IGNORED)
         assert found == worked_out
-    places = [cached_ownership_of(shape, made, IGNORED) for _, made in (first, second)]
+    places = [cached_ownership_of(kind_schema, made, IGNORED) for _, made in (first, second)]
     assert (places[0] == places[1]) is is_same_pattern
 
 
@@ -155,7 +155,7 @@ def test_known_or_not_the_creator_owns_the_same(
     ],
 )
 def test_some_are_worked_out_each_time(made: tuple[Kind, Document]) -> None:
-    assert cached_ownership_of(shape_of(made[0]), made[1], IGNORED) is None
+    assert cached_ownership_of(kind_schema_of(made[0]), made[1], IGNORED) is None
 
 
 def test_a_create_owns_its_fields() -> None:
@@ -429,8 +429,8 @@ def test_an_unknown_version_of_a_custom_kind_is_an_error() -> None:
 
 def test_another_version_is_compared_by_its_own_schema() -> None:
     atomic = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-map-type": "atomic"}}}
-    shape = custom_kind_schemas("Thing", {"g/v1": {"type": "object"}, "g/v2": atomic})["g/v1"]
-    found = VersionedChanges(shape, "g/v1", {"spec": {"a": 1}}, {"spec": {"a": 2}}, ())
+    kind_schema = custom_kind_schemas("Thing", {"g/v1": {"type": "object"}, "g/v2": atomic})["g/v1"]
+    found = VersionedChanges(kind_schema, "g/v1", {"spec": {"a": 1}}, {"spec": {"a": 2}}, ())
     other = found.at("g/v2")
     assert other is not None
     assert (shown(found.own.written), shown(other.written)) == ([".spec.a"], [".spec"])

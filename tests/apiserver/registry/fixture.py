@@ -35,7 +35,7 @@ class RegistryFixture:
             lookup=lookup,
             admission=AdmissionChain(mutating, (), lookup),
             entropy=Entropy(1),
-            shape_of=_shape_of,
+            kind_schema_of=_kind_schema_of,
             reserve=_nothing_reserved,
             released=_nobody_told,
             worker=worker,
@@ -71,7 +71,7 @@ def call(kind: Kind, name: str, subresource: str = "", *, is_dry_run: bool = Fal
     )
 
 
-def _shape_of(resource: Resource) -> KindSchema:
+def _kind_schema_of(resource: Resource) -> KindSchema:
     assert resource.struct is not None
     return kind_schema_of_struct(resource.struct, resource.kind.api_version, resource.kind.kind)
 

@@ -143,7 +143,7 @@ def test_what_was_asked_is_counted() -> None:
         scene.server.faults = [Reset(), Refuse(429, LATER)]
         await get(scene.client)
         await update(scene.client)
-        asked = scene.client.asked
+        asked = scene.client.request_statistics
         assert dict(asked.outcomes) == {("GET", NO_ANSWER): 1, ("GET", 429): 1, ("GET", 200): 1, ("PUT", 200): 1}
         assert {method: sum(each.counts) for method, each in asked.durations.items()} == {"GET": 3, "PUT": 1}
         assert {method: sum(each.counts) for method, each in asked.turns.items()} == {"GET": 3, "PUT": 1}

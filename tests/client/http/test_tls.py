@@ -139,15 +139,15 @@ def test_later_connections_take_up_the_session_of_an_earlier_one(
     security = authority.server_context(tmp_path, server, wants_client=wants_client)
 
     async def scenario(scene: Scene) -> None:
-        async def ask() -> None:
+        async def send() -> None:
             with pytest.raises(NotFoundError):
                 await scene.client.get(POD, NS, "web")
 
-        await ask()
+        await send()
         assert security.session_stats()["hits"] == 0
         async with TaskGroup("clients") as group:
             for number in range(4):
-                group.start(ask(), name=f"{number}")
+                group.start(send(), name=f"{number}")
         assert security.session_stats()["hits"] == 3
         assert security.session_stats()["accept_good"] == 4
 

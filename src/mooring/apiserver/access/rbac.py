@@ -119,8 +119,8 @@ RoleOrBinding: TypeAlias = "tuple[Rule, ...] | _ClusterRole | _Binding"
 
 
 def read_role_or_binding(resource: str, namespace: str, name: str, document: Document) -> RoleOrBinding:
-    """What the authorizer needs of a stored document. It reads nothing else, so that it may run in the
-    `WorkerThread`.""" match resource:
+    """What the authorizer needs of a stored document. It reads nothing else, so it may run in the `WorkerThread`."""
+    match resource:
         case "roles":
             return rules_of(document)
         case "clusterroles":

@@ -208,8 +208,8 @@ class ResourceQuotaAdmission(Admission):
 
     name = "ResourceQuota"
 
-    def __init__(self, ledger: QuotaStatusWriter) -> None:
-        self._ledger = ledger
+    def __init__(self, status_writer: QuotaStatusWriter) -> None:
+        self._status_writer = status_writer
         self._measures: dict[Kind, QuotaEvaluator] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -238,7 +238,7 @@ class ResourceQuotaAdmission(Admission):
             outrun = [
                 charge.quota["metadata"]["name"]
                 for charge in await _charges(attempt, measure, quotas, lookup)
-                if not await self._ledger.write_used(charge.quota, charge.used, attempt.call.now)
+                if not await self._status_writer.write_used(charge.quota, charge.used, attempt.call.now)
             ]
             if not outrun:
                 return

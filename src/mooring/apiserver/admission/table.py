@@ -44,7 +44,11 @@ class AdmissionPlugins(NamedTuple):
 
 
 def admission_plugins(
-    ledger: QuotaStatusWriter, authorizer: Authorizer, clock: Clock, entropy: Entropy, disabled: Collection[str] = ()
+    status_writer: QuotaStatusWriter,
+    authorizer: Authorizer,
+    clock: Clock,
+    entropy: Entropy,
+    disabled: Collection[str] = (),
 ) -> AdmissionPlugins:
     """All plugins except the disabled ones. Raises `UnknownPluginError`."""
     service_account = ServiceAccountAdmission(clock, entropy.fork("service accounts"))
@@ -70,7 +74,7 @@ def admission_plugins(
         RuntimeClass(),
         NodeDeclaredFeatureValidator(),
         PodResizeValidator(),
-        ResourceQuotaAdmission(ledger),  # last: a charge to a quota is not undone
+        ResourceQuotaAdmission(status_writer),  # last: a charge to a quota is not undone
     )
     names = {plugin.name for plugin in (*mutating, *validating)}
     for name in disabled:

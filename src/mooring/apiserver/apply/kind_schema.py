@@ -150,7 +150,7 @@ class KindSchema:
         rest = [value for name, value in self.empty.items() if name not in ("kind", "apiVersion")]
         object.__setattr__(self, "is_blank_when_empty", _is_blank(rest))
 
-    def grain_at(self, api_version: str, asked_version: str) -> ValueSchema | None:
+    def schema_at(self, api_version: str, asked_version: str) -> ValueSchema | None:
         """How entries of a version are read; None if the version is not served."""
         return self.root if asked_version == api_version else self.other_versions.get(asked_version)
 
@@ -230,16 +230,16 @@ def schema_of_struct(struct: Struct, is_atomic: bool | None = None) -> ValueSche
 
 
 def _made_schema(struct: Struct, whole: bool) -> ValueSchema:
-    with _schemas.filling() as grains:
-        if (struct, whole) in grains:
-            return grains[struct, whole]
-        counterpart = grains.get((struct, not whole))
+    with _schemas.filling() as value_schemas:
+        if (struct, whole) in value_schemas:
+            return value_schemas[struct, whole]
+        counterpart = value_schemas.get((struct, not whole))
         fields = counterpart.map.fields if counterpart is not None and counterpart.map is not None else {}
         defaults = counterpart.map.defaults if counterpart is not None and counterpart.map is not None else {}
-        grain = grains[struct, whole] = ValueSchema(map=MapSchema(whole, fields, None, defaults))
+        value_schema = value_schemas[struct, whole] = ValueSchema(map=MapSchema(whole, fields, None, defaults))
         if counterpart is None:
             _fill(struct, fields, defaults)
-        return grain
+        return value_schema
 
 
 def _fill(struct: Struct, fields: dict[str, ValueSchema], defaults: dict[str, object]) -> None:
@@ -353,22 +353,22 @@ def _value_schema(schema: Schema, preserves_unknown: bool) -> ValueSchema:
 
 def _map_schema(schema: Schema, preserves_unknown: bool) -> MapSchema:
     properties: Mapping[str, Schema] = schema.get("properties") or {}
-    grain = MapSchema(
+    value_schema = MapSchema(
         is_atomic=schema.get("x-kubernetes-map-type") == "atomic",
         fields={name: _value_schema(held, preserves_unknown) for name, held in properties.items()},
         defaults={name: held["default"] for name, held in properties.items() if held.get("default") is not None},
     )
     match schema.get("additionalProperties"):
         case None:
-            grain.item = DEDUCED if preserves_unknown or not properties else None
+            value_schema.item = DEDUCED if preserves_unknown or not properties else None
         case bool(is_allowed):
-            grain.item = DEDUCED if is_allowed else None
+            value_schema.item = DEDUCED if is_allowed else None
         case held:
-            grain.item = _value_schema(held, preserves_unknown)
+            value_schema.item = _value_schema(held, preserves_unknown)
     if schema.get("x-kubernetes-embedded-resource"):
         metadata = schema_of_struct(struct_named("meta", "ObjectMeta"))
-        grain.fields = {"apiVersion": TEXT, "kind": TEXT, "metadata": metadata} | grain.fields
-    return grain
+        value_schema.fields = {"apiVersion": TEXT, "kind": TEXT, "metadata": metadata} | value_schema.fields
+    return value_schema
 
 
 def _list_schema(schema: Schema, preserves_unknown: bool) -> ListSchema:

@@ -102,7 +102,7 @@ KUBECTL = "kubectl"
 ANNOTATIONS_BYTES_MAX = 256 * 1024
 
 
-def applied_by_client(shape: KindSchema, api_version: str, live: Document) -> FieldSet | None:
+def applied_by_client(kind_schema: KindSchema, api_version: str, live: Document) -> FieldSet | None:
     """The fields that the client applied and that are unchanged since; None without the annotation."""
     text = _annotation(live)
     if not text:
@@ -113,10 +113,10 @@ def applied_by_client(shape: KindSchema, api_version: str, live: Document) -> Fi
         return None
     if not isinstance(last, dict) or last.get("apiVersion") != api_version:
         return None
-    if type_mismatches(shape.root, last) or type_mismatches(shape.root, live):
+    if type_mismatches(kind_schema.root, last) or type_mismatches(kind_schema.root, live):
         return None
-    fields = claimed_fields(shape.root, last)
-    for changed in compare(shape.root, last, live, is_strict=shape.may_change):
+    fields = claimed_fields(kind_schema.root, last)
+    for changed in compare(kind_schema.root, last, live, is_strict=kind_schema.may_change):
         fields = difference(fields, changed)
     return fields
 
@@ -150,10 +150,12 @@ def _sorted(value: Any) -> Any:
     return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
-def apply_patch(shape: KindSchema, live: Document | None, applied: Document, call: Call, ignored: Ignored) -> Document:
+def apply_patch(
+    kind_schema: KindSchema, live: Document | None, applied: Document, call: Call, ignored: Ignored
+) -> Document:
     """The object that results from applying a document."""
     return apply_as(
-        shape,
+        kind_schema,
         live,
         applied,
         manager=call.field_manager,
@@ -167,7 +169,7 @@ def apply_patch(shape: KindSchema, live: Document | None, applied: Document, cal
 
 
 def apply_as(
-    shape: KindSchema,
+    kind_schema: KindSchema,
     live: Document | None,
     applied: Document,
     *,
@@ -185,14 +187,14 @@ def apply_as(
     managers = stored_managers(live)
     if not managers and before is not None:
         first = manager_id(BEFORE_FIRST_APPLY, UPDATE, api_version, subresource)
-        managers = managed_after_update(shape, None, before, managers, first, now, ignored)
-    _check(shape, applied)
-    if shape.may_change:
+        managers = managed_after_update(kind_schema, None, before, managers, first, now, ignored)
+    _check(kind_schema, applied)
+    if kind_schema.may_change:
         try:
-            reconcile(managers, shape, api_version)
+            reconcile(managers, kind_schema, api_version)
         except SchemaMismatchError as error:
             raise ServerError(str(error), reason="") from None
-    applier = _Applier(shape, manager_id(manager, APPLY, api_version, subresource), api_version, now, ignored)
+    applier = _Applier(kind_schema, manager_id(manager, APPLY, api_version, subresource), api_version, now, ignored)
     wanted = applier.apply(before, applied, managers, is_forced)
     if manager == KUBECTL:
         update_last_applied_annotation(wanted, applied)
@@ -226,8 +228,8 @@ def unreadable(applied: Document, api_version: str, kind: str, problem: str) -> 
 class _Applier:
     """One server-side apply."""
 
-    def __init__(self, shape: KindSchema, key: ManagerId, api_version: str, now: str, ignored: Ignored) -> None:
-        self._shape = shape
+    def __init__(self, kind_schema: KindSchema, key: ManagerId, api_version: str, now: str, ignored: Ignored) -> None:
+        self._shape = kind_schema
         self._key = key
         self._api_version = api_version
         self._now = now
@@ -283,12 +285,12 @@ def _without(found: dict[ManagerId, FieldSet], allowed: FieldSet) -> dict[Manage
     return {key: fields for key, fields in left.items() if fields}
 
 
-def _check(shape: KindSchema, applied: Document) -> None:
+def _check(kind_schema: KindSchema, applied: Document) -> None:
     metadata: Any = applied.get("metadata")
     given = metadata.get("managedFields") if isinstance(metadata, dict) else None
     if isinstance(given, list) and all(isinstance(entry, dict) for entry in given):
         raise BadRequestError("metadata.managedFields must be nil")
-    found = type_mismatches(shape.root, applied)
+    found = type_mismatches(kind_schema.root, applied)
     if found:
         raise ServerError(
             f"failed to create typed patch object ({_shown_object(applied)}): {type_mismatches_text(found)}", reason=""
@@ -322,14 +324,14 @@ class TypeMismatch(NamedTuple):
 NONE: Sequence[TypeMismatch] = ()
 
 
-def type_mismatches(grain: ValueSchema, value: Any) -> Sequence[TypeMismatch]:
+def type_mismatches(value_schema: ValueSchema, value: Any) -> Sequence[TypeMismatch]:
     """Everything that is wrong with a value."""
     sort = value.__class__
-    if sort is dict and grain.map is not None:
-        return _mismatches_in_map(grain.map, value)
-    if sort is list and grain.list is not None:
-        return _mismatches_in_list(grain.list, value)
-    return NONE if value is None else _mismatch(grain, value)
+    if sort is dict and value_schema.map is not None:
+        return _mismatches_in_map(value_schema.map, value)
+    if sort is list and value_schema.list is not None:
+        return _mismatches_in_list(value_schema.list, value)
+    return NONE if value is None else _mismatch(value_schema, value)
 
 
 def type_mismatches_text(found: Sequence[TypeMismatch]) -> str:
@@ -341,10 +343,10 @@ def _mismatches_in_map(fields: MapSchema, value: Document) -> Sequence[TypeMisma
     found: list[TypeMismatch] = []
     known, item = fields.fields, fields.item
     for name, held in value.items():
-        grain = known.get(name, item)
-        if grain is None:
+        value_schema = known.get(name, item)
+        if value_schema is None:
             return [*found, TypeMismatch(shown(FIELD + name), "field not declared in schema")]
-        if below := type_mismatches(grain, held):
+        if below := type_mismatches(value_schema, held):
             found += _below(FIELD + name, below)
     return found
 
@@ -372,16 +374,16 @@ def _below(element: str, found: Sequence[TypeMismatch]) -> list[TypeMismatch]:
     return [TypeMismatch(prefix + misfit.path, misfit.text) for misfit in found]
 
 
-def _mismatch(grain: ValueSchema, value: Any) -> Sequence[TypeMismatch]:
+def _mismatch(value_schema: ValueSchema, value: Any) -> Sequence[TypeMismatch]:
     """The error of a value of the wrong type, with the message for the first type that it could have."""
-    text = _mismatch_text(grain, value)
+    text = _mismatch_text(value_schema, value)
     return [TypeMismatch("", text)] if text else NONE
 
 
-def _mismatch_text(grain: ValueSchema, value: Any) -> str:
-    if grain.map is not None:
-        return f"expected map, got {_go(value)}" if grain.scalar is None else ""
-    match grain.scalar:
+def _mismatch_text(value_schema: ValueSchema, value: Any) -> str:
+    if value_schema.map is not None:
+        return f"expected map, got {_go(value)}" if value_schema.scalar is None else ""
+    match value_schema.scalar:
         case ScalarKind.TEXT:
             is_text = isinstance(value, str)
             return "" if is_text else f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"

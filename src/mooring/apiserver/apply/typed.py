@@ -56,10 +56,10 @@ _CHANGED = _Differences(modified=LEAF)
 # ------------------------------------------------------------------------------------------------ one document
 
 
-def all_fields(grain: ValueSchema, value: Any) -> FieldSet:
+def all_fields(value_schema: ValueSchema, value: Any) -> FieldSet:
     """Every path in a value, its own included."""
     if isinstance(value, dict):
-        fields = grain.map
+        fields = value_schema.map
         if not value or fields is None or fields.is_atomic:
             return LEAF
         plan: Any = fields.plans.get(tuple(value)) or _plan(fields, value)
@@ -70,7 +70,7 @@ def all_fields(grain: ValueSchema, value: Any) -> FieldSet:
             branch[element] = LEAF if held is None else all_fields(held, value[name])
         return branch
     if isinstance(value, list):
-        items = grain.list
+        items = value_schema.list
         if not value or items is None or items.kind is ListKind.ATOMIC:
             return LEAF
         held = items.item
@@ -97,19 +97,23 @@ def _plan(fields: MapSchema, value: Document) -> Any:
     return plan if item is not None else fields.plans.put(tuple(value), plan)
 
 
-def claimed_fields(grain: ValueSchema, value: Any) -> FieldSet:
+def claimed_fields(value_schema: ValueSchema, value: Any) -> FieldSet:
     """The paths that an applied document claims."""
-    return _claimed(grain, value) or {}
+    return _claimed(value_schema, value) or {}
 
 
-def _claimed(grain: ValueSchema, value: Any) -> Part:
+def _claimed(value_schema: ValueSchema, value: Any) -> Part:
     """The paths in a value; the caller adds the value's own path where it is claimed."""
-    if value.__class__ is dict and grain.map is not None:
-        return LEAF if grain.map.is_atomic else _claimed_entries(grain.map, value)
-    if value.__class__ is list and grain.list is not None:
-        return LEAF if grain.list.kind is ListKind.ATOMIC else _claimed_items(grain.list, value)
-    if value is None and grain.scalar is None:
-        is_atomic = grain.map.is_atomic if grain.map else grain.list is None or grain.list.kind is ListKind.ATOMIC
+    if value.__class__ is dict and value_schema.map is not None:
+        return LEAF if value_schema.map.is_atomic else _claimed_entries(value_schema.map, value)
+    if value.__class__ is list and value_schema.list is not None:
+        return LEAF if value_schema.list.kind is ListKind.ATOMIC else _claimed_items(value_schema.list, value)
+    if value is None and value_schema.scalar is None:
+        is_atomic = (
+            value_schema.map.is_atomic
+            if value_schema.map
+            else value_schema.list is None or value_schema.list.kind is ListKind.ATOMIC
+        )
         return LEAF if is_atomic else None
     return LEAF
 
@@ -117,10 +121,10 @@ def _claimed(grain: ValueSchema, value: Any) -> Part:
 def _claimed_entries(fields: MapSchema, value: Document) -> Part:
     branch: FieldSet = {}
     for name in sorted(value):
-        held, grain = value[name], fields.fields.get(name)
-        is_entry = grain is None
-        grain = grain or fields.item
-        below = _claimed(grain, held) if grain is not None else LEAF
+        held, value_schema = value[name], fields.fields.get(name)
+        is_entry = value_schema is None
+        value_schema = value_schema or fields.item
+        below = _claimed(value_schema, held) if value_schema is not None else LEAF
         if is_entry or held is None or held == {}:
             below = _joined_self(below)
         if below is not None:
@@ -142,28 +146,28 @@ def _joined_self(below: Part) -> FieldSet:
 # ------------------------------------------------------------------------------------------------ two documents
 
 
-def compare(grain: ValueSchema, old: Document, new: Document, *, is_strict: bool = False) -> Comparison:
+def compare(value_schema: ValueSchema, old: Document, new: Document, *, is_strict: bool = False) -> Comparison:
     """The changed fields. `is_strict` distinguishes 1 from true, which only values of unknown type need."""
     if old is new:
         return Comparison({}, {}, {})
-    assert grain.map is not None, "an object is a map"
-    added, modified, removed = _compare_maps(grain.map, old, new, is_strict)
+    assert value_schema.map is not None, "an object is a map"
+    added, modified, removed = _compare_maps(value_schema.map, old, new, is_strict)
     return Comparison(added or {}, modified or {}, removed or {})
 
 
-def _compare(grain: ValueSchema, old: Any, new: Any, is_strict: bool) -> _Differences:
+def _compare(value_schema: ValueSchema, old: Any, new: Any, is_strict: bool) -> _Differences:
     """What changed between two values that are not equal, both of them there."""
-    if grain.is_leaf:
+    if value_schema.is_leaf:
         return _CHANGED
     old_is_map, new_is_map = isinstance(old, dict), isinstance(new, dict)
-    if grain.map is not None and (old_is_map or old is None) and (new_is_map or new is None):
-        return _CHANGED if not old and not new else _compare_maps(grain.map, old or {}, new or {}, is_strict)
+    if value_schema.map is not None and (old_is_map or old is None) and (new_is_map or new is None):
+        return _CHANGED if not old and not new else _compare_maps(value_schema.map, old or {}, new or {}, is_strict)
     are_lists = (old is None or isinstance(old, list)) and (new is None or isinstance(new, list))
-    if grain.list is not None and are_lists:
-        return _CHANGED if not old and not new else _compare_lists(grain.list, old or [], new or [], is_strict)
+    if value_schema.list is not None and are_lists:
+        return _CHANGED if not old and not new else _compare_lists(value_schema.list, old or [], new or [], is_strict)
     # One is a map and the other is not, which only a value of unknown type can be.
-    gone = without_self(all_fields(grain, old)) if old_is_map and old else None
-    come = without_self(all_fields(grain, new)) if new_is_map and new else None
+    gone = without_self(all_fields(value_schema, old)) if old_is_map and old else None
+    come = without_self(all_fields(value_schema, new)) if new_is_map and new else None
     return _Differences(come, LEAF, gone)
 
 
@@ -211,16 +215,16 @@ def _compare_lists(items: ListSchema, old: list[Any], new: list[Any], is_strict:
     return _parts(added, modified, removed)
 
 
-def _compare_items(grain: ValueSchema, old: Any, new: Any, is_strict: bool) -> _Differences:
+def _compare_items(value_schema: ValueSchema, old: Any, new: Any, is_strict: bool) -> _Differences:
     if old.__class__ is DuplicateItems:
         if new.__class__ is DuplicateItems:
             return _Differences() if is_same(old, new) else _CHANGED
-        return _Differences(added=all_fields(grain, new), removed=LEAF)
+        return _Differences(added=all_fields(value_schema, new), removed=LEAF)
     if new.__class__ is DuplicateItems:
-        return _Differences(added=LEAF, removed=all_fields(grain, old))
+        return _Differences(added=LEAF, removed=all_fields(value_schema, old))
     if old == new and (not is_strict or is_same(old, new)):
         return _Differences()
-    return _compare(grain, old, new, is_strict)
+    return _compare(value_schema, old, new, is_strict)
 
 
 def _attach(element: str, found: _Differences, added: FieldSet, modified: FieldSet, removed: FieldSet) -> None:

@@ -77,23 +77,23 @@ class CachedOwnership(NamedTuple):
     question: tuple[object, ...]
 
 
-def cached_ownership_of(shape: KindSchema, new: Document, ignored: Ignored) -> CachedOwnership | None:
+def cached_ownership_of(kind_schema: KindSchema, new: Document, ignored: Ignored) -> CachedOwnership | None:
     """Where to look for what the creator of an object owns."""
-    if shape.may_change or not shape.is_blank_when_empty or "managedFields" in new["metadata"]:
+    if kind_schema.may_change or not kind_schema.is_blank_when_empty or "managedFields" in new["metadata"]:
         return None
     outline: list[object] = [tuple(ignored)]
     try:
-        _outline(shape.root, new, outline)
+        _outline(kind_schema.root, new, outline)
     except SchemaMismatchError:
         return None
-    return CachedOwnership(shape.ownerships, tuple(outline)) if len(outline) <= OUTLINE_LENGTH_MAX else None
+    return CachedOwnership(kind_schema.ownerships, tuple(outline)) if len(outline) <= OUTLINE_LENGTH_MAX else None
 
 
-def _outline(grain: ValueSchema | None, value: Any, outline: list[object]) -> None:
+def _outline(value_schema: ValueSchema | None, value: Any, outline: list[object]) -> None:
     """Add the names below a value. Raises `SchemaMismatchError`."""
     sort = value.__class__
     if sort is dict:
-        fields = grain.map if grain is not None and not grain.is_leaf else None
+        fields = value_schema.map if value_schema is not None and not value_schema.is_leaf else None
         if not value or fields is None or fields.is_atomic:
             outline.append(_WHOLE if value else _EMPTY_MAP)
             return
@@ -111,7 +111,7 @@ def _outline(grain: ValueSchema | None, value: Any, outline: list[object]) -> No
                 _outline(known.get(name, item), held, outline)
         outline.append(_CLOSE)
     elif sort is list:
-        items = grain.list if grain is not None and not grain.is_leaf else None
+        items = value_schema.list if value_schema is not None and not value_schema.is_leaf else None
         if not value or items is None or items.kind is ListKind.ATOMIC:
             outline.append(_WHOLE if value else _EMPTY_LIST)
             return
@@ -130,23 +130,23 @@ def _outline(grain: ValueSchema | None, value: Any, outline: list[object]) -> No
 
 
 def update_managed_fields(
-    shape: KindSchema, live: Document | None, new: Document, call: Call, ignored: Ignored
+    kind_schema: KindSchema, live: Document | None, new: Document, call: Call, ignored: Ignored
 ) -> None:
     """Set the managedFields of `new`, which replaces `live`."""
     writer = manager_id(call.field_manager, UPDATE, call.kind.api_version, call.subresource)
-    place = cached_ownership_of(shape, new, ignored) if live is None else None
+    place = cached_ownership_of(kind_schema, new, ignored) if live is None else None
     known = place.memory.get(place.question) if place is not None else None
     metadata = new["metadata"]
     if known is not None:
         metadata["managedFields"] = [written_entry(writer, Entry(writer.api_version, known, call.now))]
         return
-    write_managed_fields(shape, live, new, writer, call.now, ignored)
+    write_managed_fields(kind_schema, live, new, writer, call.now, ignored)
     if place is not None and "managedFields" in metadata:
         place.memory.put(place.question, metadata["managedFields"][0]["fieldsV1"])
 
 
 def write_managed_fields(
-    shape: KindSchema, live: Document | None, new: Document, writer: ManagerId, now: str, ignored: Ignored
+    kind_schema: KindSchema, live: Document | None, new: Document, writer: ManagerId, now: str, ignored: Ignored
 ) -> None:
     """The same for a manager with another version than the call's: the writer of a Scale."""
     metadata = new["metadata"]
@@ -157,9 +157,9 @@ def write_managed_fields(
     if not managers and live is not None:
         return
     try:
-        if given or shape.may_change:
-            reconcile(managers, shape, writer.api_version)
-        managers = managed_after_update(shape, live, new, managers, writer, now, ignored)
+        if given or kind_schema.may_change:
+            reconcile(managers, kind_schema, writer.api_version)
+        managers = managed_after_update(kind_schema, live, new, managers, writer, now, ignored)
     except SchemaMismatchError:
         return
     if managers:
@@ -167,7 +167,7 @@ def write_managed_fields(
 
 
 def managed_after_update(
-    shape: KindSchema,
+    kind_schema: KindSchema,
     live: Document | None,
     new: Document,
     managers: Managers,
@@ -176,7 +176,7 @@ def managed_after_update(
     ignored: Ignored,
 ) -> Managers:
     """The managers after an update. Raises `SchemaMismatchError`."""
-    changes = VersionedChanges(shape, writer.api_version, unmanaged(live) or shape.empty, new, ignored)
+    changes = VersionedChanges(kind_schema, writer.api_version, unmanaged(live) or kind_schema.empty, new, ignored)
     take_from_other_managers(managers, changes, None)
     fields = manageable(changes.own.written)
     if fields:
@@ -281,14 +281,16 @@ class OwnershipChange:
 class VersionedChanges:
     """What changed, in each version that an entry may be in."""
 
-    def __init__(self, shape: KindSchema, api_version: str, old: Document, new: Document, ignored: Ignored) -> None:
-        self._shape = shape
+    def __init__(
+        self, kind_schema: KindSchema, api_version: str, old: Document, new: Document, ignored: Ignored
+    ) -> None:
+        self._shape = kind_schema
         self._api_version = api_version
         self._old = old
         self._new = new
         self._ignored = ignored
         self._by_version: dict[str, OwnershipChange | None] = {}
-        self.own = self._compared(shape.root)
+        self.own = self._compared(kind_schema.root)
         """In the version of the request."""
 
     def at(self, api_version: str) -> OwnershipChange | None:
@@ -296,12 +298,12 @@ class VersionedChanges:
         if api_version == self._api_version:
             return self.own
         if api_version not in self._by_version:
-            grain = self._shape.other_versions.get(api_version)
-            self._by_version[api_version] = None if grain is None else self._compared(grain)
+            value_schema = self._shape.other_versions.get(api_version)
+            self._by_version[api_version] = None if value_schema is None else self._compared(value_schema)
         return self._by_version[api_version]
 
-    def _compared(self, grain: ValueSchema) -> OwnershipChange:
-        added, modified, removed = compare(grain, self._old, self._new, is_strict=self._shape.may_change)
+    def _compared(self, value_schema: ValueSchema) -> OwnershipChange:
+        added, modified, removed = compare(value_schema, self._old, self._new, is_strict=self._shape.may_change)
         return OwnershipChange(
             without_ignored(union(added, modified), self._ignored), without_ignored(removed, self._ignored)
         )
@@ -330,34 +332,34 @@ def take_from_other_managers(managers: Managers, changes: VersionedChanges, writ
             del managers[key]
 
 
-def reconcile(managers: Managers, shape: KindSchema, api_version: str) -> None:
+def reconcile(managers: Managers, kind_schema: KindSchema, api_version: str) -> None:
     """Adapt the entries to the current schema. Changes `managers`. Raises `SchemaMismatchError`."""
     for key, entry in list(managers.items()):
-        grain = shape.grain_at(api_version, entry.api_version)
-        if grain is not None:
-            _reconcile_entry(entry, grain)
-        elif shape.may_change:
+        value_schema = kind_schema.schema_at(api_version, entry.api_version)
+        if value_schema is not None:
+            _reconcile_entry(entry, value_schema)
+        elif kind_schema.may_change:
             raise SchemaMismatchError(f"request to convert CR to an invalid group/version: {entry.api_version}")
         else:
             del managers[key]
 
 
-def _reconcile_entry(entry: Entry, grain: ValueSchema) -> None:
-    fields = _reconciled(grain, entry.fields)
+def _reconcile_entry(entry: Entry, value_schema: ValueSchema) -> None:
+    fields = _reconciled(value_schema, entry.fields)
     if fields != entry.fields:
         entry.keep_only(fields)
 
 
-def _reconciled(grain: ValueSchema, branch: FieldSet) -> FieldSet:
+def _reconciled(value_schema: ValueSchema, branch: FieldSet) -> FieldSet:
     result: FieldSet = {}
     for element, below in branch.items():
-        inner = LEAF if element == SELF else _reconciled_below(grain, element, below)
+        inner = LEAF if element == SELF else _reconciled_below(value_schema, element, below)
         result[element] = inner
     return ordered(result)
 
 
-def _reconciled_below(grain: ValueSchema, element: str, below: FieldSet) -> FieldSet:
-    inner = _inner(grain, element)
+def _reconciled_below(value_schema: ValueSchema, element: str, below: FieldSet) -> FieldSet:
+    inner = _inner(value_schema, element)
     if inner is None or not below:
         return below
     if inner.map is not None:
@@ -370,8 +372,8 @@ def _reconciled_below(grain: ValueSchema, element: str, below: FieldSet) -> Fiel
     return below
 
 
-def _inner(grain: ValueSchema, element: str) -> ValueSchema | None:
-    if grain.map is not None:
+def _inner(value_schema: ValueSchema, element: str) -> ValueSchema | None:
+    if value_schema.map is not None:
         name = element[len(FIELD) :] if element.startswith(FIELD) else ""
-        return grain.map.fields.get(name, grain.map.item)
-    return grain.list.item if grain.list is not None else None
+        return value_schema.map.fields.get(name, value_schema.map.item)
+    return value_schema.list.item if value_schema.list is not None else None

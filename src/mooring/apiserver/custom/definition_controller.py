@@ -60,10 +60,12 @@ _encode = msgspec.json.Encoder().encode
 class DefinitionController:
     """Follows the definitions, and acts on them."""
 
-    def __init__(self, parts: RegistryContext, reader: ObjectReader, ledger: ServerStatusWriter, clock: Clock) -> None:
+    def __init__(
+        self, parts: RegistryContext, reader: ObjectReader, status_writer: ServerStatusWriter, clock: Clock
+    ) -> None:
         self._parts = parts
         self._reader = reader
-        self._ledger = ledger
+        self._status_writer = status_writer
         self._clock = clock
         self._known: dict[str, Document] = {}
         self._due: dict[str, None] = {}
@@ -74,20 +76,20 @@ class DefinitionController:
     def put(self, kind: Kind, document: Document) -> None:
         name = document["metadata"]["name"]
         self._known[name] = document
-        self._look_at(name)
+        self._enqueue(name)
 
     def remove(self, kind: Kind, document: Document) -> None:
         gone = self._known.pop(document["metadata"]["name"], document)
-        self._look_at_others(gone)
+        self._enqueue_others(gone)
 
-    def _look_at(self, name: str) -> None:
+    def _enqueue(self, name: str) -> None:
         self._due[name] = None
         self._has_changes.set()
 
-    def _look_at_others(self, definition: Document) -> None:
+    def _enqueue_others(self, definition: Document) -> None:
         for name, other in self._known.items():
             if other["spec"]["group"] == definition["spec"]["group"] and name != definition["metadata"]["name"]:
-                self._look_at(name)
+                self._enqueue(name)
 
     # --------------------------------------------------------------------------------------------------- acting
 
@@ -103,13 +105,13 @@ class DefinitionController:
                 if definition is None:
                     continue
                 try:
-                    await self._tend(definition)
+                    await self._sync(definition)
                 except WriteConflict:
                     continue  # the watch delivers the conflicting change
                 except Exception:
-                    log.exception("the definition %s cannot be tended", name)
+                    log.exception("cannot sync the definition %s", name)
 
-    async def _tend(self, definition: Document) -> None:
+    async def _sync(self, definition: Document) -> None:
         metadata = definition["metadata"]
         if "deletionTimestamp" in metadata:
             if CLEANUP_FINALIZER in (metadata.get("finalizers") or ()):
@@ -121,7 +123,7 @@ class DefinitionController:
         status = named_status(definition, names_in_use(others), now)
         if status is not None:
             await self._write(definition, status)
-            self._look_at_others(definition)
+            self._enqueue_others(definition)
             return
         for planned in (established_status, approval_status):
             status = planned(definition, now)
@@ -130,7 +132,7 @@ class DefinitionController:
                 return
 
     async def _write(self, definition: Document, status: Document) -> None:
-        await self._ledger.write(CUSTOM_RESOURCE_DEFINITION, definition, status, self._now())
+        await self._status_writer.write(CUSTOM_RESOURCE_DEFINITION, definition, status, self._now())
 
     # ------------------------------------------------------------------------------------------------- deleting
 
@@ -143,8 +145,8 @@ class DefinitionController:
             resource = await self._parts.worker.run(cost_bytes, stored_resource, definition)
             await self._delete_objects(resource)
             if await self._count(resource):
-                await self._tell_progress(definition)
-                self._look_again_later(name)
+                await self._write_progress(definition)
+                self._enqueue_later(name)
                 return
         finalizers = [each for each in definition["metadata"]["finalizers"] if each != CLEANUP_FINALIZER]
         object_storage, revision = self._parts.object_storage, int(definition["metadata"]["resourceVersion"])
@@ -161,7 +163,7 @@ class DefinitionController:
         }
         await object_storage.put(CUSTOM_RESOURCE_DEFINITION, changed, if_revision=revision)
 
-    async def _tell_progress(self, definition: Document) -> None:
+    async def _write_progress(self, definition: Document) -> None:
         text = "CustomResource deletion is in progress"
         progress = condition("Terminating", is_met=True, reason="InstanceDeletionInProgress", message=text)
         status = with_condition(definition["status"], progress, self._now())
@@ -196,8 +198,8 @@ class DefinitionController:
         listing = await self._reader.list(resource, EVERYTHING, limit=0, continue_token="", revision="", is_exact=None)
         return list(listing.items)
 
-    def _look_again_later(self, name: str) -> None:
-        asyncio.get_running_loop().call_later(REMAINING_CHECK_S, self._look_at, name)
+    def _enqueue_later(self, name: str) -> None:
+        asyncio.get_running_loop().call_later(REMAINING_CHECK_S, self._enqueue, name)
 
     def _now(self) -> str:
         return format_rfc3339(int(self._clock.wall_s()))

@@ -142,7 +142,7 @@ class _Definition:
         self._preserves_unknown: bool = self._spec.get("preserveUnknownFields", False)
         self._versions = {entry["name"]: read_version(entry) for entry in self._spec["versions"]}
         self._schemas: Mapping[str, Schema] = {self._in(name): each.schema for name, each in self._versions.items()}
-        self._shapes = custom_kind_schemas(
+        self._kind_schemas = custom_kind_schemas(
             self._names["kind"],
             {version: each.raw or None for version, each in self._schemas.items()},
             preserves_unknown=self._preserves_unknown,
@@ -200,7 +200,7 @@ class _Definition:
             },
             read_body=bodies.read_body,
             read_document=bodies.read_document,
-            shape=self._shapes[kind.api_version],
+            kind_schema=self._kind_schemas[kind.api_version],
             scale=scale_rules(version.scale) if version.scale is not None else None,
             schema=version.schema.raw or None,
             storage_version=self._stored,

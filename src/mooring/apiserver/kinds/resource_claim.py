@@ -5,7 +5,7 @@
 2. The spec is immutable. An allocation is set and removed as a whole, and never changed.
 3. Only an allocated claim can be reserved. A claim that is being deleted gets no new consumers.
 4. Drivers report the status of allocated devices only. The report of a deallocated device is removed.
-5. Package `access.device_guard` makes the checks that need a lookup: admin access and permission to allocate.
+5. Package `access.admin_access` makes the checks that need a lookup: admin access and permission to allocate.
 """
 
 from __future__ import annotations

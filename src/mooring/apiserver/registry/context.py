@@ -60,7 +60,7 @@ class RegistryContext:
     lookup: Lookup
     admission: AdmissionChain
     entropy: Entropy
-    shape_of: Callable[[Resource], KindSchema]
+    kind_schema_of: Callable[[Resource], KindSchema]
     """The merge shape of a kind, for managed fields."""
     reserve: Reserver
     released: Callable[[Resource, Document], Awaitable[None]]
@@ -76,4 +76,4 @@ class RegistryContext:
 
     def stamp(self, resource: Resource, strategy: Strategy, call: Call, live: Document | None, new: Document) -> None:
         """Set the managedFields of `new`."""
-        update_managed_fields(self.shape_of(resource), live, new, call, strategy.ignored_fields)
+        update_managed_fields(self.kind_schema_of(resource), live, new, call, strategy.ignored_fields)

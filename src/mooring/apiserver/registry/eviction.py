@@ -141,7 +141,7 @@ async def _delete_unready(
 async def _spend(parts: RegistryContext, call: Call, budget: Document) -> None:
     """Take one disruption from a budget. Raises `StatusError` if there is none left."""
     name = budget["metadata"]["name"]
-    writer = ServerStatusWriter(parts.object_storage, parts.resources, parts.shape_of)
+    writer = ServerStatusWriter(parts.object_storage, parts.resources, parts.kind_schema_of)
     for _ in range(WRITE_TRIES_MAX):
         status = spent(budget, call.name, call.now)
         if call.is_dry_run:

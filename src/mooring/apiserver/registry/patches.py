@@ -95,7 +95,7 @@ def _applied(
     read: ReadDocument,
 ) -> Document:
     assert isinstance(wanted.content, dict), "a body of server-side apply is checked when it is read"
-    merged = apply_patch(parts.shape_of(resource), old, wanted.content, call, strategy.ignored_fields)
+    merged = apply_patch(parts.kind_schema_of(resource), old, wanted.content, call, strategy.ignored_fields)
     try:
         new = read(merged, None).document
     except DecodingError as error:

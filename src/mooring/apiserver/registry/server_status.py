@@ -27,11 +27,11 @@ class ServerStatusWriter:
     """Writes statuses for the server. Implements `QuotaStatusWriter`."""
 
     def __init__(
-        self, object_storage: ObjectStorage, resources: ResourceTable, shape_of: Callable[[Resource], KindSchema]
+        self, object_storage: ObjectStorage, resources: ResourceTable, kind_schema_of: Callable[[Resource], KindSchema]
     ) -> None:
         self._object_storage = object_storage
         self._resources = resources
-        self._shape_of = shape_of
+        self._kind_schema_of = kind_schema_of
 
     async def write(self, kind: Kind, live: Document, status: Document, now: str) -> None:
         """Replace the status of an object that is still as it was read. `live` is not changed."""
@@ -39,7 +39,7 @@ class ServerStatusWriter:
         new: Document = {**live, "metadata": dict(live["metadata"]), "status": status}
         writer = manager_id(OWN_MANAGER, UPDATE, kind.api_version, "status")
         write_managed_fields(
-            self._shape_of(resource), live, new, writer, now, resource.strategies["status"].ignored_fields
+            self._kind_schema_of(resource), live, new, writer, now, resource.strategies["status"].ignored_fields
         )
         await self._object_storage.put(kind, new, if_revision=int(live["metadata"]["resourceVersion"]))
 

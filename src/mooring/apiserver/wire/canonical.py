@@ -345,8 +345,8 @@ def _untyped(raw: Any, dropped: Dropped) -> Any:
 
 def _quantity(raw: Any, dropped: Dropped) -> str:
     if type(raw) is float:
-        raise UnexpectedJsonType  # 1e3 and 1000.0 are the same float and different quantities: it matters how it was
-    written return scalars.quantity(raw)
+        raise UnexpectedJsonType  # 1e3 and 1000.0 are the same float and different quantities
+    return scalars.quantity(raw)
 
 
 _SCALARS: dict[Basic, tuple[type | None, Change | None]] = {

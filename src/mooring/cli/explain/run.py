@@ -55,7 +55,7 @@ def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clo
     decided_at_s = request.now_s if request.now_s is not None else clock.wall_s()
     engine = build_engine(request.config, request.plugins, request.seed, decided_at_s, note)
     manifests = read_sources(find_sources(request.files), stdin)
-    asked = assemble(
+    source = assemble(
         manifests,
         is_live=request.is_live,
         kubeconfig=request.kubeconfig,
@@ -67,10 +67,10 @@ def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clo
         names=", ".join(request.files),
         file_option="-f",
     )
-    cluster = asked.cluster
-    coverage = Coverage(asked.supplied)
+    cluster = source.cluster
+    coverage = Coverage(source.supplied)
     coverage.limit(cluster)
-    chosen = [chosen_pod(name, cluster, asked.namespace) for name in request.pods]
+    chosen = [chosen_pod(name, cluster, source.namespace) for name in request.pods]
     chosen = list({pod.key: pod for pod in chosen}.values())
     explained = _explained(request, engine, cluster, chosen, coverage)
     _note_missing_kinds(explained, note)
@@ -82,7 +82,7 @@ def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clo
         seed=request.seed,
         decided_at_s=decided_at_s,
         has_chosen_pods=bool(chosen),
-        server=asked.server,
+        server=source.server,
     )
 
 

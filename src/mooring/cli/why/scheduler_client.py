@@ -120,7 +120,7 @@ def logged_decisions(path: str, pod: str) -> Rows:
 def obstacles_on(pod_name: str, node: str, kubeconfig: str, context: str, clock: Clock) -> dict[str, Any]:
     """Everything that keeps a pending pod from a node now."""
     engine = build_engine(None, (), SEED, clock.wall_s(), _ignore)
-    asked = assemble(
+    source = assemble(
         Manifests(),
         is_live=True,
         kubeconfig=kubeconfig,
@@ -132,12 +132,12 @@ def obstacles_on(pod_name: str, node: str, kubeconfig: str, context: str, clock:
         names="",
         file_option="",
     )
-    pod = chosen_pod(pod_name, asked.cluster, asked.namespace)
+    pod = chosen_pod(pod_name, source.cluster, source.namespace)
     if pod.spec.node_name:
         raise input_error(f"pod {pod.key} is on node {pod.spec.node_name}; mooring why {pod.key} shows its attempts")
-    for view in (*asked.cluster.objects, *asked.cluster.placed):
+    for view in (*source.cluster.objects, *source.cluster.placed):
         engine.put(view)
-    for other in in_queue_order(asked.cluster.pending):
+    for other in in_queue_order(source.cluster.pending):
         record = engine.record(other)
         if record.nominated_node and engine.is_responsible_for(record):
             engine.columns.nominate(record, record.nominated_node)

@@ -1,6 +1,6 @@
 """One HTTP/1.1 connection, with at most one request at a time, and the parser of its answers.
 
-Inputs: requests as bytes; the bytes that the event loop reads. Outputs: answers, whole (`ask`) or as they arrive
+Inputs: requests as bytes; the bytes that the event loop reads. Outputs: answers, whole (`send`) or as they arrive
 (`open_stream`, `read_any`).
 
                 ask, open_stream                 answer complete, server keeps the connection
@@ -290,7 +290,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Whether a request can be sent."""
         return self._reader is None and self._failure is None and self._transport is not None
 
-    def ask(self, request: bytes, *, body_bytes_max: int = sys.maxsize) -> asyncio.Future[HttpResponse]:
+    def send(self, request: bytes, *, body_bytes_max: int = sys.maxsize) -> asyncio.Future[HttpResponse]:
         """Send a request. A caller that stops waiting for the answer must abort the wire."""
         waiter = self._waiter = self._loop.create_future()
         if self._transport is None:  # closed since the pool handed it out

@@ -91,13 +91,13 @@ class HttpRequests:
         self._transport = transport
         self._clock = clock
         self._bucket = bucket
-        self.asked = RequestStatistics()
+        self.request_statistics = RequestStatistics()
         self._counts = dict.fromkeys(("requests", "failures", "refusals", "retries", "throttled", "renewals"), 0)
 
     def statistics(self) -> dict[str, int]:
         return dict(self._counts)
 
-    async def ask(
+    async def send(
         self,
         method: str,
         target: str,
@@ -115,16 +115,16 @@ class HttpRequests:
             identity = self._next_identity_nowait() or await self._next_identity(method)
             started_s = self._clock.now_s()
             try:
-                answer = await self._transport.ask(
+                answer = await self._transport.send(
                     method, target, identity, content_type if body is not None else "", body
                 )
             except NoAnswerError as error:
-                self.asked.answered(method, NO_ANSWER, self._clock.now_s() - started_s)
+                self.request_statistics.answered(method, NO_ANSWER, self._clock.now_s() - started_s)
                 turn = turn or _Attempts(self, method, about, repeat)
                 await turn.after_loss(error)
                 continue
-            self.asked.answered(method, answer.code, self._clock.now_s() - started_s)
-            self.asked.transferred(method, len(body) if body is not None else 0, len(answer.body))
+            self.request_statistics.answered(method, answer.code, self._clock.now_s() - started_s)
+            self.request_statistics.transferred(method, len(body) if body is not None else 0, len(answer.body))
             if answer.code < 300:
                 if kind_in(answer.body) not in answers:
                     self.count("failures")
@@ -135,7 +135,7 @@ class HttpRequests:
 
     @asynccontextmanager
     async def stream(self, target: str, *, about: str, s_max: float) -> AsyncIterator[HttpStream]:
-        """An answer that is read as it arrives. Raises as `ask`, before the first byte."""
+        """An answer that is read as it arrives. Raises as `send`, before the first byte."""
         turn = _Attempts(self, "GET", about, RetryPolicy.AFTER_LOSS)
         while True:
             identity = await self._next_identity("GET")
@@ -143,10 +143,10 @@ class HttpRequests:
                 opened = self._transport.stream(target, identity, s_max)
                 stream = await opened.__aenter__()
             except NoAnswerError as error:
-                self.asked.outcomes["GET", NO_ANSWER] += 1
+                self.request_statistics.outcomes["GET", NO_ANSWER] += 1
                 await turn.after_loss(error)
                 continue
-            self.asked.outcomes["GET", stream.code] += 1
+            self.request_statistics.outcomes["GET", stream.code] += 1
             try:
                 if stream.code < 300:
                     yield stream
@@ -179,7 +179,7 @@ class HttpRequests:
         counts["requests"] += 1
         if self._bucket is not None:
             delay_s = self._bucket.reserve_s()
-            self.asked.turns[method].observe(max(delay_s, 0.0))
+            self.request_statistics.turns[method].observe(max(delay_s, 0.0))
             if delay_s > 0:
                 counts["throttled"] += 1
                 await self._clock.wait(delay_s)

@@ -287,7 +287,7 @@ class HttpTransport:
         """Close every connection."""
         self._pool.close()
 
-    async def ask(
+    async def send(
         self, method: str, target: str, identity: Identity, content_type: str, body: bytes | None
     ) -> HttpResponse:
         """Send one request and wait for the complete answer. Raises `NoAnswerError` and `NotLeadingError`."""
@@ -300,7 +300,7 @@ class HttpTransport:
                 is_write = method != "GET" and not target.endswith(DRY_RUN)
                 if is_write and self._may_write is not None and not self._may_write():
                     raise NotLeadingError("this process is not the leader any more: nothing was sent")
-                return await wire.ask(request)
+                return await wire.send(request)
             finally:
                 self._pool.give_back(wire)
         except OSError as error:

@@ -112,7 +112,7 @@ class ExtenderTransport:
         try:
             if self._may_write is not None and not self._may_write():
                 raise ExtenderError("this process does not lead any more: nothing was sent")
-            return await wire.ask(request, body_bytes_max=ANSWER_BYTES_MAX)
+            return await wire.send(request, body_bytes_max=ANSWER_BYTES_MAX)
         finally:
             pool.give_back(wire)
 

@@ -186,7 +186,7 @@ class MirrorFollower:
 
     async def load(self) -> None:
         """Load all records."""
-        records, revision, compacted = await self._endpoints.ask(self._read_everything)
+        records, revision, compacted = await self._endpoints.call(self._read_everything)
         self._mirror.load(records, revision)
         self._mirror.forget_before(compacted)
         self._must_load = False
@@ -222,7 +222,7 @@ class MirrorFollower:
 
     async def _follow_stream(self) -> None:
         # The request for the revision first: it connects, logs in, and finds an endpoint that answers.
-        stream = await self._endpoints.ask(self._new_stream)
+        stream = await self._endpoints.call(self._new_stream)
         async with stream:
             self._stream = stream
             while not self._must_load:
@@ -273,7 +273,7 @@ class RevisionReader:
         self._waiters: list[asyncio.Future[int]] = []
         self._is_wanted = asyncio.Event()
         self._is_closed = False
-        self._questions = 0
+        self._requests = 0
         self._readers = 0
 
     async def wait_fresh(self) -> int:
@@ -306,7 +306,7 @@ class RevisionReader:
             self._is_wanted.clear()
             waiters, self._waiters = self._waiters, []
             try:
-                revision = await self._ask()
+                revision = await self._read_revision()
             except StoreError as error:
                 _resolve(waiters, error)
             except asyncio.CancelledError:
@@ -320,10 +320,10 @@ class RevisionReader:
         self._is_closed = True
         _resolve(self._waiters, StoreClosed("the store was closed during a read"))
 
-    async def _ask(self) -> int:
+    async def _read_revision(self) -> int:
         before = self._mirror.current_revision()
-        self._questions += 1
-        revision = await self._endpoints.ask(EtcdWire.revision)
+        self._requests += 1
+        revision = await self._endpoints.call(EtcdWire.revision)
         if revision < before:
             logger.error("etcd is at revision %d and was at %d: everything is loaded again", revision, before)
             self._follower.reload()
@@ -331,7 +331,7 @@ class RevisionReader:
         return revision
 
     def statistics(self) -> dict[str, int]:
-        return {"fresh_readers": self._readers, "fresh_questions": self._questions}
+        return {"fresh_readers": self._readers, "fresh_questions": self._requests}
 
 
 def _resolve(waiters: list[asyncio.Future[int]], outcome: int | StoreError) -> None:

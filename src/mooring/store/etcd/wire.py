@@ -16,7 +16,7 @@ the revision of an answer.
 
 `EtcdEndpoints` uses one endpoint until it does not answer, then the next.
 
-1. A read (`ask`) is repeated on every endpoint in turn, until `unreachable_s_max` has passed (`EtcdUnreachable`).
+1. A read (`call`) is repeated on every endpoint in turn, until `unreachable_s_max` has passed (`EtcdUnreachable`).
 2. A write is sent at most once. It may go to any endpoint that is connected. Without an answer the outcome is unknown
    (`OutcomeUnknown`).
 3. All tasks use the same endpoint. The first task without an answer moves all tasks to the next.
@@ -381,7 +381,7 @@ class EtcdEndpoints:
         for wire in self._wires:
             await wire.close()
 
-    async def ask(self, question: Callable[[EtcdWire], Awaitable[Answer]]) -> Answer:
+    async def call(self, question: Callable[[EtcdWire], Awaitable[Answer]]) -> Answer:
         """The result from the first endpoint that answers."""
         began_s, failures = self._clock.now_s(), 0
         while True:
@@ -396,7 +396,7 @@ class EtcdEndpoints:
 
     async def write(self, write: Callable[[EtcdWire], Awaitable[Answer]]) -> Answer:
         """Send a write once. Raises `OutcomeUnknown` if there is no answer."""
-        wire = await self.ask(EtcdWire.make_ready)
+        wire = await self.call(EtcdWire.make_ready)
         try:
             return await write(wire)
         except EtcdUnreachable as error:

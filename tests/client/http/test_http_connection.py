@@ -59,7 +59,7 @@ def play(scenario: Callable[[HttpConnection, FakeTransport], Awaitable[None]]) -
 def test_a_request_and_its_answer() -> None:
     async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         for _ in range(2):
-            waiter = wire.ask(b"GET / HTTP/1.1\r\n\r\n")
+            waiter = wire.send(b"GET / HTTP/1.1\r\n\r\n")
             assert not wire.is_idle
             wire.data_received(OK[:20])
             wire.data_received(OK[20:])
@@ -87,14 +87,14 @@ def test_a_request_and_its_answer() -> None:
 )
 def test_what_ends_a_wire_is_told(happens: Callable[[HttpConnection], None], error: type[OSError], words: str) -> None:
     async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
-        waiter = wire.ask(b"GET / HTTP/1.1\r\n\r\n")
+        waiter = wire.send(b"GET / HTTP/1.1\r\n\r\n")
         happens(wire)
         with pytest.raises(error, match=words):
             await waiter
         assert transport.is_aborted
         assert not wire.is_idle
         with pytest.raises(error, match=words):
-            await wire.ask(b"GET / HTTP/1.1\r\n\r\n")
+            await wire.send(b"GET / HTTP/1.1\r\n\r\n")
         with pytest.raises(error, match=words):
             await wire.open_stream(b"GET / HTTP/1.1\r\n\r\n")
 
@@ -112,7 +112,7 @@ def test_what_nobody_asked_for_ends_a_wire() -> None:
 
 def test_a_server_that_keeps_no_connection_is_not_asked_on_it_again() -> None:
     async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
-        waiter = wire.ask(b"GET / HTTP/1.1\r\n\r\n")
+        waiter = wire.send(b"GET / HTTP/1.1\r\n\r\n")
         wire.data_received(b"HTTP/1.1 200 OK\r\n\r\nhello")
         wire.connection_lost(None)
         assert (await waiter).body == b"hello"

@@ -25,7 +25,16 @@ from mooring.apiserver.apply.kind_schema import (
 )
 from mooring.apiserver.apply.patch import type_mismatches, type_mismatches_text
 from mooring.apiserver.apply.typed import all_fields, claimed_fields
-from tests.apiserver.apply.builders import CONFIG_MAP, DEPLOYMENT, POD, THING, THING_VERSION, shape_of, shown, thing
+from tests.apiserver.apply.builders import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    POD,
+    THING,
+    THING_VERSION,
+    kind_schema_of,
+    shown,
+    thing,
+)
 
 
 @pytest.mark.parametrize(
@@ -40,26 +49,32 @@ from tests.apiserver.apply.builders import CONFIG_MAP, DEPLOYMENT, POD, THING, T
         pytest.param(ValueSchema(list=ListSchema(ListKind.SET, TEXT)), False, id="a set"),
     ],
 )
-def test_what_is_owned_as_a_whole(grain: ValueSchema, is_leaf: bool) -> None:
-    assert grain.is_leaf is is_leaf
+def test_what_is_owned_as_a_whole(value_schema: ValueSchema, is_leaf: bool) -> None:
+    assert value_schema.is_leaf is is_leaf
 
 
 def test_entries_of_versions_that_are_not_served_are_unreadable() -> None:
-    assert CONFIG_MAP.grain_at("v1", "v1") is CONFIG_MAP.root
-    assert CONFIG_MAP.grain_at("v1", "v2") is None
+    assert CONFIG_MAP.schema_at("v1", "v1") is CONFIG_MAP.root
+    assert CONFIG_MAP.schema_at("v1", "v2") is None
 
 
-def at(shape: KindSchema, path: str) -> ValueSchema:
+def at(kind_schema: KindSchema, path: str) -> ValueSchema:
     """The grain of a field; `[]` steps into a list or a map."""
-    grain = shape.root
+    value_schema = kind_schema.root
     for step in path.split("."):
         if step == "[]":
-            inner = grain.list.item if grain.list is not None else grain.map.item if grain.map is not None else None
+            inner = (
+                value_schema.list.item
+                if value_schema.list is not None
+                else value_schema.map.item
+                if value_schema.map is not None
+                else None
+            )
         else:
-            inner = grain.map.fields[step] if grain.map is not None else None
+            inner = value_schema.map.fields[step] if value_schema.map is not None else None
         assert inner is not None, f"{path}: nothing at {step}"
-        grain = inner
-    return grain
+        value_schema = inner
+    return value_schema
 
 
 @pytest.mark.parametrize(
@@ -70,9 +85,11 @@ def at(shape: KindSchema, path: str) -> ValueSchema:
             {"metadata": {}, "spec": {"containers": None}, "status": {}, "apiVersion": "v1", "kind": "Pod"},
             id="structs and what has no omitempty",
         ),
-        pytest.param(shape_of("v1", "ConfigMap"), {"metadata": {}, "apiVersion": "v1", "kind": "ConfigMap"}, id="none"),
         pytest.param(
-            shape_of("v1", "Event"),
+            kind_schema_of("v1", "ConfigMap"), {"metadata": {}, "apiVersion": "v1", "kind": "ConfigMap"}, id="none"
+        ),
+        pytest.param(
+            kind_schema_of("v1", "Event"),
             {
                 "metadata": {},
                 "involvedObject": {},
@@ -89,8 +106,8 @@ def at(shape: KindSchema, path: str) -> ValueSchema:
         ),
     ],
 )
-def test_a_new_object_is_compared_with_the_empty_one(shape: KindSchema, empty: dict[str, Any]) -> None:
-    assert shape.empty == empty
+def test_a_new_object_is_compared_with_the_empty_one(kind_schema: KindSchema, empty: dict[str, Any]) -> None:
+    assert kind_schema.empty == empty
 
 
 @pytest.mark.parametrize(
@@ -106,11 +123,11 @@ def test_a_new_object_is_compared_with_the_empty_one(shape: KindSchema, empty: d
     ],
 )
 def test_lists_are_merged_as_the_schema_says(
-    shape: KindSchema, path: str, kind: ListKind, keys: tuple[str, ...]
+    kind_schema: KindSchema, path: str, kind: ListKind, keys: tuple[str, ...]
 ) -> None:
-    grain = at(shape, path).list
-    assert grain is not None
-    assert (grain.kind, grain.keys) == (kind, keys)
+    value_schema = at(kind_schema, path).list
+    assert value_schema is not None
+    assert (value_schema.kind, value_schema.keys) == (kind, keys)
 
 
 @pytest.mark.parametrize(
@@ -125,9 +142,9 @@ def test_lists_are_merged_as_the_schema_says(
     ],
 )
 def test_maps_and_structs_are_atomic_where_the_schema_says_so(path: str, is_atomic: bool) -> None:
-    grain = at(DEPLOYMENT, path).map
-    assert grain is not None
-    assert grain.is_atomic is is_atomic
+    value_schema = at(DEPLOYMENT, path).map
+    assert value_schema is not None
+    assert value_schema.is_atomic is is_atomic
 
 
 @pytest.mark.parametrize(
@@ -190,9 +207,9 @@ def test_metadata_is_that_of_all_kinds() -> None:
 
 
 def test_without_a_schema_the_values_decide() -> None:
-    shape = custom_kind_schemas("Thing", {THING_VERSION: None})[THING_VERSION]
+    kind_schema = custom_kind_schemas("Thing", {THING_VERSION: None})[THING_VERSION]
     document = {"spec": {"a": {"b": 1}, "l": [1, 2]}, "top": 5}
-    assert shown(claimed_fields(shape.root, document)) == [
+    assert shown(claimed_fields(kind_schema.root, document)) == [
         ".spec",
         ".top",
         ".spec.a",
@@ -230,14 +247,14 @@ def test_an_embedded_object_has_metadata() -> None:
         "type": "object",
         "properties": {"held": {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {}}},
     }
-    shape = custom_kind_schemas("Thing", {THING_VERSION: schema})[THING_VERSION]
+    kind_schema = custom_kind_schemas("Thing", {THING_VERSION: schema})[THING_VERSION]
     document = {"held": {"kind": "Pod", "metadata": {"finalizers": ["x"]}}}
-    assert '.held.metadata.finalizers[="x"]' in shown(claimed_fields(shape.root, document))
+    assert '.held.metadata.finalizers[="x"]' in shown(claimed_fields(kind_schema.root, document))
 
 
 def test_other_versions_are_read_by_their_own_schema() -> None:
     other = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-map-type": "atomic"}}}
-    shape = custom_kind_schemas("Thing", {"g/v1": {"type": "object"}, "g/v2": other})["g/v1"]
-    grain = shape.grain_at("g/v1", "g/v2")
-    assert grain is not None
-    assert shown(claimed_fields(grain, {"spec": {"a": 1}})) == [".spec"]
+    kind_schema = custom_kind_schemas("Thing", {"g/v1": {"type": "object"}, "g/v2": other})["g/v1"]
+    value_schema = kind_schema.schema_at("g/v1", "g/v2")
+    assert value_schema is not None
+    assert shown(claimed_fields(value_schema, {"spec": {"a": 1}})) == [".spec"]
