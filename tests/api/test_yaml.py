@@ -92,7 +92,7 @@ def test_bytes_may_carry_a_byte_order_mark() -> None:
         pytest.param('{"a": 1', 1, "did not find expected", id="JSON that ends too early"),
         pytest.param("a: 1\nb: *x\n", 2, "unknown anchor 'x' referenced", id="an alias without an anchor"),
         pytest.param("a:\n  b: &x\n    c: *x\n", 3, "anchor 'x' value contains itself", id="an alias of itself"),
-        pytest.param("a: .nan", 1, "expected a value that JSON knows", id="not a number"),
+        pytest.param("a: .nan", 1, "expected a JSON value", id="not a number"),
         pytest.param("a:\n  b: !!int x\n", 2, "cannot decode `x` as a !!int", id="a tag that lies"),
         pytest.param("~: 1", 1, "unsupported map key: expected text, found null", id="null as a key"),
         pytest.param("? [a]\n: b\n", 1, "invalid map key", id="a list as a key"),
@@ -333,7 +333,7 @@ def test_a_tag_that_the_text_contradicts_is_refused(text: str, tag: str, complai
 
 @pytest.mark.parametrize("text", [".nan", ".inf", "+.INF", "-.Inf"])
 def test_what_json_cannot_say_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="expected a value that JSON knows"):
+    with pytest.raises(ValueError, match="expected a JSON value"):
         resolve_scalar(text, None, is_plain=True)
 
 

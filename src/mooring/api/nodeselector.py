@@ -120,7 +120,7 @@ AFFINITIES_REMEMBERED_MAX = 16_384
 _demands: BoundedCache[tuple[tuple[tuple[str, str], ...], NodeSelector | None], RequiredNodeAffinity] = BoundedCache(
     AFFINITIES_REMEMBERED_MAX
 )
-_wishes: BoundedCache[tuple[PreferredSchedulingTerm, ...], tuple[PreferredTerm, ...]] = BoundedCache(
+_preferred_cache: BoundedCache[tuple[PreferredSchedulingTerm, ...], tuple[PreferredTerm, ...]] = BoundedCache(
     AFFINITIES_REMEMBERED_MAX
 )
 
@@ -148,8 +148,8 @@ def preferred_node_affinity(pod: Pod) -> tuple[PreferredTerm, ...]:
     if affinity is None or not affinity.preferred_during_scheduling_ignored_during_execution:
         return ()
     question = affinity.preferred_during_scheduling_ignored_during_execution
-    wishes = _wishes.get(question)
-    return wishes if wishes is not None else _wishes.put(question, compile_preferred(question))
+    preferred = _preferred_cache.get(question)
+    return preferred if preferred is not None else _preferred_cache.put(question, compile_preferred(question))
 
 
 def compile_lenient(selector: NodeSelector) -> NodeMatcher:

@@ -242,10 +242,10 @@ def _is_best_effort(pod: Pod) -> bool:
     spec = pod.spec
     containers = [each.resources for each in (*spec.containers, *spec.init_containers)]
     holders = [spec.resources] if spec.resources is not None else containers
-    return not any(_asks_for_something(each) for each in holders)
+    return not any(_has_requests(each) for each in holders)
 
 
-def _asks_for_something(resources: ResourceRequirements) -> bool:
+def _has_requests(resources: ResourceRequirements) -> bool:
     raw_amounts = [each.get(name) for each in (resources.requests, resources.limits) for name in (CPU, MEMORY)]
     return any(quantity_nano(raw) > 0 for raw in raw_amounts if raw is not None)
 
@@ -328,11 +328,11 @@ def is_volume_claim_in_scope(scope: ScopeRequirement, claim: PersistentVolumeCla
 
 
 def _storage_of(claim: PersistentVolumeClaim) -> Quantity | None:
-    asked = storage_requested(claim.spec)
-    if asked is None:
+    requested = storage_requested(claim.spec)
+    if requested is None:
         return None
     given = claim.status.allocated_resources.get("storage")
-    return max(_in_whole_bytes(raw) for raw in (asked, given) if raw is not None)
+    return max(_in_whole_bytes(raw) for raw in (requested, given) if raw is not None)
 
 
 def _in_whole_bytes(raw: RawQuantity) -> Quantity:

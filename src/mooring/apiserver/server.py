@@ -116,16 +116,16 @@ class ApiServer:
     def _virtual_kinds(self) -> tuple[Kind, ...]:
         return (*VIRTUAL_KINDS, PLAN) if PLAN_PAGE in self.component_pages else VIRTUAL_KINDS
 
-    async def component_page(self, page: Page, asked: PageRequest, user: User) -> PageResponse:
+    async def component_page(self, page: Page, requested: PageRequest, user: User) -> PageResponse:
         """The response of a component, with the names masked that the user may not read."""
 
         async def may_read(namespace: str) -> bool:
             attributes = Attributes(user, "list", namespace, api_version="v1", resource="pods")
             return self.authorizer.authorize(attributes).is_allowed
 
-        answer = page(replace(asked, may_read=may_read))
+        answer = page(replace(requested, may_read=may_read))
         response = await answer if inspect.isawaitable(answer) else answer
-        return await masked(asked, response, may_read, self.clock)
+        return await masked(requested, response, may_read, self.clock)
 
     # ------------------------------------------------------------------------------------------------- bodies
 
@@ -241,9 +241,9 @@ def _stamp_token_request(answer: Document, request: Document, call: Call) -> Non
     """The requester manages the fields of its request, with the default lifetime."""
     struct = struct_of_kind(answer["apiVersion"], answer["kind"])
     assert struct is not None, "TokenRequest has no schema"
-    asked = {"expirationSeconds": answer["spec"]["expirationSeconds"]}
-    asked |= {name: value for name, value in (request.get("spec") or {}).items() if value}
-    stamped: Document = {**answer, "metadata": {}, "spec": asked}
+    requested = {"expirationSeconds": answer["spec"]["expirationSeconds"]}
+    requested |= {name: value for name, value in (request.get("spec") or {}).items() if value}
+    stamped: Document = {**answer, "metadata": {}, "spec": requested}
     del stamped["status"]
     writer = manager_id(call.field_manager, UPDATE, answer["apiVersion"], call.subresource)
     write_managed_fields(

@@ -189,7 +189,7 @@ class Strategy:
 
     # ------------------------------------------------------------------------------------------- delete
 
-    def graceful_s(self, obj: Document, asked_s: int | None, call: Call) -> int | None:
+    def graceful_s(self, obj: Document, requested_s: int | None, call: Call) -> int | None:
         """The grace period, if the kind has graceful deletion; otherwise None."""
         return None
 

@@ -132,17 +132,17 @@ class ClientRequestMetrics(Collector):
 
     def __init__(self) -> None:
         self._host = ""
-        self._asked: list[RequestStatistics] = []
+        self._requested: list[RequestStatistics] = []
 
-    def add(self, server: str, asked: RequestStatistics) -> None:
+    def add(self, server: str, requested: RequestStatistics) -> None:
         """Include the requests of another client of the server."""
         self._host = urlsplit(server).netloc
-        self._asked.append(asked)
+        self._requested.append(requested)
 
     def collect(self) -> Iterator[Metric]:
         outcomes: Counter[tuple[str, int | str]] = Counter()
-        for asked in self._asked:
-            outcomes.update(asked.outcomes)
+        for requested in self._requested:
+            outcomes.update(requested.outcomes)
         requests = CounterMetricFamily(
             "rest_client_requests", "Requests to the API server.", labels=("code", "host", "method")
         )
@@ -152,22 +152,22 @@ class ClientRequestMetrics(Collector):
         yield self._histogram(
             "rest_client_request_duration_seconds",
             "How long the API server took to answer.",
-            [asked.durations for asked in self._asked],
+            [requested.durations for requested in self._requested],
         )
         yield self._histogram(
             "rest_client_rate_limiter_duration_seconds",
             "How long requests to the API server waited for their turn.",
-            [asked.turns for asked in self._asked],
+            [requested.turns for requested in self._requested],
         )
         yield self._histogram(
             "rest_client_request_size_bytes",
             "The bodies of requests to the API server.",
-            [asked.sent for asked in self._asked],
+            [requested.sent for requested in self._requested],
         )
         yield self._histogram(
             "rest_client_response_size_bytes",
             "The bodies of answers of the API server.",
-            [asked.received for asked in self._asked],
+            [requested.received for requested in self._requested],
         )
 
     def _histogram(self, name: str, text: str, parts: Sequence[Mapping[str, HistogramValue]]) -> Metric:

@@ -128,11 +128,11 @@ class _Manifest:
         self._pods_there = pods_there
         self._size_bytes = len(body)
         self._may_read = may_read
-        self._asked = asked = _decode_body(body)
-        self._tolerations = [_toleration(each) for each in asked.tolerations]
-        if asked.replicas is not None and not 0 <= asked.replicas <= REPLICAS_MAX:
-            raise ManifestError(f"replicas: found {asked.replicas}, wanted 0 to {REPLICAS_MAX}")
-        for name, amount in asked.requests.items():
+        self._requested = requested = _decode_body(body)
+        self._tolerations = [_toleration(each) for each in requested.tolerations]
+        if requested.replicas is not None and not 0 <= requested.replicas <= REPLICAS_MAX:
+            raise ManifestError(f"replicas: found {requested.replicas}, wanted 0 to {REPLICAS_MAX}")
+        for name, amount in requested.requests.items():
             try:
                 quantity_nano(amount)
             except QuantityError:
@@ -142,7 +142,7 @@ class _Manifest:
         self._notes: list[str] = []
 
     async def answer(self) -> dict[str, Any]:
-        documents = await self._worker.run(self._size_bytes, _read_objects, self._asked.manifest)
+        documents = await self._worker.run(self._size_bytes, _read_objects, self._requested.manifest)
         for document in documents:
             await self._take(document)
         if not self._pods:
@@ -162,7 +162,7 @@ class _Manifest:
             convert_as(Pod, document)  # names a field that has a wrong type
             self._change(_part(document, "spec"))
             pod = {**document, "metadata": {**metadata, "generateName": f"{name or 'pod'}-"}}
-            copies = 1 if self._asked.replicas is None else self._asked.replicas
+            copies = 1 if self._requested.replicas is None else self._requested.replicas
             if copies > 1:
                 self._notes.append(f"Pod {name}: {copies} copies; the command plans one, because a Pod has no replicas")
             await self._add(pod, name or "pod", namespace, copies)
@@ -177,8 +177,8 @@ class _Manifest:
             raise ManifestError(
                 f"{view_type.kind} {name} makes claims: `mooring plan FILE` plans them, the console not"
             )
-        if self._asked.replicas is not None:
-            spec["parallelism" if view_type is Job else "replicas"] = self._asked.replicas
+        if self._requested.replicas is not None:
+            spec["parallelism" if view_type is Job else "replicas"] = self._requested.replicas
         template = _part(spec, "template")
         self._change(_part(template, "spec"))
         owner = convert_as(view_type, {**document, "metadata": {**document["metadata"], "uid": "what-if"}})
@@ -208,12 +208,12 @@ class _Manifest:
         if self._tolerations:
             spec["tolerations"] = [*(spec.get("tolerations") or ()), *self._tolerations]
         containers = spec.get("containers")
-        if self._asked.requests and isinstance(containers, list) and containers and isinstance(containers[0], dict):
+        if self._requested.requests and isinstance(containers, list) and containers and isinstance(containers[0], dict):
             resources = _part(containers[0], "resources")
-            _part(resources, "requests").update(self._asked.requests)
+            _part(resources, "requests").update(self._requested.requests)
             if resources.get("limits"):  # a request above its limit is invalid
                 limits = _part(resources, "limits")
-                limits.update((name, amount) for name, amount in self._asked.requests.items() if name in limits)
+                limits.update((name, amount) for name, amount in self._requested.requests.items() if name in limits)
 
 
 def _defaulted(pod: Document) -> Document:

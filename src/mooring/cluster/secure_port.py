@@ -74,26 +74,28 @@ class SecurePort:
 
 @asynccontextmanager
 async def open_secure_port(
-    asked: SecurePort, pages: Mapping[str, Page], clock: Clock, entropy: Entropy
+    requested: SecurePort, pages: Mapping[str, Page], clock: Clock, entropy: Entropy
 ) -> AsyncIterator[int]:
     """Yields the number of the port."""
-    tls = serving_context(asked.tls, clock.wall_s())
+    tls = serving_context(requested.tls, clock.wall_s())
     async with AsyncExitStack() as stack:
-        authentication = await _client(stack, asked.authentication, clock, entropy.fork("authentication"))
-        authorization = await _client(stack, asked.authorization, clock, entropy.fork("authorization"))
-        authorities = Authorities(asked.authorities, authentication, clock, trust_in_tls=lambda pem: trust(tls, pem))
-        if not asked.is_lookup_skipped:
-            await _look_up(authorities, asked)
+        authentication = await _client(stack, requested.authentication, clock, entropy.fork("authentication"))
+        authorization = await _client(stack, requested.authorization, clock, entropy.fork("authorization"))
+        authorities = Authorities(
+            requested.authorities, authentication, clock, trust_in_tls=lambda pem: trust(tls, pem)
+        )
+        if not requested.is_lookup_skipped:
+            await _look_up(authorities, requested)
         authenticator = DelegatingAuthenticator(
-            authorities.trust, authentication, clock, cache_s=asked.token_remembered_s
+            authorities.trust, authentication, clock, cache_s=requested.token_remembered_s
         )
         authorizer = DelegatingAuthorizer(
-            AllowedPaths(asked.allowed_paths),
+            AllowedPaths(requested.allowed_paths),
             authorization,
             clock,
-            allowed_s=asked.allowed_remembered_s,
-            denied_s=asked.denied_remembered_s,
-            attributes=asked.attributes,
+            allowed_s=requested.allowed_remembered_s,
+            denied_s=requested.denied_remembered_s,
+            attributes=requested.attributes,
         )
         sessions: ConsoleSessions[Caller] = ConsoleSessions(clock)
         server = SecureServer(
@@ -101,20 +103,20 @@ async def open_secure_port(
             authenticator,
             authorizer,
             clock,
-            host=asked.host,
-            port=asked.port,
+            host=requested.host,
+            port=requested.port,
             tls=tls,
-            shares_address=asked.shares_address,
-            shares_port=asked.shares_port,
-            console=ConsolePaths(sessions, asked.console.new_link) if asked.console is not None else None,
+            shares_address=requested.shares_address,
+            shares_port=requested.shares_port,
+            console=ConsolePaths(sessions, requested.console.new_link) if requested.console is not None else None,
         )
         group = await stack.enter_async_context(TaskGroup("secure port"))
-        if not asked.is_lookup_skipped:
+        if not requested.is_lookup_skipped:
             group.start_background(authorities.keep_looking(), name="authorities")
         await stack.enter_async_context(server)
-        if asked.console is not None:
+        if requested.console is not None:
             token = sessions.new_login(CONSOLE_USER)
-            asked.console.announce(f"{_reachable(asked.host, server.port)}{LOGIN}?token={token}")
+            requested.console.announce(f"{_reachable(requested.host, server.port)}{LOGIN}?token={token}")
         yield server.port
 
 
@@ -134,10 +136,10 @@ async def _client(
     return await stack.enter_async_context(client)
 
 
-async def _look_up(authorities: Authorities, asked: SecurePort) -> None:
+async def _look_up(authorities: Authorities, requested: SecurePort) -> None:
     try:
         await authorities.look_up()
     except AuthoritiesError as error:
-        if not asked.is_lookup_failure_tolerated:
+        if not requested.is_lookup_failure_tolerated:
             raise
         logger.warning("%s; client certificates are not accepted", error)

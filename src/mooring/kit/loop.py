@@ -122,17 +122,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._tasks_by_age: WeakValueDictionary[int, asyncio.Task[Any]] = WeakValueDictionary()
         self._generators_by_age: WeakValueDictionary[int, AsyncGenerator[Any, Any]] = WeakValueDictionary()
         self._unhandled: list[Exception] = []
-        self._stop_asked = False
+        self._stop_requested = False
         self.set_exception_handler(_keep_unhandled)
 
     # Running
 
     def run_forever(self) -> None:
         self._check_not_turning()
-        self._stop_asked = False
+        self._stop_requested = False
         with self._as_running_loop():
             events_this_instant = 0
-            while not self._stop_asked:
+            while not self._stop_requested:
                 if not self._rung and self._jump():
                     events_this_instant = 0
                 self._ring_due()
@@ -259,7 +259,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return done
 
     def stop(self) -> None:
-        self._stop_asked = True
+        self._stop_requested = True
 
     def is_running(self) -> bool:
         return self._is_turning

@@ -504,11 +504,11 @@ class EngineSimulation:
         return taken
 
     def _sample_by_demand(self, *, is_end: bool = False) -> None:
-        asked_percent = self._demand / self._demand_unit
+        requested_percent = self._demand / self._demand_unit
         openb = self._scenario.workload.openb
         if is_end and openb is not None and openb.demand is not None:
-            asked_percent = 100 * openb.demand  # the next pod would have asked for more
-        while self._demand_points and asked_percent >= self._demand_points[0]:
+            requested_percent = 100 * openb.demand  # the next pod would have asked for more
+        while self._demand_points and requested_percent >= self._demand_points[0]:
             point = self._demand_points.pop(0)
             taken = self._sample()
             taken["demand_percent"] = point

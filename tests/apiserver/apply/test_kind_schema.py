@@ -38,7 +38,7 @@ from tests.apiserver.apply.builders import (
 
 
 @pytest.mark.parametrize(
-    ("grain", "is_leaf"),
+    ("value_schema", "is_leaf"),
     [
         pytest.param(TEXT, True, id="a text"),
         pytest.param(WHOLE, True, id="anything as a whole"),
@@ -78,7 +78,7 @@ def at(kind_schema: KindSchema, path: str) -> ValueSchema:
 
 
 @pytest.mark.parametrize(
-    ("shape", "empty"),
+    ("kind_schema", "empty"),
     [
         pytest.param(
             POD,
@@ -111,7 +111,7 @@ def test_a_new_object_is_compared_with_the_empty_one(kind_schema: KindSchema, em
 
 
 @pytest.mark.parametrize(
-    ("shape", "path", "kind", "keys"),
+    ("kind_schema", "path", "kind", "keys"),
     [
         pytest.param(POD, "spec.containers", ListKind.MAP, ("name",), id="containers by name"),
         pytest.param(

@@ -217,12 +217,12 @@ def _carry_out_directives(result: JsonDict, patch: JsonDict, fields: Fields) -> 
 
 
 def _retain_keys(result: JsonDict, patch: JsonDict, retained: object) -> None:
-    misfit = PatchError("invalid patch format of retainKeys", BAD_REQUEST)
+    mismatch = PatchError("invalid patch format of retainKeys", BAD_REQUEST)
     if not isinstance(retained, list):
-        raise misfit
+        raise mismatch
     for name, value in patch.items():
         if value is not None and name not in retained and not name.startswith((DELETE_FROM_LIST, SET_ORDER)):
-            raise misfit
+            raise mismatch
     for name in [name for name in result if name not in retained]:
         del result[name]
 

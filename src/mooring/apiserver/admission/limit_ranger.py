@@ -159,8 +159,8 @@ def _below_minimum(kind: str, name: str, bound: Quantity, requests: Amounts, lim
     request, limit = requests.get(name), (limits or {}).get(name)
     if request is None:
         return f"{rule}.  No request is specified"
-    asked, limited, least = _comparable(request, limit, bound)
-    if asked < least:
+    requested, limited, least = _comparable(request, limit, bound)
+    if requested < least:
         return f"{rule}, but request is {request}"
     return f"{rule}, but limit is {limit}" if limit is not None and limited < least else ""
 
@@ -170,10 +170,10 @@ def _above_maximum(kind: str, name: str, bound: Quantity, requests: Amounts, lim
     request, limit = requests.get(name), limits.get(name)
     if limit is None:
         return f"{rule}.  No limit is specified"
-    asked, limited, most = _comparable(request, limit, bound)
+    requested, limited, most = _comparable(request, limit, bound)
     if limited > most:
         return f"{rule}, but limit is {limit}"
-    return f"{rule}, but request is {request}" if request is not None and asked > most else ""
+    return f"{rule}, but request is {request}" if request is not None and requested > most else ""
 
 
 def _request_above(kind: str, name: str, bound: Quantity, requests: Amounts) -> str:
@@ -181,18 +181,18 @@ def _request_above(kind: str, name: str, bound: Quantity, requests: Amounts) -> 
     request = requests.get(name)
     if request is None:
         return f"{rule}.  No request is specified"
-    asked, _, most = _comparable(request, None, bound)
-    return f"{rule}, but request is {request}" if asked > most else ""
+    requested, _, most = _comparable(request, None, bound)
+    return f"{rule}, but request is {request}" if requested > most else ""
 
 
 def _above_ratio(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
     rule = f"{name} max limit to request ratio per {kind} is {bound}"
-    asked, limited, _ = _comparable(requests.get(name), limits.get(name), bound)
-    if not asked:
+    requested, limited, _ = _comparable(requests.get(name), limits.get(name), bound)
+    if not requested:
         return f"{rule}, but no request is specified or request is 0"
     if not limited:
         return f"{rule}, but no limit is specified or limit is 0"
-    ratio = limited / asked
+    ratio = limited / requested
     if bound.value() <= MILLI_VALUE_MAX:
         is_above = ratio * 1000 > float(bound.milli_value())
     else:

@@ -52,10 +52,10 @@ def _shortages(pod: Document, node: Document) -> list[str]:
     requests = pod_requests(convert_as(Pod, pod), FOR_NODES)
     allocatable = amounts((node.get("status") or {}).get("allocatable"))
     shortages = []
-    asked, given = requests.get(CPU, ZERO), allocatable.get(CPU, ZERO)
-    if asked > given:
-        shortages.append(f"cpu, requested: {asked.milli_value()}, allocatable: {given.milli_value()}")
-    asked, given = requests.get(MEMORY, ZERO), allocatable.get(MEMORY, ZERO)
-    if asked > given:
-        shortages.append(f"memory, requested: {asked.value()}, allocatable: {given.value()}")
+    requested, given = requests.get(CPU, ZERO), allocatable.get(CPU, ZERO)
+    if requested > given:
+        shortages.append(f"cpu, requested: {requested.milli_value()}, allocatable: {given.milli_value()}")
+    requested, given = requests.get(MEMORY, ZERO), allocatable.get(MEMORY, ZERO)
+    if requested > given:
+        shortages.append(f"memory, requested: {requested.value()}, allocatable: {given.value()}")
     return shortages

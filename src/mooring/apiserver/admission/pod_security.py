@@ -289,12 +289,12 @@ class NamespacePolicy(NamedTuple):
     errors: Sequence[FieldError]
 
 
-_NOTHING_ASKED = NamespacePolicy(PodSecurityLevel(), PodSecurityLevel(), ())
+_NO_LEVELS = NamespacePolicy(PodSecurityLevel(), PodSecurityLevel(), ())
 
 
 def policy_of(labels: Mapping[str, str]) -> NamespacePolicy:
     if not any(key.startswith(_LABEL) for key in labels):
-        return _NOTHING_ASKED
+        return _NO_LEVELS
     errors: list[FieldError] = []
     enforce = _level(labels, "enforce", RESTRICTED, errors)
     _level(labels, "audit", PRIVILEGED, errors)

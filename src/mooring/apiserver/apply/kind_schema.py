@@ -150,9 +150,9 @@ class KindSchema:
         rest = [value for name, value in self.empty.items() if name not in ("kind", "apiVersion")]
         object.__setattr__(self, "is_blank_when_empty", _is_blank(rest))
 
-    def schema_at(self, api_version: str, asked_version: str) -> ValueSchema | None:
+    def schema_at(self, api_version: str, requested_version: str) -> ValueSchema | None:
         """How entries of a version are read; None if the version is not served."""
-        return self.root if asked_version == api_version else self.other_versions.get(asked_version)
+        return self.root if requested_version == api_version else self.other_versions.get(requested_version)
 
 
 def _is_blank(value: Any) -> bool:

@@ -336,7 +336,7 @@ def type_mismatches(value_schema: ValueSchema, value: Any) -> Sequence[TypeMisma
 
 def type_mismatches_text(found: Sequence[TypeMismatch]) -> str:
     """All of them in one text."""
-    return str(found[0]) if len(found) == 1 else "\n".join(["errors:", *(f"  {misfit}" for misfit in found)])
+    return str(found[0]) if len(found) == 1 else "\n".join(["errors:", *(f"  {mismatch}" for mismatch in found)])
 
 
 def _mismatches_in_map(fields: MapSchema, value: Document) -> Sequence[TypeMismatch]:
@@ -371,7 +371,7 @@ def _mismatches_in_list(items: ListSchema, value: list[Any]) -> Sequence[TypeMis
 
 def _below(element: str, found: Sequence[TypeMismatch]) -> list[TypeMismatch]:
     prefix = shown(element)
-    return [TypeMismatch(prefix + misfit.path, misfit.text) for misfit in found]
+    return [TypeMismatch(prefix + mismatch.path, mismatch.text) for mismatch in found]
 
 
 def _mismatch(value_schema: ValueSchema, value: Any) -> Sequence[TypeMismatch]:

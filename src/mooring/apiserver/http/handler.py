@@ -227,24 +227,24 @@ class RequestHandler:
     ) -> Reply:
         path = address.path
         if path == LIVE and incoming.method == "GET":
-            asked = PageRequest("GET", path, incoming.query.everything())
-            return page_reply(self._live.response(asked, partial(self._live_page, request, incoming, user)))
+            requested = PageRequest("GET", path, incoming.query.everything())
+            return page_reply(self._live.response(requested, partial(self._live_page, request, incoming, user)))
         if path.startswith(ROOT) and not path.startswith((DATA, DO)):
             return page_reply(self._console.response(path, request, user))
         return await self._plain.answer(address, incoming, user)
 
     async def _live_page(
-        self, request: Request, incoming: IncomingRequest, user: User, asked: PageRequest
+        self, request: Request, incoming: IncomingRequest, user: User, requested: PageRequest
     ) -> PageResponse:
         """One page of a live stream, authenticated and authorized again."""
         try:
             self._user(request, incoming)  # raises when the session is over
-            require(self._api_server.authorizer, path_attributes(user, "get", asked.path))
+            require(self._api_server.authorizer, path_attributes(user, "get", requested.path))
         except UnauthorizedError:
             return unauthorized()
         except StatusError as error:
             return PageResponse(error_reply(error).body, error.code)
-        return await self._plain.component_response(asked, user)
+        return await self._plain.component_response(requested, user)
 
     def _user(self, request: Request, incoming: IncomingRequest) -> User:
         authorization = request.header(b"authorization")

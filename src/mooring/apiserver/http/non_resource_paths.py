@@ -277,24 +277,24 @@ class NonResourcePaths:
         is_posted = address.path in _POSTED or address.path.startswith(_POSTED_BELOW)
         if incoming.method != ("POST" if is_posted else "GET"):
             raise method_not_allowed()
-        asked = await _asked(address, incoming)
+        requested = await _requested(address, incoming)
         with incoming.ends_with_client():
-            return page_reply(await self._page_response(page, asked, user))
+            return page_reply(await self._page_response(page, requested, user))
 
-    async def component_response(self, asked: PageRequest, user: User) -> PageResponse:
+    async def component_response(self, requested: PageRequest, user: User) -> PageResponse:
         """The response of a component's page, for a part of a live stream."""
-        page = self._api_server.component_pages.get(asked.path)
-        return not_found() if page is None else await self._page_response(page, asked, user)
+        page = self._api_server.component_pages.get(requested.path)
+        return not_found() if page is None else await self._page_response(page, requested, user)
 
     async def _metrics_text(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> bytes:
         own, page = self._metrics.text(), self._api_server.component_pages.get(address.path)
         if page is None:
             return own
-        response = await self._page_response(page, await _asked(address, incoming), user)
+        response = await self._page_response(page, await _requested(address, incoming), user)
         return merged_metrics(own, response.body) if response.code == 200 else own
 
-    async def _page_response(self, page: Page, asked: PageRequest, user: User) -> PageResponse:
-        return await self._api_server.component_page(page, asked, user)
+    async def _page_response(self, page: Page, requested: PageRequest, user: User) -> PageResponse:
+        return await self._api_server.component_page(page, requested, user)
 
     def _paths(self) -> Reply:
         """Where there is something to get."""
@@ -303,7 +303,7 @@ class NonResourcePaths:
         return Reply(200, _indented({"paths": sorted({*_PATHS, *below, *self._api_server.component_pages})}))
 
 
-async def _asked(address: RequestInfo, incoming: IncomingRequest) -> PageRequest:
+async def _requested(address: RequestInfo, incoming: IncomingRequest) -> PageRequest:
     body = await incoming.body() if incoming.method == "POST" else b""
     return PageRequest(incoming.method, address.path, incoming.query.everything(), body=body)
 

@@ -85,9 +85,9 @@ class VirtualResources:
         await self._admit_pods(request.get("pods") or [], call, len(data))
         await worker.run(len(data), _stamp, PLAN, plan, call)
         page = self._api_server.component_pages[PLAN_PAGE]
-        asked = PageRequest("POST", PLAN_PAGE, {}, body=await worker.run(len(data), msgspec.json.encode, request))
+        requested = PageRequest("POST", PLAN_PAGE, {}, body=await worker.run(len(data), msgspec.json.encode, request))
         with incoming.ends_with_client():
-            response = await self._api_server.component_page(page, asked, user)
+            response = await self._api_server.component_page(page, requested, user)
         if response.code != 200:
             raise _plan_error(plan, response)
         plan["status"] = await worker.run(len(response.body), _plan_status, response.body)

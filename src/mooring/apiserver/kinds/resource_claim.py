@@ -99,15 +99,15 @@ def default_resource_claim_template(obj: Document) -> None:
 def _default_claim_spec(spec: Document) -> None:
     for request in spec["devices"].get("requests") or ():
         if "exactly" in request:
-            _default_wish(request["exactly"])
+            _default_request(request["exactly"])
         for alternative in request.get("firstAvailable") or ():
-            _default_wish(alternative)
+            _default_request(alternative)
 
 
-def _default_wish(wish: Document) -> None:
-    if wish.setdefault("allocationMode", "ExactCount") == "ExactCount":
-        wish.setdefault("count", 1)
-    _default_tolerations(wish.get("tolerations") or ())
+def _default_request(exact_request: Document) -> None:
+    if exact_request.setdefault("allocationMode", "ExactCount") == "ExactCount":
+        exact_request.setdefault("count", 1)
+    _default_tolerations(exact_request.get("tolerations") or ())
 
 
 def _default_tolerations(tolerations: Sequence[Document]) -> None:
@@ -180,22 +180,22 @@ def _validate_device_request(request: Document, path: str) -> list[FieldError]:
     if exactly is not None and alternatives:
         return [*errors, invalid(path, None, f"{_ONE_WAY}, but multiple fields are set")]
     if exactly is not None:
-        return errors + _validate_wish(exactly, f"{path}.exactly")
+        return errors + _validate_exact_request(exactly, f"{path}.exactly")
     return errors + validate_set(
         alternatives or (), ALTERNATIVES_COUNT_MAX, _validate_alternative, f"{path}.firstAvailable", key=_name_of
     )
 
 
 def _validate_alternative(alternative: Document, path: str) -> list[FieldError]:
-    return validate_label(alternative.get("name", ""), f"{path}.name") + _validate_wish(alternative, path)
+    return validate_label(alternative.get("name", ""), f"{path}.name") + _validate_exact_request(alternative, path)
 
 
-def _validate_wish(wish: Document, path: str) -> list[FieldError]:
+def _validate_exact_request(exact_request: Document, path: str) -> list[FieldError]:
     """Which devices, and how many."""
-    errors = _DEVICE_REQUEST.validate(wish, path)
-    errors += validate_selectors(wish.get("selectors") or (), f"{path}.selectors")
-    errors += _validate_count(wish.get("allocationMode", ""), wish.get("count", 0), path)
-    for index, toleration in enumerate(wish.get("tolerations") or ()):
+    errors = _DEVICE_REQUEST.validate(exact_request, path)
+    errors += validate_selectors(exact_request.get("selectors") or (), f"{path}.selectors")
+    errors += _validate_count(exact_request.get("allocationMode", ""), exact_request.get("count", 0), path)
+    for index, toleration in enumerate(exact_request.get("tolerations") or ()):
         errors += _validate_toleration(toleration, f"{path}.tolerations[{index}]")
     return errors
 

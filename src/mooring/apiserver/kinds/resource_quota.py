@@ -90,7 +90,7 @@ def _validate_scopes(scopes: list[str], hard: Document, path: str) -> list[Field
     for scope in scopes:
         if scope not in _RESOURCES_BY_SCOPE:
             errors.append(invalid(path, scopes, "unsupported scope"))
-        errors += [invalid(path, scopes, "unsupported scope applied to resource")] * _misfits(scope, hard)
+        errors += [invalid(path, scopes, "unsupported scope applied to resource")] * _mismatches(scope, hard)
     errors += [invalid(path, scopes, "conflicting scopes")] * _conflicts(scopes)
     return errors
 
@@ -103,7 +103,7 @@ def _validate_resource_quota_selector(spec: Document, hard: Document, path: str)
         scope = requirement.get("scopeName", "")
         if scope not in _RESOURCES_BY_SCOPE:
             errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
-        errors += [invalid(path, selector, "unsupported scope applied to resource")] * _misfits(scope, hard)
+        errors += [invalid(path, selector, "unsupported scope applied to resource")] * _mismatches(scope, hard)
         errors += _validate_requirement(requirement, scope, path)
     scopes = [requirement.get("scopeName", "") for requirement in requirements]
     errors += [invalid(path, spec.get("scopes"), "conflicting scopes")] * _conflicts(scopes)
@@ -129,7 +129,7 @@ def _validate_requirement(requirement: Document, scope: str, path: str) -> list[
     return errors
 
 
-def _misfits(scope: str, hard: Iterable[str]) -> int:
+def _mismatches(scope: str, hard: Iterable[str]) -> int:
     """How many of the resources a scope cannot narrow."""
     fitting = _RESOURCES_BY_SCOPE.get(scope)
     if fitting is None:

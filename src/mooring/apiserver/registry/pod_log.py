@@ -200,7 +200,7 @@ def kubelet_address(node: Document) -> tuple[str, int]:
 
 
 def _parameters(options: LogOptions) -> list[tuple[str, str]]:
-    asked = {
+    requested = {
         "follow": "true" if options.follows else "",
         "limitBytes": _number(options.limit_bytes),
         "previous": "true" if options.is_previous else "",
@@ -209,7 +209,7 @@ def _parameters(options: LogOptions) -> list[tuple[str, str]]:
         "tailLines": _number(options.tail_lines),
         "timestamps": "true" if options.has_timestamps else "",
     }
-    return [(name, value) for name, value in asked.items() if value]
+    return [(name, value) for name, value in requested.items() if value]
 
 
 def _number(value: int | None) -> str:

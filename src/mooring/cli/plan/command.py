@@ -35,7 +35,7 @@ changes nothing.
   mooring plan                                   where do the pending pods go?
   mooring plan --remove-node n7                  what if this node goes away?
   mooring plan -l pool=old                       … or all nodes of a pool?
-  mooring plan web.yaml --remove-node n7         … and where do these pods go then?
+  mooring plan web.yaml --remove-node n7         … and where do these pods go?
   mooring plan --add-node-like n1                how many nodes are missing?
   mooring plan --add-node-like n1=1.2 --add-node-like big.yaml=3.5
                                                  … and which mix is cheapest?
@@ -144,9 +144,9 @@ def plan(
         "--capacity": capacity,
         "--defragment": defragment,
     }
-    asked = [name for name, is_asked in questions.items() if is_asked]
-    if len(asked) > 1:
-        raise click.UsageError(f"{' and '.join(asked)} are different questions; ask one at a time")
+    requested = [name for name, is_requested in questions.items() if is_requested]
+    if len(requested) > 1:
+        raise click.UsageError(f"{' and '.join(requested)} are different questions; ask one at a time")
     if capacity and not manifests:
         raise click.UsageError("--capacity needs a MANIFEST with the pods to count")
     if ratio and not capacity:
@@ -157,8 +157,8 @@ def plan(
         raise click.UsageError("--execute belongs to --defragment on a live cluster")
     if replicas is not None and not manifests:
         raise click.UsageError("--replicas needs a MANIFEST")
-    if manifests and asked and asked[0] not in ("--capacity", "--add-node-like", "--remove-node"):
-        raise click.UsageError(f"{asked[0]} takes no MANIFEST")
+    if manifests and requested and requested[0] not in ("--capacity", "--add-node-like", "--remove-node"):
+        raise click.UsageError(f"{requested[0]} takes no MANIFEST")
 
     from mooring.cli.plan.run import PlanOptions, run_plan
     from mooring.kit.clock import SystemClock

@@ -53,8 +53,8 @@ def execute_moves(
     done, room = 0, ""
     try:
         while done < options.moves_max:
-            asked = replace(options, moves_max=options.moves_max - done, uncordoned=(room,) if room else ())
-            result = run_plan(asked, io.BytesIO(), _ignore, clock)
+            requested = replace(options, moves_max=options.moves_max - done, uncordoned=(room,) if room else ())
+            result = run_plan(requested, io.BytesIO(), _ignore, clock)
             if not result.moves:
                 _check_placed(options, result)
                 break

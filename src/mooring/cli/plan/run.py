@@ -81,11 +81,11 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
     now_s = clock.wall_s()
     engine = build_engine(options.config, options.plugins, options.seed, now_s, note, best_nodes_max=1)
     dump = read_sources(find_sources(options.clusters, "--cluster"), stdin)
-    asked_about = read_sources(find_sources(options.pod_files, "--for" if options.for_pod else "MANIFEST"), stdin)
+    manifests_of_pods = read_sources(find_sources(options.pod_files, "--for" if options.for_pod else "MANIFEST"), stdin)
     if options.replicas is not None:
-        asked_about.objects = [_scaled(entry, options.replicas) for entry in asked_about.objects]
+        manifests_of_pods.objects = [_scaled(entry, options.replicas) for entry in manifests_of_pods.objects]
     source = assemble(
-        _together(dump, asked_about),
+        _together(dump, manifests_of_pods),
         is_live=options.is_live,
         kubeconfig=options.kubeconfig,
         context=options.context,
@@ -96,7 +96,7 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
         names=", ".join((*options.clusters, *options.pod_files)),
         file_option="--cluster",
     )
-    pods = _asked_pods(source, asked_about)
+    pods = _requested_pods(source, manifests_of_pods)
     if options.pod_files and not pods:
         raise input_error("found no pods to plan: the manifests hold none, or all their pods have a node already")
     try:
@@ -112,8 +112,8 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
 
 
 def _plan(options: PlanOptions, engine: Engine, source: SourceCluster, pods: Sequence[Pod]) -> PlanResult:
-    asked_keys = {pod.key for pod in pods}
-    pending = pending_pods(engine, (pod for pod in source.cluster.pending if pod.key not in asked_keys))
+    requested_keys = {pod.key for pod in pods}
+    pending = pending_pods(engine, (pod for pod in source.cluster.pending if pod.key not in requested_keys))
     request = _request(options, engine, source, pods)
     with ProgressBar("planning", max(len(pending) + len(pods), 1), SystemClock()) as progress:
         return Planner(engine, lambda: pending).plan(request, lambda: progress.advance(1))
@@ -154,20 +154,20 @@ def _pod_types(source: SourceCluster, pods: Sequence[Pod]) -> list[Pod]:
     return list(found.values())
 
 
-def _together(dump: Manifests, asked_about: Manifests) -> Manifests:
+def _together(dump: Manifests, manifests_of_pods: Manifests) -> Manifests:
     return Manifests(
-        objects=[*dump.objects, *asked_about.objects],
-        skipped=dump.skipped + asked_about.skipped,
-        kinds=dump.kinds | asked_about.kinds,
-        policies=[*dump.policies, *asked_about.policies],
+        objects=[*dump.objects, *manifests_of_pods.objects],
+        skipped=dump.skipped + manifests_of_pods.skipped,
+        kinds=dump.kinds | manifests_of_pods.kinds,
+        policies=[*dump.policies, *manifests_of_pods.policies],
     )
 
 
-def _asked_pods(source: SourceCluster, asked_about: Manifests) -> list[Pod]:
+def _requested_pods(source: SourceCluster, manifests_of_pods: Manifests) -> list[Pod]:
     """The pending pods of the manifests and of their workloads."""
     wanted = {
         (entry.view.kind, entry.view.metadata.namespace or "default", entry.view.metadata.name)
-        for entry in asked_about.objects
+        for entry in manifests_of_pods.objects
     }
     workloads = {f"{kind} {namespace}/{name}" for kind, namespace, name in wanted}
     return [

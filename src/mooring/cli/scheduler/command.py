@@ -66,8 +66,8 @@ def _run(**values: Any) -> None:
     ctx.exit(run_scheduler(flags, given))
 
 
-def _show_version(ctx: click.Context, param: click.Parameter, is_asked: bool) -> None:
-    if is_asked:
+def _show_version(ctx: click.Context, param: click.Parameter, is_requested: bool) -> None:
+    if is_requested:
         from mooring.kit.build import KUBERNETES_VERSION, build
 
         click.echo(f"mooring {build().version}, as Kubernetes {KUBERNETES_VERSION}")

@@ -66,7 +66,7 @@ def run_replay(options: ReplayOptions, clock: Clock) -> ReplayOutcome:
     notes: list[str] = []
     try:
         reader = RecordingReader(Path(options.file))
-        config, plugins, is_exact = _asked(options)
+        config, plugins, is_exact = _requested(options)
         header = reader.header
         if is_exact:
             configuration, registry = _recorded(options, header, notes)
@@ -86,7 +86,7 @@ def run_replay(options: ReplayOptions, clock: Clock) -> ReplayOutcome:
     return ReplayOutcome(header, found.report, is_exact, is_interrupted, notes)
 
 
-def _asked(options: ReplayOptions) -> tuple[str, tuple[str, ...], bool]:
+def _requested(options: ReplayOptions) -> tuple[str, tuple[str, ...], bool]:
     """The configuration file, the plugins, and whether they are the recorded ones."""
     if not options.scenario:
         if options.policies:

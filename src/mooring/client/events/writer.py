@@ -176,7 +176,7 @@ class EventWriter:
         for number in range(WORKERS_MIN):
             group.start_background(self._work(), name=f"event writer {number}")
         if self._format.is_series:
-            group.start_background(self._tend_series(), name="event series")
+            group.start_background(self._maintain_series(), name="event series")
 
     async def wait_written(self) -> None:
         """Wait until all recorded events have been written, or tried once."""
@@ -329,7 +329,7 @@ class EventWriter:
 
     # --------------------------------------------------------------------------------------------------- series
 
-    async def _tend_series(self) -> None:
+    async def _maintain_series(self) -> None:
         while True:
             await self._has_records.wait()
             await self._clock.wait(FINISH_S)

@@ -74,7 +74,7 @@ class RetryPolicy(Enum):
 
     AFTER_LOSS = auto()
     """Also after a broken connection: the request only reads."""
-    WHEN_ASKED = auto()
+    WHEN_REQUESTED = auto()
     """When the server requests it (`Retry-After`)."""
     NEVER_AFTER_FAILURE = auto()
     """Only when the server did not process the request (429)."""
@@ -105,7 +105,7 @@ class HttpRequests:
         *,
         about: str,
         answers: Sequence[str],
-        repeat: RetryPolicy = RetryPolicy.WHEN_ASKED,
+        repeat: RetryPolicy = RetryPolicy.WHEN_REQUESTED,
         content_type: str = JSON,
     ) -> bytes:
         """The body of a successful answer, an object of one of the kinds `answers`. `about` names the object in errors.

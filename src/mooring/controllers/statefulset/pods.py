@@ -67,7 +67,7 @@ class StatefulPods:
         except (ClientError, ClaimsError) as error:
             failure = error
         if failure is None:
-            await self._correct_claims_or_tell(member)
+            await self._correct_claims_or_report(member)
         self._record_event("Create", stateful_set, member.name, failure)
         if failure is not None:
             raise failure
@@ -76,7 +76,7 @@ class StatefulPods:
         """Create missing claims. Raises `ClientError` and `ClaimsError`."""
         member = member_of(stateful_set, pod)
         await self._create_claims(member)
-        await self._correct_claims_or_tell(member)
+        await self._correct_claims_or_report(member)
 
     async def delete(self, stateful_set: StatefulSet, pod: Pod) -> None:
         """Delete a pod. Raises `ClientError`, after an event."""
@@ -140,7 +140,7 @@ class StatefulPods:
                 if attempt == CORRECTION_TRIES_MAX:
                     raise
 
-    async def _correct_claims_or_tell(self, member: Member) -> None:
+    async def _correct_claims_or_report(self, member: Member) -> None:
         try:
             await self.correct_claims(member)
         except ClientError as error:

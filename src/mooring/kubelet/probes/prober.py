@@ -206,14 +206,14 @@ class Prober:
         try:
             answer = await self._probe_with_retries(run, probe)
         except ProbeError as error:
-            self._tell(run, "Unhealthy", f"{kind.value} probe errored and resulted in unknown state: {error}")
+            self._notify(run, "Unhealthy", f"{kind.value} probe errored and resulted in unknown state: {error}")
             return
         if run.is_over:
             return
         if answer.outcome is ProbeOutcome.FAILURE:
-            self._tell(run, "Unhealthy", f"{kind.value} probe failed: {answer.text}")
+            self._notify(run, "Unhealthy", f"{kind.value} probe failed: {answer.text}")
         elif answer.outcome is ProbeOutcome.WARNING:
-            self._tell(run, "ProbeWarning", f"{kind.value} probe warning: {answer.text}")
+            self._notify(run, "ProbeWarning", f"{kind.value} probe warning: {answer.text}")
         self._count(run, kind, probe, is_success=answer.outcome is not ProbeOutcome.FAILURE)
 
     async def _probe_with_retries(self, run: _ProbeRun, probe: FullProbe) -> ProbeResult:
@@ -237,7 +237,7 @@ class Prober:
             self._listener.record_event(run.pod, False, "Killing", message)
             self._listener.container_unhealthy(uid, name, run.attempt, kill_grace_s(run.pod, probe))
 
-    def _tell(self, run: _ProbeRun, reason: str, message: str) -> None:
+    def _notify(self, run: _ProbeRun, reason: str, message: str) -> None:
         if not run.is_over:
             self._listener.record_event(run.pod, True, reason, message)
 

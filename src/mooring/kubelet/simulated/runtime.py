@@ -291,14 +291,14 @@ class SimulatedRuntime:
                 simulated.state = None
                 delay_s = self._stay(simulated)
                 if delay_s is None or delay_s >= UNREPORTED_S:
-                    self._tell(
+                    self._notify(
                         simulated, Waiting(stage.reason, _filled(simulated.pod, simulated.container, stage.message))
                     )
             case StageState.RUNNING:
                 if not simulated.started_s:
                     simulated.started_s = self._clock.wall_s()
                 self._stay(simulated)
-                self._tell_running(simulated)
+                self._notify_running(simulated)
             case StageState.TERMINATED:
                 simulated.next_begin = next_stage(stage, self._entropy)
                 self._exit(
@@ -309,18 +309,18 @@ class SimulatedRuntime:
                     stage.signal,
                 )
 
-    def _tell_running(self, simulated: _SimulatedContainer) -> None:
+    def _notify_running(self, simulated: _SimulatedContainer) -> None:
         """Report a running container. It is ready once its stage and its readiness probe say so."""
         unready_s = _unready_s(simulated.container) if simulated.stage.is_ready else 0.0
         left_s = unready_s - (self._clock.wall_s() - simulated.started_s)
         if math.isfinite(unready_s) and left_s > 0:
             self._timers.set((simulated, "readiness"), left_s, lambda: self._become_ready(simulated))
         is_ready = simulated.stage.is_ready and left_s <= 0
-        self._tell(simulated, Running(simulated.started_s, is_ready, simulated.stage.is_started))
+        self._notify(simulated, Running(simulated.started_s, is_ready, simulated.stage.is_started))
 
     def _become_ready(self, simulated: _SimulatedContainer) -> None:
         if isinstance(simulated.state, Running) and simulated.stage.is_ready and not simulated.is_stopping:
-            self._tell_running(simulated)
+            self._notify_running(simulated)
 
     def _stay(self, simulated: _SimulatedContainer) -> float | None:
         """Set the timer for the end of the stage."""
@@ -340,9 +340,9 @@ class SimulatedRuntime:
         now_s = self._clock.wall_s()
         reason = reason or ("Completed" if code == 0 else "Error")
         simulated.log.close()
-        self._tell(simulated, Exited(code, simulated.started_s or now_s, now_s, reason, message, signal))
+        self._notify(simulated, Exited(code, simulated.started_s or now_s, now_s, reason, message, signal))
 
-    def _tell(self, simulated: _SimulatedContainer, state: ContainerState) -> None:
+    def _notify(self, simulated: _SimulatedContainer, state: ContainerState) -> None:
         simulated.state = state
         self._listener.container_changed(simulated.pod.metadata.uid, simulated.container.name, simulated.attempt, state)
 

@@ -134,10 +134,10 @@ class Planner:
                 return (yield from self._defragment(what_if, request))
 
     def _place(self, what_if: WhatIf, request: PlanRequest) -> Slices[Placed]:
-        asked = yield from self._pods(request)
-        wanted = {pod.key for pod in asked}
+        requested = yield from self._pods(request)
+        wanted = {pod.key for pod in requested}
         before = [pod for pod in self._pending() if pod.key not in wanted] if request.pods else []
-        placed = yield from place_pods(what_if, [*before, *asked])
+        placed = yield from place_pods(what_if, [*before, *requested])
         placed.placements = [each for each in placed.placements if each.pod in wanted]
         placed.pending = [each for each in placed.pending if each.pod in wanted]
         return placed

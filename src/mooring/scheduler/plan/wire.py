@@ -69,39 +69,39 @@ def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence
     """The request in a body. Raises `PlanError`."""
     yield
     try:
-        asked = _decoder.decode(body or b"{}")
+        requested = _decoder.decode(body or b"{}")
     except msgspec.MsgspecError as error:
         raise PlanError(f"not a plan request: {error}") from None
-    if any(number < 1 for number in asked.ratio) or asked.moves_max < 1:
+    if any(number < 1 for number in requested.ratio) or requested.moves_max < 1:
         raise PlanError("ratio and movesMax: wanted numbers from 1 on")
-    pods_asked = max(len(asked.pods), sum(asked.copies)) + len(asked.pod_names)
-    if pods_asked > PODS_MAX:
-        raise PlanError(f"found {pods_asked} pods; a plan takes at most {PODS_MAX}")
-    if len(asked.node_types) > NODE_TYPES_MAX:
-        raise PlanError(f"found {len(asked.node_types)} types of nodes; a plan takes at most {NODE_TYPES_MAX}")
+    pods_requested = max(len(requested.pods), sum(requested.copies)) + len(requested.pod_names)
+    if pods_requested > PODS_MAX:
+        raise PlanError(f"found {pods_requested} pods; a plan takes at most {PODS_MAX}")
+    if len(requested.node_types) > NODE_TYPES_MAX:
+        raise PlanError(f"found {len(requested.node_types)} types of nodes; a plan takes at most {NODE_TYPES_MAX}")
     pods: list[Pod] = []
-    for index, plain in enumerate(asked.pods):
+    for index, plain in enumerate(requested.pods):
         yield
         pods.append(_pod(plain, f"pods[{index}]"))
-    if asked.copies:
-        pods = yield from _copied(pods, asked.copies)
-    if asked.pod_names:
+    if requested.copies:
+        pods = yield from _copied(pods, requested.copies)
+    if requested.pod_names:
         waiting = {pod.key: pod for pod in pending()}
-        pods += [_pending_pod(name, waiting) for name in asked.pod_names]
-    if asked.ratio and len(asked.ratio) != len(pods):
-        raise PlanError(f"ratio: found {len(asked.ratio)} numbers for {len(pods)} pods")
+        pods += [_pending_pod(name, waiting) for name in requested.pod_names]
+    if requested.ratio and len(requested.ratio) != len(pods):
+        raise PlanError(f"ratio: found {len(requested.ratio)} numbers for {len(pods)} pods")
     node_types: list[NodeType] = []
-    for index, each in enumerate(asked.node_types):
+    for index, each in enumerate(requested.node_types):
         yield
         node_types.append(_node_type(each, f"nodeTypes[{index}]", columns))
     return PlanRequest(
-        asked.question,
-        asked.seed,
+        requested.question,
+        requested.seed,
         tuple(pods),
-        tuple(asked.nodes),
+        tuple(requested.nodes),
         tuple(node_types),
-        tuple(asked.ratio),
-        asked.moves_max,
+        tuple(requested.ratio),
+        requested.moves_max,
         wants_bound=False,
     )
 

@@ -84,7 +84,7 @@ class HttpListener:
         self.is_stopping = False
         self.port = 0
         self._host = host
-        self._asked_port = port
+        self._requested_port = port
         self._unix_path = unix_path
         self._shares_address = shares_address
         self._shares_port = shares_port
@@ -103,7 +103,7 @@ class HttpListener:
             self._sockets = await self._listen()
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            where = self._unix_path or f"{self._host}:{self._asked_port}"
+            where = self._unix_path or f"{self._host}:{self._requested_port}"
             advice = "; choose another port" if error.errno == errno.EADDRINUSE and not self._unix_path else ""
             raise PortTakenError(f"cannot listen on {where}: {why}{advice}") from None
         if not self._unix_path:
@@ -119,10 +119,10 @@ class HttpListener:
         if self._unix_path:
             sockets = [_unix_socket(self._unix_path)]
         elif self._host in EVERYWHERE:
-            sockets = [_socket_everywhere(self._asked_port, shares_port=bool(self._shares_port))]
+            sockets = [_socket_everywhere(self._requested_port, shares_port=bool(self._shares_port))]
         else:
             found = await asyncio.get_running_loop().getaddrinfo(
-                self._host, self._asked_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+                self._host, self._requested_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
             addresses = dict.fromkeys((family, address) for family, _, _, _, address in found)
             sockets = _sockets_on(

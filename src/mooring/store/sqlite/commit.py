@@ -158,8 +158,8 @@ class GroupCommit:
         self._is_closed = False
         self._is_refusing = False
         self._damage: FileDamaged | None = None
-        self._must_tend = False
-        self._can_tend = True
+        self._must_maintain = False
+        self._can_maintain = True
         self._tending_waiters: list[asyncio.Future[None]] = []
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._expiry: asyncio.TimerHandle | None = None
@@ -176,11 +176,11 @@ class GroupCommit:
         revision: int = await acknowledged
         return revision
 
-    async def wait_tended(self) -> None:
+    async def wait_maintained(self) -> None:
         """Wait until the file has dropped the rows that memory has forgotten."""
         if (error := self._why_not_write()) is not None:
             raise error
-        self._must_tend = self._can_tend = True
+        self._must_maintain = self._can_maintain = True
         waiter = self._loop.create_future()
         self._tending_waiters.append(waiter)
         self._call_round()
@@ -246,9 +246,9 @@ class GroupCommit:
         if self._is_closed and not self._waiting and not self._tending_waiters:
             _release(self._idle_waiters)
         elif self._is_tending_due():
-            rows = self._memory.obsolete[: self._limits.tended_rows_max]
-            then = partial(self._on_tended, len(rows))
-            self._hand_over(self._file.tend, self._memory.oldest_revision(), rows, then=then)
+            rows = self._memory.obsolete[: self._limits.maintained_rows_max]
+            then = partial(self._on_maintained, len(rows))
+            self._hand_over(self._file.maintain, self._memory.oldest_revision(), rows, then=then)
         elif (batch := self._decide()).changes:
             then = partial(self._on_committed, batch)
             if self._place.is_here(len(batch.changes), batch.size_bytes):
@@ -309,14 +309,14 @@ class GroupCommit:
         return batch
 
     def _file_at_limit(self) -> DiskFull:
-        self._must_tend = True  # obsolete rows may free enough space
+        self._must_maintain = True  # obsolete rows may free enough space
         return DiskFull(
             f"the store's file is at its limit of {self._limits.file_bytes_max} bytes: delete something, "
             "wait until older history is compacted, or raise the limit"
         )
 
     def _no_reserve(self) -> DiskFull:
-        self._must_tend = True
+        self._must_maintain = True
         return DiskFull(
             f"less than {self._limits.reserve_bytes} bytes are free on the disk of the store: delete something, or "
             "free some space. Reading and deleting go on"
@@ -328,7 +328,7 @@ class GroupCommit:
             self._on_commit_failed(batch, error)
         else:
             self._commits += 1
-            self._can_tend = True
+            self._can_maintain = True
             if self._is_refusing:
                 self._is_refusing = False
                 logger.info("the store writes again, at revision %d", batch.changes[-1].revision)
@@ -353,13 +353,13 @@ class GroupCommit:
         for write in writes:
             write.answer(file_error.again())
         if not self._ends_writing(file_error):
-            self._must_tend = self._can_tend = True  # a checkpoint may free enough space
+            self._must_maintain = self._can_maintain = True  # a checkpoint may free enough space
 
     def _ends_writing(self, error: FileError) -> bool:
         if not isinstance(error, FileDamaged):
             return False
         self._damage = error
-        self._can_tend = False
+        self._can_maintain = False
         while self._waiting:
             self._waiting.popleft().answer(error.again())
         self._fail_tending_waiters(error)
@@ -368,10 +368,10 @@ class GroupCommit:
     # ------------------------------------------------------------------------------------------------ tending
 
     def _is_tending_due(self) -> bool:
-        if not self._can_tend:
+        if not self._can_maintain:
             return False
         return (
-            self._must_tend
+            self._must_maintain
             or len(self._memory.obsolete) >= self._limits.obsolete_rows_max
             or self._file.log_bytes >= self._log_bytes_max()
         )
@@ -380,16 +380,16 @@ class GroupCommit:
         is_low = not self._file.reserve.is_held or self._file.free_bytes < self._limits.free_bytes_low
         return self._limits.reserve_bytes // 2 if is_low else self._limits.log_bytes_max
 
-    def _on_tended(self, rows: int, done: asyncio.Future[bool]) -> None:
+    def _on_maintained(self, rows: int, done: asyncio.Future[bool]) -> None:
         self._is_writer_busy = False
-        self._must_tend = False
+        self._must_maintain = False
         if (error := done.exception()) is not None:
             self._on_tending_failed(_as_file_error(error))
         else:
             self._tendings += 1
             del self._memory.obsolete[:rows]
             if self._tending_waiters and (self._memory.obsolete or done.result()):
-                self._must_tend = True
+                self._must_maintain = True
             else:
                 _release(self._tending_waiters)
         self._round()
@@ -397,10 +397,10 @@ class GroupCommit:
     def _on_tending_failed(self, error: FileError) -> None:
         logger.error("%s", error)
         if isinstance(error, DiskFull) and self._file.reserve.release():
-            self._must_tend = True
+            self._must_maintain = True
             return
-        # Not again until a commit succeeds or `wait_tended` is called.
-        self._can_tend = False
+        # Not again until a commit succeeds or `wait_maintained` is called.
+        self._can_maintain = False
         self._fail_tending_waiters(error)
         self._ends_writing(error)
 
@@ -418,7 +418,7 @@ class GroupCommit:
         self._expiry = None
         self._memory.forget_expired(self._clock.now_s())
         self._set_expiry()
-        self._must_tend = True
+        self._must_maintain = True
         self._call_round()
 
 

@@ -131,6 +131,6 @@ class SqliteLimits:
     # reused, the rest goes back to the file system.
     log_bytes_max: int = 16 * MIB
     obsolete_rows_max: int = 2_000
-    tended_rows_max: int = 5_000
+    maintained_rows_max: int = 5_000
     free_bytes_kept: int = 16 * MIB
     freed_bytes_max: int = 32 * MIB

@@ -241,7 +241,7 @@ class StoreFile:
 
     # ------------------------------------------------------------------------------------------------ tending
 
-    def tend(self, oldest: int, obsolete: Sequence[int]) -> bool:
+    def maintain(self, oldest: int, obsolete: Sequence[int]) -> bool:
         """Drop rows, free space, checkpoint. Returns whether there is more space to free."""
         try:
             if oldest != self._state.oldest or obsolete:
@@ -406,7 +406,7 @@ def _connect_exclusively(path: Path) -> sqlite3.Connection:
     settings = (
         "locking_mode = EXCLUSIVE",
         "synchronous = FULL",
-        "wal_autocheckpoint = 0",  # `tend` checkpoints, when no write is waiting
+        "wal_autocheckpoint = 0",  # `maintain` checkpoints, when no write is waiting
         "cell_size_check = ON",
     )
     try:

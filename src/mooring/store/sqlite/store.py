@@ -107,7 +107,7 @@ class SqliteStore:
         if revision > current:
             raise RevisionAhead(revision, current)
         self._memory.forget_before(revision)
-        await self._commit.wait_tended()
+        await self._commit.wait_maintained()
 
     def statistics(self) -> dict[str, int]:
         return self._memory.statistics() | self._commit.statistics()

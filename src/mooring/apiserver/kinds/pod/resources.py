@@ -95,8 +95,8 @@ def validate_resource_requirements(
     check_name = validate_name or validate_container_resource_name
     field_errors = _validate_resource_amounts(limits, None, path, check_name, options)
     field_errors += _validate_resource_amounts(requests, limits, path, check_name, options)
-    asks_huge_pages = any(name.startswith(HUGE_PAGES_PREFIX) for name in (*limits, *requests))
-    if asks_huge_pages and not any(name in limits or name in requests for name in _QUALITY_RESOURCES):
+    requests_huge_pages = any(name.startswith(HUGE_PAGES_PREFIX) for name in (*limits, *requests))
+    if requests_huge_pages and not any(name in limits or name in requests for name in _QUALITY_RESOURCES):
         field_errors.append(forbidden(path, "HugePages require cpu or memory"))
     if claims:
         field_errors += _validate_claims(claims, claim_names, f"{path}.claims")

@@ -299,9 +299,9 @@ class PodStrategy(Strategy):
             return errors + validate_annotations_only(obj, old)
         return errors + validate_pod_update(obj, old, options_after(old, is_pod=True))
 
-    def graceful_s(self, obj: Document, asked_s: int | None, call: Call) -> int | None:
+    def graceful_s(self, obj: Document, requested_s: int | None, call: Call) -> int | None:
         spec = obj["spec"]
-        period_s = asked_s if asked_s is not None else spec.get("terminationGracePeriodSeconds") or 0
+        period_s = requested_s if requested_s is not None else spec.get("terminationGracePeriodSeconds") or 0
         if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in _ENDED:
             return 0
         return period_s if period_s >= 0 else 1

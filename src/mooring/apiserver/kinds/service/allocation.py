@@ -255,8 +255,8 @@ class ServiceReservation:
         if spec.get("type") == "ExternalName" or is_headless(spec):
             return
         # One family, one address: `settle_families` has rejected everything else.
-        asked = (spec.get("clusterIPs") or [""])[0]
-        spec["clusterIPs"] = [self._take_address(asked)]
+        requested = (spec.get("clusterIPs") or [""])[0]
+        spec["clusterIPs"] = [self._take_address(requested)]
         spec["clusterIP"] = spec["clusterIPs"][0]
 
     def change_addresses(self, old_spec: Document) -> None:
@@ -266,12 +266,12 @@ class ServiceReservation:
         elif kind == "ExternalName" != old_kind:
             self._freed_addresses += _held_addresses(old_spec)
 
-    def _take_address(self, asked: str) -> str:
-        if not asked:
+    def _take_address(self, requested: str) -> str:
+        if not requested:
             return str(self._allocator.addresses.network.network_address if self._is_dry_run else self._any_address())
-        parsed = parse_ip(asked)
-        assert parsed is not None, f"{asked} has passed as an address"
-        assert isinstance(parsed.ip, IPv4Address), f"{asked} has passed as an IPv4 address"
+        parsed = parse_ip(requested)
+        assert parsed is not None, f"{requested} has passed as an address"
+        assert isinstance(parsed.ip, IPv4Address), f"{requested} has passed as an IPv4 address"
         try:
             if self._is_dry_run:
                 self._allocator.addresses.check_dry(parsed.ip)
@@ -280,9 +280,9 @@ class ServiceReservation:
                 self._taken_addresses.append(parsed.ip)
                 self._note_owner(parsed.ip)
         except AllocationError as error:
-            detail = f"failed to allocate IP {asked}: {error}"
+            detail = f"failed to allocate IP {requested}: {error}"
             raise self._invalid(invalid("spec.clusterIPs", self._spec["clusterIPs"], detail)) from None
-        return asked
+        return requested
 
     def _any_address(self) -> IPv4Address:
         try:
@@ -331,64 +331,64 @@ class ServiceReservation:
         by_number: dict[int, int] = {}
         requested = _requested_node_ports(ports)
         for index, port in enumerate(ports):
-            asked, number = port.get("nodePort", 0), port.get("port", 0)
-            if not asked and not allocates_node_ports(self._spec):
+            requested, number = port.get("nodePort", 0), port.get("port", 0)
+            if not requested and not allocates_node_ports(self._spec):
                 continue
             shared = by_number.get(number)
             if shared is None:
                 port["nodePort"] = by_number[number] = self._take_port_for(index, requested.get(number, 0))
-            elif not asked:
+            elif not requested:
                 port["nodePort"] = shared
-            elif asked != shared:
-                self._take_port_for(index, asked)
+            elif requested != shared:
+                self._take_port_for(index, requested)
 
     def _change_node_ports(self, old_ports: list[int]) -> None:
         seen: list[tuple[str, int]] = []
         taken: list[int] = []
         for index, port in enumerate(self._spec.get("ports") or ()):
-            asked = port.get("nodePort", 0)
-            if not asked and not allocates_node_ports(self._spec):
+            requested = port.get("nodePort", 0)
+            if not requested and not allocates_node_ports(self._spec):
                 continue
-            if not asked:
-                port["nodePort"] = asked = self._take_port_for(index, 0)
-            elif asked not in old_ports and asked not in taken:
-                self._take_port_for(index, asked)
-                taken.append(asked)
-            identity = (port.get("protocol", ""), asked)
+            if not requested:
+                port["nodePort"] = requested = self._take_port_for(index, 0)
+            elif requested not in old_ports and requested not in taken:
+                self._take_port_for(index, requested)
+                taken.append(requested)
+            identity = (port.get("protocol", ""), requested)
             if identity in seen:
                 raise plain_error(f"duplicate nodePort: {{{identity[0]} {identity[1]}}}")
             seen.append(identity)
         new_ports = node_ports_of(self._spec)
         self._freed_ports += [port for port in old_ports if port not in new_ports]
 
-    def _take_port_for(self, index: int, asked: int) -> int:
+    def _take_port_for(self, index: int, requested: int) -> int:
         try:
-            return self._take_port(asked)
+            return self._take_port(requested)
         except RangeFull as error:
             raise internal(f"failed to allocate a nodePort: {error}") from None
         except AllocationError as error:
-            raise self._invalid(invalid(f"spec.ports[{index}].nodePort", asked, str(error))) from None
+            raise self._invalid(invalid(f"spec.ports[{index}].nodePort", requested, str(error))) from None
 
     def _take_health_check_port(self) -> None:
-        asked = self._spec.get("healthCheckNodePort", 0)
+        requested = self._spec.get("healthCheckNodePort", 0)
         try:
-            self._spec["healthCheckNodePort"] = self._take_port(asked)
+            self._spec["healthCheckNodePort"] = self._take_port(requested)
         except RangeFull as error:
             raise internal(f"failed to allocate a HealthCheck NodePort 0: {error}") from None
         except AllocationError as error:
-            raise internal(f"failed to allocate requested HealthCheck NodePort {asked}: {error}") from None
+            raise internal(f"failed to allocate requested HealthCheck NodePort {requested}: {error}") from None
 
-    def _take_port(self, asked: int) -> int:
+    def _take_port(self, requested: int) -> int:
         """A certain port, or any (0)."""
         ports = self._allocator.ports
-        if not asked:
+        if not requested:
             port = self._any_dry_port() if self._is_dry_run else ports.take_any(self._allocator.entropy)
         elif self._is_dry_run:
-            ports.take_dry(asked, self._taken_ports)
-            port = asked
+            ports.take_dry(requested, self._taken_ports)
+            port = requested
         else:
-            ports.take(asked)
-            port = asked
+            ports.take(requested)
+            port = requested
         self._taken_ports.append(port)
         return port
 
