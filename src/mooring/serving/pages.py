@@ -54,7 +54,6 @@ class PageRequest:
     method: str
     path: str
     query: dict[str, list[str]]
-    accept: str = ""
     body: bytes = b""
     may_read: MayRead | None = None
     """For pages that look up what the request names. Pages of other processes do not have it."""

@@ -150,7 +150,7 @@ class SecureServer:
         except BodyTooLargeError:
             return text(f"more than {BODY_BYTES_MAX} bytes were sent\n", 413)
         may_read = partial(self._authorizer.may_list_pods, caller)
-        asked = PageRequest(request.method, path, query, request.header(b"accept"), body, may_read)
+        asked = PageRequest(request.method, path, query, body, may_read)
         return await self._page_response(asked, caller)
 
     async def _caller(self, request: Request) -> Caller | None:
