@@ -215,4 +215,6 @@ def test_alone_each_pod_gets_the_devices_again() -> None:
     given = cluster(*DEVICES, claiming("p1", "shared"), claiming("p2", "shared"))
     keys = {"default/p1", "default/p2"}
     fates = list(Explainer(engine_of(), given, 5).explain(keys, lambda count: None, ignores_others=True))
-    assert [[(each.claim, each.device) for each in fate.devices] for fate in fates] == [[("default/shared", "gpu-0")]] * 2
+    assert [[(each.claim, each.device) for each in fate.devices] for fate in fates] == [
+        [("default/shared", "gpu-0")]
+    ] * 2
