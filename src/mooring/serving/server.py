@@ -142,7 +142,7 @@ class SecureServer:
         if self._console is not None and path.startswith(ROOT):
             if path == LIVE:
                 asked = PageRequest(request.method, path, query)
-                return self._live.response(asked, partial(self._live_page, request))
+                return self._live.response(asked, partial(self._live_page, request), caller.name)
             if self._page_of(path) is None:
                 return self._console.response(path, request, caller)
         try:
