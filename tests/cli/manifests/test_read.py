@@ -121,6 +121,22 @@ def test_complaints_name_the_place_and_the_trouble(text: str | bytes, said: str)
     assert (len(lines), lines[0][: len(said)]) == (1, said)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"apiVersion": "v1", "kind": "List", "items": [null]}', "f:1: found null; wanted a Kubernetes object"),
+        (
+            '{"kind": "List", "items": ' + "[" * 20_000 + "]" * 20_000 + "}",
+            "f:1: cannot be read as YAML or JSON: nested",
+        ),
+    ],
+)
+def test_hostile_lists_are_complaints(text: str, said: str) -> None:
+    with pytest.raises(InputError) as raised:
+        read(text)
+    assert said in str(raised.value)
+
+
 def test_all_complaints_are_made_at_once() -> None:
     lines = complaints("kind: List\nitems:\n- 1\n- {kind: Pod}\n- {apiVersion: v1, kind: Poddd}\n")
     assert [line.partition(": ")[0] for line in lines] == ["f:3", "f:4", "f:5"]

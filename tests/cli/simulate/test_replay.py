@@ -87,6 +87,17 @@ def test_the_first_difference_is_shown_in_full(recording: Path, tmp_path: Path) 
     assert max(map(len, shown)) <= 80
 
 
+def test_a_recorded_configuration_that_cannot_be_used(recording: Path, tmp_path: Path) -> None:
+    lines = gzip.decompress(recording.read_bytes()).decode().splitlines()
+    header = json.loads(lines[0])
+    header["configuration"]["profiles"][0]["plugins"]["preFilter"] = {"enabled": [{"name": "Nobody"}]}
+    changed = tmp_path / "changed.recording"
+    changed.write_bytes(gzip.compress("\n".join((json.dumps(header), *lines[1:], "")).encode()))
+    result = run("simulate", "--replay", str(changed))
+    assert result.exit_code == 2
+    assert "changed.recording:1: the configuration cannot be used: " in result.stderr
+
+
 def test_another_configuration(recording: Path) -> None:
     result = run("simulate", "--replay", str(recording), "--config", PACKING)
     assert result.exit_code == 0, result.output

@@ -157,7 +157,7 @@ class _Reader:
         """Reads one object, or one list, from its bytes; False if it is anything else."""
         try:
             head = _decode_listed(content)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
         self._is_empty = False
         if head.items is None or not (head.kind or "").endswith("List"):

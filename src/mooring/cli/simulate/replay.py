@@ -80,7 +80,7 @@ def run_replay(options: ReplayOptions, clock: Clock) -> ReplayOutcome:
             check_recordable(configuration)
         if header.mooring != __version__:
             notes.append(f"recorded by mooring {header.mooring}; this is {__version__}")
-        found = Replay(reader, configuration, registry, is_exact=is_exact)
+        found = _replay(options, reader, configuration, registry, is_exact)
         is_interrupted = _watched(found, clock)
     except ScenarioError as error:
         raise input_error(error.text, error.where) from error
@@ -120,6 +120,19 @@ def _recorded(options: ReplayOptions, header: RecordingHeader) -> tuple[Schedule
         return load_configuration_or_policy(header.configuration), registry
     except (ConfigurationError, PluginFileError, BadPluginError) as error:
         raise input_error(f"the recorded configuration cannot be used: {error}", f"{options.file}:1") from error
+
+
+def _replay(
+    options: ReplayOptions,
+    reader: RecordingReader,
+    configuration: SchedulerConfiguration,
+    registry: Registry,
+    is_exact: bool,
+) -> Replay:
+    try:
+        return Replay(reader, configuration, registry, is_exact=is_exact)
+    except ConfigurationError as error:
+        raise input_error(f"the configuration cannot be used: {error}", f"{options.file}:1") from error
 
 
 def _changed_plugins(header: RecordingHeader, registry: Registry) -> Iterator[str]:
