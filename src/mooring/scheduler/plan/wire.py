@@ -62,13 +62,13 @@ class RequestBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     moves_max: int = 50
 
 
-class _Metadata(msgspec.Struct, frozen=True):
+class _PodName(msgspec.Struct, frozen=True):
     namespace: str = ""
     name: str = ""
 
 
 class _NamedPod(msgspec.Struct, frozen=True):
-    metadata: _Metadata = _Metadata()
+    metadata: _PodName = _PodName()
 
 
 class _Names(msgspec.Struct, rename="camel"):

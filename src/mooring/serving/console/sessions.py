@@ -26,12 +26,12 @@ OF_USER_MAX = 10
 """Logins, and sessions, of one user."""
 
 
-class Named(Protocol):
+class NamedAccount(Protocol):
     @property
     def name(self) -> str: ...
 
 
-Account = TypeVar("Account", bound=Named)
+Account = TypeVar("Account", bound=NamedAccount)
 """How a server represents a user: `User` in the API server, `Caller` in other components."""
 
 
