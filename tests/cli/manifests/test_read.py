@@ -97,6 +97,11 @@ def test_forms(text: str, found: list[str]) -> None:
         ),
         pytest.param("kind: List\nitems:\n- 3", "f:3: found 3; wanted a Kubernetes object", id="an item is a number"),
         pytest.param('{"kind": "List", "items": [\n3]}', "f:2: found 3; wanted a Kubernetes object", id="in JSON too"),
+        pytest.param(
+            '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a\\u001b[2Jb"}}',
+            "f:1: Pod: metadata.name: found 'a\\x1b[2Jb', which contains a control character",
+            id="a name that clears the screen",
+        ),
         pytest.param("apiVersion: v1\nkind: Nonsense", 'f:2: no kind "Nonsense" is registered', id="an unknown kind"),
         pytest.param(
             "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\nspec:\n  priority: high",

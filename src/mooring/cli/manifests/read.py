@@ -291,7 +291,7 @@ class _Reader:
             return
         faults = list(problems_of(view))
         for path, text in faults:
-            subject = f'{kind} "{view.key}"' if view.metadata.name else kind
+            subject = f'{kind} "{view.key}"' if view.metadata.name and view.key.isprintable() else kind
             self._complain(origin, path, f"{subject}: {path}: {text}")
         if not faults:
             self.manifests.objects.append(ManifestObject(view, origin, None if view.metadata.uid else body))
