@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from mooring.api import decode as decode_module
+from mooring.api.caches import BoundedCache
 from mooring.api.decode import (
     KINDS,
     JsonBytes,
@@ -22,7 +23,6 @@ from mooring.api.decode import (
     view_of,
 )
 from mooring.api.errors import DecodeError, UnknownKindError
-from mooring.api.memory import Memory
 from mooring.api.views.meta import ApiObject, LabelSelector, ObjectWithRaw
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
@@ -257,14 +257,14 @@ def test_faulty_lists_are_refused(document: dict[str, object], text: str) -> Non
 
 
 def test_it_answers_what_it_was_told() -> None:
-    memory: Memory[str, int] = Memory(2)
+    memory: BoundedCache[str, int] = BoundedCache(2)
     assert memory.get("one") is None
     assert memory.put("one", 1) == 1
     assert memory.get("one") == 1
 
 
 def test_a_full_memory_starts_anew() -> None:
-    memory: Memory[int, int] = Memory(3)
+    memory: BoundedCache[int, int] = BoundedCache(3)
     for number in range(4):
         memory.put(number, number)
     assert dict(memory) == {3: 3}

@@ -35,7 +35,7 @@ from mooring.apiserver.errors import (
     watch_gone,
 )
 from mooring.apiserver.validation.fields import invalid, required
-from mooring.client.errors import Cause, StatusError
+from mooring.client.errors import StatusCause, StatusError
 from mooring.store.interface import (
     OutcomeUnknown,
     RevisionAhead,
@@ -158,13 +158,13 @@ def test_the_words(refusal: StatusError, status: tuple[int, str], message: str, 
 
 def test_every_fault_is_a_cause_with_its_field() -> None:
     assert invalid_kind(POD, "p", [ONE, TWO]).causes == (
-        Cause("FieldValueRequired", "Required value", "spec.containers"),
-        Cause("FieldValueInvalid", "Invalid value: -1: must be positive", "spec.replicas"),
+        StatusCause("FieldValueRequired", "Required value", "spec.containers"),
+        StatusCause("FieldValueInvalid", "Invalid value: -1: must be positive", "spec.replicas"),
     )
 
 
 def test_an_internal_error_has_its_text_as_cause() -> None:
-    assert internal("oops").causes == (Cause("", "oops", ""),)
+    assert internal("oops").causes == (StatusCause("", "oops", ""),)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from mooring.apiserver.worker import COLLECTION_DELAY_S, PAUSE_S_MAX, WORKER_BYTES_MIN, Worker
+from mooring.apiserver.worker import COLLECTION_DELAY_S, PAUSE_S_MAX, WORKER_BYTES_MIN, WorkerThread
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
@@ -20,7 +20,7 @@ def thread_name() -> str:
 
 def test_size_decides_where_work_runs() -> None:
     async def play() -> list[str]:
-        async with Worker() as worker:
+        async with WorkerThread() as worker:
             return [await worker.run(size, thread_name) for size in (0, WORKER_BYTES_MIN - 1, WORKER_BYTES_MIN)]
 
     here = thread_name()
@@ -36,7 +36,7 @@ def test_the_loop_goes_on_while_the_thread_works() -> None:
         return number
 
     async def play() -> list[int]:
-        async with Worker() as worker:
+        async with WorkerThread() as worker:
             async with TaskGroup("large") as group:
                 large = [group.start(worker.run(WORKER_BYTES_MIN, work, number), name=str(number)) for number in (1, 2)]
                 assert await worker.run(0, lambda: 3) == 3
@@ -52,7 +52,7 @@ def test_an_error_is_raised_where_the_work_is_awaited() -> None:
         raise ValueError("as expected")
 
     async def play() -> None:
-        async with Worker() as worker:
+        async with WorkerThread() as worker:
             await worker.run(WORKER_BYTES_MIN, fail)
 
     with pytest.raises(ValueError, match="as expected"):
@@ -61,7 +61,7 @@ def test_an_error_is_raised_where_the_work_is_awaited() -> None:
 
 def test_nothing_is_collected_until_the_documents_of_large_work_are_freed() -> None:
     async def play() -> list[bool]:
-        async with Worker() as worker:
+        async with WorkerThread() as worker:
             found = [await worker.run(WORKER_BYTES_MIN, gc.isenabled), await worker.run(0, gc.isenabled)]
             await SystemClock().wait(COLLECTION_DELAY_S)
             return [*found, await worker.run(0, gc.isenabled)]
@@ -71,7 +71,7 @@ def test_nothing_is_collected_until_the_documents_of_large_work_are_freed() -> N
 
 def test_endless_large_work_does_not_keep_the_collector_away() -> None:
     async def play() -> int:
-        async with Worker() as worker:
+        async with WorkerThread() as worker:
             pauses = 0
             for _ in range(int(3 * PAUSE_S_MAX / COLLECTION_DELAY_S) * 2):
                 await worker.run(WORKER_BYTES_MIN, lambda: None)

@@ -7,7 +7,6 @@ import pytest
 from mooring.client.errors import (
     AlreadyExistsError,
     BadRequestError,
-    Cause,
     ClientError,
     ConflictError,
     ExpiredError,
@@ -17,6 +16,7 @@ from mooring.client.errors import (
     NotFoundError,
     NotLeadingError,
     ServerError,
+    StatusCause,
     StatusError,
     TooManyRequestsError,
     UnauthorizedError,
@@ -95,12 +95,12 @@ def test_a_plain_status_has_nothing_but_its_text() -> None:
 
 def test_what_else_the_server_told() -> None:
     details = {"name": "p"}
-    causes = [Cause("FieldValueInvalid", "no", "spec")]
+    causes = [StatusCause("FieldValueInvalid", "no", "spec")]
     error = TooManyRequestsError("later", causes=causes, details=details, retry_after_s=2.5)
     details["name"] = "q"
     causes.clear()
     assert error.details == {"name": "p"}
-    assert error.causes == (Cause("FieldValueInvalid", "no", "spec"),)
+    assert error.causes == (StatusCause("FieldValueInvalid", "no", "spec"),)
     assert error.retry_after_s == 2.5
 
 

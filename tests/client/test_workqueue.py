@@ -420,7 +420,7 @@ def test_a_reservation_waits_for_those_before_it() -> None:
 
 @pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (1, 0)])
 def test_a_bucket_that_could_never_give_is_refused(rate: float, burst: int) -> None:
-    with pytest.raises(ValueError, match="wanted at least 1, at more than 0"):
+    with pytest.raises(ValueError, match="expected at least 1, at more than 0"):
         TokenBucket(VirtualClock(), rate_per_s=rate, burst=burst)
 
 

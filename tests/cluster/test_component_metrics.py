@@ -6,7 +6,7 @@ import re
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from mooring.client.http.requests import NO_ANSWER, Asked
+from mooring.client.http.requests import NO_ANSWER, RequestStatistics
 from mooring.client.workqueue import WorkQueue
 from mooring.cluster.component_metrics import (
     FEATURES_OFF,
@@ -85,7 +85,7 @@ def test_work_queues_under_the_names_of_client_go() -> None:
 # --- What was asked of the API server, as a scrape shows it
 
 
-def request_metrics(*parts: Asked) -> list[str]:
+def request_metrics(*parts: RequestStatistics) -> list[str]:
     """The lines that say something; of buckets those that are not empty and not full."""
     registry, metrics = CollectorRegistry(), ClientRequestMetrics()
     for asked in parts:
@@ -95,7 +95,7 @@ def request_metrics(*parts: Asked) -> list[str]:
 
 
 def test_the_clients_of_a_process_are_counted_together() -> None:
-    pods, events = Asked(), Asked()
+    pods, events = RequestStatistics(), RequestStatistics()
     pods.answered("POST", 201, 0.004)
     pods.answered("POST", 201, 0.3)
     pods.answered("GET", NO_ANSWER, 61.0)
@@ -117,7 +117,7 @@ def test_the_clients_of_a_process_are_counted_together() -> None:
 
 
 def test_turns_are_told_apart_from_answers() -> None:
-    asked = Asked()
+    asked = RequestStatistics()
     asked.turns["POST"].observe(0.0)
     asked.turns["POST"].observe(1.5)
     lines = [line for line in request_metrics(asked) if "_bucket" not in line and "_created" not in line]
@@ -128,7 +128,7 @@ def test_turns_are_told_apart_from_answers() -> None:
 
 
 def test_sizes_of_bodies() -> None:
-    asked = Asked()
+    asked = RequestStatistics()
     asked.transferred("POST", 300, 5_000)
     asked.transferred("POST", 0, 20_000_000)
     lines = request_metrics(asked)
@@ -142,4 +142,4 @@ def test_sizes_of_bodies() -> None:
 
 
 def test_before_anything_was_asked() -> None:
-    assert request_metrics(Asked()) == []
+    assert request_metrics(RequestStatistics()) == []

@@ -6,7 +6,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.apiserver.worker import Worker
+from mooring.apiserver.worker import WorkerThread
 from mooring.client.errors import ForbiddenError
 from mooring.client.interface import JsonObject, UnavailableClient
 from mooring.cluster.console_pods import manifest_pods_page
@@ -31,7 +31,7 @@ def asked(may_read: bool, there: int = 0) -> PageResponse:
             return there
 
         body = msgspec.json.encode({"manifest": MANIFEST.replace('requests: {cpu: "1"}, ', "")})
-        async with Worker() as worker:
+        async with WorkerThread() as worker:
             page = manifest_pods_page(_MayNotCreate(), worker, pods_there)
             answer = page(PageRequest("POST", "/console/data/pods", {}, body=body, may_read=reads))
             assert not isinstance(answer, PageResponse)

@@ -11,7 +11,7 @@ from mooring.api.decode import decode_as
 from mooring.api.kinds import REPLICA_SET
 from mooring.api.views.workloads import ReplicaSet
 from mooring.client.cache.informer import Informer
-from mooring.client.errors import Cause, ClientError, ForbiddenError, NoAnswerError, NotFoundError, ServerError
+from mooring.client.errors import ClientError, ForbiddenError, NoAnswerError, NotFoundError, ServerError, StatusCause
 from mooring.client.events.recorder import EventKey, EventRecorder
 from mooring.client.interface import Change
 from mooring.controllers.documents import (
@@ -311,7 +311,7 @@ def test_batches_grow_until_one_fails(count: int, fails_at: int | None, attempts
 
 
 def test_a_namespace_that_goes_away_is_known_by_its_cause() -> None:
-    cause = Cause("NamespaceTerminating", "namespace x is being terminated", "metadata.namespace")
+    cause = StatusCause("NamespaceTerminating", "namespace x is being terminated", "metadata.namespace")
     assert is_namespace_terminating(ForbiddenError("no", causes=[cause]))
     assert not is_namespace_terminating(ForbiddenError("no"))
 

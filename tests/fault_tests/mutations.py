@@ -19,7 +19,7 @@ from mooring.api.views.pod import Pod
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.job import status as job_status
 from mooring.apiserver.registry import update
-from mooring.apiserver.registry.object_storage import Stored
+from mooring.apiserver.registry.object_storage import StoredObject
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
 from mooring.client.cache.informer import Informer
@@ -59,7 +59,9 @@ def _replaced_without_deletions(self: Informer[Any], views: Sequence[Any], revis
 _replace = Informer.replace
 
 
-def _accept_any_revision(resource: Resource, strategy: Strategy, call: Call, metadata: Document, found: Stored) -> None:
+def _accept_any_revision(
+    resource: Resource, strategy: Strategy, call: Call, metadata: Document, found: StoredObject
+) -> None:
     metadata["resourceVersion"] = str(found.revision)
 
 

@@ -28,7 +28,7 @@ from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.registry.object_storage import ObjectStorage
 from mooring.apiserver.storage.stored_form import decoded
-from mooring.apiserver.worker import Worker
+from mooring.apiserver.worker import WorkerThread
 from mooring.controllers.served_kinds import ServedKinds
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
@@ -240,7 +240,7 @@ def furniture() -> Sequence[Record]:
 
     async def make() -> Sequence[Record]:
         store = MemoryStore()
-        await bootstrap(ObjectStorage(store, Worker()), VirtualClock(), Entropy(0, "furniture"))
+        await bootstrap(ObjectStorage(store, WorkerThread()), VirtualClock(), Entropy(0, "furniture"))
         return [
             record for kind in (NAMESPACE, PRIORITY_CLASS) for record in (await store.list(kind.key_prefix)).records
         ]

@@ -42,7 +42,7 @@ from mooring.apiserver.custom.rule_compiling import compiled_rules, declared_typ
 from mooring.apiserver.custom.rules import cel_value
 from mooring.apiserver.custom.schema import read_schema
 from mooring.apiserver.http.query import check_list_options
-from mooring.apiserver.http.request import Incoming, RequestLimits, read_address
+from mooring.apiserver.http.request import IncomingRequest, RequestLimits, read_request_info
 from mooring.apiserver.registry.reading import check_continue_token
 from mooring.apiserver.storage.selection import check_selectors, matcher_of, parse_field_selector
 from mooring.apiserver.storage.storage import read_continue_token
@@ -165,8 +165,8 @@ def http_request(data: bytes) -> None:
     if not found or isinstance(found[0], ParseFailure):
         return
     request = found[0]
-    incoming = Incoming(request, RequestLimits())
-    read_address(request.method, request.path, is_watch=incoming.query.flag("watch"))
+    incoming = IncomingRequest(request, RequestLimits())
+    read_request_info(request.method, request.path, is_watch=incoming.query.flag("watch"))
     _ = (incoming.manager, incoming.content_type)
     steps: list[Callable[[], object]] = [
         lambda: _authenticator().authenticate(None, request.header(b"authorization")),

@@ -41,7 +41,7 @@ def test_jitter_separates_those_who_reached_the_limit_together() -> None:
 @pytest.mark.parametrize(
     ("initial_s", "max_s", "jitter", "words"),
     [
-        pytest.param(0.0, 1.0, 0.0, "wanted 0 < initial_s <= max_s", id="an initial wait of nothing"),
+        pytest.param(0.0, 1.0, 0.0, "expected 0 < initial_s <= max_s", id="an initial wait of nothing"),
         pytest.param(2.0, 1.0, 0.0, "backoff from 2.0 s to 1.0 s", id="a limit below the beginning"),
         pytest.param(1.0, 2.0, -0.5, "jitter of -0.5", id="a jitter that shortens"),
     ],

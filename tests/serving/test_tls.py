@@ -29,7 +29,7 @@ NOW_S = 1_767_225_600.0
         pytest.param(ServingTls("t", certificate_file="a"), "must be given together", id="half a pair"),
         pytest.param(ServingTls("t", certificate_file="a", key_file="b"), "a and b cannot be used", id="no such file"),
         pytest.param(ServingTls("t", ciphers=("TLS_NO_WITH_SUCH",)), "can be used", id="no such cipher"),
-        pytest.param(ServingTls("t", more=("a",)), "wanted CERTIFICATE,KEY", id="no pair"),
+        pytest.param(ServingTls("t", more=("a",)), "expected CERTIFICATE,KEY", id="no pair"),
     ],
 )
 def test_what_is_refused(asked: ServingTls, complaint: str) -> None:

@@ -17,7 +17,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.store.interface import EMPTY_REVISION, Record, RevisionGone, Store
-from mooring.store.memory import Folder, MemoryStore
+from mooring.store.memory import KeyFolder, MemoryStore
 from tests.store.contract import DATABASE, DNS, NODE, PODS, WEB, Play, Scenario, StoreContract, fill, names, told
 
 
@@ -167,13 +167,13 @@ def test_it_counts_records_changes_and_replaced_bytes() -> None:
 NAMES = st.text("abc", min_size=1, max_size=3)
 
 
-def put(folder: Folder, key: str) -> None:
+def put(folder: KeyFolder, key: str) -> None:
     folder.put(Record(key, b"", 2), is_new=key not in folder.records)
 
 
 @pytest.mark.parametrize("count", [pytest.param(3, id="a few at a time"), pytest.param(100, id="many at a time")])
 def test_keys_are_in_order_after_any_number_of_changes(count: int) -> None:
-    folder = Folder("/f/")
+    folder = KeyFolder("/f/")
     for number in reversed(range(count)):
         put(folder, f"/f/{number:03}")
     assert list(folder.keys_from("")) == [f"/f/{number:03}" for number in range(count)]
@@ -184,7 +184,7 @@ def test_keys_are_in_order_after_any_number_of_changes(count: int) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["put", "remove", "look"]), NAMES), max_size=60), NAMES)
 def test_a_folder_is_a_sorted_dictionary(steps: list[tuple[str, str]], start: str) -> None:
-    folder, expected = Folder(""), dict[str, None]()
+    folder, expected = KeyFolder(""), dict[str, None]()
     for step, key in steps:
         if step == "put":
             put(folder, key)

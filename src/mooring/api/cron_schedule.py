@@ -66,7 +66,7 @@ _FIELDS: Sequence[_FieldBounds] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class IntervalSchedule:
     """Again and again after the same time."""
 
     delay_s: int
@@ -77,7 +77,7 @@ class Every:
 
 
 @dataclass(frozen=True, slots=True)
-class Calendar:
+class CalendarSchedule:
     """At these minutes of these hours on these days, in a time zone."""
 
     minutes: frozenset[int]
@@ -145,7 +145,7 @@ class Calendar:
         return is_day and is_weekday if self.is_any_day else is_day or is_weekday
 
 
-Schedule: TypeAlias = Every | Calendar
+Schedule: TypeAlias = IntervalSchedule | CalendarSchedule
 
 
 def parse_schedule(text: str) -> Schedule:
@@ -155,7 +155,7 @@ def parse_schedule(text: str) -> Schedule:
         zone, text = _zone_and_rest(text)
     if text.startswith("@"):
         if text.startswith(_EVERY):
-            return Every(_delay_s(text))
+            return IntervalSchedule(_delay_s(text))
         if text not in _DESCRIPTORS:
             raise ScheduleError(f"unrecognized descriptor: {text}")
         text = _DESCRIPTORS[text]
@@ -164,7 +164,7 @@ def parse_schedule(text: str) -> Schedule:
         raise ScheduleError(f"expected exactly {len(_FIELDS)} fields, found {len(fields)}: [{' '.join(fields)}]")
     parsed = [_parse_field(field, bounds) for field, bounds in zip(fields, _FIELDS, strict=True)]
     (minutes, _), (hours, _), (days, is_any), (months, _), (weekdays, is_any_weekday) = parsed
-    return Calendar(minutes, hours, days, months, weekdays, is_any or is_any_weekday, zone)
+    return CalendarSchedule(minutes, hours, days, months, weekdays, is_any or is_any_weekday, zone)
 
 
 def zone_of(name: str) -> ZoneInfo:

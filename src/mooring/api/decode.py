@@ -11,8 +11,8 @@ that names the object, the field, the expected type and the value found.
  4. `decode_items` decodes the items of a List in one pass, without copying each.
  5. Unknown fields are skipped: a newer API server may send them.
 
-`Whole` serves components that pass objects on: a view has lost the fields that it does not declare, and an object
-that is sent to an extender must have all of them.
+`UntypedObject` serves components that pass objects on: a view has lost the fields that it does not declare, and an
+object that is sent to an extender must have all of them.
 """
 
 from __future__ import annotations
@@ -311,7 +311,7 @@ def _name_of(plain: Mapping[str, object]) -> str:
 # --- whole objects --------------------------------------------------------------------------------------------
 
 
-class Whole(ApiObject):
+class UntypedObject(ApiObject):
     """An object of any kind, with its metadata and, for a pod, its node; the rest is not decoded."""
 
     node_name: str = ""
@@ -331,9 +331,9 @@ class _WholeDecoder:
     def __init__(self) -> None:
         self._head = msgspec.json.Decoder(_MetadataAndNode)
 
-    def decode(self, raw: JsonBytes) -> Whole:
+    def decode(self, raw: JsonBytes) -> UntypedObject:
         head = self._head.decode(raw)
-        return Whole(metadata=head.metadata, node_name=head.spec.node_name, raw=bytes(raw))
+        return UntypedObject(metadata=head.metadata, node_name=head.spec.node_name, raw=bytes(raw))
 
 
-register_decoder(Whole, _WholeDecoder())
+register_decoder(UntypedObject, _WholeDecoder())

@@ -34,9 +34,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from mooring.api.caches import BoundedCache
 from mooring.api.errors import LabelSelectorError
 from mooring.api.field_errors import NO_PATH, aggregated, invalid_value, quoted
-from mooring.api.memory import Memory
 from mooring.api.views.meta import LabelSelector, LabelSelectorRequirement
 
 
@@ -164,16 +164,16 @@ class LabelMatcher:
         return "LabelMatcher(nothing)" if self.matches_nothing else f"LabelMatcher({str(self) or 'everything'})"
 
 
-_sound_keys: Memory[str, bool] = Memory(SOUND_MAX)
-_sound_values: Memory[str, bool] = Memory(SOUND_MAX)
+_sound_keys: BoundedCache[str, bool] = BoundedCache(SOUND_MAX)
+_sound_values: BoundedCache[str, bool] = BoundedCache(SOUND_MAX)
 
 EVERYTHING = LabelMatcher()
 NOTHING = LabelMatcher(matches_nothing=True)
 
 SELECTORS_REMEMBERED_MAX = 16_384
 
-_matchers: Memory[tuple[tuple[tuple[str, str], ...], tuple[LabelSelectorRequirement, ...]], LabelMatcher] = Memory(
-    SELECTORS_REMEMBERED_MAX
+_matchers: BoundedCache[tuple[tuple[tuple[str, str], ...], tuple[LabelSelectorRequirement, ...]], LabelMatcher] = (
+    BoundedCache(SELECTORS_REMEMBERED_MAX)
 )
 
 

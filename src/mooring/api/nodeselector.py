@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mooring.api.caches import BoundedCache
 from mooring.api.errors import NodeSelectorError
 from mooring.api.field_errors import aggregated, invalid_value, unsupported_value
 from mooring.api.labels import LabelMatcher, Operator, Requirement, is_sound, matcher_of_pairs, requirement_errors
-from mooring.api.memory import Memory
 from mooring.api.views.meta import (
     NodeSelector,
     NodeSelectorRequirement,
@@ -117,10 +117,12 @@ class RequiredNodeAffinity:
 
 AFFINITIES_REMEMBERED_MAX = 16_384
 
-_demands: Memory[tuple[tuple[tuple[str, str], ...], NodeSelector | None], RequiredNodeAffinity] = Memory(
+_demands: BoundedCache[tuple[tuple[tuple[str, str], ...], NodeSelector | None], RequiredNodeAffinity] = BoundedCache(
     AFFINITIES_REMEMBERED_MAX
 )
-_wishes: Memory[tuple[PreferredSchedulingTerm, ...], tuple[PreferredTerm, ...]] = Memory(AFFINITIES_REMEMBERED_MAX)
+_wishes: BoundedCache[tuple[PreferredSchedulingTerm, ...], tuple[PreferredTerm, ...]] = BoundedCache(
+    AFFINITIES_REMEMBERED_MAX
+)
 
 
 def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:

@@ -20,8 +20,8 @@ import re
 from dataclasses import dataclass, field
 from functools import total_ordering
 
+from mooring.api.caches import BoundedCache
 from mooring.api.errors import QuantityError
-from mooring.api.memory import Memory
 from mooring.api.views.meta import RawQuantity
 
 INT64_MAX = 2**63 - 1
@@ -155,9 +155,9 @@ _SUFFIX_EXPECTED = (
 _DECIMAL_EXPONENTS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_EXPONENTS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
-_values: Memory[RawQuantity, int] = Memory(TEXTS_REMEMBERED_MAX)
-_millis: Memory[RawQuantity, int] = Memory(TEXTS_REMEMBERED_MAX)
-_nanos: Memory[RawQuantity, int] = Memory(TEXTS_REMEMBERED_MAX)
+_values: BoundedCache[RawQuantity, int] = BoundedCache(TEXTS_REMEMBERED_MAX)
+_millis: BoundedCache[RawQuantity, int] = BoundedCache(TEXTS_REMEMBERED_MAX)
+_nanos: BoundedCache[RawQuantity, int] = BoundedCache(TEXTS_REMEMBERED_MAX)
 
 
 def _decimal_amount(text: str, whole: str, fraction: str, suffix: str) -> tuple[int, Format, str]:

@@ -38,8 +38,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from mooring.api.caches import BoundedCache
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM, POD, RESOURCE_CLAIM, SERVICE, Kind, all_kinds
-from mooring.api.memory import Memory
 from mooring.api.quantity import NANO, ZERO, Quantity, parse_quantity, quantity_nano
 from mooring.api.resources import (
     CPU,
@@ -133,7 +133,7 @@ _POD_NAMES = frozenset(
 )
 _ENDED = ("Succeeded", "Failed")
 
-_known: Memory[tuple[object, ...], Amounts] = Memory(PODS_REMEMBERED_MAX)
+_known: BoundedCache[tuple[object, ...], Amounts] = BoundedCache(PODS_REMEMBERED_MAX)
 
 
 def is_pod_name(name: str) -> bool:

@@ -26,8 +26,8 @@ As quantities, `pod_requests` and `pod_limits` are the totals of a pod over its 
 1. Containers are added. Init containers run one after the other, so the largest counts, together with the sidecars
    that run already; sidecars also run together with the containers.
 2. Pod-level resources override the sum.
-3. LimitRanger, quotas and the fit check of a resize count differently; `Counting` has the differences. These amounts
-   are printed, so quantities keep their format.
+3. LimitRanger, quotas and the fit check of a resize count differently; `CountingRules` has the differences. These
+   amounts are printed, so quantities keep their format.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
+from mooring.api.caches import BoundedCache
 from mooring.api.labels import label_key_errors
-from mooring.api.memory import Memory
 from mooring.api.quantity import (
     NANO,
     NANO_IN_MILLI,
@@ -132,7 +132,7 @@ class RequestRules:
 
 
 @dataclass(frozen=True, slots=True)
-class PodUse:
+class PodUsage:
     """The resources that a pod uses on its node."""
 
     requests: Mapping[str, int]
@@ -146,13 +146,13 @@ _FILTER = RequestRules()
 _FIT_SCORE = RequestRules(counts_pod_level=False, defaults_nano=_DEFAULTS_NANO)
 _BALANCED_SCORE = RequestRules(counts_status=True)
 
-_uses: Memory[tuple[object, ...], PodUse] = Memory(PODS_REMEMBERED_MAX)
-_filter_requests: Memory[tuple[object, ...], Mapping[str, int]] = Memory(PODS_REMEMBERED_MAX)
-_fit_score_requests: Memory[tuple[object, ...], Mapping[str, int]] = Memory(PODS_REMEMBERED_MAX)
-_balanced_score_requests: Memory[tuple[object, ...], Mapping[str, int]] = Memory(PODS_REMEMBERED_MAX)
+_uses: BoundedCache[tuple[object, ...], PodUsage] = BoundedCache(PODS_REMEMBERED_MAX)
+_filter_requests: BoundedCache[tuple[object, ...], Mapping[str, int]] = BoundedCache(PODS_REMEMBERED_MAX)
+_fit_score_requests: BoundedCache[tuple[object, ...], Mapping[str, int]] = BoundedCache(PODS_REMEMBERED_MAX)
+_balanced_score_requests: BoundedCache[tuple[object, ...], Mapping[str, int]] = BoundedCache(PODS_REMEMBERED_MAX)
 
 
-def node_accounting_requests(pod: Pod) -> PodUse:
+def node_accounting_requests(pod: Pod) -> PodUsage:
     """What a pod on a node is believed to take from it."""
     question = (*_spec_key(pod), *_status_key(pod))
     use = _uses.get(question)
@@ -188,13 +188,13 @@ def balanced_score_requests(pod: Pod) -> Mapping[str, int]:
     return requests
 
 
-def _pod_use(pod: Pod) -> PodUse:
+def _pod_use(pod: Pod) -> PodUsage:
     requests_nano = pod_requests_nano(pod, _ACCOUNTING)
     believed_nano = requests_nano
     defaults_nano = _defaults_for(pod, requests_nano)
     if defaults_nano and _may_be_silent(pod, defaults_nano):
         believed_nano = pod_requests_nano(pod, RequestRules(counts_status=True, defaults_nano=defaults_nano))
-    return PodUse(
+    return PodUsage(
         requests=_counted(requests_nano),
         cpu_milli_non_zero=milli_of_nano(believed_nano.get(CPU, 0)),
         memory_non_zero=value_of_nano(believed_nano.get(MEMORY, 0)),
@@ -393,7 +393,7 @@ _Which: TypeAlias = Callable[[ResourceRequirements], ResourceList]
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
+class CountingRules:
     """How the amounts of a pod are counted."""
 
     sees_status: bool
@@ -403,9 +403,11 @@ class Counting:
     """Whether pod-level resources override a resource."""
 
 
-FOR_LIMIT_RANGES = Counting(sees_status=False, adds_overhead=False, is_pod_level=lambda name: name in (CPU, MEMORY))
-FOR_QUOTAS = Counting(sees_status=True, adds_overhead=True, is_pod_level=is_pod_level_resource)
-FOR_NODES = Counting(sees_status=False, adds_overhead=True, is_pod_level=is_pod_level_resource)
+FOR_LIMIT_RANGES = CountingRules(
+    sees_status=False, adds_overhead=False, is_pod_level=lambda name: name in (CPU, MEMORY)
+)
+FOR_QUOTAS = CountingRules(sees_status=True, adds_overhead=True, is_pod_level=is_pod_level_resource)
+FOR_NODES = CountingRules(sees_status=False, adds_overhead=True, is_pod_level=is_pod_level_resource)
 
 
 def amounts(resources: ResourceList | None) -> Amounts:
@@ -413,14 +415,14 @@ def amounts(resources: ResourceList | None) -> Amounts:
     return {name: parse_quantity(raw) for name, raw in (resources or {}).items()}
 
 
-def pod_requests(pod: Pod, counting: Counting) -> Amounts:
+def pod_requests(pod: Pod, counting: CountingRules) -> Amounts:
     total = _without_overhead(pod, _requests, counting)
     if counting.adds_overhead:
         _add_amounts(total, amounts(pod.spec.overhead))
     return total
 
 
-def pod_limits(pod: Pod, counting: Counting) -> Amounts:
+def pod_limits(pod: Pod, counting: CountingRules) -> Amounts:
     total = _without_overhead(pod, _limits, counting)
     if counting.adds_overhead:
         for name, amount in amounts(pod.spec.overhead).items():
@@ -437,7 +439,7 @@ def _limits(resources: ResourceRequirements) -> ResourceList:
     return resources.limits
 
 
-def _without_overhead(pod: Pod, which: _Which, counting: Counting) -> Amounts:
+def _without_overhead(pod: Pod, which: _Which, counting: CountingRules) -> Amounts:
     total = _sum_of_containers(pod, which, counting)
     if pod.spec.resources is not None:
         pod_amounts = amounts(which(pod.spec.resources))
@@ -445,7 +447,7 @@ def _without_overhead(pod: Pod, which: _Which, counting: Counting) -> Amounts:
     return total
 
 
-def _sum_of_containers(pod: Pod, which: _Which, counting: Counting) -> Amounts:
+def _sum_of_containers(pod: Pod, which: _Which, counting: CountingRules) -> Amounts:
     statuses = _statuses(pod) if counting.sees_status else {}
     total: Amounts = {}
     for container in pod.spec.containers:

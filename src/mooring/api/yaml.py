@@ -496,7 +496,7 @@ def _json_number(value: Scalar) -> Scalar:
     if not isinstance(value, float):
         return value
     if not math.isfinite(value):
-        raise ValueError(f"expected a value that JSON knows, found {value}")
+        raise ValueError(f"expected a JSON value, found {value}")
     if value.is_integer() and abs(value) < _JSON_EXPONENT_FROM:
         return int(Decimal(repr(value)))  # the digits that a JSON writer would print
     return value

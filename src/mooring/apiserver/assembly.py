@@ -5,7 +5,7 @@ Input: a store, a clock, entropy, keys, tokens. Output: an `ApiServer` that answ
 The order is: bootstrap the store, start the followers with its contents, then answer.
 
 1. A follower knows all objects of a kind: roles and bindings, CustomResourceDefinitions, services, objects of nodes.
-   `follow` delivers the objects first, then every change in the order of the store.
+   `deliver_objects` delivers the objects first, then every change in the order of the store.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
+from mooring.apiserver.access.admin_access import AdminAccessCheck
 from mooring.apiserver.access.authentication import Authenticator, FixedTokens
 from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.default_roles import node_rules
-from mooring.apiserver.access.device_guard import DeviceGuard
-from mooring.apiserver.access.escalation import RoleGuard
+from mooring.apiserver.access.escalation import EscalationCheck
 from mooring.apiserver.access.node_authorizer import GRAPH_KINDS, NodeAuthorizer, NodeGraph
 from mooring.apiserver.access.rbac import RoleAuthorizer, read_role_or_binding
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
 from mooring.apiserver.access.users import User
-from mooring.apiserver.admission.interface import Chain
+from mooring.apiserver.admission.interface import AdmissionChain
 from mooring.apiserver.admission.table import admission_plugins
-from mooring.apiserver.apply.shape import Shape, struct_shape
+from mooring.apiserver.apply.kind_schema import KindSchema, kind_schema_of_struct
 from mooring.apiserver.bootstrap import bootstrap
 from mooring.apiserver.call import Call
-from mooring.apiserver.custom.establishing import CustomKinds, Establisher
+from mooring.apiserver.custom.definition_controller import CustomKinds, DefinitionController
 from mooring.apiserver.event_expiry import EventExpiry
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
+from mooring.apiserver.registry.context import NOTHING_RESERVED, RegistryContext, Reservation
 from mooring.apiserver.registry.object_storage import ObjectStorage, StoreLookup, document_of
-from mooring.apiserver.registry.own_status import OwnStatus
-from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
 from mooring.apiserver.registry.pod_log import KubeletLogs
-from mooring.apiserver.registry.reading import Reader
+from mooring.apiserver.registry.reading import ObjectReader
+from mooring.apiserver.registry.server_status import ServerStatusWriter
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.storage.storage import Storage
-from mooring.apiserver.worker import Worker
+from mooring.apiserver.worker import WorkerThread
 from mooring.client.http.tls import unverified_tls
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
@@ -55,7 +55,7 @@ from mooring.kit.tasks import TaskGroup
 from mooring.store.interface import EMPTY_REVISION, RevisionGone, Store, WriteConflict
 
 
-class Follower(Protocol):
+class ChangeHandler(Protocol):
     """Receives the objects of a kind. `put` may return what must be awaited before the next object."""
 
     def put(self, kind: Kind, document: Document) -> Awaitable[None] | None: ...
@@ -63,34 +63,38 @@ class Follower(Protocol):
     def remove(self, kind: Kind, document: Document) -> None: ...
 
 
-async def follow(store: Store, kinds: tuple[Kind, ...], follower: Follower, group: TaskGroup, worker: Worker) -> None:
+async def deliver_objects(
+    store: Store, kinds: tuple[Kind, ...], handler: ChangeHandler, group: TaskGroup, worker: WorkerThread
+) -> None:
     """Deliver all objects of these kinds to a follower, then changes in the background."""
     for kind in kinds:
         known: dict[str, Document] = {}
-        revision = await _tell_state(store, kind, follower, known, worker)
-        changes = _tell_changes(store, kind, follower, known, revision, worker)
+        revision = await _deliver_state(store, kind, handler, known, worker)
+        changes = _deliver_changes(store, kind, handler, known, revision, worker)
         group.start_background(changes, name=f"follow {kind.plural}")
 
 
-async def _tell_state(store: Store, kind: Kind, follower: Follower, known: dict[str, Document], worker: Worker) -> int:
+async def _deliver_state(
+    store: Store, kind: Kind, handler: ChangeHandler, known: dict[str, Document], worker: WorkerThread
+) -> int:
     """Deliver the difference between the store and `known`, and update `known`. Returns the revision."""
     page = await store.list(kind.key_prefix)
     found: dict[str, Document] = {}
     for record in page.records:
         document = await worker.run(len(record.value), document_of, kind, record.value, record.revision)
         found[record.key] = document
-        if (taken := follower.put(kind, document)) is not None:
+        if (taken := handler.put(kind, document)) is not None:
             await taken
     for key, document in known.items():
         if key not in found:
-            follower.remove(kind, document)
+            handler.remove(kind, document)
     known.clear()
     known.update(found)
     return page.revision
 
 
-async def _tell_changes(
-    store: Store, kind: Kind, follower: Follower, known: dict[str, Document], revision: int, worker: Worker
+async def _deliver_changes(
+    store: Store, kind: Kind, handler: ChangeHandler, known: dict[str, Document], revision: int, worker: WorkerThread
 ) -> None:
     since = revision
     while True:
@@ -102,14 +106,14 @@ async def _tell_changes(
                         if change.value is None:
                             gone = known.pop(change.key, None)
                             if gone is not None:
-                                follower.remove(kind, gone)
+                                handler.remove(kind, gone)
                             continue
                         document = await worker.run(len(change.value), document_of, kind, change.value, change.revision)
                         known[change.key] = document
-                        if (taken := follower.put(kind, document)) is not None:
+                        if (taken := handler.put(kind, document)) is not None:
                             await taken
         except RevisionGone:
-            since = await _tell_state(store, kind, follower, known, worker)
+            since = await _deliver_state(store, kind, handler, known, worker)
 
 
 RULE_BYTES = 50
@@ -138,7 +142,7 @@ class Settings:
 @asynccontextmanager
 async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings: Settings) -> AsyncIterator[ApiServer]:
     """An API server that runs while the block runs. Raises `UnknownPluginError`."""
-    worker = Worker()
+    worker = WorkerThread()
     object_storage, lookup = ObjectStorage(store, worker), StoreLookup(store)
     is_new = await store.revision() == EMPTY_REVISION
     await bootstrap(object_storage, clock, entropy.fork("bootstrap"))
@@ -147,7 +151,9 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         await store.compact(await store.revision())
     roles = RoleAuthorizer()
     resources = ResourceTable(built_in_resources())
-    tokens = ServiceAccountTokens(TokenSigner(settings.token_key), clock, entropy.fork("tokens"), _Peek(store).find)
+    tokens = ServiceAccountTokens(
+        TokenSigner(settings.token_key), clock, entropy.fork("tokens"), _TokenReferenceLookup(store).find
+    )
     authenticator = Authenticator(
         clock,
         FixedTokens(settings.fixed_tokens),
@@ -157,18 +163,18 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
     node_graph = NodeGraph()
     authorizer = AuthorizerChain(NodeAuthorizer(node_rules(), node_graph.is_related), roles)
     services = _Services(ServiceAllocator(await lookup.list(kinds.SERVICE), entropy.fork("services")), object_storage)
-    shapes = Shapes()
-    ledger = OwnStatus(object_storage, resources, shapes.of)
+    kind_schemas = KindSchemas()
+    status_writer = ServerStatusWriter(object_storage, resources, kind_schemas.of)
     disabled = settings.disabled_admission_plugins
-    plugins = admission_plugins(ledger, authorizer, clock, entropy.fork("admission"), disabled)
-    guards = (RoleGuard(roles, authorizer), DeviceGuard(authorizer))
-    parts = Parts(
+    plugins = admission_plugins(status_writer, authorizer, clock, entropy.fork("admission"), disabled)
+    guards = (EscalationCheck(roles, authorizer), AdminAccessCheck(authorizer))
+    parts = RegistryContext(
         object_storage=object_storage,
         resources=resources,
         lookup=lookup,
-        admission=Chain([*plugins.mutating, *guards], plugins.validating, lookup),
+        admission=AdmissionChain([*plugins.mutating, *guards], plugins.validating, lookup),
         entropy=entropy.fork("registry"),
-        shape_of=shapes.of,
+        kind_schema_of=kind_schemas.of,
         reserve=services.reserve,
         released=services.released,
         worker=worker,
@@ -181,20 +187,20 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         resources=resources,
         parts=parts,
         storage=storage,
-        reader=Reader(storage),
+        reader=ObjectReader(storage),
         lookup=lookup,
         authenticator=authenticator,
         authorizer=authorizer,
         node_graph=node_graph,
         account_tokens=tokens,
-        peek=_Peek(store).find,
+        peek=_TokenReferenceLookup(store).find,
         kubelets=(kubelets := KubeletLogs(settings.make_kubelet_tls)),
     )
     async with worker, kubelets, TaskGroup("apiserver") as group:
-        await follow(store, _ROLES, _RoleFollower(roles, worker), group, worker)
-        establisher = Establisher(parts, api_server.reader, ledger, clock)
-        await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources, worker), group, worker)
-        await follow(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group, worker)
+        await deliver_objects(store, _ROLES, _RoleHandler(roles, worker), group, worker)
+        establisher = DefinitionController(parts, api_server.reader, status_writer, clock)
+        await deliver_objects(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources, worker), group, worker)
+        await deliver_objects(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group, worker)
         group.start_background(establisher.run(), name="establish custom kinds")
         if settings.event_ttl_s:
             expiry = EventExpiry(store, clock, settings.event_ttl_s)
@@ -206,7 +212,7 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
 class _GraphFiller:
     """Follows the objects of the node graph from the first request for it on."""
 
-    def __init__(self, store: Store, graph: NodeGraph, group: TaskGroup, worker: Worker) -> None:
+    def __init__(self, store: Store, graph: NodeGraph, group: TaskGroup, worker: WorkerThread) -> None:
         self._worker = worker
         self._store = store
         self._graph = graph
@@ -219,29 +225,29 @@ class _GraphFiller:
             return
         async with self._lock:
             while self._missing:  # the next attempt continues with the kind that could not be listed
-                await follow(self._store, (self._missing[0],), self._graph, self._group, self._worker)
+                await deliver_objects(self._store, (self._missing[0],), self._graph, self._group, self._worker)
                 del self._missing[0]
 
 
-class Shapes:
+class KindSchemas:
     """The merge shape of each kind, made on first use."""
 
     def __init__(self) -> None:
-        self._known: dict[Kind, Shape] = {}
+        self._known: dict[Kind, KindSchema] = {}
 
-    def of(self, resource: Resource) -> Shape:
-        if resource.shape is not None:
-            return resource.shape
+    def of(self, resource: Resource) -> KindSchema:
+        if resource.kind_schema is not None:
+            return resource.kind_schema
         kind = resource.kind
         found = self._known.get(kind)
         if found is None:
             assert resource.struct is not None, f"{kind} has neither a schema nor a shape"
-            found = self._known[kind] = struct_shape(resource.struct, kind.api_version, kind.kind)
+            found = self._known[kind] = kind_schema_of_struct(resource.struct, kind.api_version, kind.kind)
         return found
 
 
-class _RoleFollower:
-    def __init__(self, roles: RoleAuthorizer, worker: Worker) -> None:
+class _RoleHandler:
+    def __init__(self, roles: RoleAuthorizer, worker: WorkerThread) -> None:
         self._roles = roles
         self._worker = worker
 
@@ -257,17 +263,17 @@ class _RoleFollower:
         self._roles.remove(kind.plural, metadata.get("namespace", ""), metadata["name"])
 
 
-_PEEKED = {kind.plural: kind for kind in (kinds.SERVICE_ACCOUNT, kinds.POD, kinds.SECRET, kinds.NODE)}
+_TOKEN_REFERENCE_KINDS = {kind.plural: kind for kind in (kinds.SERVICE_ACCOUNT, kinds.POD, kinds.SECRET, kinds.NODE)}
 
 
-class _Peek:
+class _TokenReferenceLookup:
     """Looks objects up for tokens, which cannot wait."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def find(self, resource: str, namespace: str, name: str) -> Document | None:
-        kind = _PEEKED[resource]
+        kind = _TOKEN_REFERENCE_KINDS[resource]
         record = self._store.peek(kind.key(namespace, name))
         return None if record is None else document_of(kind, record.value, record.revision)
 

@@ -11,11 +11,11 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.default_roles import default_objects, reconciled
+from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
-from mooring.apiserver.apply.shape import struct_shape
-from mooring.apiserver.apply.update import stamp
+from mooring.apiserver.apply.update import write_managed_fields
 from mooring.apiserver.registry.object_storage import ObjectStorage
-from mooring.apiserver.registry.own_status import OWN_MANAGER
+from mooring.apiserver.registry.server_status import OWN_MANAGER
 from mooring.kit.clock import Clock, format_rfc3339
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import run_bounded
@@ -39,7 +39,7 @@ _PRIORITY_CLASSES = (
 
 async def bootstrap(object_storage: ObjectStorage, clock: Clock, entropy: Entropy) -> None:
     """Creates the missing objects in the store."""
-    maker = _Maker(object_storage, clock, entropy)
+    maker = _ObjectCreator(object_storage, clock, entropy)
     for name in NAMESPACES:
         await maker.ensure(kinds.NAMESPACE, _namespace(name))
     for priority_class in system_priority_classes():
@@ -54,7 +54,7 @@ def system_priority_classes() -> list[Document]:
     return [_priority_class(name, value, description) for name, value, description in _PRIORITY_CLASSES]
 
 
-class _Maker:
+class _ObjectCreator:
     def __init__(self, object_storage: ObjectStorage, clock: Clock, entropy: Entropy) -> None:
         self._object_storage = object_storage
         self._now = format_rfc3339(int(clock.wall_s()))
@@ -71,7 +71,9 @@ class _Maker:
         writer = manager_id(OWN_MANAGER, UPDATE, kind.api_version, "")
         # Spec and status of a namespace, which the server fills in, have no manager.
         ignored = (("spec",), ("status",)) if kind is kinds.NAMESPACE else ()
-        stamp(struct_shape(struct, kind.api_version, kind.kind), None, document, writer, self._now, ignored)
+        write_managed_fields(
+            kind_schema_of_struct(struct, kind.api_version, kind.kind), None, document, writer, self._now, ignored
+        )
         try:
             await self._object_storage.create(kind, document)
         except WriteConflict:

@@ -56,7 +56,7 @@ class Call:
     field_validation: FieldValidation = FieldValidation.WARN
     is_forced: bool = False
     size_bytes: int = 0
-    """The size of the body, or of the stored object if that is larger: whether steps run in the `Worker`."""
+    """The size of the body, or of the stored object if that is larger: whether steps run in the `WorkerThread`."""
     warnings: list[str] = field(default_factory=list)
     prior_errors: list[FieldError] = field(default_factory=list)
     """Field errors that needed a lookup. The strategy reports them before all others."""

@@ -99,7 +99,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregated:
+class AggregatedDiscovery:
     """The aggregated discovery document."""
 
     document: Document
@@ -107,7 +107,7 @@ class Aggregated:
 
 
 @dataclass(slots=True)
-class _Made:
+class _DiscoveryCache:
     """What has been made from one state of the table, and the kinds that are not stored."""
 
     generation: int
@@ -115,7 +115,7 @@ class _Made:
     groups: dict[str, list[str]]
     """The versions of each group, the preferred one first."""
     lists: dict[str, Document] = field(default_factory=dict)
-    aggregated: dict[bool, Aggregated] = field(default_factory=dict)
+    aggregated: dict[bool, AggregatedDiscovery] = field(default_factory=dict)
 
 
 class Discovery:
@@ -126,7 +126,7 @@ class Discovery:
     ) -> None:
         self._resources = resources
         self._virtual = virtual
-        self._made = _Made(-1, (), {})
+        self._made = _DiscoveryCache(-1, (), {})
 
     def is_built_in_group(self, group: str) -> bool:
         """Whether a group is the server's own, in whatever version; users define kinds in others."""
@@ -163,7 +163,7 @@ class Discovery:
             found = made.lists[api_version] = self._resource_list(api_version)
         return found
 
-    def aggregated(self, *, is_core: bool) -> Aggregated:
+    def aggregated(self, *, is_core: bool) -> AggregatedDiscovery:
         """Every group with everything in it; or the core group alone."""
         made = self._current()
         found = made.aggregated.get(is_core)
@@ -173,10 +173,10 @@ class Discovery:
             head = {"kind": AGGREGATED_KIND, "apiVersion": AGGREGATED_VERSION, "metadata": {}}
             document = {**head, "items": items}
             etag = hashlib.sha512(_encode(document)).hexdigest().upper()
-            found = made.aggregated[is_core] = Aggregated(document, f'"{etag}"')
+            found = made.aggregated[is_core] = AggregatedDiscovery(document, f'"{etag}"')
         return found
 
-    def _current(self) -> _Made:
+    def _current(self) -> _DiscoveryCache:
         virtual = self._virtual()
         if self._made.generation != self._resources.generation or self._made.virtual != virtual:
             served = [resource.kind for resource in self._resources]
@@ -184,7 +184,7 @@ class Discovery:
             for kind in (*virtual, *served):
                 versions.setdefault(kind.group, {})[kind.api_version.rpartition("/")[2]] = None
             groups = {group: versions_in_order(names) for group, names in versions.items()}
-            self._made = _Made(self._resources.generation, virtual, groups)
+            self._made = _DiscoveryCache(self._resources.generation, virtual, groups)
         return self._made
 
     def _of_version(self, api_version: str) -> tuple[list[Resource], list[Kind]]:

@@ -10,13 +10,13 @@ from mooring.apiserver.validation.fields import FieldError, FieldErrorType, Verb
 from mooring.client.errors import (
     AlreadyExistsError,
     BadRequestError,
-    Cause,
     ConflictError,
     ExpiredError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
     ServerError,
+    StatusCause,
     StatusError,
     TooManyRequestsError,
 )
@@ -112,7 +112,7 @@ def ahead(error: RevisionAhead, *, is_exact: bool = False) -> StatusError:
         f"Timeout: Too large resource version: {error.wanted}, current: {error.current}",
         code=504,
         reason="Timeout",
-        causes=[Cause("ResourceVersionTooLarge", "Too large resource version", "")],
+        causes=[StatusCause("ResourceVersionTooLarge", "Too large resource version", "")],
         retry_after_s=None if is_exact else _AHEAD_RETRY_S,
     )
 
@@ -138,7 +138,7 @@ def invalid_object(called: str, group: str, name: str, errors: Sequence[FieldErr
     details = {"name": name, "group": group, "kind": called}
     return InvalidError(
         f"{full} {quoted(name)} is invalid: {aggregated(errors)}",
-        causes=[Cause(error.kind.reason, error.body, error.field) for error in errors],
+        causes=[StatusCause(error.kind.reason, error.body, error.field) for error in errors],
         details={field: value for field, value in details.items() if value},
     )
 
@@ -164,7 +164,7 @@ def forbidden(kind: Kind, name: str, why: str) -> ForbiddenError:
 
 
 def internal(text: str) -> ServerError:
-    return ServerError(f"Internal error occurred: {text}", causes=[Cause("", text, "")])
+    return ServerError(f"Internal error occurred: {text}", causes=[StatusCause("", text, "")])
 
 
 def plain_error(text: str) -> ServerError:

@@ -16,7 +16,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind, Subresource
 from mooring.api.schema.model import Struct
 from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.apply.shape import Shape
+from mooring.apiserver.apply.kind_schema import KindSchema
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.kinds.scale import scale_of, scaled, validate_scale
@@ -28,7 +28,7 @@ from mooring.client.errors import NotFoundError
 
 ReadBody = Callable[[bytes, str, Call], Document]
 """From a body and its content type."""
-ReadPlain = Callable[[Document], "Reading"]
+ReadPlain = Callable[[Document], "DecodedDocument"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ScaleRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DecodedDocument:
     """A decoded document; `strict_errors` are fields that the kind does not have."""
 
     document: Document
@@ -75,7 +75,7 @@ class Resource:
     """For custom kinds: decodes a body to a pruned and defaulted document."""
     read_document: ReadPlain | None = None
     """For custom kinds: the same for the result of a patch."""
-    shape: Shape | None = None
+    kind_schema: KindSchema | None = None
     """For custom kinds: the merge schema."""
     scale: ScaleRules | None = None
     """For kinds with replicas."""

@@ -24,25 +24,25 @@ from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
 from mooring.apiserver.access.token_requests import requested_token
 from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import Attempt, Lookup
+from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
-from mooring.apiserver.apply.shape import struct_shape
-from mooring.apiserver.apply.update import stamp
+from mooring.apiserver.apply.update import write_managed_fields
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import PLAN, VIRTUAL_KINDS, Discovery
 from mooring.apiserver.errors import not_found
 from mooring.apiserver.openapi.documents import OpenApi
-from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.patches import ReadDocument
 from mooring.apiserver.registry.pod_log import Logs, RemoteLogs
-from mooring.apiserver.registry.reading import Reader
+from mooring.apiserver.registry.reading import ObjectReader
 from mooring.apiserver.registry.spec_cache import SpecCache, split_body
 from mooring.apiserver.registry.update import ReadBody
-from mooring.apiserver.resources import Reading, Resource, ResourceTable
+from mooring.apiserver.resources import DecodedDocument, Resource, ResourceTable
 from mooring.apiserver.storage.storage import Storage
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.decode import (
     NOTHING_KNOWN,
-    Decoded,
+    DecodedBody,
     NamedKind,
     canonical_object,
     decode_body,
@@ -87,8 +87,8 @@ class ApiServer:
     clock: Clock
     entropy: Entropy
     resources: ResourceTable
-    parts: Parts
-    reader: Reader
+    parts: RegistryContext
+    reader: ObjectReader
     lookup: Lookup
     authenticator: Authenticator
     authorizer: Authorizer
@@ -170,7 +170,7 @@ class ApiServer:
         strategy.default_rest(decoded.document)
         return decoded.document
 
-    def _decode(self, resource: Resource, call: Call, data: bytes, content_type: str) -> Decoded:
+    def _decode(self, resource: Resource, call: Call, data: bytes, content_type: str) -> DecodedBody:
         assert resource.struct is not None, f"{resource.kind} has neither a schema nor a reader"
         return decode_body(data, content_type, resource.kind, resource.struct, call.field_validation)
 
@@ -184,10 +184,10 @@ class ApiServer:
         is_read_from_maps = form in (PatchForm.STRATEGIC, PatchForm.APPLY)
         read_by_kind = patched_strategically if is_read_from_maps else canonical_object
 
-        def read(plain: Document, old: Document | None) -> Reading:
+        def read(plain: Document, old: Document | None) -> DecodedDocument:
             known = _shared(old) if old is not None and shares_parts else NOTHING_KNOWN
             decoded = read_by_kind(struct, plain, kind, known)
-            return Reading(decoded.document, tuple(decoded.strict_errors))
+            return DecodedDocument(decoded.document, tuple(decoded.strict_errors))
 
         return read
 
@@ -209,9 +209,9 @@ class ApiServer:
         assert struct is not None, f"{kind} has no schema"
         named = NamedKind(api_version, kind)
 
-        def read(plain: Document, _: Document | None) -> Reading:
+        def read(plain: Document, _: Document | None) -> DecodedDocument:
             decoded = canonical_object(struct, plain, named)
-            return Reading(decoded.document, tuple(decoded.strict_errors))
+            return DecodedDocument(decoded.document, tuple(decoded.strict_errors))
 
         return read
 
@@ -247,5 +247,7 @@ def _stamp_token_request(answer: Document, request: Document, call: Call) -> Non
     stamped: Document = {**answer, "metadata": {}, "spec": asked}
     del stamped["status"]
     writer = manager_id(call.field_manager, UPDATE, answer["apiVersion"], call.subresource)
-    stamp(struct_shape(struct, answer["apiVersion"], answer["kind"]), None, stamped, writer, call.now, ())
+    write_managed_fields(
+        kind_schema_of_struct(struct, answer["apiVersion"], answer["kind"]), None, stamped, writer, call.now, ()
+    )
     answer["metadata"]["managedFields"] = stamped["metadata"]["managedFields"]

@@ -37,9 +37,10 @@ from mooring.apiserver.validation.metadata import (
     validate_object_meta,
     validate_object_meta_update,
 )
+from mooring.apiserver.validation.values import has_same_spec
 
 
-class Dependents(Enum):
+class DefaultPropagation(Enum):
     """The default propagation policy of a DELETE."""
 
     DELETE = "Background"
@@ -55,7 +56,7 @@ class Strategy:
     """Whether a PUT creates what does not exist."""
     allows_unconditional_update: ClassVar[bool] = True
     """Whether a PUT without a resourceVersion replaces the stored object."""
-    dependents: ClassVar[Dependents] = Dependents.DELETE
+    dependents: ClassVar[DefaultPropagation] = DefaultPropagation.DELETE
     validates_finalizer_names: ClassVar[bool] = True
     """Whether a finalizer without a domain must be one of Kubernetes. A few kinds do not check."""
     reset_fields: ClassVar[Sequence[tuple[str, ...]]] = ()
@@ -63,6 +64,8 @@ class Strategy:
     specs: SpecCache | None = None
     """The spec cache of a kind whose objects are often created with the same spec, byte for byte. Then `default` is
     `default_spec` and `default_rest`, neither of which reads what the other one changes."""
+    counts_changes_of_meaning: ClassVar[bool] = False
+    """Whether `generation` ignores changes of the spec without a meaning: other texts of quantities, empty lists."""
     shares_parts: ClassVar[bool] = False
     """Whether an updated object may share unchanged parts with the stored object. Then the strategy changes no such
     part in place, and does not validate it again."""
@@ -71,7 +74,10 @@ class Strategy:
 
     is_costly: ClassVar[bool] = False
     """Whether a small object can be expensive: users wrote its schema, or it has CEL expressions. Then every step of a
-    write runs in the `Worker`."""
+    write runs in the `WorkerThread`."""
+
+    status_strategy: ClassVar[type[StatusStrategy] | None] = None
+    """The strategy of `status`; None: `StatusStrategy`."""
 
     table: KindTable = DEFAULT_TABLE
     """The columns of `kubectl get`."""
@@ -82,7 +88,7 @@ class Strategy:
     @property
     def subresources(self) -> Mapping[str, Strategy]:
         """Strategies of the subresources that change the object: `status` for most kinds."""
-        return {"status": StatusStrategy(self.kind, self)} if self.kind.has_status else {}
+        return {"status": (self.status_strategy or StatusStrategy)(self.kind, self)} if self.kind.has_status else {}
 
     @property
     def ignored_fields(self) -> Sequence[tuple[str, ...]]:
@@ -158,7 +164,8 @@ class Strategy:
 
     def count_generation(self, obj: Document, old: Document) -> None:
         """`generation` counts changes of the spec. Kinds that count other changes override this."""
-        if obj.get("spec") != old.get("spec"):
+        spec, stored = obj.get("spec"), old.get("spec")
+        if spec != stored and not (self.counts_changes_of_meaning and has_same_spec(self.kind, spec, stored)):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:

@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 
-class Worker:
+class WorkerThread:
     """The thread of an API server. Its thread starts with the first large request."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@
    scheduler/    `mooring scheduler`
    standalone/   `mooring controllers`, `mooring nodes`
    manifests/    reads manifests and dumps
-   asked_cluster/ the cluster of a dump or an API server, for the commands below
+   cluster_source/   the cluster of a dump or an API server, for the commands below
    explain/, plan/, compare/, why/, simulate/, parity/, console/: a command each
    terminal      text layout and progress bars
    errors        errors in the input

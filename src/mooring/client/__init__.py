@@ -1,1 +1,14 @@
-"""The client: the only way to the API, and everything that is built on it once for all parts."""
+"""The client: the only way to the API, and shared code on top of it.
+
+In reading order:
+
+    interface    the protocol of a client: reads, writes, watches
+    errors       errors of the API
+    http         the client over HTTP
+    kubeconfig   connections from kubeconfig files
+    cache        reflectors and informers
+    workqueue    the work queue of a controller
+    ratelimit    token buckets
+    events       writes events
+    election     leader election with a Lease
+"""

@@ -110,14 +110,14 @@ class LeaderElector:
         *,
         clock: Clock,
         entropy: Entropy,
-        tell: Callable[[str], None] | None = None,
+        report: Callable[[str], None] | None = None,
     ) -> None:
-        """`tell` gets the texts for events: that the process became leader, or stopped leading."""
+        """`report` gets the texts for events: that the process became leader, or stopped leading."""
         self.settings = settings
         self._client = client
         self._clock = clock
         self._entropy = entropy
-        self._tell = tell
+        self._report = report
         self._raw = b""
         self._record: ElectionRecord | None = None
         self._observed_s = 0.0
@@ -278,8 +278,8 @@ class LeaderElector:
         return self._leading_until_s - self._clock.now_s()
 
     def _say(self, what: str) -> None:
-        if self._tell is not None:
-            self._tell(f"{self.settings.identity} {what}")
+        if self._report is not None:
+            self._report(f"{self.settings.identity} {what}")
 
     def _note_leader(self) -> None:
         if self.leader != self._last_leader:

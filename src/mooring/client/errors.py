@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class StatusCause:
     """One field of an object that breaks a rule."""
 
     reason: str
@@ -65,7 +65,7 @@ class StatusError(ClientError):
         *,
         code: int | None = None,
         reason: str | None = None,
-        causes: Sequence[Cause] = (),
+        causes: Sequence[StatusCause] = (),
         details: Mapping[str, str] | None = None,
         retry_after_s: float | None = None,
     ) -> None:

@@ -17,7 +17,9 @@ class TokenBucket:
 
     def __init__(self, clock: Clock, *, rate_per_s: float, burst: int) -> None:
         if rate_per_s <= 0 or burst < 1:
-            raise ValueError(f"a bucket of {burst} tokens at {rate_per_s} a second; wanted at least 1, at more than 0")
+            raise ValueError(
+                f"a bucket of {burst} tokens at {rate_per_s} a second; expected at least 1, at more than 0"
+            )
         self._clock = clock
         self._rate_per_s = rate_per_s
         self._burst = burst

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mooring.client.http.requests import Asked
+from mooring.client.http.requests import RequestStatistics
 from mooring.client.workqueue import OPEN_QUEUES, WorkQueue
 from mooring.kit.build import KUBERNETES_VERSION, build
 from mooring.kit.histogram import HistogramValue
@@ -132,9 +132,9 @@ class ClientRequestMetrics(Collector):
 
     def __init__(self) -> None:
         self._host = ""
-        self._asked: list[Asked] = []
+        self._asked: list[RequestStatistics] = []
 
-    def add(self, server: str, asked: Asked) -> None:
+    def add(self, server: str, asked: RequestStatistics) -> None:
         """Include the requests of another client of the server."""
         self._host = urlsplit(server).netloc
         self._asked.append(asked)

@@ -55,7 +55,7 @@ def console_pages(
 ) -> dict[str, Page]:
     """The pages by path. Those of Learn only if the scheduler may be paused."""
 
-    def about(question: PageRequest) -> PageResponse:
+    def about(page_request: PageRequest) -> PageResponse:
         return as_json(
             {
                 "recomputed": source.is_recomputed,
@@ -67,8 +67,8 @@ def console_pages(
             }
         )
 
-    async def history_at(question: PageRequest) -> PageResponse:
-        wall_s = question.number("time", -1.0) if question.has("time") else clock.wall_s()
+    async def history_at(page_request: PageRequest) -> PageResponse:
+        wall_s = page_request.number("time", -1.0) if page_request.has("time") else clock.wall_s()
         if not 0 <= wall_s < WALL_S_MAX:
             return text("time: wanted seconds since 1970\n", 400)
         try:
@@ -76,12 +76,12 @@ def console_pages(
         except DecisionLogError as error:
             return text(f"{error}\n", 503)
 
-    def learn(question: PageRequest) -> PageResponse:
-        return as_json(_learn(scheduler, clock, _first(question, "pod")))
+    def learn(page_request: PageRequest) -> PageResponse:
+        return as_json(_learn(scheduler, clock, _first(page_request, "pod")))
 
     def does(action: Callable[[], None]) -> Page:
-        def page(question: PageRequest) -> PageResponse:
-            if question.method != "POST":
+        def page(page_request: PageRequest) -> PageResponse:
+            if page_request.method != "POST":
                 return text("wanted POST\n", 405)
             action()
             return as_json({"paused": scheduler.pause.document()})
@@ -90,7 +90,7 @@ def console_pages(
 
     pages: dict[str, Page] = {
         "/console/data/about": about,
-        "/console/data/past": lambda question: as_json(history.times()),
+        "/console/data/past": lambda page_request: as_json(history.times()),
         "/console/data/past/at": history_at,
     }
     if source.can_pause:
@@ -106,15 +106,17 @@ def console_pages(
 def node_table_pages(history: History, clock: Clock) -> dict[str, Page]:
     """The pages about all nodes. They name nodes only, which have no namespace: nothing in them is masked."""
 
-    def nodes(question: PageRequest) -> PageResponse:
-        return _as_bytes(history.data.nodes(_first(question, "label")), question)
+    def nodes(page_request: PageRequest) -> PageResponse:
+        return _as_bytes(history.data.nodes(_first(page_request, "label")), page_request)
 
-    def version(question: PageRequest) -> PageResponse:
-        return as_json({"version": history.data.nodes(_first(question, "label")).version})
+    def version(page_request: PageRequest) -> PageResponse:
+        return as_json({"version": history.data.nodes(_first(page_request, "label")).version})
 
-    def past_nodes(question: PageRequest) -> PageResponse:
-        table = history.nodes_at(question.number("time", -1.0) if question.has("time") else clock.wall_s())
-        return _as_bytes(table, question) if table is not None else text("time: nothing was sampled before it\n", 404)
+    def past_nodes(page_request: PageRequest) -> PageResponse:
+        table = history.nodes_at(page_request.number("time", -1.0) if page_request.has("time") else clock.wall_s())
+        return (
+            _as_bytes(table, page_request) if table is not None else text("time: nothing was sampled before it\n", 404)
+        )
 
     return {
         "/console/data/nodes": nodes,
@@ -123,12 +125,12 @@ def node_table_pages(history: History, clock: Clock) -> dict[str, Page]:
     }
 
 
-def _as_bytes(table: NodeTable, question: PageRequest) -> PageResponse:
-    return PageResponse(table.encoded(_first(question, "facts")), content_type=BINARY)
+def _as_bytes(table: NodeTable, page_request: PageRequest) -> PageResponse:
+    return PageResponse(table.encoded(_first(page_request, "facts")), content_type=BINARY)
 
 
-def _first(question: PageRequest, name: str) -> str:
-    return question.query.get(name, [""])[0]
+def _first(page_request: PageRequest, name: str) -> str:
+    return page_request.query.get(name, [""])[0]
 
 
 def _learn(scheduler: Scheduler, clock: Clock, key: str) -> Document:

@@ -37,7 +37,7 @@ from mooring.apiserver.call import FieldValidation
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.wire.decode import decode_body
 from mooring.apiserver.wire.yaml_text import written_yaml
-from mooring.apiserver.worker import Worker
+from mooring.apiserver.worker import WorkerThread
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
 from mooring.client.interface import Client, dry_run_create
 from mooring.controllers.pod_control import pod_of_template
@@ -78,13 +78,15 @@ class ManifestError(Exception):
 _decode_body = msgspec.json.Decoder(_ManifestBody).decode
 
 
-def manifest_pods_page(client: Client, worker: Worker, pods_there: PodsThere) -> Page:
+def manifest_pods_page(client: Client, worker: WorkerThread, pods_there: PodsThere) -> Page:
     """The page that turns manifests into pods. Large ones are parsed by the worker."""
 
-    async def page(question: PageRequest) -> PageResponse:
+    async def page(page_request: PageRequest) -> PageResponse:
         try:
-            assert question.may_read is not None, "the server sets it"
-            return as_json(await _Manifest(client, worker, pods_there, question.body, question.may_read).answer())
+            assert page_request.may_read is not None, "the server sets it"
+            return as_json(
+                await _Manifest(client, worker, pods_there, page_request.body, page_request.may_read).answer()
+            )
         except (ManifestError, ObjectError, ClientError, msgspec.MsgspecError) as error:
             return text(f"{error}\n", 422)
 
@@ -99,7 +101,7 @@ async def manifest_page(scheduler: Scheduler) -> AsyncIterator[dict[str, Page]]:
     async def pods_there(kind: str, namespace: str, name: str) -> int:
         return pods_of_workload(scheduler, kind, namespace, name)
 
-    async with Worker() as worker:
+    async with WorkerThread() as worker:
         yield {"/console/data/pods": manifest_pods_page(scheduler.client, worker, pods_there)}
 
 
@@ -118,7 +120,9 @@ def pods_by_status(client: Client) -> PodsThere:
 
 
 class _Manifest:
-    def __init__(self, client: Client, worker: Worker, pods_there: PodsThere, body: bytes, may_read: MayRead) -> None:
+    def __init__(
+        self, client: Client, worker: WorkerThread, pods_there: PodsThere, body: bytes, may_read: MayRead
+    ) -> None:
         self._client = client
         self._worker = worker
         self._pods_there = pods_there

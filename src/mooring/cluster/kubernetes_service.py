@@ -23,6 +23,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, ENDPOINT_SLICE, ENDPOINTS, SERVICE, Kind
+from mooring.api.well_known import SKIP_MIRROR_LABEL
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
@@ -140,7 +141,7 @@ def api_endpoints(server: AdvertisedServer, found: Document | None, *, is_start:
     if is_start or not ports:
         ports = [{"name": "https", "port": server.port, "protocol": "TCP"}]
     # The label keeps kube-controller-manager from mirroring the endpoints into a second slice.
-    labels = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    labels = {SKIP_MIRROR_LABEL: "true"}
     subset = {"addresses": [{"ip": address} for address in addresses], "ports": ports}
     return _changed(ENDPOINTS, found, labels, {"subsets": [subset]})
 

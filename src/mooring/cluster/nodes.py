@@ -69,9 +69,9 @@ async def run_process_nodes(
     )
     started: list[Kubelets] = []
 
-    async def logs(question: PageRequest) -> PageResponse:
+    async def logs(page_request: PageRequest) -> PageResponse:
         # What the node says of its port has to be known before the kubelets start.
-        return await container_logs_page(question, client, started[0]) if started else not_found()
+        return await container_logs_page(page_request, client, started[0]) if started else not_found()
 
     async with open_secure_port(port, {**health.pages(), PATH: logs}, clock, entropy.fork("port")) as number:
         settings = replace(host_settings(host, wanted.count), port=number, records_normal_events=True)

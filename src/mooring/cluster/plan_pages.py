@@ -36,15 +36,15 @@ class PlanPages:
     def pages(self) -> dict[str, Page]:
         return {"/plan": self._plan_page, "/console/data/plan": self._plan_page, "/console/data/fits": self._fits_page}
 
-    async def _plan_page(self, question: PageRequest) -> PageResponse:
+    async def _plan_page(self, page_request: PageRequest) -> PageResponse:
         """POST a request (`scheduler.plan.wire`)."""
-        if question.method != "POST":
+        if page_request.method != "POST":
             return text("wanted POST with a request as JSON\n", 405)
         try:
-            asked = namespaces_of(pods_named(question.body))
+            asked = namespaces_of(pods_named(page_request.body))
         except PlanError as error:
             return text(f"{error}\n", 422)
-        return replace(await self._planned(question.body), asked_namespaces=asked)
+        return replace(await self._planned(page_request.body), asked_namespaces=asked)
 
     async def _planned(self, body: bytes) -> PageResponse:
         scheduler = self._scheduler
@@ -62,9 +62,9 @@ class PlanPages:
                 return text(f"the cluster changes faster than the plan: {error}; try again\n", 503)
         return PageResponse(msgspec.json.encode(result), content_type="application/json")
 
-    async def _fits_page(self, question: PageRequest) -> PageResponse:
+    async def _fits_page(self, page_request: PageRequest) -> PageResponse:
         """How many more pods of each type of the cluster fit on a node."""
-        name = (question.query.get("node") or [""])[0]
+        name = (page_request.query.get("node") or [""])[0]
         fits: list[dict[str, object]] = []
         async with self._turn:
             await self._let_others_run()

@@ -84,7 +84,7 @@ def scheduler_pages(sources: PageSources) -> dict[str, Page]:
     started_wall_s, started_s = sources.clock.wall_s(), sources.clock.now_s()
     _add_gauges(sources)
 
-    def statusz(question: PageRequest) -> PageResponse:
+    def statusz(page_request: PageRequest) -> PageResponse:
         return status_page(
             sources.name,
             started_wall_s=started_wall_s,
@@ -96,9 +96,9 @@ def scheduler_pages(sources: PageSources) -> dict[str, Page]:
 
     pages: dict[str, Page] = {
         **health_pages(_checks(sources)),
-        "/metrics": lambda question: PageResponse(_metrics(sources), content_type=METRICS_TYPE),
-        "/configz": lambda question: configuration_page(encode_configuration(sources.configuration)),
-        "/flagz": lambda question: flags_page(sources.name, sources.flags),
+        "/metrics": lambda page_request: PageResponse(_metrics(sources), content_type=METRICS_TYPE),
+        "/configz": lambda page_request: configuration_page(encode_configuration(sources.configuration)),
+        "/flagz": lambda page_request: flags_page(sources.name, sources.flags),
         "/statusz": statusz,
         **scheduler_state_pages(sources.scheduler, sources.clock, sources.may_lead, sources.history),
     }
@@ -118,17 +118,17 @@ def scheduler_state_pages(
 ) -> dict[str, Page]:
     """The pages about the pods and nodes of a scheduler."""
 
-    def cache(question: PageRequest) -> PageResponse:
-        node = _first(question, "node")
+    def cache(page_request: PageRequest) -> PageResponse:
+        node = _first(page_request, "node")
         return as_json(cache_page(scheduler.engine.columns, scheduler.assumed_pods, node=node))
 
-    def resources(question: PageRequest) -> PageResponse:
+    def resources(page_request: PageRequest) -> PageResponse:
         return PageResponse(_resources(scheduler) if may_lead() else b"", content_type=METRICS_TYPE)
 
     naming: dict[str, Page] = {
         "/debug/cache": cache,
-        "/debug/decisions": lambda question: _decisions(scheduler, question),
-        "/debug/queue": lambda question: _queue(scheduler, clock, question),
+        "/debug/decisions": lambda page_request: _decisions(scheduler, page_request),
+        "/debug/queue": lambda page_request: _queue(scheduler, clock, page_request),
         **PlanPages(scheduler, clock).pages(),
         **_console_pages(history.data),
         **console_pages(scheduler, clock, history, source, may_lead),
@@ -140,64 +140,64 @@ def scheduler_state_pages(
 
 
 def _console_pages(data: ConsoleData) -> dict[str, Page]:
-    def node(question: PageRequest) -> PageResponse:
-        name = _first(question, "node")
+    def node(page_request: PageRequest) -> PageResponse:
+        name = _first(page_request, "node")
         found = data.node(name)
         return as_json(found) if found is not None else text(f"node: there is no node {name!r}\n", 404)
 
-    def pod(question: PageRequest) -> PageResponse:
-        key = _first(question, "pod")
+    def pod(page_request: PageRequest) -> PageResponse:
+        key = _first(page_request, "pod")
         return _unreadable(key) or as_json(data.pod(key))
 
-    async def explain(question: PageRequest) -> PageResponse:
-        key = _first(question, "pod")
+    async def explain(page_request: PageRequest) -> PageResponse:
+        key = _first(page_request, "pod")
         return _unreadable(key) or as_json(await data.explain(key))
 
-    def manifest(question: PageRequest) -> PageResponse:
-        key = _first(question, "pod")
+    def manifest(page_request: PageRequest) -> PageResponse:
+        key = _first(page_request, "pod")
         found = data.manifest(key)
         missing = text(f"pod: the scheduler has no pod {key!r}\n", 404)
         return _unreadable(key) or (
             as_json({"pod": key, "manifest": written_yaml(found).decode()}) if found else missing
         )
 
-    def queue(question: PageRequest) -> PageResponse:
-        sort, offset, limit = (_first(question, name) for name in ("sort", "offset", "limit"))
+    def queue(page_request: PageRequest) -> PageResponse:
+        sort, offset, limit = (_first(page_request, name) for name in ("sort", "offset", "limit"))
         if sort and sort not in data.queue_columns:
             return text(f"sort: found {sort!r}, wanted one of {', '.join(data.queue_columns)}\n", 400)
         for name, value in (("offset", offset), ("limit", limit)):
             if value and not is_whole_number(value):
                 return text(f"{name}: found {value!r}, wanted a number\n", 400)
         found = data.queue(
-            _first(question, "filter"),
-            _first(question, "state"),
+            _first(page_request, "filter"),
+            _first(page_request, "state"),
             offset=int(offset or 0),
             limit=int(limit or WINDOW_MAX),
             sort=sort,
-            descending=bool(_first(question, "descending")),
+            descending=bool(_first(page_request, "descending")),
         )
         return as_json(found)
 
     return {
         "/console/data/explain": explain,
-        "/console/data/history": lambda question: as_json(data.history()),
+        "/console/data/history": lambda page_request: as_json(data.history()),
         "/console/data/manifest": manifest,
         "/console/data/node": node,
-        "/console/data/overview": lambda question: naming_pods(data.overview(), "rejections"),
+        "/console/data/overview": lambda page_request: naming_pods(data.overview(), "rejections"),
         "/console/data/pod": pod,
         "/console/data/queue": queue,
-        "/console/data/workloads": lambda question: as_json(data.workloads()),
+        "/console/data/workloads": lambda page_request: as_json(data.workloads()),
     }
 
 
 def _naming(scheduler: Scheduler, clock: Clock, page: Page) -> Page:
     """A page that lists the namespaces of the objects that it and its request name."""
 
-    async def named(question: PageRequest) -> PageResponse:
-        answer = page(question)
+    async def named(page_request: PageRequest) -> PageResponse:
+        answer = page(page_request)
         response = await answer if inspect.isawaitable(answer) else answer
         known = {each.metadata.name for each in scheduler.engine.columns.objects.of(Namespace)}
-        asked = response.asked_namespaces | namespaces_of(question.query.get("pod", ()))
+        asked = response.asked_namespaces | namespaces_of(page_request.query.get("pod", ()))
         named = await named_namespaces(response.body, known | response.namespaces | asked, clock)
         return replace(response, namespaces=named, asked_namespaces=asked)
 
@@ -254,8 +254,8 @@ class _Visible(CollectorRegistry):
                 yield metric
 
 
-def _queue(scheduler: Scheduler, clock: Clock, question: PageRequest) -> PageResponse:
-    pod, nearest = _first(question, "pod"), _first(question, "nearest") or "0"
+def _queue(scheduler: Scheduler, clock: Clock, page_request: PageRequest) -> PageResponse:
+    pod, nearest = _first(page_request, "pod"), _first(page_request, "nearest") or "0"
     parts = scheduler.queue, scheduler.bindings.running, scheduler.waiting_pods
     if not is_whole_number(nearest):
         return text(f"nearest: found {nearest!r}, wanted a number\n", 400)
@@ -265,8 +265,8 @@ def _queue(scheduler: Scheduler, clock: Clock, question: PageRequest) -> PageRes
     return _unreadable(pod) or as_json(pod_page(pod, *parts, scheduler.engine, clock, int(nearest)))
 
 
-def _decisions(scheduler: Scheduler, question: PageRequest) -> PageResponse:
-    pod, limit = _first(question, "pod"), _first(question, "limit") or str(SHOWN_MAX)
+def _decisions(scheduler: Scheduler, page_request: PageRequest) -> PageResponse:
+    pod, limit = _first(page_request, "pod"), _first(page_request, "limit") or str(SHOWN_MAX)
     if not is_whole_number(limit):
         return text(f"limit: found {limit!r}, wanted a number\n", 400)
     recent = list(scheduler.reports.decisions.recent(pod=pod, limit=int(limit)))
@@ -288,10 +288,10 @@ def _resources(scheduler: Scheduler) -> bytes:
 
 
 def _verbosity_page(set_verbosity: Callable[[int], None]) -> Page:
-    def page(question: PageRequest) -> PageResponse:
-        if question.method != "PUT":
+    def page(page_request: PageRequest) -> PageResponse:
+        if page_request.method != "PUT":
             return text("unsupported http method\n", 406)
-        wanted = question.body.decode(errors="replace").strip()
+        wanted = page_request.body.decode(errors="replace").strip()
         if not is_whole_number(wanted):
             return text(f"failed to set klog.logging.verbosity to {wanted!r}: wanted a number\n", 400)
         set_verbosity(int(wanted))
@@ -300,6 +300,6 @@ def _verbosity_page(set_verbosity: Callable[[int], None]) -> Page:
     return page
 
 
-def _first(question: PageRequest, name: str) -> str:
-    values = question.query.get(name)
+def _first(page_request: PageRequest, name: str) -> str:
+    values = page_request.query.get(name)
     return values[0] if values else ""

@@ -147,8 +147,12 @@ class SchedulerProcess:
     async def _client(
         self, stack: AsyncExitStack, stream: str, component: str, may_write: Callable[[], bool] | None
     ) -> HttpClient:
-        asked = self._settings.configuration.client_connection
-        limits = HttpLimits(requests_per_s=asked.qps, burst=asked.burst, in_flight_max=self._settings.in_flight_max)
+        request_statistics = self._settings.configuration.client_connection
+        limits = HttpLimits(
+            requests_per_s=request_statistics.qps,
+            burst=request_statistics.burst,
+            in_flight_max=self._settings.in_flight_max,
+        )
         client = HttpClient(
             self._settings.connection,
             self._clock,
@@ -157,24 +161,24 @@ class SchedulerProcess:
             component=component,
             may_write=may_write,
         )
-        self._requests.add(self._settings.connection.server, client.asked)
+        self._requests.add(self._settings.connection.server, client.request_statistics)
         return await stack.enter_async_context(client)
 
     async def _elector(self, stack: AsyncExitStack, group: TaskGroup) -> LeaderElector:
-        asked = self._settings.configuration.leader_election
-        limits = HttpLimits(request_s_max=asked.renew_deadline_s / 2)
+        request_statistics = self._settings.configuration.leader_election
+        limits = HttpLimits(request_s_max=request_statistics.renew_deadline_s / 2)
         entropy = self._entropy.fork("leader election")
         client = HttpClient(self._settings.connection, self._clock, entropy, limits=limits, component="leader-election")
-        self._requests.add(self._settings.connection.server, client.asked)
+        self._requests.add(self._settings.connection.server, client.request_statistics)
         await stack.enter_async_context(client)
         election = ElectionSettings(
-            asked.resource_namespace,
-            asked.resource_name,
+            request_statistics.resource_namespace,
+            request_statistics.resource_name,
             # Processes of the same host have different identities.
             f"{socket.gethostname()}_{entropy.uuid()}",
-            asked.lease_duration_s,
-            asked.renew_deadline_s,
-            asked.retry_period_s,
+            request_statistics.lease_duration_s,
+            request_statistics.renew_deadline_s,
+            request_statistics.retry_period_s,
         )
         writer = EventWriter(client, self._clock, entropy.fork("events"), CoreFormat())
         recorder = writer.recorder(self._settings.configuration.profiles[0].scheduler_name)
@@ -183,10 +187,10 @@ class SchedulerProcess:
             api_version=LEASE.api_version, kind=LEASE.kind, namespace=election.namespace, name=election.name
         )
 
-        def tell(text: str) -> None:
+        def report(text: str) -> None:
             recorder.event(about, "Normal", "LeaderElection", text)
 
-        return LeaderElector(client, election, clock=self._clock, entropy=entropy, tell=tell)
+        return LeaderElector(client, election, clock=self._clock, entropy=entropy, report=report)
 
     def _scheduler(self, client: Client, events: Client, extenders: ExtenderTransport) -> Scheduler:
         return Scheduler(

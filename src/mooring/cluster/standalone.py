@@ -139,11 +139,11 @@ async def _run_as_leader(
 
     if lease is None:
         async with client(may_write=None) as unfenced:
-            health.requests.add(connection.server, unfenced.asked)
+            health.requests.add(connection.server, unfenced.request_statistics)
             await work(unfenced)
         return
     async with HttpClient(connection, clock, entropy.fork("election"), component="leader-election") as electing:
-        health.requests.add(connection.server, electing.asked)
+        health.requests.add(connection.server, electing.request_statistics)
         settings = lease.settings(f"{socket.gethostname()}_{entropy.uuid()}")
         elector = LeaderElector(electing, settings, clock=clock, entropy=entropy.fork("leader election"))
         health.elector = elector
@@ -152,7 +152,7 @@ async def _run_as_leader(
             await work(fenced)
 
         async with client(may_write=lambda: elector.is_leading) as fenced:
-            health.requests.add(connection.server, fenced.asked)
+            health.requests.add(connection.server, fenced.request_statistics)
             await elector.run(lead)
 
 

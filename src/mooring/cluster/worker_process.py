@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from mooring.client.http.client import HttpClient, HttpLimits
-from mooring.client.http.connection import UNIX, Connection, FixedCredentials, Identity, bearer
+from mooring.client.http.connection import UNIX, Connection, Identity, StaticCredentials, bearer
 from mooring.cluster.component_pages import pages_listener
 from mooring.cluster.control_plane import CONTROL_PLANE, Pages
 from mooring.cluster.settings import COMPONENT_NAMES
@@ -58,7 +58,7 @@ async def _run(message: StartMessage, control: socket.socket) -> None:
         outer.start_background(_follow(control, stop), name="control socket")
         async with TaskGroup("components") as group:
             for component, token in message.tokens.items():
-                credentials = FixedCredentials(Identity(bearer(token)))
+                credentials = StaticCredentials(Identity(bearer(token)))
                 client = HttpClient(
                     Connection(f"{UNIX}{message.socket_path}", credentials=credentials),
                     clock,

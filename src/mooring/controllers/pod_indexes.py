@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeAlias
 
+from mooring.api.caches import BoundedCache
 from mooring.api.errors import LabelSelectorError
 from mooring.api.labels import NOTHING, LabelMatcher
-from mooring.api.memory import Memory
 from mooring.api.views.meta import ObjectMeta, OwnerReference, controller_of
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import TERMINAL_PHASES
@@ -198,7 +198,9 @@ class SelectorIndex(Generic[AnyObject]):
         informer.add_index(BY_NAMESPACE, namespace_of)
         self._lister = informer.lister
         self._selector = selector
-        self._known: Memory[tuple[str, tuple[tuple[str, str], ...]], tuple[str, ...]] = Memory(LABELS_REMEMBERED_MAX)
+        self._known: BoundedCache[tuple[str, tuple[tuple[str, str], ...]], tuple[str, ...]] = BoundedCache(
+            LABELS_REMEMBERED_MAX
+        )
         self._matchers: dict[str, tuple[tuple[str, LabelMatcher], ...]] = {}
         informer.add_handler(
             f"{name}, its selectors",

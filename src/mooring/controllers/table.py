@@ -20,6 +20,7 @@ from mooring.controllers.daemonset.controller import DaemonSetController
 from mooring.controllers.deployment.controller import DeploymentController
 from mooring.controllers.disruption.controller import DisruptionController
 from mooring.controllers.endpoint.endpoints import EndpointsController
+from mooring.controllers.endpoint.mirroring import EndpointSliceMirroringController
 from mooring.controllers.endpoint.slices import EndpointSliceController
 from mooring.controllers.garbagecollector.controller import GarbageCollectorController
 from mooring.controllers.job.controller import JobController
@@ -72,6 +73,7 @@ _ALL: tuple[type[Controller], ...] = (
     ClusterRoleAggregationController,
     EndpointSliceController,
     EndpointsController,
+    EndpointSliceMirroringController,
     ResourceQuotaController,
 )
 """In starting order."""
@@ -127,7 +129,6 @@ NOT_IMPLEMENTED = frozenset(
         "certificatesigningrequest-cleaner-controller",
         "certificatesigningrequest-signing-controller",
         "device-taint-eviction-controller",
-        "endpointslice-mirroring-controller",
         "horizontal-pod-autoscaler-controller",
         "kube-apiserver-serving-clustertrustbundle-publisher-controller",
         "legacy-serviceaccount-token-cleaner-controller",

@@ -31,7 +31,7 @@ class Backoff:
 
     def __post_init__(self) -> None:
         if not 0 < self.initial_s <= self.max_s:
-            raise ValueError(f"backoff from {self.initial_s} s to {self.max_s} s; wanted 0 < initial_s <= max_s")
+            raise ValueError(f"backoff from {self.initial_s} s to {self.max_s} s; expected 0 < initial_s <= max_s")
         if self.jitter < 0:
             raise ValueError(f"backoff with a jitter of {self.jitter}; wanted 0 or more")
 
@@ -51,7 +51,7 @@ class KeyedBackoff(Generic[Key]):
     """Failures in a row, by key."""
 
     def __init__(self, backoff: Backoff, entropy: Entropy, *, keys_max: int = KEYS_MAX) -> None:
-        assert keys_max > 0, f"a backoff for {keys_max} keys remembers nothing"
+        assert keys_max > 0, f"a backoff for {keys_max} keys holds nothing"
         self._backoff = backoff
         self._entropy = entropy
         self._keys_max = keys_max

@@ -114,7 +114,7 @@ def parse_rfc3339(text: str) -> float:
     """
     match = _RFC3339.fullmatch(text)
     if match is None:
-        raise TimestampError(f"{text!r} is not a timestamp; wanted one such as 2026-01-02T15:04:05Z")
+        raise TimestampError(f"{text!r} is not a timestamp; expected one such as 2026-01-02T15:04:05Z")
     year, month, day, hour, minute, second, fraction, sign, offset_hour, offset_minute = match.groups()
     try:
         moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second))
@@ -139,5 +139,5 @@ def _seconds_text(whole_s: int) -> str:
         return (_EPOCH + timedelta(seconds=whole_s)).isoformat(timespec="seconds")
     except OverflowError:
         raise TimestampError(
-            f"{whole_s} s since 1970 lies outside the years 1 to 9999 that a timestamp can say"
+            f"{whole_s} s since 1970 lies outside the years 1 to 9999 that a timestamp can have"
         ) from None

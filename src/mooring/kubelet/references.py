@@ -49,7 +49,7 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimedDirectory:
+class ClaimDirectory:
     """The volume of a claim: a directory of this machine."""
 
     path: str
@@ -104,7 +104,7 @@ class ReferenceLookup:
             {name: await self._one(SECRET, Secret, namespace, name) for name in secrets},
         )
 
-    async def claimed_directory(self, namespace: str, claim: str) -> ClaimedDirectory:
+    async def claimed_directory(self, namespace: str, claim: str) -> ClaimDirectory:
         """The volume of a claim. Raises `ContainerConfigError` and `ClientError`."""
         found = await self._one(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim, namespace, claim)
         if found is None:
@@ -119,7 +119,7 @@ class ReferenceLookup:
                 f"persistent volume {name} is not a directory of this machine (hostPath or local)"
             )
         is_provisioned = volume.metadata.annotations.get(PROVISIONED_BY) == LOCAL_PROVISIONER
-        return ClaimedDirectory(source.path, volume.spec.local is not None, is_provisioned)
+        return ClaimDirectory(source.path, volume.spec.local is not None, is_provisioned)
 
     async def _services(self, namespace: str, *, has_links: bool) -> list[Service]:
         master = self._api_server or await self._one(SERVICE, Service, MASTER_NAMESPACE, MASTER_SERVICE)

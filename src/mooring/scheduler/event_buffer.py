@@ -20,7 +20,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from mooring.api.views.meta import ApiObject
-from mooring.client.cache.reflector import Sink, TakesPages
+from mooring.client.cache.reflector import PagedSink, Sink
 from mooring.client.interface import Change
 
 AnyKind = TypeVar("AnyKind", bound=ApiObject)
@@ -96,7 +96,7 @@ class BufferedSink(Generic[AnyKind]):
 class BufferedPagedSink(BufferedSink[AnyKind]):
     """A buffered sink that receives lists page by page."""
 
-    def __init__(self, sink: Sink[AnyKind], pages: TakesPages[AnyKind], event_buffer: EventBuffer) -> None:
+    def __init__(self, sink: Sink[AnyKind], pages: PagedSink[AnyKind], event_buffer: EventBuffer) -> None:
         super().__init__(sink, event_buffer)
         self._pages = pages
 

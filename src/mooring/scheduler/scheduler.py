@@ -23,10 +23,10 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from mooring.api.decode import Whole
+from mooring.api.decode import UntypedObject
 from mooring.api.kinds import NODE, POD, Kind
 from mooring.api.views.pod import Pod
-from mooring.client.cache.reflector import Reflector, Sink, TakesPages
+from mooring.client.cache.reflector import PagedSink, Reflector, Sink
 from mooring.client.events.recorder import EventType
 from mooring.client.events.writer import EventWriter, SeriesFormat
 from mooring.client.interface import Client
@@ -299,16 +299,16 @@ class Scheduler:
             sink = recorded_sink(kind.resource, sink, self._recording)
         if self._extender_client is None:
             pass  # only a decision with extenders holds the event buffer
-        elif isinstance(sink, TakesPages):
+        elif isinstance(sink, PagedSink):
             sink = BufferedPagedSink(sink, sink, self.event_buffer)
         else:
             sink = BufferedSink(sink, self.event_buffer)
         entropy = self._entropy.fork(f"watch {kind.resource}")
         return kind.resource, Reflector(self.client, kind, view, sink, clock=self._clock, entropy=entropy)
 
-    def _raw_reflector(self, kind: Kind, sink: Sink[Whole]) -> Reflector[Whole]:
+    def _raw_reflector(self, kind: Kind, sink: Sink[UntypedObject]) -> Reflector[UntypedObject]:
         entropy = self._entropy.fork(f"watch whole {kind.plural}")
-        return Reflector(self.client, kind, Whole, sink, clock=self._clock, entropy=entropy)
+        return Reflector(self.client, kind, UntypedObject, sink, clock=self._clock, entropy=entropy)
 
     def _record_event(self, pod: PodInfo, type_: EventType, reason: str, action: str, note: str) -> None:
         self.reports.event(pod, type_, reason, action, note)

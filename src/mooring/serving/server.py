@@ -141,8 +141,8 @@ class SecureServer:
         query = {name: list(values) for name, values in request.query.items()}
         if self._console is not None and path.startswith(ROOT):
             if path == LIVE:
-                asked = PageRequest(request.method, path, query)
-                return self._live.response(asked, partial(self._live_page, request), caller.name)
+                requested = PageRequest(request.method, path, query)
+                return self._live.response(requested, partial(self._live_page, request), caller.name)
             if self._page_of(path) is None:
                 return self._console.response(path, request, caller)
         try:
@@ -150,8 +150,8 @@ class SecureServer:
         except BodyTooLargeError:
             return text(f"more than {BODY_BYTES_MAX} bytes were sent\n", 413)
         may_read = partial(self._authorizer.may_list_pods, caller)
-        asked = PageRequest(request.method, path, query, body, may_read)
-        return await self._page_response(asked, caller)
+        requested = PageRequest(request.method, path, query, body, may_read)
+        return await self._page_response(requested, caller)
 
     async def _caller(self, request: Request) -> Caller | None:
         if self._console is not None and not request.certificate and not request.has(b"authorization"):
@@ -175,20 +175,22 @@ class SecureServer:
             return self._unauthorized(path)
         return forbidden(caller.name, verb, path, decision.reason)
 
-    async def _page_response(self, asked: PageRequest, caller: Caller) -> PageResponse:
-        page = self._page_of(asked.path)
+    async def _page_response(self, requested: PageRequest, caller: Caller) -> PageResponse:
+        page = self._page_of(requested.path)
         if page is None:
             return not_found()
-        answer = page(asked)
+        answer = page(requested)
         response = await answer if inspect.isawaitable(answer) else answer
-        return await masked(asked, response, partial(self._authorizer.may_list_pods, caller), self._clock)
+        return await masked(requested, response, partial(self._authorizer.may_list_pods, caller), self._clock)
 
-    async def _live_page(self, request: Request, asked: PageRequest) -> PageResponse:
+    async def _live_page(self, request: Request, requested: PageRequest) -> PageResponse:
         """One page of a live stream, authenticated and authorized again."""
         caller = await self._caller(request)
         if caller is None:
             return unauthorized()
-        return await self._denied(caller, asked.method, asked.path) or await self._page_response(asked, caller)
+        return await self._denied(caller, requested.method, requested.path) or await self._page_response(
+            requested, caller
+        )
 
 
 def _headers_of(response: PageResponse, more: Headers) -> Headers:

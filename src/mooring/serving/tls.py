@@ -110,19 +110,19 @@ class ServingTls:
     ciphers: Sequence[str] = ()
 
 
-def serving_context(asked: ServingTls, wall_s: float) -> ssl.SSLContext:
+def serving_context(requested: ServingTls, wall_s: float) -> ssl.SSLContext:
     """Raises `ServingTlsError`."""
-    if asked.version_min not in _VERSIONS:
+    if requested.version_min not in _VERSIONS:
         known = ", ".join(version for version in _VERSIONS if version)
-        raise ServingTlsError(f"--tls-min-version: found {asked.version_min!r}, wanted one of {known}")
-    if bool(asked.certificate_file) != bool(asked.key_file):
+        raise ServingTlsError(f"--tls-min-version: found {requested.version_min!r}, wanted one of {known}")
+    if bool(requested.certificate_file) != bool(requested.key_file):
         raise ServingTlsError("--tls-cert-file and --tls-private-key-file must be given together")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = _VERSIONS[asked.version_min]
+    context.minimum_version = _VERSIONS[requested.version_min]
     context.set_alpn_protocols(["http/1.1"])
-    _set_ciphers(context, asked.ciphers)
-    _show(context, asked, wall_s)
-    _show_by_name(context, asked)
+    _set_ciphers(context, requested.ciphers)
+    _show(context, requested, wall_s)
+    _show_by_name(context, requested)
     return context
 
 
@@ -135,14 +135,16 @@ def trust(context: ssl.SSLContext, authorities: bytes) -> None:
     context.verify_mode = ssl.CERT_OPTIONAL
 
 
-def _show(context: ssl.SSLContext, asked: ServingTls, wall_s: float) -> None:
-    if asked.certificate_file:
-        _load(context, asked.certificate_file, asked.key_file)
-    elif asked.directory:
-        certificate_file, key_file = stored_self_signed(Path(asked.directory), asked.name, asked.hosts, wall_s)
+def _show(context: ssl.SSLContext, requested: ServingTls, wall_s: float) -> None:
+    if requested.certificate_file:
+        _load(context, requested.certificate_file, requested.key_file)
+    elif requested.directory:
+        certificate_file, key_file = stored_self_signed(
+            Path(requested.directory), requested.name, requested.hosts, wall_s
+        )
         _load(context, str(certificate_file), str(key_file))
     else:
-        certificate, key = self_signed(asked.name, asked.hosts, wall_s)
+        certificate, key = self_signed(requested.name, requested.hosts, wall_s)
         # OpenSSL reads from files only. This one is private and removed after it was read.
         with tempfile.NamedTemporaryFile() as file:
             file.write(certificate + key)
@@ -150,12 +152,12 @@ def _show(context: ssl.SSLContext, asked: ServingTls, wall_s: float) -> None:
             context.load_cert_chain(file.name)
 
 
-def _show_by_name(context: ssl.SSLContext, asked: ServingTls) -> None:
+def _show_by_name(context: ssl.SSLContext, requested: ServingTls) -> None:
     """Certificates for other server names (SNI)."""
-    if not asked.more:
+    if not requested.more:
         return
     by_name: dict[str, ssl.SSLContext] = {}
-    for text in asked.more:
+    for text in requested.more:
         certificate_file, key_file, names = _pair(text)
         other = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         other.minimum_version = context.minimum_version
@@ -177,7 +179,7 @@ def _pair(text: str) -> tuple[str, str, list[str]]:
     files, _, names = text.partition(":")
     certificate_file, comma, key_file = files.partition(",")
     if not comma or not certificate_file or not key_file:
-        raise ServingTlsError(f"--tls-sni-cert-key: found {text!r}, wanted CERTIFICATE,KEY or CERTIFICATE,KEY:NAMES")
+        raise ServingTlsError(f"--tls-sni-cert-key: found {text!r}, expected CERTIFICATE,KEY or CERTIFICATE,KEY:NAMES")
     return certificate_file, key_file, [name.lower() for name in names.split(",") if name]
 
 

@@ -27,7 +27,7 @@ from mooring.api.decode import decode_as
 from mooring.api.errors import ObjectError
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
-from mooring.client.cache.reflector import Sink, TakesPages
+from mooring.client.cache.reflector import PagedSink, Sink
 from mooring.client.interface import Change
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -199,18 +199,18 @@ class Replay:
         _, sink = found
         if line.part == "begin":
             self._lists[line.kind] = []
-            if isinstance(sink, TakesPages):
+            if isinstance(sink, PagedSink):
                 sink.begin_list()
             return
         items = self._items(number, line.kind)
         if line.part == "page":
-            if not isinstance(sink, TakesPages):
+            if not isinstance(sink, PagedSink):
                 raise self._reader.error(number, f"has a page of {line.kind}, whose lists have no pages")
             sink.take_page(items)
             self._lists[line.kind] = []
             return
         del self._lists[line.kind]
-        if isinstance(sink, TakesPages):
+        if isinstance(sink, PagedSink):
             sink.end_list("")
         else:
             sink.replace(items, "")

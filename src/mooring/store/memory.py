@@ -121,7 +121,7 @@ class MemoryWatch:
 _FEW = 32
 
 
-class Folder:
+class KeyFolder:
     """The records directly below one path."""
 
     __slots__ = ("_added", "_removed", "_sorted", "path", "records", "watches")
@@ -214,7 +214,7 @@ class MemoryStore:
         self._buffer_max = buffer_max
         self._revision = EMPTY_REVISION
         self._oldest = EMPTY_REVISION
-        self._folders: dict[str, Folder] = {}
+        self._folders: dict[str, KeyFolder] = {}
         self._paths_sorted: list[str] | None = []
         self._history: deque[StoreChange] = deque()
         self._replaced_bytes = 0
@@ -288,7 +288,7 @@ class MemoryStore:
         )
         return now + gained
 
-    def _folders_below(self, path: str) -> Sequence[Folder]:
+    def _folders_below(self, path: str) -> Sequence[KeyFolder]:
         if self._paths_sorted is None:
             self._paths_sorted = sorted(self._folders)
         first, end = bisect_left(self._paths_sorted, path), bisect_left(self._paths_sorted, path + _AFTER_ALL)
@@ -339,13 +339,13 @@ class MemoryStore:
         self._notify(folder, StoreChange(key, revision, None, current))
         return revision
 
-    def _open_folder(self, path: str) -> Folder:
-        folder = self._folders[path] = Folder(path)
+    def _open_folder(self, path: str) -> KeyFolder:
+        folder = self._folders[path] = KeyFolder(path)
         folder.watches = [watch for watch in self._watches if path.startswith(watch.folder)]
         self._paths_sorted = None
         return folder
 
-    def _notify(self, folder: Folder, change: StoreChange) -> None:
+    def _notify(self, folder: KeyFolder, change: StoreChange) -> None:
         self._history.append(change)
         if change.previous is not None:
             self._replaced_bytes += len(change.previous.value)
@@ -422,6 +422,6 @@ class MemoryStore:
         }
 
 
-def _is_nested(folders: Sequence[Folder]) -> bool:
+def _is_nested(folders: Sequence[KeyFolder]) -> bool:
     """Whether one folder contains another: then their records alternate in key order."""
     return len(folders) > 1 and any(later.path.startswith(earlier.path) for earlier, later in pairwise(folders))

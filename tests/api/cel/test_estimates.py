@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.cel import COST_MAX, types, worst_selector_cost
-from mooring.api.cel.call_estimates import MOST, NEVER, ONE, UNKNOWN, Span, exactly
+from mooring.api.cel.call_estimates import MOST, NEVER, ONE, UNKNOWN, CostRange, exactly
 from mooring.api.cel.checker import check
 from mooring.api.cel.environment import FUNCTIONS, Environment
 from mooring.api.cel.errors import CelSource
@@ -60,7 +60,7 @@ def test_sizes_of_other_variables_can_be_told() -> None:
     tree = parse(source)
     check(tree, source, Environment(FUNCTIONS, {"self": types.list_of(types.STRING)}, {}, {}))
     assert not source.errors
-    sizes = {("self",): Span(0, 10), ("self", "@items"): Span(0, 99)}
+    sizes = {("self",): CostRange(0, 10), ("self", "@items"): CostRange(0, 99)}
     assert worst_cost(tree, sizes.get) == 1 + 1 + 10 * (2 + 1 + 1 + 10)
     assert worst_cost(tree) > COST_MAX
 
@@ -99,15 +99,15 @@ def test_the_worst_cost_of_a_call(expression: str, cost: int) -> None:
 @pytest.mark.parametrize(
     ("found", "wanted"),
     [
-        pytest.param(Span(1, 2).plus(Span(3, 4)), Span(4, 6), id="a sum"),
-        pytest.param(UNKNOWN.plus(ONE), Span(1, MOST), id="a sum of what nobody knows"),
-        pytest.param(Span(2, MOST).times(exactly(3)), Span(6, MOST), id="a product"),
-        pytest.param(Span(0, MOST).times(exactly(0)), exactly(0), id="a product with nothing"),
-        pytest.param(Span(1, 11).scaled(0.1), Span(1, 2), id="a share, rounded up"),
+        pytest.param(CostRange(1, 2).plus(CostRange(3, 4)), CostRange(4, 6), id="a sum"),
+        pytest.param(UNKNOWN.plus(ONE), CostRange(1, MOST), id="a sum of what nobody knows"),
+        pytest.param(CostRange(2, MOST).times(exactly(3)), CostRange(6, MOST), id="a product"),
+        pytest.param(CostRange(0, MOST).times(exactly(0)), exactly(0), id="a product with nothing"),
+        pytest.param(CostRange(1, 11).scaled(0.1), CostRange(1, 2), id="a share, rounded up"),
         pytest.param(UNKNOWN.scaled(2.0), UNKNOWN, id="twice what nobody knows"),
-        pytest.param(Span(2, 3).joined(Span(1, 2)), Span(1, 3), id="both"),
-        pytest.param(NEVER.joined(Span(1, 2)), Span(1, 2), id="both, one of them nothing yet"),
+        pytest.param(CostRange(2, 3).joined(CostRange(1, 2)), CostRange(1, 3), id="both"),
+        pytest.param(NEVER.joined(CostRange(1, 2)), CostRange(1, 2), id="both, one of them nothing yet"),
     ],
 )
-def test_spans_are_added_multiplied_and_joined(found: Span, wanted: Span) -> None:
+def test_spans_are_added_multiplied_and_joined(found: CostRange, wanted: CostRange) -> None:
     assert found == wanted

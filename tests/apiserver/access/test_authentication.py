@@ -17,9 +17,9 @@ from cryptography.x509.oid import NameOID
 
 from mooring.apiserver.access.authentication import (
     ADMIN,
+    AuthenticationResult,
     Authenticator,
     FixedTokens,
-    Proof,
     TokenFileError,
     bearer_token,
     parse_token_file,
@@ -233,7 +233,7 @@ def test_a_proof_is_for_an_audience() -> None:
     authenticator = _authenticator()
     anna = User("anna", "1", ("devs", "system:authenticated"))
     assert authenticator.audiences == (ISSUER, SHORT_AUDIENCE)
-    assert authenticator.proof_of("secret", (ISSUER, "vault")) == Proof(anna, (ISSUER,))
+    assert authenticator.proof_of("secret", (ISSUER, "vault")) == AuthenticationResult(anna, (ISSUER,))
     with pytest.raises(InvalidTokenError, match=r"^invalid bearer token$"):
         authenticator.proof_of("secret", ("vault",))
 

@@ -14,8 +14,8 @@ from mooring.apiserver.access.authorization import (
     Attributes,
     AuthorizationDecision,
     AuthorizerChain,
-    HeldRules,
     Rule,
+    SubjectRules,
     compacted,
     document_of,
     forbidden,
@@ -40,18 +40,18 @@ def test_a_path_is_no_resource() -> None:
     assert (asked.path, asked.is_resource_request, asked.resource) == ("/healthz", False, "")
 
 
-NOTHING_HELD = HeldRules(())
+NOTHING_HELD = SubjectRules(())
 
 
 @dataclass
 class _Says:
     decision: AuthorizationDecision
-    held: HeldRules = NOTHING_HELD
+    held: SubjectRules = NOTHING_HELD
 
     def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         return self.decision
 
-    def rules_for(self, user: User, namespace: str) -> HeldRules:
+    def rules_for(self, user: User, namespace: str) -> SubjectRules:
         return self.held
 
 
@@ -87,8 +87,10 @@ def test_masters_may_do_everything_for_no_reason() -> None:
 
 def test_rules_of_all_authorizers_are_put_together() -> None:
     get, put = Rule(("get",)), Rule(("put",))
-    chain = AuthorizerChain(_Says(NO, HeldRules((get,), ("fault",), is_incomplete=True)), _Says(NO, HeldRules((put,))))
-    assert chain.rules_for(user("a"), "web") == HeldRules((get, put), ("fault",), is_incomplete=True)
+    chain = AuthorizerChain(
+        _Says(NO, SubjectRules((get,), ("fault",), is_incomplete=True)), _Says(NO, SubjectRules((put,)))
+    )
+    assert chain.rules_for(user("a"), "web") == SubjectRules((get, put), ("fault",), is_incomplete=True)
 
 
 @pytest.mark.parametrize(

@@ -7,29 +7,28 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.access.default_cluster_roles import (
+from mooring.apiserver.access.default_roles import (
     CLUSTER_ROLES,
+    CONTROLLER_ROLES,
     binding_object,
-    may,
-    may_get,
     role_object,
+    rule,
     subject,
 )
-from mooring.apiserver.access.default_controller_roles import CONTROLLER_ROLES
 
 
 def test_a_line_is_a_rule() -> None:
-    assert may("get list", "core apps", "pods", "a b") == {
+    assert rule("get list | core apps | pods | a b") == {
         "verbs": ["get", "list"],
         "apiGroups": ["", "apps"],
         "resources": ["pods"],
         "resourceNames": ["a", "b"],
     }
-    assert may_get("/a /b/*") == {"verbs": ["get"], "nonResourceURLs": ["/a", "/b/*"]}
+    assert rule("get | /a /b/*") == {"verbs": ["get"], "nonResourceURLs": ["/a", "/b/*"]}
 
 
 def test_documents_are_copies() -> None:
-    rules = (may("get", "core", "pods"),)
+    rules = (rule("get | core | pods"),)
     role_object("ClusterRole", "r", rules)["rules"][0]["verbs"].append("list")
     assert rules[0]["verbs"] == ["get"]
 
@@ -58,21 +57,21 @@ def test_a_role_and_a_binding() -> None:
 
 @pytest.mark.parametrize("name", sorted(CLUSTER_ROLES))
 def test_lists_stand_in_the_order_of_the_alphabet(name: str) -> None:
-    for rule in CLUSTER_ROLES[name]:
+    for each in CLUSTER_ROLES[name]:
         for message in ("verbs", "resources", "resourceNames", "nonResourceURLs"):
-            assert rule.get(message, []) == sorted(rule.get(message, []))
+            assert each.get(message, []) == sorted(each.get(message, []))
 
 
 def test_list_implies_watch() -> None:
     for rules in CLUSTER_ROLES.values():
-        assert [rule for rule in rules if "list" in rule["verbs"] and "watch" not in rule["verbs"]] == []
+        assert [each for each in rules if "list" in each["verbs"] and "watch" not in each["verbs"]] == []
 
 
 @pytest.mark.parametrize("name", sorted(CONTROLLER_ROLES))
 def test_lists_of_controller_roles_stand_in_the_order_of_the_alphabet(name: str) -> None:
-    for rule in CONTROLLER_ROLES[name]:
+    for each in CONTROLLER_ROLES[name]:
         for message in ("verbs", "resources", "resourceNames", "nonResourceURLs"):
-            assert rule.get(message, []) == sorted(rule.get(message, []))
+            assert each.get(message, []) == sorted(each.get(message, []))
 
 
 def test_there_is_one_for_each_controller() -> None:

@@ -13,8 +13,8 @@ from mooring.api.document import Document
 from mooring.apiserver.access.authentication import Authenticator, FixedTokens
 from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.reviews import (
+    FieldSelectorAttributes,
     FieldSelectorError,
-    Selected,
     check_local_review,
     check_review,
     local_subject_access_review,
@@ -350,51 +350,59 @@ IN = {"key": "spec.nodeName", "operator": "In", "values": ["n1"]}
 @pytest.mark.parametrize(
     ("attributes", "expected"),
     [
-        pytest.param({}, Selected(), id="none"),
+        pytest.param({}, FieldSelectorAttributes(), id="none"),
         pytest.param(
-            {"fieldSelector": {"rawSelector": "spec.nodeName=n1"}}, Selected((("spec.nodeName", "n1"),)), id="a text"
+            {"fieldSelector": {"rawSelector": "spec.nodeName=n1"}},
+            FieldSelectorAttributes((("spec.nodeName", "n1"),)),
+            id="a text",
         ),
         pytest.param(
             {"fieldSelector": {"rawSelector": "a"}},
-            Selected((), f"{FIELD} ignored due to parse error"),
+            FieldSelectorAttributes((), f"{FIELD} ignored due to parse error"),
             id="a text that is none",
         ),
         pytest.param(
-            {"fieldSelector": {"requirements": [IN]}}, Selected((("spec.nodeName", "n1"),)), id="a requirement"
+            {"fieldSelector": {"requirements": [IN]}},
+            FieldSelectorAttributes((("spec.nodeName", "n1"),)),
+            id="a requirement",
         ),
         pytest.param(
-            {"fieldSelector": {"requirements": [{**IN, "operator": "NotIn"}]}}, Selected(), id="an inequality"
+            {"fieldSelector": {"requirements": [{**IN, "operator": "NotIn"}]}},
+            FieldSelectorAttributes(),
+            id="an inequality",
         ),
         pytest.param(
             {"fieldSelector": {"requirements": [IN, {"key": "a", "operator": "Exists"}]}},
-            Selected((("spec.nodeName", "n1"),), f"{FIELD} partially ignored due to parse error"),
+            FieldSelectorAttributes((("spec.nodeName", "n1"),), f"{FIELD} partially ignored due to parse error"),
             id="one of two",
         ),
         pytest.param(
             {"fieldSelector": {"requirements": [{**IN, "values": ["n1", "n2"]}]}},
-            Selected((), f"{FIELD} ignored due to parse error"),
+            FieldSelectorAttributes((), f"{FIELD} ignored due to parse error"),
             id="two values",
         ),
-        pytest.param({"labelSelector": {"rawSelector": "a=b,c"}}, Selected(), id="labels in a text"),
+        pytest.param({"labelSelector": {"rawSelector": "a=b,c"}}, FieldSelectorAttributes(), id="labels in a text"),
         pytest.param(
             {"labelSelector": {"rawSelector": "a=="}, "fieldSelector": {"rawSelector": "a"}},
-            Selected((), f"{FIELD} ignored due to parse error"),
+            FieldSelectorAttributes((), f"{FIELD} ignored due to parse error"),
             id="an empty value is a value",
         ),
         pytest.param(
             {"labelSelector": {"rawSelector": "(("}, "fieldSelector": {"rawSelector": "a"}},
-            Selected((), f"{FIELD} ignored due to parse error; {LABEL} ignored due to parse error"),
+            FieldSelectorAttributes((), f"{FIELD} ignored due to parse error; {LABEL} ignored due to parse error"),
             id="neither",
         ),
         pytest.param(
             {"labelSelector": {"requirements": [{"key": "a", "operator": "Foo"}, {"key": "b", "operator": "Exists"}]}},
-            Selected((), f"{LABEL} partially ignored due to parse error"),
+            FieldSelectorAttributes((), f"{LABEL} partially ignored due to parse error"),
             id="an operator from the future",
         ),
         pytest.param(
-            {"labelSelector": {"requirements": [{"key": "b", "operator": "Exists"}]}}, Selected(), id="a label"
+            {"labelSelector": {"requirements": [{"key": "b", "operator": "Exists"}]}},
+            FieldSelectorAttributes(),
+            id="a label",
         ),
     ],
 )
-def test_selectors_of_a_review(attributes: Document, expected: Selected) -> None:
+def test_selectors_of_a_review(attributes: Document, expected: FieldSelectorAttributes) -> None:
     assert selected(attributes) == expected

@@ -101,7 +101,7 @@ def test_good_tokens_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_key_on_another_curve_is_rejected() -> None:
-    with pytest.raises(AssertionError, match="wants a key on P-256"):
+    with pytest.raises(AssertionError, match="needs a key on P-256"):
         TokenSigner(ec.generate_private_key(ec.SECP384R1()))
 
 

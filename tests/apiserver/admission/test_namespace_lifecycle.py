@@ -7,7 +7,7 @@ import pytest
 from mooring.api.kinds import CONFIG_MAP, NAMESPACE, NODE
 from mooring.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from mooring.apiserver.call import Operation
-from mooring.client.errors import Cause, ForbiddenError, NotFoundError
+from mooring.client.errors import ForbiddenError, NotFoundError, StatusCause
 from tests.apiserver.admission.builders import NS, Known, admitted, attempt, named, wait
 
 GOING = Known({NAMESPACE: [named(NS, status={"phase": "Terminating"})]})
@@ -29,7 +29,7 @@ def test_a_terminating_namespace_takes_no_new_object_and_says_so_in_a_cause() ->
         f'configmaps "g-" is forbidden: unable to create new content in namespace {NS} because it is being terminated'
     )
     assert caught.value.causes == (
-        Cause("NamespaceTerminating", f"namespace {NS} is being terminated", "metadata.namespace"),
+        StatusCause("NamespaceTerminating", f"namespace {NS} is being terminated", "metadata.namespace"),
     )
 
 

@@ -21,7 +21,7 @@ from mooring.api.kinds import (
     SERVICE_ACCOUNT,
     Kind,
 )
-from mooring.apiserver.access.authorization import Attributes, AuthorizationDecision, HeldRules
+from mooring.apiserver.access.authorization import Attributes, AuthorizationDecision, SubjectRules
 from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.admission.node_restriction import NodeRestriction
@@ -62,7 +62,7 @@ class RoleOfN1:
         allowed = (N1, "request-serviceaccounts-token-audience", NS, "audit", "robot")
         return AuthorizationDecision(wanted == allowed and not attributes.api_group)
 
-    def rules_for(self, user: User, namespace: str) -> HeldRules:
+    def rules_for(self, user: User, namespace: str) -> SubjectRules:
         raise AssertionError("nobody asks for rules")
 
 

@@ -13,7 +13,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD
 from mooring.apiserver.admission.node_declared_features import NodeDeclaredFeatureValidator
 from mooring.apiserver.admission.pod_resize_validator import PodResizeValidator
-from mooring.client.errors import Cause, ForbiddenError
+from mooring.client.errors import ForbiddenError, StatusCause
 from tests.apiserver.admission.builders import Known, attempt, check, container, named, pod
 
 
@@ -44,27 +44,27 @@ def test_allowed(generation: int) -> None:
             resized("5", "5Gi"),
             "node didn't have enough allocatable resources: cpu, requested: 5000, allocatable: 4000; "
             "memory, requested: 5368709120, allocatable: 4294967296",
-            (Cause("NodeCapacity", "", ""),),
+            (StatusCause("NodeCapacity", "", ""),),
             id="too large",
         ),
         pytest.param(
             [node()],
             resized("4", "1Gi", overhead={"cpu": "1m"}),
             "node didn't have enough allocatable resources: cpu, requested: 4001, allocatable: 4000",
-            (Cause("NodeCapacity", "", ""),),
+            (StatusCause("NodeCapacity", "", ""),),
             id="overhead counts",
         ),
         pytest.param(
             [node(**{"kubernetes.io/os": "windows"})],
             resized("1", "1Gi"),
             'pod resize is only supported on linux nodes, node "n" is "windows"',
-            (Cause("UnsupportedPlatform", "", ""),),
+            (StatusCause("UnsupportedPlatform", "", ""),),
             id="another system",
         ),
         pytest.param([], resized("1", "1Gi"), 'node "n" not found', (), id="no node"),
     ],
 )
-def test_refused(nodes: list[Document], new: Document, why: str, causes: tuple[Cause, ...]) -> None:
+def test_refused(nodes: list[Document], new: Document, why: str, causes: tuple[StatusCause, ...]) -> None:
     with pytest.raises(ForbiddenError) as caught:
         check(
             PodResizeValidator(), attempt(POD, new, resized("1", "1Gi", 1), subresource="resize"), Known({NODE: nodes})

@@ -15,13 +15,18 @@ from mooring.apiserver.admission.pod_security import (
     BASELINE,
     PRIVILEGED,
     RESTRICTED,
-    Level,
     PodSecurity,
+    PodSecurityLevel,
     policy_of,
     text_of,
     violations_of,
 )
-from mooring.apiserver.admission.pod_security_checks import Violation, containers_named, containers_of, setters
+from mooring.apiserver.admission.pod_security_checks import (
+    PodSecurityViolation,
+    containers_named,
+    containers_of,
+    setters,
+)
 from mooring.apiserver.call import Operation
 from mooring.client.errors import ForbiddenError, InvalidError
 from tests.apiserver.admission.builders import NS, Known, attempt, check, container, pod
@@ -203,10 +208,10 @@ HOSTILE = pod(
 @pytest.mark.parametrize(
     ("level", "reasons"),
     [
-        (Level(PRIVILEGED), []),
-        (Level(BASELINE), ["host namespaces", "hostPath volumes", "privileged"]),
+        (PodSecurityLevel(PRIVILEGED), []),
+        (PodSecurityLevel(BASELINE), ["host namespaces", "hostPath volumes", "privileged"]),
         (
-            Level(RESTRICTED),
+            PodSecurityLevel(RESTRICTED),
             [
                 "host namespaces",
                 "privileged",
@@ -220,17 +225,18 @@ HOSTILE = pod(
     ],
     ids=str,
 )
-def test_a_stricter_level_asks_more_and_asks_nothing_twice(level: Level, reasons: list[str]) -> None:
+def test_a_stricter_level_asks_more_and_asks_nothing_twice(level: PodSecurityLevel, reasons: list[str]) -> None:
     found = violations_of(level, HOSTILE["metadata"], HOSTILE["spec"])
     assert [each.reason for each in found] == reasons
 
 
 @pytest.mark.parametrize(
-    ("level", "text"), [(Level(BASELINE), "baseline:latest"), (Level(RESTRICTED, 24), "restricted:v1.24")]
+    ("level", "text"),
+    [(PodSecurityLevel(BASELINE), "baseline:latest"), (PodSecurityLevel(RESTRICTED, 24), "restricted:v1.24")],
 )
-def test_a_level_as_text(level: Level, text: str) -> None:
+def test_a_level_as_text(level: PodSecurityLevel, text: str) -> None:
     assert str(level) == text
 
 
 def test_violations_as_text() -> None:
-    assert text_of([Violation("a", "b"), Violation("c", "")]) == "a (b), c"
+    assert text_of([PodSecurityViolation("a", "b"), PodSecurityViolation("c", "")]) == "a (b), c"

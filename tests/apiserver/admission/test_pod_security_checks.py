@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.admission.pod_security import BASELINE, LATEST, RESTRICTED, Level, text_of, violations_of
+from mooring.apiserver.admission.pod_security import (
+    BASELINE,
+    LATEST,
+    RESTRICTED,
+    PodSecurityLevel,
+    text_of,
+    violations_of,
+)
 from tests.apiserver.admission.builders import container, pod
 
 
@@ -148,7 +155,7 @@ def annotated(key: str, value: str) -> Document:
     ],
 )
 def test_baseline(made: Document, minor: int, expected: str) -> None:
-    assert text_of(violations_of(Level(BASELINE, minor), made["metadata"], made["spec"])) == expected
+    assert text_of(violations_of(PodSecurityLevel(BASELINE, minor), made["metadata"], made["spec"])) == expected
 
 
 GOOD = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -225,4 +232,4 @@ PLAIN = (
     ],
 )
 def test_restricted(one: Document, minor: int, expected: str) -> None:
-    assert text_of(violations_of(Level(RESTRICTED, minor), one["metadata"], one["spec"])) == expected
+    assert text_of(violations_of(PodSecurityLevel(RESTRICTED, minor), one["metadata"], one["spec"])) == expected

@@ -30,12 +30,12 @@ from mooring.api.kinds import (
 )
 from mooring.api.views.administration import ScopeRequirement
 from mooring.apiserver.admission.resource_quota import (
-    DeviceClaimMeasure,
-    Measure,
-    PodMeasure,
+    DeviceClaimEvaluator,
+    PodEvaluator,
+    QuotaEvaluator,
     ResourceQuotaAdmission,
-    ServiceMeasure,
-    VolumeClaimMeasure,
+    ServiceEvaluator,
+    VolumeClaimEvaluator,
 )
 from mooring.apiserver.call import Operation
 from mooring.client.errors import ConflictError, ForbiddenError
@@ -211,13 +211,13 @@ def test_what_is_never_counted() -> None:
     assert not plugin.handles(POD, "binding", Operation.CREATE)
 
 
-VOLUMES = VolumeClaimMeasure(kinds.PERSISTENT_VOLUME_CLAIM)
-SERVICES = ServiceMeasure(kinds.SERVICE)
-DEVICES = DeviceClaimMeasure(RESOURCE_CLAIM)
+VOLUMES = VolumeClaimEvaluator(kinds.PERSISTENT_VOLUME_CLAIM)
+SERVICES = ServiceEvaluator(kinds.SERVICE)
+DEVICES = DeviceClaimEvaluator(RESOURCE_CLAIM)
 CLASSES = Known({DEVICE_CLASS: [named("gpu", spec={"extendedResourceName": "example.com/gpu"}), named("nic", spec={})]})
 
 
-def used(measure: Measure, obj: Document, known: Known | None = None) -> dict[str, str]:
+def used(measure: QuotaEvaluator, obj: Document, known: Known | None = None) -> dict[str, str]:
     amounts = wait(measure.usage(obj, attempt(measure.kind, obj), known or Known()))
     return {name: str(amount) for name, amount in amounts.items()}
 
@@ -228,7 +228,7 @@ def used(measure: Measure, obj: Document, known: Known | None = None) -> dict[st
     ids=str,
 )
 def test_objects_are_counted_under_all_their_names(kind: Kind, expected: dict[str, str]) -> None:
-    measure = Measure(kind)
+    measure = QuotaEvaluator(kind)
     assert used(measure, named("x")) == expected
     assert sorted(wait(measure.counted([*expected, "pods"], Known()))) == sorted(expected)
 
@@ -236,13 +236,13 @@ def test_objects_are_counted_under_all_their_names(kind: Kind, expected: dict[st
 @pytest.mark.parametrize(
     ("measure", "handled"),
     [
-        pytest.param(Measure(CONFIG_MAP), {("", "CREATE")}, id="what is only counted"),
+        pytest.param(QuotaEvaluator(CONFIG_MAP), {("", "CREATE")}, id="what is only counted"),
         pytest.param(SERVICES, {("", "CREATE"), ("", "UPDATE")}, id="services"),
         pytest.param(VOLUMES, {("", "CREATE"), ("", "UPDATE"), ("status", "UPDATE")}, id="volumes grow"),
         pytest.param(DEVICES, {("", "CREATE"), ("", "UPDATE")}, id="devices"),
     ],
 )
-def test_writes_that_can_change_what_is_used(measure: Measure, handled: set[tuple[str, str]]) -> None:
+def test_writes_that_can_change_what_is_used(measure: QuotaEvaluator, handled: set[tuple[str, str]]) -> None:
     possible = [(subresource, operation) for subresource in ("", "status") for operation in Operation]
     assert {(each, does.value) for each, does in possible if measure.handles(each, does)} == handled
 
@@ -291,7 +291,7 @@ def test_devices_that_a_pod_is_charged_with_are_not_charged_again(uid: str, expe
     assert used(DEVICES, claim, known)["requests.example.com/gpu"] == expected
 
 
-MEASURE = PodMeasure(POD)
+MEASURE = PodEvaluator(POD)
 
 
 def test_a_pod_is_measured_as_it_is_now() -> None:

@@ -12,10 +12,18 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DEPLOYMENT, POD, Kind
 from mooring.apiserver.access.authorization import EverythingAllowed
-from mooring.apiserver.admission.interface import Admission, Attempt, Chain, Lookup, own_items, own_part, refused
+from mooring.apiserver.admission.interface import (
+    Admission,
+    AdmissionChain,
+    Attempt,
+    Lookup,
+    own_items,
+    own_part,
+    refused,
+)
 from mooring.apiserver.admission.table import AdmissionPlugins, UnknownPluginError, admission_plugins
 from mooring.apiserver.call import Operation
-from mooring.client.errors import Cause
+from mooring.client.errors import StatusCause
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from tests.apiserver.admission.builders import Known, attempt, pod, wait
@@ -92,7 +100,7 @@ class Noting(Admission):
 
 def test_the_order_and_that_handling_is_asked_once() -> None:
     notes: list[str] = []
-    chain = Chain([Noting("a", notes), Noting("b", notes)], [Noting("c", notes)], Known())
+    chain = AdmissionChain([Noting("a", notes), Noting("b", notes)], [Noting("c", notes)], Known())
     made = attempt(POD, pod())
     for _ in range(2):
         wait(chain.admit(made))
@@ -102,14 +110,14 @@ def test_the_order_and_that_handling_is_asked_once() -> None:
 
 def test_a_deletion_meets_all_of_them_at_once() -> None:
     notes: list[str] = []
-    chain = Chain([Noting("a", notes)], [Noting("b", notes)], Known())
+    chain = AdmissionChain([Noting("a", notes)], [Noting("b", notes)], Known())
     wait(chain.check_deletion(attempt(POD, None, pod(), operation=Operation.DELETE)))
     assert notes[2:] == ["a admits", "b checks"]
 
 
 def test_others_are_not_asked() -> None:
     notes: list[str] = []
-    wait(Chain([Noting("a", notes)], [], Known()).admit(attempt(CONFIG_MAP, pod())))
+    wait(AdmissionChain([Noting("a", notes)], [], Known()).admit(attempt(CONFIG_MAP, pod())))
     assert notes == ["a handles?"]
 
 
@@ -126,10 +134,10 @@ def test_others_are_not_asked() -> None:
     ],
 )
 def test_called(metadata: Document, name: str, called: str) -> None:
-    refusal = refused(attempt(DEPLOYMENT, {"metadata": metadata}, name=name), "no", [Cause("r", "m", "f")])
+    refusal = refused(attempt(DEPLOYMENT, {"metadata": metadata}, name=name), "no", [StatusCause("r", "m", "f")])
     assert refusal.message == f'deployments.apps "{called}" is forbidden: no'
     assert refusal.details == {"name": called, "group": "apps", "kind": "deployments"}
-    assert refusal.causes == (Cause("r", "m", "f"),)
+    assert refusal.causes == (StatusCause("r", "m", "f"),)
 
 
 # --- Parts are copied before they are changed ------------------------------------------------------------------------

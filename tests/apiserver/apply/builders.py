@@ -9,10 +9,10 @@ from mooring.api.kinds import kind_named
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.apply.field_set import FieldSet, paths, set_of, shown_path
+from mooring.apiserver.apply.kind_schema import KindSchema, custom_kind_schemas, kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.patch import apply_as
-from mooring.apiserver.apply.shape import Shape, custom_shapes, struct_shape
-from mooring.apiserver.apply.update import stamp
+from mooring.apiserver.apply.update import write_managed_fields
 from mooring.apiserver.call import Call
 
 MONDAY = "2026-01-05T00:00:00Z"
@@ -20,15 +20,15 @@ TUESDAY = "2026-01-06T00:00:00Z"
 STATUS = (("status",),)
 
 
-def shape_of(api_version: str, kind: str) -> Shape:
+def kind_schema_of(api_version: str, kind: str) -> KindSchema:
     struct = struct_of_kind(api_version, kind)
     assert struct is not None
-    return struct_shape(struct, api_version, kind)
+    return kind_schema_of_struct(struct, api_version, kind)
 
 
-CONFIG_MAP = shape_of("v1", "ConfigMap")
-POD = shape_of("v1", "Pod")
-DEPLOYMENT = shape_of("apps/v1", "Deployment")
+CONFIG_MAP = kind_schema_of("v1", "ConfigMap")
+POD = kind_schema_of("v1", "Pod")
+DEPLOYMENT = kind_schema_of("apps/v1", "Deployment")
 
 THING_SCHEMA: Document = {
     "type": "object",
@@ -66,7 +66,7 @@ THING_SCHEMA: Document = {
     },
 }
 THING_VERSION = "example.com/v1"
-THING = custom_shapes("Thing", {THING_VERSION: THING_SCHEMA})[THING_VERSION]
+THING = custom_kind_schemas("Thing", {THING_VERSION: THING_SCHEMA})[THING_VERSION]
 
 
 def fields(*texts: str) -> FieldSet:
@@ -88,35 +88,49 @@ def thing(**spec: Any) -> Document:
     return {"apiVersion": THING_VERSION, "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}
 
 
-def created(shape: Shape, document: Document, manager: str = "creator", now: str = MONDAY) -> Document:
+def created(kind_schema: KindSchema, document: Document, manager: str = "creator", now: str = MONDAY) -> Document:
     """An object as it is stored after somebody created it."""
     new = {**document, "metadata": dict(document["metadata"])}
-    stamp(shape, None, new, manager_id(manager, UPDATE, document["apiVersion"], ""), now, STATUS)
+    write_managed_fields(kind_schema, None, new, manager_id(manager, UPDATE, document["apiVersion"], ""), now, STATUS)
     new["metadata"]["uid"] = "u-1"
     return new
 
 
 def updated(
-    shape: Shape, live: Document, document: Document, manager: str, *, now: str = TUESDAY, subresource: str = ""
+    kind_schema: KindSchema,
+    live: Document,
+    document: Document,
+    manager: str,
+    *,
+    now: str = TUESDAY,
+    subresource: str = "",
 ) -> Document:
     """An object as it is stored after somebody replaced it."""
     new = {**document, "metadata": {**document["metadata"], "uid": "u-1"}}
     ignored = (("spec",),) if subresource else STATUS
-    stamp(shape, live, new, manager_id(manager, UPDATE, document["apiVersion"], subresource), now, ignored)
+    write_managed_fields(
+        kind_schema, live, new, manager_id(manager, UPDATE, document["apiVersion"], subresource), now, ignored
+    )
     return new
 
 
 def applied(
-    shape: Shape, live: Document | None, document: Document, manager: str, *, now: str = TUESDAY, force: bool = False
+    kind_schema: KindSchema,
+    live: Document | None,
+    document: Document,
+    manager: str,
+    *,
+    now: str = TUESDAY,
+    force: bool = False,
 ) -> Document:
     """An object as it is stored after somebody applied a document."""
     new = apply_as(
-        shape,
+        kind_schema,
         live,
         document,
         manager=manager,
-        api_version=shape.empty["apiVersion"],
-        kind=shape.empty["kind"],
+        api_version=kind_schema.empty["apiVersion"],
+        kind=kind_schema.empty["kind"],
         subresource="",
         now=now,
         ignored=STATUS,

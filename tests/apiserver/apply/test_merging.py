@@ -9,7 +9,7 @@ import pytest
 from mooring.apiserver.apply.field_set import FieldSet
 from mooring.apiserver.apply.managers import APPLY, UPDATE, Entry, manager_id
 from mooring.apiserver.apply.merging import merged, pruned, removed, with_named_fields
-from mooring.apiserver.apply.typed import GrainError
+from mooring.apiserver.apply.typed import SchemaMismatchError
 from tests.apiserver.apply.builders import MONDAY, THING, THING_VERSION, fields, shown, thing
 
 
@@ -65,7 +65,7 @@ def test_neither_document_is_changed() -> None:
 
 
 def test_a_live_item_without_keys_is_an_error() -> None:
-    with pytest.raises(GrainError, match="element 0: associative list with keys may not have a null element"):
+    with pytest.raises(SchemaMismatchError, match="element 0: associative list with keys may not have a null element"):
         merged(THING.root, thing(ports=[None]), thing(ports=[{"port": 1}]))
 
 

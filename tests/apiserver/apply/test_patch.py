@@ -20,11 +20,11 @@ from mooring.apiserver.apply.patch import (
     applied_by_client,
     apply_patch,
     conflict_error,
-    misfits,
-    misfits_text,
-    renew_annotation,
     shown_manager,
+    type_mismatches,
+    type_mismatches_text,
     unreadable,
+    update_last_applied_annotation,
 )
 from mooring.client.errors import BadRequestError, ConflictError, ServerError, StatusError
 from tests.apiserver.apply.builders import (
@@ -99,7 +99,7 @@ def test_what_the_client_applied(annotation: str, fields: str | None) -> None:
 
 def test_the_annotation_follows() -> None:
     document = config_map({"a": "1"}, annotations={ANNOTATION: "old", "x": "y"})
-    renew_annotation(document, config_map({"a": "<"}, annotations={ANNOTATION: "z", "k": "v"}))
+    update_last_applied_annotation(document, config_map({"a": "<"}, annotations={ANNOTATION: "z", "k": "v"}))
     assert document["metadata"]["annotations"] == {
         "x": "y",
         ANNOTATION: '{"apiVersion":"v1","data":{"a":"\\u003c"},"kind":"ConfigMap",'
@@ -109,13 +109,13 @@ def test_the_annotation_follows() -> None:
 
 def test_no_annotation_is_begun() -> None:
     document = config_map({"a": "1"})
-    renew_annotation(document, config_map({"a": "1"}))
+    update_last_applied_annotation(document, config_map({"a": "1"}))
     assert document == config_map({"a": "1"})
 
 
 def test_an_annotation_that_is_too_long_goes() -> None:
     document = config_map({"a": "1"}, annotations={ANNOTATION: "old"})
-    renew_annotation(document, config_map({"a": "x" * ANNOTATIONS_BYTES_MAX}))
+    update_last_applied_annotation(document, config_map({"a": "x" * ANNOTATIONS_BYTES_MAX}))
     assert document["metadata"]["annotations"] == {}
 
 
@@ -339,7 +339,7 @@ CONTAINER = '.spec.template.spec.containers[name="c"]'
     ],
 )
 def test_of_a_config_map(document: Document, error: str) -> None:
-    assert misfits_text(misfits(CONFIG_MAP.root, document)) == error
+    assert type_mismatches_text(type_mismatches(CONFIG_MAP.root, document)) == error
 
 
 @pytest.mark.parametrize(
@@ -364,12 +364,12 @@ def test_of_a_config_map(document: Document, error: str) -> None:
     ],
 )
 def test_of_a_deployment(document: Document, error: str | None) -> None:
-    found = misfits(DEPLOYMENT.root, document)
-    assert (misfits_text(found) if found else None) == error
+    found = type_mismatches(DEPLOYMENT.root, document)
+    assert (type_mismatches_text(found) if found else None) == error
 
 
 @pytest.mark.parametrize(
     "spec", [{"size": 1}, {"size": "1"}, {"free": {"a": [1, {"b": None}]}}, {"text": None}, {"set": None}]
 )
 def test_what_is_right(spec: dict[str, Any]) -> None:
-    assert not misfits(THING.root, thing(**spec))
+    assert not type_mismatches(THING.root, thing(**spec))

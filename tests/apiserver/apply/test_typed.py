@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.apply.shape import DEDUCED, custom_shapes
-from mooring.apiserver.apply.typed import GrainError, all_fields, claimed_fields, compare
+from mooring.apiserver.apply.kind_schema import DEDUCED, custom_kind_schemas
+from mooring.apiserver.apply.typed import SchemaMismatchError, all_fields, claimed_fields, compare
 from tests.apiserver.apply.builders import CONFIG_MAP, DEPLOYMENT, POD, THING, config_map, shown, thing
 
 CONTAINER = '.spec.containers[name="c"]'
@@ -166,7 +166,7 @@ def test_changes_of_a_custom_object(
     ],
 )
 def test_items_with_the_same_keys(spec: Document, problem: str) -> None:
-    with pytest.raises(GrainError, match=f"^{problem}$"):
+    with pytest.raises(SchemaMismatchError, match=f"^{problem}$"):
         all_fields(THING.root, thing(**spec))
 
 
@@ -182,8 +182,10 @@ def test_an_item_may_not_omit_all_keys() -> None:
             }
         },
     }
-    root = custom_shapes("Thing", {"g/v1": schema})["g/v1"].root
-    with pytest.raises(GrainError, match=r'omits all key fields \["a" "b"\] \(and doesn\'t have default values'):
+    root = custom_kind_schemas("Thing", {"g/v1": schema})["g/v1"].root
+    with pytest.raises(
+        SchemaMismatchError, match=r'omits all key fields \["a" "b"\] \(and doesn\'t have default values'
+    ):
         all_fields(root, {"l": [{"c": 1}]})
     assert shown(all_fields(root, {"l": [{"b": 1}]}))[-1] == ".l[b=1].b", "a key without a value is left out"
 

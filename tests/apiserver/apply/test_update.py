@@ -17,23 +17,23 @@ from mooring.api.kinds import POD as POD_KIND
 from mooring.api.schema.tables import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.apply.field_set import FieldSet
+from mooring.apiserver.apply.kind_schema import KindSchema, custom_kind_schemas, kind_schema_of_struct
 from mooring.apiserver.apply.managers import APPLY, UPDATE, Entry, Managers, manager_id
 from mooring.apiserver.apply.patch import apply_as
-from mooring.apiserver.apply.shape import Shape, custom_shapes, struct_shape
-from mooring.apiserver.apply.typed import GrainError
+from mooring.apiserver.apply.typed import SchemaMismatchError
 from mooring.apiserver.apply.update import (
     REPLICAS,
     SCALE_VERSION,
-    Changes,
+    VersionedChanges,
+    cached_ownership_of,
     conflicts,
-    give_up,
+    keep_unchanged_times,
     parent_entries,
-    place_of,
     reconcile,
     scale_entries,
-    settle_times,
-    stamp,
-    stamp_update,
+    take_from_other_managers,
+    update_managed_fields,
+    write_managed_fields,
 )
 from mooring.apiserver.call import Call
 from tests.apiserver.apply.builders import (
@@ -54,16 +54,16 @@ from tests.apiserver.apply.builders import (
     times,
     updated,
 )
-from tests.apiserver.apply.builders import shape_of as shape_of_version
+from tests.apiserver.apply.builders import kind_schema_of as shape_of_version
 
 NOW = "2026-01-01T00:00:00Z"
 IGNORED = (("status",),)
 
 
-def shape_of(kind: Kind) -> Shape:
+def kind_schema_of(kind: Kind) -> KindSchema:
     struct = struct_of_kind(kind.api_version, kind.kind)
     assert struct is not None
-    return struct_shape(struct, kind.api_version, kind.kind)
+    return kind_schema_of_struct(struct, kind.api_version, kind.kind)
 
 
 def an(kind: Kind, metadata: Document | None = None, **parts: object) -> tuple[Kind, Document]:
@@ -135,14 +135,14 @@ def test_known_or_not_the_creator_owns_the_same(
     first: tuple[Kind, Document], second: tuple[Kind, Document], is_same_pattern: bool
 ) -> None:
     kind = first[0]
-    shape = shape_of(kind)
+    kind_schema = kind_schema_of(kind)
     call = Call("create", kind, User("u"), 0.0, NOW, field_manager="m")
     for _, made in (first, second, first, second):
         worked_out, found = deepcopy(made), deepcopy(made)
-        stamp(shape, None, worked_out, manager_id("m", UPDATE, kind.api_version, ""), NOW, IGNORED)
-        stamp_update(shape, None, found, call, IGNORED)
+        write_managed_fields(kind_schema, None, worked_out, manager_id("m", UPDATE, kind.api_version, ""), NOW, IGNORED)
+        update_managed_fields(kind_schema, None, found, call, IGNORED)
         assert found == worked_out
-    places = [place_of(shape, made, IGNORED) for _, made in (first, second)]
+    places = [cached_ownership_of(kind_schema, made, IGNORED) for _, made in (first, second)]
     assert (places[0] == places[1]) is is_same_pattern
 
 
@@ -155,12 +155,12 @@ def test_known_or_not_the_creator_owns_the_same(
     ],
 )
 def test_some_are_worked_out_each_time(made: tuple[Kind, Document]) -> None:
-    assert place_of(shape_of(made[0]), made[1], IGNORED) is None
+    assert cached_ownership_of(kind_schema_of(made[0]), made[1], IGNORED) is None
 
 
 def test_a_create_owns_its_fields() -> None:
     new = config_map({"a": "1"}, labels={"l": "1"})
-    stamp_update(CONFIG_MAP, None, new, call("anna"), ())
+    update_managed_fields(CONFIG_MAP, None, new, call("anna"), ())
     assert new["metadata"]["managedFields"] == [
         {
             "manager": "anna",
@@ -256,7 +256,7 @@ def test_an_object_that_does_not_fit_loses_its_record() -> None:
 def test_times_alone_are_no_change() -> None:
     old = created(CONFIG_MAP, config_map({"a": "1"}), "anna", MONDAY)
     new = created(CONFIG_MAP, config_map({"a": "1"}), "anna", TUESDAY)
-    settle_times(new, old)
+    keep_unchanged_times(new, old)
     assert new == old
 
 
@@ -269,7 +269,7 @@ def test_times_alone_are_no_change() -> None:
     ],
 )
 def test_times_stay_if_something_is_new(new: Document) -> None:
-    settle_times(new, created(CONFIG_MAP, config_map({"a": "1"}), "anna", MONDAY))
+    keep_unchanged_times(new, created(CONFIG_MAP, config_map({"a": "1"}), "anna", MONDAY))
     assert set(times(new).values()) == {TUESDAY}
 
 
@@ -303,7 +303,7 @@ def scaled(parent: list[Document], manager: str) -> list[Document]:
     """The entries of an object after somebody updated its Scale."""
     live = scale(1, scale_entries(parent, PATHS))
     new = scale(2, [])
-    stamp(SCALE, live, new, manager_id(manager, UPDATE, SCALE_VERSION, "scale"), TUESDAY, ())
+    write_managed_fields(SCALE, live, new, manager_id(manager, UPDATE, SCALE_VERSION, "scale"), TUESDAY, ())
     return parent_entries(parent, new["metadata"].get("managedFields", []), "apps/v1", PATHS)
 
 
@@ -360,31 +360,31 @@ def managers(api_version: str = "v1") -> Managers:
     }
 
 
-def changes(new: dict[str, str] | None, ignored: tuple[tuple[str, ...], ...] = ()) -> Changes:
-    return Changes(CONFIG_MAP, "v1", config_map({"a": "1", "b": "2"}), config_map(new), ignored)
+def changes(new: dict[str, str] | None, ignored: tuple[tuple[str, ...], ...] = ()) -> VersionedChanges:
+    return VersionedChanges(CONFIG_MAP, "v1", config_map({"a": "1", "b": "2"}), config_map(new), ignored)
 
 
 def test_changing_a_field_takes_its_ownership() -> None:
     have = managers()
-    give_up(have, changes({"a": "1", "b": "3"}), None)
+    take_from_other_managers(have, changes({"a": "1", "b": "3"}), None)
     assert {key.name: shown(entry.fields) for key, entry in have.items()} == {"anna": [".data.a"]}
 
 
 def test_a_removed_field_has_no_owner() -> None:
     have = managers()
-    give_up(have, changes({"b": "2"}), None)
+    take_from_other_managers(have, changes({"b": "2"}), None)
     assert {key.name: shown(entry.fields) for key, entry in have.items()} == {"anna": [".data.b"], "bob": [".data.b"]}
 
 
 def test_a_manager_keeps_its_fields() -> None:
     have = managers()
-    give_up(have, changes({"a": "1", "b": "3"}), BOB)
+    take_from_other_managers(have, changes({"a": "1", "b": "3"}), BOB)
     assert {key.name: shown(entry.fields) for key, entry in have.items()} == {"anna": [".data.a"], "bob": [".data.b"]}
 
 
 def test_ignored_fields_change_no_owner() -> None:
     have = managers()
-    give_up(have, changes(None, (("data",),)), None)
+    take_from_other_managers(have, changes(None, (("data",),)), None)
     assert have == managers()
 
 
@@ -395,7 +395,7 @@ def test_conflicts_are_with_the_others() -> None:
 
 def test_entries_of_versions_that_are_not_served_are_dropped() -> None:
     have = managers("v0")
-    give_up(have, changes({"a": "1", "b": "2", "c": "3"}), None)
+    take_from_other_managers(have, changes({"a": "1", "b": "2", "c": "3"}), None)
     assert have == {}
 
 
@@ -421,14 +421,16 @@ def test_entries_are_fitted_to_the_schema(owned: FieldSet, now: list[str]) -> No
 
 def test_an_unknown_version_of_a_custom_kind_is_an_error() -> None:
     have = {manager_id("anna", UPDATE, "example.com/v0", ""): Entry("example.com/v0", fields("spec text"), MONDAY)}
-    with pytest.raises(GrainError, match=r"request to convert CR to an invalid group/version: example\.com/v0"):
+    with pytest.raises(
+        SchemaMismatchError, match=r"request to convert CR to an invalid group/version: example\.com/v0"
+    ):
         reconcile(have, THING, THING_VERSION)
 
 
 def test_another_version_is_compared_by_its_own_schema() -> None:
     atomic = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-map-type": "atomic"}}}
-    shape = custom_shapes("Thing", {"g/v1": {"type": "object"}, "g/v2": atomic})["g/v1"]
-    found = Changes(shape, "g/v1", {"spec": {"a": 1}}, {"spec": {"a": 2}}, ())
+    kind_schema = custom_kind_schemas("Thing", {"g/v1": {"type": "object"}, "g/v2": atomic})["g/v1"]
+    found = VersionedChanges(kind_schema, "g/v1", {"spec": {"a": 1}}, {"spec": {"a": 2}}, ())
     other = found.at("g/v2")
     assert other is not None
     assert (shown(found.own.written), shown(other.written)) == ([".spec.a"], [".spec"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.cel import types
-from mooring.api.cel.call_estimates import Span
+from mooring.api.cel.call_estimates import CostRange
 from mooring.api.cel.types import CelType
 from mooring.api.document import Document
 from mooring.apiserver.custom.rule_compiling import (
@@ -86,8 +86,8 @@ def test_sizes_are_found_by_path() -> None:
     raw = fields(l={"type": "array", "maxItems": 4, "items": fields(a={**TEXT, "maxLength": 2})})
     declared = declared_type(read_schema(raw), is_root=False)
     assert declared is not None
-    assert size_at(declared, ("self", "l")) == Span(0, 4)
-    assert size_at(declared, ("self", "l", "@items", "a")) == Span(0, 8)
+    assert size_at(declared, ("self", "l")) == CostRange(0, 4)
+    assert size_at(declared, ("self", "l", "@items", "a")) == CostRange(0, 8)
     assert size_at(declared, ("self", "nope")) is None
 
 

@@ -9,7 +9,7 @@ import pytest
 from mooring.api.cel.values import Duration, Timestamp
 from mooring.api.document import Document
 from mooring.apiserver.custom.rules import cel_value, rules_of
-from mooring.apiserver.custom.schema import Pair, read_schema
+from mooring.apiserver.custom.schema import CorrelatedValue, read_schema
 from tests.apiserver.custom.definitions import fields, ruled
 
 TEXT_SCHEMA: Document = {"type": "string"}
@@ -151,7 +151,7 @@ def test_what_was_wrong_before_and_did_not_change_is_a_warning() -> None:
     rules = rules_of(schema)
     assert rules is not None
     old, new = {"a": 0}, {"a": 0, "b": 1}
-    result = rules.check(new, old, Pair(new, old, schema))
+    result = rules.check(new, old, CorrelatedValue(new, old, schema))
     assert (result.errors, result.warnings) == ([], ["a: Invalid value: 0: failed rule: self > 1"])
 
 

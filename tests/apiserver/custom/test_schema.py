@@ -11,8 +11,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import (
+    CorrelatedValue,
     FieldPathError,
-    Pair,
     Schema,
     any_schema,
     read_field_path,
@@ -64,7 +64,7 @@ MAP = {
 def test_fields_go_by_name_and_items_of_maps_by_key() -> None:
     schema = read_schema(fields(l=MAP, s={"type": "array", "items": {"type": "string"}}))
     new = {"l": [{"k": "b", "v": 2}, {"k": "c"}], "s": ["x"], "n": 1}
-    pair = Pair(new, {"l": [{"k": "a"}, {"k": "b", "v": 1}], "s": ["x"]}, schema)
+    pair = CorrelatedValue(new, {"l": [{"k": "a"}, {"k": "b", "v": 1}], "s": ["x"]}, schema)
     items = pair.field("l")
     assert items is not None
     found = items.item(0)

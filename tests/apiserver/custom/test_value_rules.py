@@ -12,7 +12,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.apiserver.custom import value_rules
 from mooring.apiserver.custom.formats import check_of, known_format
-from mooring.apiserver.custom.schema import Pair, json_identity, read_schema, same_json
+from mooring.apiserver.custom.schema import CorrelatedValue, json_identity, read_schema, same_json
 from mooring.apiserver.custom.value_rules import (
     MESSAGE_BYTES_MAX,
     NumberRules,
@@ -275,7 +275,7 @@ def test_errors_of_a_part_are_below_its_path() -> None:
 def test_what_was_wrong_before_may_stay(old: Document, new: Document, is_let_pass: bool) -> None:
     short = {"type": "string", "maxLength": 1}
     raw = fields(a=short, b={"type": "integer"}, l={"type": "array", "items": short})
-    assert (not validate_value(ValueRules(raw), new, "", Pair(new, old, read_schema(raw)))) is is_let_pass
+    assert (not validate_value(ValueRules(raw), new, "", CorrelatedValue(new, old, read_schema(raw)))) is is_let_pass
 
 
 @pytest.mark.parametrize("pattern", ["a*a*a*b", "a+b", "(a+)+b"])

@@ -11,7 +11,7 @@ import pytest
 
 from mooring.api.kinds import CONFIG_MAP
 from mooring.apiserver.http import broadcasts as broadcasts_module
-from mooring.apiserver.http.broadcasts import GATHER_S_MAX, Broadcasts, Listener, place_after, place_of
+from mooring.apiserver.http.broadcasts import BATCH_S_MAX, Broadcasts, WatchSubscriber, position_after, position_of
 from mooring.apiserver.storage.watch import BookmarkEvent, StoreEvent
 from mooring.client.errors import ExpiredError, StatusError
 from mooring.client.interface import Change, WatchEvent
@@ -96,26 +96,26 @@ class Studio:
         self.watches: list[FakeWatch] = []
         self.since: list[int] = []
         self.made: list[str] = []
-        self.lost: list[Listener] = []
+        self.lost: list[WatchSubscriber] = []
 
     @property
     def watch(self) -> FakeWatch:
         return self.watches[-1]
 
-    def listen(self, since: int) -> tuple[FakeOutlet, Listener, asyncio.Task[None]]:
+    def listen(self, since: int) -> tuple[FakeOutlet, WatchSubscriber, asyncio.Task[None]]:
         outlet = FakeOutlet()
-        listener = Listener(outlet, place_after(since))
-        telling = self.broadcasts.tell(QUESTION, listener, self._watch_since, self._line_of)
+        listener = WatchSubscriber(outlet, position_after(since))
+        telling = self.broadcasts.serve(QUESTION, listener, self._watch_since, self._line_of)
         return outlet, listener, self._group.start_background(self._heard(listener, telling), name="listener")
 
-    async def _heard(self, listener: Listener, telling: Awaitable[None]) -> None:
+    async def _heard(self, listener: WatchSubscriber, telling: Awaitable[None]) -> None:
         try:
             await telling
         except ConnectionError:
             self.lost.append(listener)
 
     async def wait(self) -> None:
-        await self.clock.wait(GATHER_S_MAX * 2)
+        await self.clock.wait(BATCH_S_MAX * 2)
 
     def _watch_since(self, since: int) -> FakeWatch:
         self.since.append(since)
@@ -192,13 +192,15 @@ def test_a_bookmark_goes_to_listeners_at_the_last_change() -> None:
 
 def test_a_broadcast_rejects_listeners_before_its_log() -> None:
     async def story(studio: Studio) -> None:
-        assert studio.broadcasts.takes(QUESTION, place_after(1)), "the first one makes a feed that stands where it does"
+        assert studio.broadcasts.takes(QUESTION, position_after(1)), (
+            "the first one makes a feed that stands where it does"
+        )
         studio.listen(since=5)
         await studio.wait()
         studio.watch.happen(7)
         await studio.wait()
-        assert not studio.broadcasts.takes(QUESTION, place_after(6))
-        assert studio.broadcasts.takes(QUESTION, place_after(7))
+        assert not studio.broadcasts.takes(QUESTION, position_after(6))
+        assert studio.broadcasts.takes(QUESTION, position_after(7))
 
     play(story)
 
@@ -226,7 +228,7 @@ def test_many_listeners_hear_the_first_change_at_once_and_gather_those_that_foll
             studio.watch.happen(revision)
             await studio.clock.wait(0.001)
         assert {len(outlet.chunks) for outlet in outlets} == {1}
-        await studio.clock.wait(GATHER_S_MAX)
+        await studio.clock.wait(BATCH_S_MAX)
         studio.watch.happen(9)
         await studio.wait()
         assert [outlet.heard for outlet in outlets] == [["6", "7", "8", "9"]] * MANY
@@ -277,7 +279,7 @@ def test_listeners_leave_at_their_position_when_the_store_ends_the_watch() -> No
         studio.watch.fail(ExpiredError("too old"))
         await studio.wait()
         assert all(task.done() and task.exception() is None for _, _, task in listeners)
-        assert [listener.place for _, listener, _ in listeners] == [12] * 3
+        assert [listener.position for _, listener, _ in listeners] == [12] * 3
         assert not studio.watch.is_open
 
     play(story)
@@ -340,8 +342,8 @@ def test_a_client_that_stays_full_is_let_go_when_the_log_is(
         await studio.wait()
         assert (quick.heard, slow.heard) == (["6", "7", "8", "9"], ["6"])
         assert task.done()
-        assert listener.place == 12
-        assert not studio.broadcasts.takes(QUESTION, listener.place)
+        assert listener.position == 12
+        assert not studio.broadcasts.takes(QUESTION, listener.position)
 
     play(story)
 
@@ -367,4 +369,4 @@ def test_a_client_that_is_gone_ends_its_own_watch_only() -> None:
 
 def test_a_place_is_behind_a_change_and_before_the_bookmark_of_its_revision() -> None:
     changed = StoreEvent(Change.DELETED, b"{}", 7)
-    assert place_of(changed) < place_of(BookmarkEvent(CONFIG_MAP, 7)) == place_after(7)
+    assert position_of(changed) < position_of(BookmarkEvent(CONFIG_MAP, 7)) == position_after(7)

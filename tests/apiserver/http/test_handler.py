@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from mooring.apiserver.http.handler import LOOKS, Deadlines
+from mooring.apiserver.http.handler import CHECKS, Deadlines
 from mooring.apiserver.http.request import RequestLimits
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run, run_real
@@ -94,7 +94,7 @@ def test_without_work_there_is_no_alarm() -> None:
     async def story() -> None:
         deadlines = Deadlines(S_MAX)
         await _worked(deadlines, clock, 1.0)
-        await clock.wait(S_MAX / LOOKS)
+        await clock.wait(S_MAX / CHECKS)
         assert asyncio.get_running_loop().statistics()["alarms"] == 0  # type: ignore[attr-defined]
 
     run(story(), clock)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.http.metrics import PresentState, RequestMetrics, merged_metrics
-from mooring.apiserver.http.request import Address, read_address
+from mooring.apiserver.http.metrics import CurrentRequests, RequestMetrics, merged_metrics
+from mooring.apiserver.http.request import RequestInfo, read_request_info
 
 POD = "/api/v1/namespaces/default/pods/web"
 
@@ -23,8 +23,8 @@ def lines(made: RequestMetrics, name: str) -> list[str]:
     return [line for line in made.text().decode().splitlines() if line.startswith(name)]
 
 
-def address(method: str, path: str) -> Address:
-    return read_address(method, path, is_watch="watch" in path)
+def address(method: str, path: str) -> RequestInfo:
+    return read_request_info(method, path, is_watch="watch" in path)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_watches_are_counted_while_they_are_open() -> None:
 def test_what_is_so_at_the_moment_is_asked_at_the_scrape(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("asyncio.all_tasks", lambda: {1, 2})
     made = metrics()
-    made.registry.register(PresentState(lambda: {"mutating": 1, "readOnly": 2}, lambda: 3, lambda: {"records": 4}))
+    made.registry.register(CurrentRequests(lambda: {"mutating": 1, "readOnly": 2}, lambda: 3, lambda: {"records": 4}))
     assert lines(made, "apiserver_current_inflight_requests{") == [
         'apiserver_current_inflight_requests{request_kind="mutating"} 1.0',
         'apiserver_current_inflight_requests{request_kind="readOnly"} 2.0',

@@ -15,7 +15,7 @@ import yaml
 from mooring.api.document import Document
 from mooring.api.kinds import CONFIG_MAP, DAEMON_SET, Kind
 from mooring.api.schema.tables import struct_of_kind
-from mooring.apiserver.http.rendering import Form, Included, Rendering
+from mooring.apiserver.http.rendering import IncludeObject, ObjectForm, Rendering
 from mooring.apiserver.http.reply import warning_headers
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
@@ -66,8 +66,8 @@ def test_what_is_stored_goes_out_as_it_is_on_a_line_of_its_own() -> None:
         pytest.param(PLAIN, True, id="JSON"),
         pytest.param(replace(PLAIN, is_pretty=True), False, id="JSON for people"),
         pytest.param(replace(PLAIN, is_yaml=True), False, id="YAML"),
-        pytest.param(replace(PLAIN, form=Form.TABLE), False, id="a table"),
-        pytest.param(replace(PLAIN, form=Form.METADATA), False, id="metadata"),
+        pytest.param(replace(PLAIN, form=ObjectForm.TABLE), False, id="a table"),
+        pytest.param(replace(PLAIN, form=ObjectForm.METADATA), False, id="metadata"),
     ],
 )
 def test_what_needs_no_second_look(rendering: Rendering, is_plain: bool) -> None:
@@ -88,7 +88,7 @@ def test_yaml_says_the_same() -> None:
 
 
 def test_metadata_are_all_that_is_shown_of_an_object() -> None:
-    body = replace(PLAIN, form=Form.METADATA).stored(200, CONFIG_MAPS, ONE).body
+    body = replace(PLAIN, form=ObjectForm.METADATA).stored(200, CONFIG_MAPS, ONE).body
     metadata = {"name": "one", "resourceVersion": "7"}
     assert read(body) == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
 
@@ -104,20 +104,20 @@ def test_the_old_generation_of_a_daemon_set_is_no_annotation_of_its_metadata(
     annotations: dict[str, str], shown: object
 ) -> None:
     raw = stored(DAEMON_SET, "one", annotations=annotations)
-    body = replace(PLAIN, form=Form.METADATA).stored(200, resource_of(DAEMON_SET), raw).body
+    body = replace(PLAIN, form=ObjectForm.METADATA).stored(200, resource_of(DAEMON_SET), raw).body
     assert read(body)["metadata"].get("annotations") == shown
 
 
 @pytest.mark.parametrize(
     ("included", "shown"),
     [
-        pytest.param(Included.NONE, None, id="nothing"),
-        pytest.param(Included.OBJECT, "ConfigMap", id="the object"),
-        pytest.param(Included.METADATA, "PartialObjectMetadata", id="its metadata"),
+        pytest.param(IncludeObject.NONE, None, id="nothing"),
+        pytest.param(IncludeObject.OBJECT, "ConfigMap", id="the object"),
+        pytest.param(IncludeObject.METADATA, "PartialObjectMetadata", id="its metadata"),
     ],
 )
-def test_what_a_row_carries(included: Included, shown: str | None) -> None:
-    body = replace(PLAIN, form=Form.TABLE, included=included).stored(200, CONFIG_MAPS, ONE).body
+def test_what_a_row_carries(included: IncludeObject, shown: str | None) -> None:
+    body = replace(PLAIN, form=ObjectForm.TABLE, included=included).stored(200, CONFIG_MAPS, ONE).body
     table = read(body)
     assert (table["kind"], table["apiVersion"], table["metadata"]) == (
         "Table",
@@ -168,7 +168,7 @@ def test_items_of_a_custom_kind_say_it_again(is_pretty: bool) -> None:
 
 def test_a_list_of_metadata_has_a_name_of_its_own() -> None:
     whole = read(
-        replace(PLAIN, form=Form.METADATA, is_for_lists=True).listing(CONFIG_MAPS, Listing([ONE, TWO], "9")).body
+        replace(PLAIN, form=ObjectForm.METADATA, is_for_lists=True).listing(CONFIG_MAPS, Listing([ONE, TWO], "9")).body
     )
     assert (whole["kind"], whole["metadata"]) == ("PartialObjectMetadataList", {"resourceVersion": "9"})
     assert [item["kind"] for item in whole["items"]] == ["PartialObjectMetadata"] * 2
@@ -176,14 +176,14 @@ def test_a_list_of_metadata_has_a_name_of_its_own() -> None:
 
 @pytest.mark.parametrize(("items", "rows"), [pytest.param([ONE, TWO], 2, id="rows"), pytest.param([], 0, id="no rows")])
 def test_a_table_of_a_list(items: list[bytes], rows: int) -> None:
-    table = read(replace(PLAIN, form=Form.TABLE).listing(CONFIG_MAPS, Listing(items, "9")).body)
+    table = read(replace(PLAIN, form=ObjectForm.TABLE).listing(CONFIG_MAPS, Listing(items, "9")).body)
     assert (table["columnDefinitions"], table["metadata"]) == (list(COLUMNS), {"resourceVersion": "9"})
     assert len(table["rows"]) == rows
 
 
 def test_an_empty_default_table_has_null_rows() -> None:
     resource = Resource(CONFIG_MAP, Strategy(CONFIG_MAP), struct_of_kind("v1", "ConfigMap"))
-    assert read(replace(PLAIN, form=Form.TABLE).listing(resource, Listing([], "9")).body)["rows"] is None
+    assert read(replace(PLAIN, form=ObjectForm.TABLE).listing(resource, Listing([], "9")).body)["rows"] is None
 
 
 # ------------------------------------------------------------------------------------------------------ watches
@@ -195,7 +195,7 @@ def test_what_is_watched_whole_goes_out_as_it_is() -> None:
 
 @pytest.mark.parametrize("is_first", [pytest.param(True, id="the first"), pytest.param(False, id="another")])
 def test_columns_come_with_the_first_row(is_first: bool) -> None:
-    table = read(replace(PLAIN, form=Form.TABLE).watched(CONFIG_MAPS, ONE, is_first=is_first))
+    table = read(replace(PLAIN, form=ObjectForm.TABLE).watched(CONFIG_MAPS, ONE, is_first=is_first))
     assert table["columnDefinitions"] == (list(COLUMNS) if is_first else None)
     assert table["metadata"] == {"resourceVersion": "7"}
 
@@ -203,12 +203,12 @@ def test_columns_come_with_the_first_row(is_first: bool) -> None:
 @pytest.mark.parametrize(
     ("form", "names"),
     [
-        pytest.param(Form.OBJECT, ("ConfigMap", "v1"), id="objects"),
-        pytest.param(Form.METADATA, ("PartialObjectMetadata", "meta.k8s.io/v1"), id="metadata"),
-        pytest.param(Form.TABLE, ("Table", "meta.k8s.io/v1"), id="tables"),
+        pytest.param(ObjectForm.OBJECT, ("ConfigMap", "v1"), id="objects"),
+        pytest.param(ObjectForm.METADATA, ("PartialObjectMetadata", "meta.k8s.io/v1"), id="metadata"),
+        pytest.param(ObjectForm.TABLE, ("Table", "meta.k8s.io/v1"), id="tables"),
     ],
 )
-def test_a_bookmark_looks_like_what_is_watched(form: Form, names: tuple[str, str]) -> None:
+def test_a_bookmark_looks_like_what_is_watched(form: ObjectForm, names: tuple[str, str]) -> None:
     assert replace(PLAIN, form=form).bookmark_kind(CONFIG_MAP) == names
 
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from mooring.apiserver.custom.serving import resources_of
-from mooring.apiserver.http.request import Address, RequestLimits, is_custom_address, read_address
+from mooring.apiserver.http.request import RequestInfo, RequestLimits, is_custom_address, read_request_info
 from mooring.client.errors import BadRequestError, NotFoundError, StatusError
 from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
@@ -230,8 +230,8 @@ async def _opened(api: Served, url: str) -> aiohttp.ClientResponse:
     return await api.session.get(url)
 
 
-def address(method: str, path: str, *, is_watch: bool = False) -> Address:
-    return read_address(method, path, is_watch=is_watch)
+def address(method: str, path: str, *, is_watch: bool = False) -> RequestInfo:
+    return read_request_info(method, path, is_watch=is_watch)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ ONE = f"{BASE}/namespaces/default/widgets/a"
 
 
 def leads(method: str, path: str) -> bool:
-    return is_custom_address(RESOURCE, read_address(method, path, is_watch=False))
+    return is_custom_address(RESOURCE, read_request_info(method, path, is_watch=False))
 
 
 @pytest.mark.parametrize(
@@ -346,4 +346,4 @@ def test_errors(method: str, path: str, kind: type[StatusError], message: str) -
 
 
 def test_the_verb_of_a_path_that_is_no_resource_is_its_method() -> None:
-    assert read_address("POST", "/plan", is_watch=False).verb == "post"
+    assert read_request_info("POST", "/plan", is_watch=False).verb == "post"

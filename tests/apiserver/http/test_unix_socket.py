@@ -17,7 +17,7 @@ from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.http.server import unix_listener
 from mooring.client.errors import NoAnswerError, UnauthorizedError
 from mooring.client.http.client import HttpClient, HttpLimits
-from mooring.client.http.connection import UNIX, Connection, FixedCredentials, Identity, bearer
+from mooring.client.http.connection import UNIX, Connection, Identity, StaticCredentials, bearer
 from mooring.client.interface import Client
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
@@ -45,7 +45,7 @@ def play_over_socket(scenario: Scenario, token: str = TOKEN) -> None:
                 open_api_server(MemoryStore(), clock, Entropy(1), settings) as api_server,
                 unix_listener(RequestHandler(api_server, limits), limits, path),
                 HttpClient(
-                    Connection(f"{UNIX}{path}", credentials=FixedCredentials(Identity(bearer(token)))),
+                    Connection(f"{UNIX}{path}", credentials=StaticCredentials(Identity(bearer(token)))),
                     clock,
                     Entropy(2),
                     limits=HttpLimits(requests_per_s=0.0),

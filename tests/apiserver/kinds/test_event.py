@@ -7,7 +7,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, EVENT
 from mooring.apiserver.kinds.event import validate_event, validate_event_update, validate_series, validate_strict_event
-from mooring.apiserver.strategy import Dependents
+from mooring.apiserver.strategy import DefaultPropagation
 from tests.apiserver.core_documents import changed, created, document, messages, strategy
 
 NEW: Document = {
@@ -133,5 +133,5 @@ def test_events_are_selected_under_the_names_of_their_api() -> None:
 
 
 def test_events_own_nothing() -> None:
-    assert strategy(EVENT).dependents is Dependents.UNSUPPORTED
+    assert strategy(EVENT).dependents is DefaultPropagation.UNSUPPORTED
     assert strategy(CORE_EVENT).allows_create_on_update

@@ -16,7 +16,7 @@ from mooring.apiserver.kinds.replication_controller import (
     validate_replication_controller,
     validate_replication_controller_status,
 )
-from mooring.apiserver.strategy import Dependents
+from mooring.apiserver.strategy import DefaultPropagation
 from tests.apiserver.core_documents import messages
 from tests.apiserver.pod_builders import call_for, pod
 
@@ -136,7 +136,7 @@ def test_a_new_one_has_no_pods_yet_and_leaves_them_behind() -> None:
     assert (obj["status"], obj["metadata"]["generation"], STRATEGY.dependents) == (
         {"replicas": 0},
         1,
-        Dependents.ORPHAN,
+        DefaultPropagation.ORPHAN,
     )
     assert messages(STRATEGY.validate(obj, CALL)) == []
     assert STRATEGY.selectable_fields(obj) == {"status.replicas": "0"}

@@ -8,13 +8,13 @@ from typing import Any
 from mooring.api.document import Document
 from mooring.api.kinds import POD, Kind
 from mooring.apiserver.access.users import User
-from mooring.apiserver.admission.interface import Admission, Chain
-from mooring.apiserver.apply.shape import Shape, struct_shape
+from mooring.apiserver.admission.interface import Admission, AdmissionChain
+from mooring.apiserver.apply.kind_schema import KindSchema, kind_schema_of_struct
 from mooring.apiserver.call import Call
+from mooring.apiserver.registry.context import NOTHING_RESERVED, RegistryContext, Reservation
 from mooring.apiserver.registry.object_storage import ObjectStorage, StoreLookup
-from mooring.apiserver.registry.parts import NOTHING_RESERVED, Parts, Reservation
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
-from mooring.apiserver.worker import Worker
+from mooring.apiserver.worker import WorkerThread
 from mooring.kit.entropy import Entropy
 from mooring.store.memory import MemoryStore
 
@@ -28,14 +28,14 @@ class RegistryFixture:
 
     def __init__(self, mutating: Sequence[Admission] = ()) -> None:
         self.store = MemoryStore()
-        lookup, worker = StoreLookup(self.store), Worker()
-        self.parts = Parts(
+        lookup, worker = StoreLookup(self.store), WorkerThread()
+        self.parts = RegistryContext(
             object_storage=ObjectStorage(self.store, worker),
             resources=ResourceTable(built_in_resources()),
             lookup=lookup,
-            admission=Chain(mutating, (), lookup),
+            admission=AdmissionChain(mutating, (), lookup),
             entropy=Entropy(1),
-            shape_of=_shape_of,
+            kind_schema_of=_kind_schema_of,
             reserve=_nothing_reserved,
             released=_nobody_told,
             worker=worker,
@@ -71,9 +71,9 @@ def call(kind: Kind, name: str, subresource: str = "", *, is_dry_run: bool = Fal
     )
 
 
-def _shape_of(resource: Resource) -> Shape:
+def _kind_schema_of(resource: Resource) -> KindSchema:
     assert resource.struct is not None
-    return struct_shape(resource.struct, resource.kind.api_version, resource.kind.kind)
+    return kind_schema_of_struct(resource.struct, resource.kind.api_version, resource.kind.kind)
 
 
 async def _nothing_reserved(resource: Resource, call: Call, obj: Document, old: Document | None) -> Reservation:

@@ -23,7 +23,7 @@ from mooring.api.kinds import (
     Kind,
 )
 from mooring.apiserver.access.users import User
-from mooring.apiserver.admission.interface import Attempt, Chain
+from mooring.apiserver.admission.interface import AdmissionChain, Attempt
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.delete import (
     CLEANUP_FINALIZER,
@@ -33,7 +33,7 @@ from mooring.apiserver.registry.delete import (
     delete,
     mark_definition,
 )
-from mooring.apiserver.registry.object_storage import Stored
+from mooring.apiserver.registry.object_storage import StoredObject
 from mooring.client.errors import ConflictError, InvalidError, NotFoundError, StatusError
 from mooring.kit.clock import format_rfc3339
 from mooring.kit.loop import run
@@ -273,7 +273,7 @@ def test_a_dry_run_answers_and_leaves_everything(kind: Kind) -> None:
 
 
 def test_admission_is_asked_before_anything_is_done() -> None:
-    class Guard(Chain):
+    class Guard(AdmissionChain):
         async def check_deletion(self, attempt: Attempt) -> None:
             assert attempt.old is not None
             raise StatusError(f"not {attempt.old['metadata']['name']}", code=403)
@@ -334,7 +334,7 @@ def test_the_first_deletion_does_nothing_but_mark_it() -> None:
         )
         revision = (await object_storage.create(CUSTOM_RESOURCE_DEFINITION, definition())).revision
         call = Call("delete", CUSTOM_RESOURCE_DEFINITION, User("u"), 0.0, NOW, is_dry_run=is_dry_run)
-        marked = await mark_definition(api_server.parts, resource, call, Stored(definition(), revision, b""))
+        marked = await mark_definition(api_server.parts, resource, call, StoredObject(definition(), revision, b""))
         found = await object_storage.find(CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
         return marked, found
 

@@ -9,10 +9,10 @@ import pytest
 
 from mooring.api import kinds
 from mooring.api.kinds import CONFIG_MAP, NODE, POD, Kind
-from mooring.apiserver.registry.reading import Reader, check_continue_token, watch_revision
+from mooring.apiserver.registry.reading import ObjectReader, check_continue_token, watch_revision
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage.storage import Storage
-from mooring.apiserver.worker import Worker
+from mooring.apiserver.worker import WorkerThread
 from mooring.client.errors import BadRequestError, ExpiredError, NotFoundError, ServerError, StatusError
 from mooring.client.interface import Listing, Selection
 from mooring.kit.clock import VirtualClock
@@ -27,7 +27,7 @@ class ListFixture:
 
     def __init__(self) -> None:
         self.api_server = RegistryFixture()
-        self.reader = Reader(Storage(self.api_server.store, Worker()))
+        self.reader = ObjectReader(Storage(self.api_server.store, WorkerThread()))
         self.revisions: dict[str, int] = {}
 
     async def fill(self) -> None:

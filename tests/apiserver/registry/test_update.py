@@ -13,7 +13,8 @@ from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, LEASE, Kin
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.loopback import LoopbackClient
-from mooring.apiserver.registry.update import WRITE_TRIES_MAX, Changed, change, put
+from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX
+from mooring.apiserver.registry.update import Changed, change, put
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm

@@ -9,7 +9,7 @@ import pytest
 from mooring.api.schema.tables import struct_named
 from mooring.apiserver.wire.canonical import canonical, forget_empty_lists
 from mooring.apiserver.wire.json_text import NumberText
-from mooring.apiserver.wire.scalars import Irregular, ScalarError
+from mooring.apiserver.wire.scalars import ScalarError, UnexpectedJsonType
 
 
 def made(package: str, name: str, raw: Any) -> Any:
@@ -150,7 +150,7 @@ def test_zero_values_are_not_shared() -> None:
     ids=repr,
 )
 def test_a_wrong_type_ends_the_walk(raw: Any) -> None:
-    with pytest.raises(Irregular):
+    with pytest.raises(UnexpectedJsonType):
         made("core", "ConfigMap", raw)
 
 

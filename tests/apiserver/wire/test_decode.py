@@ -16,7 +16,7 @@ from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire.decode import (
-    Decoded,
+    DecodedBody,
     NamedKind,
     canonical_object,
     decode_body,
@@ -42,7 +42,7 @@ def read(
     kind: Kind = kinds.CONFIG_MAP,
     content_type: str = JSON,
     validation: FieldValidation = FieldValidation.WARN,
-) -> Decoded:
+) -> DecodedBody:
     data = body if isinstance(body, bytes) else json.dumps(body, separators=(",", ":")).encode()
     struct = struct_of_kind(kind.api_version, kind.kind)
     assert struct is not None

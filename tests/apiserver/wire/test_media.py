@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 
 from mooring.apiserver.wire import media
-from mooring.apiserver.wire.media import BodyForm, Conversion, NotAcceptableError, UnsupportedMediaTypeError, Wanted
+from mooring.apiserver.wire.media import (
+    BodyForm,
+    Conversion,
+    NotAcceptableError,
+    ResponseFormat,
+    UnsupportedMediaTypeError,
+)
 
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 ONLY = (
@@ -36,27 +42,27 @@ def test_other_bodies_are_rejected(content_type: str) -> None:
 @pytest.mark.parametrize(
     ("accept", "wanted"),
     [
-        ("", Wanted()),
-        ("*/*", Wanted()),
-        ("application/json;q=0", Wanted()),
-        ("application/cbor,application/json", Wanted()),
-        ("application/json;foo=bar", Wanted()),
-        ("application/json;sv=v1", Wanted()),
-        ("application/json;as=", Wanted()),
-        ("application/json;stream=watch", Wanted()),
-        ("application/vnd.kubernetes.protobuf, */*", Wanted()),
-        ("application/vnd.kubernetes.protobuf,application/json", Wanted()),
-        ("application/json;q=0.5,application/yaml", Wanted("application/yaml")),
-        ("image/png;q=0.9,application/yaml;q=0.1", Wanted("application/yaml")),
-        ("application/json;pretty=1", Wanted(is_pretty=True)),
-        (f"{TABLE},application/json", Wanted(conversion=Conversion("Table", "v1"))),
-        (f"application/json,{TABLE}", Wanted()),
-        (f"{TABLE}beta1", Wanted(conversion=Conversion("Table", "v1beta1"))),
-        (TABLE.replace("json", "yaml"), Wanted("application/yaml", Conversion("Table", "v1"))),
-        ("application/json;as=Table;g=meta.k8s.io;v=v7,application/json", Wanted()),
+        ("", ResponseFormat()),
+        ("*/*", ResponseFormat()),
+        ("application/json;q=0", ResponseFormat()),
+        ("application/cbor,application/json", ResponseFormat()),
+        ("application/json;foo=bar", ResponseFormat()),
+        ("application/json;sv=v1", ResponseFormat()),
+        ("application/json;as=", ResponseFormat()),
+        ("application/json;stream=watch", ResponseFormat()),
+        ("application/vnd.kubernetes.protobuf, */*", ResponseFormat()),
+        ("application/vnd.kubernetes.protobuf,application/json", ResponseFormat()),
+        ("application/json;q=0.5,application/yaml", ResponseFormat("application/yaml")),
+        ("image/png;q=0.9,application/yaml;q=0.1", ResponseFormat("application/yaml")),
+        ("application/json;pretty=1", ResponseFormat(is_pretty=True)),
+        (f"{TABLE},application/json", ResponseFormat(conversion=Conversion("Table", "v1"))),
+        (f"application/json,{TABLE}", ResponseFormat()),
+        (f"{TABLE}beta1", ResponseFormat(conversion=Conversion("Table", "v1beta1"))),
+        (TABLE.replace("json", "yaml"), ResponseFormat("application/yaml", Conversion("Table", "v1"))),
+        ("application/json;as=Table;g=meta.k8s.io;v=v7,application/json", ResponseFormat()),
     ],
 )
-def test_what_the_client_wants(accept: str, wanted: Wanted) -> None:
+def test_what_the_client_wants(accept: str, wanted: ResponseFormat) -> None:
     assert media.negotiate(accept) == wanted
     assert media.negotiate(accept) == wanted  # from memory
 
@@ -65,16 +71,16 @@ def test_what_the_client_wants(accept: str, wanted: Wanted) -> None:
     ("accept", "wanted"),
     [
         pytest.param(TABLE, None, id="a table only"),
-        pytest.param(f"{TABLE},application/json", Wanted(), id="or the object"),
+        pytest.param(f"{TABLE},application/json", ResponseFormat(), id="or the object"),
         pytest.param(
             TABLE.replace("Table", "PartialObjectMetadata"),
-            Wanted(conversion=Conversion("PartialObjectMetadata", "v1")),
+            ResponseFormat(conversion=Conversion("PartialObjectMetadata", "v1")),
             id="metadata",
         ),
     ],
 )
-def test_what_has_no_table(accept: str, wanted: Wanted | None) -> None:
-    assert media.negotiate(accept).conversion is not None or wanted == Wanted()
+def test_what_has_no_table(accept: str, wanted: ResponseFormat | None) -> None:
+    assert media.negotiate(accept).conversion is not None or wanted == ResponseFormat()
     if wanted is not None:
         assert media.negotiate(accept, has_table=False) == wanted
         return
@@ -98,7 +104,7 @@ def test_unsupported_media_types(accept: str) -> None:
     with pytest.raises(NotAcceptableError) as raised:
         media.negotiate(accept)
     assert (raised.value.message, raised.value.has_details) == (ONLY, False)
-    assert media.negotiate_error(accept) == Wanted(is_pretty=True)
+    assert media.negotiate_error(accept) == ResponseFormat(is_pretty=True)
 
 
 def test_a_watch_is_not_written_in_yaml() -> None:
@@ -108,7 +114,7 @@ def test_a_watch_is_not_written_in_yaml() -> None:
         "only the following media types are accepted: application/json;stream=watch, "
         "application/vnd.kubernetes.protobuf;stream=watch"
     )
-    assert media.negotiate("application/json", is_watch=True) == Wanted()
+    assert media.negotiate("application/json", is_watch=True) == ResponseFormat()
 
 
 def test_errors_are_never_tables() -> None:

@@ -15,9 +15,9 @@ from mooring.apiserver.wire.json_text import NumberText
 from mooring.apiserver.wire.scalars import (
     SCHEMA_VALUES,
     BytesError,
-    Irregular,
     ScalarError,
     TimeFormatError,
+    UnexpectedJsonType,
     _parsed,
     canonical_micro_time,
     canonical_time,
@@ -211,7 +211,7 @@ def test_a_list_of_numbers_is_bytes_too() -> None:
 
 @pytest.mark.parametrize("raw", [2**31, -(2**31) - 1, 1.0, True, "1", []], ids=repr)
 def test_what_is_no_32_bit_number_is_irregular(raw: object) -> None:
-    with pytest.raises(Irregular):
+    with pytest.raises(UnexpectedJsonType):
         scalars.int32(raw)
 
 
@@ -247,7 +247,7 @@ def test_a_value_is_a_schema_or_something_else(field: str, raw: Any, expected: A
 def test_neither_a_schema_nor_a_boolean() -> None:
     with pytest.raises(ScalarError, match="boolean or JSON schema expected"):
         SCHEMA_VALUES["additionalProperties"](schema)("x", [])
-    with pytest.raises(Irregular):
+    with pytest.raises(UnexpectedJsonType):
         SCHEMA_VALUES["dependencies"](schema)([], [])
-    with pytest.raises(Irregular):
+    with pytest.raises(UnexpectedJsonType):
         SCHEMA_VALUES["dependencies"](schema)({"a": [5]}, [])

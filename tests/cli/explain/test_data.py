@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from mooring.api.kinds import kind_of_view
-from mooring.cli.asked_cluster.live import KINDS_READ
+from mooring.cli.cluster_source.live import KINDS_READ
 from mooring.cli.explain.command import explain
 from mooring.cli.explain.data import as_data, as_json, as_yaml
 from mooring.cli.explain.report import Outcome, PodExplanation, Preemption, Report, Victim

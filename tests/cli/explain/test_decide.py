@@ -10,8 +10,8 @@ import pytest
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.cli.asked_cluster.cluster_input import ClusterInput
-from mooring.cli.asked_cluster.pods import in_queue_order
+from mooring.cli.cluster_source.cluster_input import ClusterInput
+from mooring.cli.cluster_source.pods import in_queue_order
 from mooring.cli.explain.decide import Explainer
 from mooring.cli.explain.report import Outcome, PodExplanation
 from tests.api.builders import selector

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mooring.cli.asked_cluster import assemble
+from mooring.cli.cluster_source import assemble
 from mooring.cli.errors import InputError
 from mooring.cli.explain.report import Outcome, Report
 from mooring.cli.explain.run import ExplainRequest, run_explain

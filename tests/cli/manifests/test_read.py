@@ -425,7 +425,7 @@ def test_a_broken_quantity_is_found_wherever_it_stands(kind: str, path: str) -> 
         pytest.param({"metadata": {}}, ("metadata.name", "found no name; give the object one"), id="no name"),
         pytest.param(
             {"metadata": {"name": "p", "creationTimestamp": "today"}},
-            ("metadata.creationTimestamp", "'today' is not a timestamp; wanted one such as 2026-01-02T15:04:05Z"),
+            ("metadata.creationTimestamp", "'today' is not a timestamp; expected one such as 2026-01-02T15:04:05Z"),
             id="a creation time that is none",
         ),
         pytest.param(

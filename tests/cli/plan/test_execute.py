@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.cli.asked_cluster.live import connect
+from mooring.cli.cluster_source.live import connect
 from mooring.cli.errors import InputError
 from mooring.cli.plan.execute import Mover
 from mooring.kit.clock import SystemClock

@@ -149,7 +149,7 @@ class ElectionPlay:
             chosen,
             clock=clock,
             entropy=self.entropy.fork(name),
-            tell=process.told.append,
+            report=process.told.append,
         )
         self.processes[name] = process
         return process

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.client.http.client import HttpClient, HttpLimits
-from mooring.client.http.connection import Connection, Credentials, FixedCredentials
+from mooring.client.http.connection import Connection, Credentials, StaticCredentials
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
@@ -64,7 +64,7 @@ def play_over_http(
             HttpServer(local, security=security, can_watch_all=can_watch_all) as server,
         ):
             connection = Connection(
-                server.url, authority=authority, credentials=credentials or FixedCredentials(), proxy=""
+                server.url, authority=authority, credentials=credentials or StaticCredentials(), proxy=""
             )
             async with HttpClient(connection, clock, Entropy(2), limits=limits, environment={}) as client:
                 async with asyncio.timeout(LIMIT_S):

@@ -33,7 +33,7 @@ from mooring.client.http.client import (
 )
 from mooring.client.http.dial import ConnectError, connect, exchange_error_text
 from mooring.client.http.exchange import HttpUrl, encode_request
-from mooring.client.http.wire import BrokenAnswerError, ConnectionClosedError
+from mooring.client.http.http_connection import BrokenResponseError, ConnectionClosedError
 from mooring.client.interface import (
     EVERYTHING,
     Change,
@@ -221,9 +221,9 @@ def test_an_answer_that_is_no_object_is_an_error() -> None:
     async def scenario(scene: Scene) -> None:
         page = Refuse(200, body=b"<html>please log in</html>", content_type="text/html")
         scene.server.faults = [page, page]
-        with pytest.raises(ServerError, match="wanted an object of kind Pod, got text/html"):
+        with pytest.raises(ServerError, match="expected an object of kind Pod, got text/html"):
             await scene.client.get(POD, NS, "web")
-        with pytest.raises(ServerError, match="wanted an object of kind PodList, got text/html"):
+        with pytest.raises(ServerError, match="expected an object of kind PodList, got text/html"):
             await scene.client.list(POD)
 
     play_over_http(scenario)
@@ -455,7 +455,7 @@ def test_connect_errors_have_the_text_of_go(error: OSError, wanted: str) -> None
     [
         (ConnectionClosedError("the server hung up"), "EOF"),
         (OSError(errno.ECONNRESET, "x"), "read tcp 1.2.3.4:80: read: connection reset by peer"),
-        (BrokenAnswerError("half of it"), "half of it"),
+        (BrokenResponseError("half of it"), "half of it"),
         (_not_tls(), "http: server gave HTTP response to HTTPS client"),
         (OSError(), "OSError"),
     ],

@@ -18,9 +18,9 @@ from mooring.client.http.connection import (
     Connection,
     CredentialsError,
     FileCredentials,
-    FixedCredentials,
     Identity,
     Pem,
+    StaticCredentials,
     basic,
     bearer,
 )
@@ -33,7 +33,7 @@ from tests.client.http.play import Scene, play_over_http
 def test_secrets_are_in_no_repr() -> None:
     identity = Identity("Bearer hush", Certificate(b"chain", b"hush"))
     assert "hush" not in repr(identity)
-    assert "hush" not in repr(Connection("https://a", credentials=FixedCredentials(identity)))
+    assert "hush" not in repr(Connection("https://a", credentials=StaticCredentials(identity)))
 
 
 def test_what_is_secure() -> None:
@@ -42,7 +42,7 @@ def test_what_is_secure() -> None:
 
 
 def test_a_fixed_identity_is_never_renewed() -> None:
-    credentials = FixedCredentials()
+    credentials = StaticCredentials()
     assert credentials.identity_nowait() is ANONYMOUS
     assert not credentials.reject(ANONYMOUS)
 

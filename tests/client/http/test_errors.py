@@ -7,13 +7,13 @@ import pytest
 from mooring.client.errors import (
     AlreadyExistsError,
     BadRequestError,
-    Cause,
     ConflictError,
     ExpiredError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
     ServerError,
+    StatusCause,
     StatusError,
     TooManyRequestsError,
     UnauthorizedError,
@@ -59,7 +59,7 @@ def test_the_details_are_kept() -> None:
     )
     error = error_of_answer(422, {}, status("Invalid", 422, more), method="PUT", about="deployments.apps web")
     assert error.details == {"name": "web", "group": "apps", "kind": "deployments"}
-    assert error.causes == (Cause("FieldValueInvalid", "no", "spec.x"), Cause("", "", ""))
+    assert error.causes == (StatusCause("FieldValueInvalid", "no", "spec.x"), StatusCause("", "", ""))
     assert error.retry_after_s == 4.0
 
 

@@ -143,7 +143,7 @@ def test_what_was_asked_is_counted() -> None:
         scene.server.faults = [Reset(), Refuse(429, LATER)]
         await get(scene.client)
         await update(scene.client)
-        asked = scene.client.asked
+        asked = scene.client.request_statistics
         assert dict(asked.outcomes) == {("GET", NO_ANSWER): 1, ("GET", 429): 1, ("GET", 200): 1, ("PUT", 200): 1}
         assert {method: sum(each.counts) for method, each in asked.durations.items()} == {"GET": 3, "PUT": 1}
         assert {method: sum(each.counts) for method, each in asked.turns.items()} == {"GET": 3, "PUT": 1}
@@ -184,7 +184,7 @@ def test_a_success_that_is_not_the_apis_leaves_the_outcome_of_a_write_unknown(
 ) -> None:
     async def scenario(scene: Scene) -> None:
         scene.server.faults = [Refuse(200, body=body, content_type=content_type)]
-        with pytest.raises(NoAnswerError, match="the answer is not of an API server") as error:
+        with pytest.raises(NoAnswerError, match="the response does not come from an API server") as error:
             await request_(scene.client)
         assert error.value.is_outcome_unknown
         assert len(scene.server.asked) == 1
@@ -199,7 +199,7 @@ def test_a_success_that_is_not_the_apis_is_an_error_of_a_read(
 ) -> None:
     async def scenario(scene: Scene) -> None:
         scene.server.faults = [Refuse(200, body=body, content_type=content_type)]
-        with pytest.raises(ServerError, match="the answer is not of an API server") as error:
+        with pytest.raises(ServerError, match="the response does not come from an API server") as error:
             await request_(scene.client)
         assert error.value.can_help_to_retry
 

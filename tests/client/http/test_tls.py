@@ -19,8 +19,8 @@ from mooring.client.http.connection import (
     Connection,
     Credentials,
     CredentialsError,
-    FixedCredentials,
     Identity,
+    StaticCredentials,
 )
 from mooring.client.http.tls import TlsError, tls_context
 from mooring.client.interface import Change
@@ -91,7 +91,7 @@ def test_we_show_our_certificate(authority: Authority, tmp_path: Path, issuer: s
         scenario,
         security=authority.server_context(tmp_path, server, wants_client=True),
         authority=authority.pem,
-        credentials=FixedCredentials(identity),
+        credentials=StaticCredentials(identity),
     )
 
 
@@ -139,20 +139,20 @@ def test_later_connections_take_up_the_session_of_an_earlier_one(
     security = authority.server_context(tmp_path, server, wants_client=wants_client)
 
     async def scenario(scene: Scene) -> None:
-        async def ask() -> None:
+        async def send() -> None:
             with pytest.raises(NotFoundError):
                 await scene.client.get(POD, NS, "web")
 
-        await ask()
+        await send()
         assert security.session_stats()["hits"] == 0
         async with TaskGroup("clients") as group:
             for number in range(4):
-                group.start(ask(), name=f"{number}")
+                group.start(send(), name=f"{number}")
         assert security.session_stats()["hits"] == 3
         assert security.session_stats()["accept_good"] == 4
 
     identity = Identity(certificate=authority.issue("scheduler")) if wants_client else ANONYMOUS
-    play_over_http(scenario, security=security, authority=authority.pem, credentials=FixedCredentials(identity))
+    play_over_http(scenario, security=security, authority=authority.pem, credentials=StaticCredentials(identity))
 
 
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])

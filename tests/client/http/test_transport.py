@@ -17,8 +17,8 @@ from mooring.api.kinds import CONFIG_MAP, POD
 from mooring.client.errors import NotFoundError
 from mooring.client.http.client import HttpClient
 from mooring.client.http.dial import DialError
-from mooring.client.http.transport import IDLE_S, WirePool, user_agent
-from mooring.client.http.wire import Wire
+from mooring.client.http.http_connection import HttpConnection
+from mooring.client.http.transport import IDLE_S, ConnectionPool, user_agent
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import VirtualLoop, run
@@ -111,15 +111,15 @@ class Exchange:
     def __init__(self, wires_max: int = 2) -> None:
         self.dialled: list[FakeWire] = []
         self.dial_failures = 0
-        self.pool = WirePool(self._dial, wires_max=wires_max, request_s_max=REQUEST_S_MAX)
+        self.pool = ConnectionPool(self._dial, wires_max=wires_max, request_s_max=REQUEST_S_MAX)
 
-    async def _dial(self) -> Wire:
+    async def _dial(self) -> HttpConnection:
         await clock_of_loop().wait(0.1)
         if self.dial_failures:
             self.dial_failures -= 1
             raise DialError("cannot connect")
         self.dialled.append(FakeWire())
-        return cast(Wire, self.dialled[-1])
+        return cast(HttpConnection, self.dialled[-1])
 
     async def take(self) -> FakeWire:
         return cast(FakeWire, await self.pool.take())
@@ -128,7 +128,7 @@ class Exchange:
         return cast(FakeWire | None, self.pool.take_nowait())
 
     def give_back(self, wire: FakeWire) -> None:
-        self.pool.give_back(cast(Wire, wire))
+        self.pool.give_back(cast(HttpConnection, wire))
 
 
 def play(scenario: Callable[[Exchange, VirtualClock], Awaitable[None]]) -> None:

@@ -10,8 +10,8 @@ import pytest
 from mooring.api.errors import DecodeError
 from mooring.api.views.pod import Pod
 from mooring.client.errors import ClientError, ExpiredError, NoAnswerError, ServerError, TooManyRequestsError
+from mooring.client.http.http_connection import BrokenResponseError
 from mooring.client.http.watch import HttpEvent, HttpWatch
-from mooring.client.http.wire import BrokenAnswerError
 from mooring.client.interface import Change
 from mooring.kit.loop import run
 
@@ -94,7 +94,7 @@ def test_what_is_told(chunks: list[bytes], told: list[list[str]]) -> None:
     [
         pytest.param([line("ADDED", POD_B)[:-9]], NoAnswerError, "in the middle of an event", id="half a line"),
         pytest.param([line("ADDED", POD_B)[:-1]], NoAnswerError, "in the middle", id="a line without its break"),
-        pytest.param([BrokenAnswerError("short")], NoAnswerError, "was cut: short", id="half a chunk"),
+        pytest.param([BrokenResponseError("short")], NoAnswerError, "was cut: short", id="half a chunk"),
         pytest.param([ConnectionResetError()], NoAnswerError, "was cut: ConnectionResetError", id="a reset"),
         pytest.param([TimeoutError()], NoAnswerError, "its time is over", id="a stall"),
         pytest.param([line("ERROR", GONE)], ExpiredError, "too old resource version: 1 (5)", id="history is gone"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.client.http.connection import REREAD_S, Connection, FileCredentials, FixedCredentials
+from mooring.client.http.connection import REREAD_S, Connection, FileCredentials, StaticCredentials
 from mooring.client.kubeconfig.entries import KubeconfigError
 from mooring.client.kubeconfig.exec import ExecCredentials
 from mooring.client.kubeconfig.load import component_connection, default_files, in_cluster_connection, load_connection
@@ -173,10 +173,10 @@ def test_clusters_that_are_refused(tmp_path: Path, cluster: str, words: str) -> 
 @pytest.mark.parametrize(
     ("user", "kind", "authorization", "has_certificate"),
     [
-        pytest.param("{}", FixedCredentials, "", False, id="nobody"),
+        pytest.param("{}", StaticCredentials, "", False, id="nobody"),
         pytest.param("{token: t}", FileCredentials, "Bearer t", False, id="a token"),
         pytest.param("{tokenFile: token}", FileCredentials, "Bearer filed", False, id="a token file"),
-        pytest.param("{username: me, password: pass}", FixedCredentials, "Basic bWU6cGFzcw==", False, id="a password"),
+        pytest.param("{username: me, password: pass}", StaticCredentials, "Basic bWU6cGFzcw==", False, id="a password"),
         pytest.param(
             f"{{client-certificate-data: {DATA}, client-key: key}}", FileCredentials, "", True, id="a certificate"
         ),
@@ -202,7 +202,7 @@ def test_who_we_are(tmp_path: Path, user: str, kind: type, authorization: str, h
 
 def test_nobody_is_anybody_in_plain_text(tmp_path: Path) -> None:
     connection = load(config(tmp_path, cluster="{server: 'http://api'}", user="{token: t}"))
-    assert isinstance(connection.credentials, FixedCredentials)
+    assert isinstance(connection.credentials, StaticCredentials)
 
 
 def test_a_plug_in_with_a_slash_is_relative_to_its_file(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.controllers.daemonset.nodes import Fit, FitCache, pin_to_node, target_node, with_daemon_tolerations
+from mooring.controllers.daemonset.nodes import FitCache, NodeFit, pin_to_node, target_node, with_daemon_tolerations
 from tests.controllers.batch_builders import daemon_set_view, identity, node_view, view_of
 
-RUNS, STAYS, LEAVES = Fit(True, True), Fit(False, True), Fit(False, False)
+RUNS, STAYS, LEAVES = NodeFit(True, True), NodeFit(False, True), NodeFit(False, False)
 
 
 def requirements(key: str, operator: str, *values: str) -> Document:
@@ -65,7 +65,7 @@ def requirements(key: str, operator: str, *values: str) -> Document:
         ),
     ],
 )
-def test_nodes(pod_spec: Document, node: Node, expected: Fit) -> None:
+def test_nodes(pod_spec: Document, node: Node, expected: NodeFit) -> None:
     assert FitCache().fit(daemon_set_view(pod_spec=pod_spec), node) == expected
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import DaemonSetStatus
-from mooring.controllers.daemonset.nodes import Fit, daemon_pod
+from mooring.controllers.daemonset.nodes import NodeFit, daemon_pod
 from mooring.controllers.daemonset.plan import (
     FORGOTTEN_AFTER_S,
     DaemonSetPlan,
@@ -24,7 +24,7 @@ from mooring.controllers.daemonset.plan import (
 from tests.controllers.batch_builders import daemon_set_view
 from tests.controllers.builders import NOW_S, pod_view
 
-RUNS, STAYS, LEAVES = Fit(True, True), Fit(False, True), Fit(False, False)
+RUNS, STAYS, LEAVES = NodeFit(True, True), NodeFit(False, True), NodeFit(False, False)
 
 
 def new(name: str, *, ready: bool = True, **parts: Any) -> Pod:
@@ -39,7 +39,7 @@ def daemon(name: str, revision: str, *, ready: bool, **parts: Any) -> Pod:
     return pod_view(name, labels={"controller-revision-hash": revision}, ready_for_s=60 if ready else None, **parts)
 
 
-def state(fits: Mapping[str, Fit], **parts: Any) -> DaemonSetSync:
+def state(fits: Mapping[str, NodeFit], **parts: Any) -> DaemonSetSync:
     return DaemonSetSync(daemon_set_view(**parts), fits, "new", NOW_S)
 
 
@@ -64,7 +64,7 @@ def events(plan: DaemonSetPlan) -> tuple[list[str], list[str]]:
         pytest.param(LEAVES, [new("a"), new("b", going=True)], ([], ["a"]), id="it may not stay"),
     ],
 )
-def test_one_node(fit: Fit, pods: Sequence[Pod] | None, expected: tuple[list[str], list[str]]) -> None:
+def test_one_node(fit: NodeFit, pods: Sequence[Pod] | None, expected: tuple[list[str], list[str]]) -> None:
     by_node = {"n1": pods} if pods is not None else {}
     assert events(plan_nodes(state({"n1": fit}), by_node, lambda node: 0.0)) == expected
 
@@ -97,7 +97,7 @@ def test_a_pod_for_a_node_that_is_not_there_goes() -> None:
     assert events(plan_nodes(state({}), by_node, lambda node: 0.0)) == ([], ["a"])
 
 
-def nodes(count: int, fit: Fit = RUNS) -> dict[str, Fit]:
+def nodes(count: int, fit: NodeFit = RUNS) -> dict[str, NodeFit]:
     return {f"n{number}": fit for number in range(1, count + 1)}
 
 
@@ -144,7 +144,7 @@ def test_replacing(unavailable: int | str, pods: Sequence[Sequence[Pod]], expect
     ],
 )
 def test_surging(
-    surge: int | str, fits: dict[str, Fit], pods: Sequence[Sequence[Pod]], expected: tuple[list[str], list[str]]
+    surge: int | str, fits: dict[str, NodeFit], pods: Sequence[Sequence[Pod]], expected: tuple[list[str], list[str]]
 ) -> None:
     by_node = {f"n{number}": each for number, each in enumerate(pods, 1)}
     assert events(plan_update(state(fits, update={"maxSurge": surge, "maxUnavailable": 0}), by_node)) == expected

@@ -16,7 +16,13 @@ from mooring.api.kinds import ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Endpoint, EndpointConditions, EndpointSlice
 from mooring.client.interface import Deletion
-from mooring.controllers.endpoint.slices_plan import Draft, SliceChanges, endpoint_of, plan_slices, slice_document
+from mooring.controllers.endpoint.slices_plan import (
+    DesiredSlice,
+    SliceChanges,
+    endpoint_of,
+    plan_slices,
+    slice_document,
+)
 from mooring.controllers.settings import ControllerSettings
 from tests.controllers.cluster_builders import backend, backend_view, node, service, service_view
 from tests.controllers.world import Story, World, play
@@ -124,7 +130,7 @@ def backends(count: int, first: int = 0) -> list[Pod]:
     return [backend_view(f"p{number}", f"10.1.0.{number}") for number in range(first, first + count)]
 
 
-def written(draft: Draft, name: str, **parts: Any) -> EndpointSlice:
+def written(draft: DesiredSlice, name: str, **parts: Any) -> EndpointSlice:
     """A draft as the API would answer it."""
     document = slice_document(draft, service_view(**parts), "IPv4", "")
     document["metadata"] |= {"name": name, "namespace": "default", "resourceVersion": "1"}
@@ -140,7 +146,7 @@ def slices_of(pods: Sequence[Pod]) -> list[EndpointSlice]:
     return [written(draft, f"s{number}") for number, draft in enumerate(changes.to_create)]
 
 
-def sizes(drafts: Sequence[Draft]) -> list[int]:
+def sizes(drafts: Sequence[DesiredSlice]) -> list[int]:
     return [len(draft.endpoints) for draft in drafts]
 
 

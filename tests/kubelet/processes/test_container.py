@@ -23,7 +23,7 @@ from mooring.kubelet.processes.container import (
     termination_message,
 )
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
+from mooring.kubelet.processes.preparation import ContainerPreparer, NotReadyError, PreparedContainer
 from mooring.kubelet.processes.shim.client import ShimConfig
 from mooring.kubelet.runtime import ContainerState, Exited, Role, Running, Waiting
 from mooring.kubelet.timers import Timers
@@ -114,7 +114,7 @@ def test_what_does_not(handler: dict[str, Any], words: str) -> None:
         hooked(handler)
 
 
-class Prepares(Preparation):
+class Prepares(ContainerPreparer):
     """Has a shell ready, or says in this order what is missing; remembers who was alive when it was asked."""
 
     def __init__(self, directories: PodDirectories, script: str, missing: list[Exception]) -> None:
@@ -124,7 +124,7 @@ class Prepares(Preparation):
         self.alive_when_asked: list[list[int]] = []
         self.pids: list[int] = []
 
-    async def prepare(self, pod: FullPod, container: FullContainer, attempt: int) -> Prepared:
+    async def prepare(self, pod: FullPod, container: FullContainer, attempt: int) -> PreparedContainer:
         self.alive_when_asked.append([pid for pid in self.pids if is_alive(pid)])
         if self._missing:
             raise self._missing.pop(0)
@@ -132,7 +132,7 @@ class Prepares(Preparation):
         directories.make_container(uid, name, attempt)
         log, record = directories.log(uid, name, attempt), directories.record(uid, name)
         command = ["/bin/sh", "-c", self._script]
-        return Prepared(ShimConfig(command, {"PATH": "/usr/bin:/bin"}, str(log), str(record)))
+        return PreparedContainer(ShimConfig(command, {"PATH": "/usr/bin:/bin"}, str(log), str(record)))
 
 
 class Nobody:

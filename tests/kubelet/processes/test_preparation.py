@@ -12,9 +12,9 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.kubelet.processes.cgroups import Cgroups
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
+from mooring.kubelet.processes.preparation import ContainerPreparer, NotReadyError, PreparedContainer
 from mooring.kubelet.processes.sandboxes import Sandboxes
-from mooring.kubelet.processes.security_context import FIRST_ID, HostAbility, PodUsers
+from mooring.kubelet.processes.security_context import FIRST_ID, HostCapabilities, PodUsers
 from mooring.kubelet.processes.shim.sandbox import ROOT, USER_NAMESPACE
 from mooring.kubelet.references import ReferenceLookup
 from mooring.kubelet.runtime import Waiting
@@ -27,19 +27,19 @@ SCRATCH: dict[str, Any] = {"volumes": [{"name": "s", "emptyDir": {}}]}
 MOUNTED = [{"name": "s", "mountPath": "/scratch"}]
 
 
-SEPARATE = HostAbility(0, 0, ROOT, has_pid_namespaces=True, has_separate_users=True)
-NAMESPACES = HostAbility(os.getuid(), os.getgid(), USER_NAMESPACE, has_pid_namespaces=True)
-NOTHING = HostAbility(4_000, 4_000)
+SEPARATE = HostCapabilities(0, 0, ROOT, has_pid_namespaces=True, has_separate_users=True)
+NAMESPACES = HostCapabilities(os.getuid(), os.getgid(), USER_NAMESPACE, has_pid_namespaces=True)
+NOTHING = HostCapabilities(4_000, 4_000)
 
 
-def prepared(folder: Path, pod: FullPod, ability: HostAbility = NOTHING, attempts: int = 1) -> Prepared:
+def prepared(folder: Path, pod: FullPod, ability: HostCapabilities = NOTHING, attempts: int = 1) -> PreparedContainer:
     clock = VirtualClock()
 
-    async def main() -> Prepared | NotReadyError:
+    async def main() -> PreparedContainer | NotReadyError:
         async with open_loopback_client(clock) as client:
             directories, volumes = PodDirectories.open(folder), VolumeManager(client, clock, folder)
             sandboxes, references = Sandboxes(ability, PodUsers(folder / "users")), ReferenceLookup(client)
-            preparation = Preparation(directories, Cgroups((), folder), references, volumes, sandboxes, PLACE)
+            preparation = ContainerPreparer(directories, Cgroups((), folder), references, volumes, sandboxes, PLACE)
             try:
                 main = pod.spec.containers[0]
                 return [await preparation.prepare(pod, main, attempt) for attempt in range(attempts)][-1]
@@ -101,7 +101,7 @@ def test_what_is_not_ready(
         pytest.param(NAMESPACES, {}, "/run/mooring/work", id="mounted"),
     ],
 )
-def test_where_it_starts(tmp_path: Path, ability: HostAbility, fields: dict[str, Any], where: str) -> None:
+def test_where_it_starts(tmp_path: Path, ability: HostCapabilities, fields: dict[str, Any], where: str) -> None:
     sandbox = prepared(tmp_path, pod_with(command=["x"], **fields), ability).wanted.sandbox
     assert sandbox.directory == str(tmp_path / where)
 
@@ -116,7 +116,7 @@ def test_what_it_has_of_our_environment(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("ability", "is_mounted"), [(NAMESPACES, True), (NOTHING, False)])
-def test_what_it_finds_where(tmp_path: Path, ability: HostAbility, is_mounted: bool) -> None:
+def test_what_it_finds_where(tmp_path: Path, ability: HostCapabilities, is_mounted: bool) -> None:
     found = prepared(tmp_path, pod_with(SCRATCH, command=["x"], volumeMounts=MOUNTED), ability)
     environment = found.wanted.environment
     assert ("$MOORING_VOLUME_S" in found.warning) is not is_mounted
@@ -128,7 +128,7 @@ def test_what_it_finds_where(tmp_path: Path, ability: HostAbility, is_mounted: b
 
 @pytest.mark.parametrize(("ability", "is_mounted"), [(NAMESPACES, True), (NOTHING, False)])
 def test_a_variable_names_the_directory_of_the_service_account(
-    tmp_path: Path, ability: HostAbility, is_mounted: bool
+    tmp_path: Path, ability: HostCapabilities, is_mounted: bool
 ) -> None:
     path = "/var/run/secrets/kubernetes.io/serviceaccount"
     pod = pod_with(SCRATCH, command=["x"], volumeMounts=[{"name": "s", "mountPath": path}])

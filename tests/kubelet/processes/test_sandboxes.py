@@ -16,7 +16,7 @@ from mooring.api.kinds import CORE_EVENT, SECRET
 from mooring.kit.loop import run_real
 from mooring.kubelet.processes import sandboxes as sandboxes_module
 from mooring.kubelet.processes.sandboxes import HOST, SEPARATE, PodUsersError, Sandboxes
-from mooring.kubelet.processes.security_context import HostAbility, PodUsers, ProcessIdentity
+from mooring.kubelet.processes.security_context import HostCapabilities, PodUsers, ProcessIdentity
 from mooring.kubelet.processes.shim.sandbox import NONE, ROOT, USER_NAMESPACE
 from tests.kubelet.processes.process_harness import RealPlay, container_pid, played_for_real, shell_pod
 
@@ -32,8 +32,8 @@ ALLOWED = {
 }
 
 
-def opened(folder: Path, pod_users: str = "") -> HostAbility:
-    async def main() -> HostAbility:
+def opened(folder: Path, pod_users: str = "") -> HostCapabilities:
+    async def main() -> HostCapabilities:
         found = await Sandboxes.open(pod_users, folder)
         found.close()
         return found.ability
@@ -52,12 +52,12 @@ def test_what_is_possible_is_found_out_by_trying(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("user", "pod_users", "works", "wanted"),
     [
-        pytest.param(0, HOST, {(ROOT, True), (ROOT, False)}, HostAbility(0, 0, ROOT, True), id="root"),
-        pytest.param(0, HOST, {(ROOT, False)}, HostAbility(0, 0, ROOT), id="without /proc"),
-        pytest.param(0, HOST, set(), HostAbility(0, 0, NONE), id="root who may not"),
-        pytest.param(7, "", {(USER_NAMESPACE, True)}, HostAbility(7, 0, USER_NAMESPACE, True), id="a user"),
-        pytest.param(7, "", set(), HostAbility(7, 0, NONE), id="a user who may not"),
-        pytest.param(0, "", {(ROOT, True)}, HostAbility(0, 0, ROOT, True, True), id="separate by default"),
+        pytest.param(0, HOST, {(ROOT, True), (ROOT, False)}, HostCapabilities(0, 0, ROOT, True), id="root"),
+        pytest.param(0, HOST, {(ROOT, False)}, HostCapabilities(0, 0, ROOT), id="without /proc"),
+        pytest.param(0, HOST, set(), HostCapabilities(0, 0, NONE), id="root who may not"),
+        pytest.param(7, "", {(USER_NAMESPACE, True)}, HostCapabilities(7, 0, USER_NAMESPACE, True), id="a user"),
+        pytest.param(7, "", set(), HostCapabilities(7, 0, NONE), id="a user who may not"),
+        pytest.param(0, "", {(ROOT, True)}, HostCapabilities(0, 0, ROOT, True, True), id="separate by default"),
         pytest.param(0, "", set(), "--pod-users host runs them as root", id="separate, but that is impossible"),
         pytest.param(7, SEPARATE, set(), "--pod-users separate needs root", id="a user has no ids to give"),
     ],
@@ -68,7 +68,7 @@ def test_the_best_way_is_taken(
     user: int,
     pod_users: str,
     works: set[tuple[str, bool]],
-    wanted: HostAbility | str,
+    wanted: HostCapabilities | str,
 ) -> None:
     async def attempt(sandboxes: Sandboxes, directory: Path) -> str:
         ability = sandboxes.ability
@@ -78,7 +78,7 @@ def test_the_best_way_is_taken(
     monkeypatch.setattr(os, "getegid", lambda: 0)
     monkeypatch.setattr(sandboxes_module, "_try", attempt)
     monkeypatch.setattr(sandboxes_module, "_open_users", lambda: PodUsers(tmp_path / "lock"))
-    if isinstance(wanted, HostAbility):
+    if isinstance(wanted, HostCapabilities):
         assert opened(tmp_path, pod_users) == wanted
         return
     with pytest.raises(PodUsersError, match=wanted):
@@ -275,12 +275,12 @@ if can_run_as_user():
 @pytest.mark.parametrize(
     ("ability", "user", "sets_user"),
     [
-        pytest.param(HostAbility(0, 0, ROOT), 0, True, id="root"),
-        pytest.param(HostAbility(0, 0), 0, False, id="root without rights stays what it is"),
-        pytest.param(HostAbility(0, 0), 7, True, id="unless the container asks for another user"),
-        pytest.param(HostAbility(7, 7, USER_NAMESPACE), 9, False, id="the map of the namespace does it"),
+        pytest.param(HostCapabilities(0, 0, ROOT), 0, True, id="root"),
+        pytest.param(HostCapabilities(0, 0), 0, False, id="root without rights stays what it is"),
+        pytest.param(HostCapabilities(0, 0), 7, True, id="unless the container asks for another user"),
+        pytest.param(HostCapabilities(7, 7, USER_NAMESPACE), 9, False, id="the map of the namespace does it"),
     ],
 )
-def test_who_sets_the_user(ability: HostAbility, user: int, sets_user: bool) -> None:
+def test_who_sets_the_user(ability: HostCapabilities, user: int, sets_user: bool) -> None:
     sandbox = Sandboxes(ability, None).sandbox("uid", ProcessIdentity(user, ability.group), "/", ())
     assert (sandbox.sets_user, sandbox.user) == (sets_user, user)

@@ -18,7 +18,7 @@ from mooring.kubelet.processes.security_context import (
     NON_ROOT,
     RANGE_SIZE,
     RANGES_MAX,
-    HostAbility,
+    HostCapabilities,
     NoRangeError,
     PodUsers,
     ProcessIdentity,
@@ -29,15 +29,15 @@ from mooring.kubelet.processes.security_context import (
 from mooring.kubelet.processes.shim.sandbox import NONE, ROOT, USER_NAMESPACE
 from tests.kubelet.harness import pod_with
 
-SEPARATE = HostAbility(0, 0, ROOT, has_pid_namespaces=True, has_separate_users=True)
-AS_ROOT = HostAbility(0, 0, ROOT, has_pid_namespaces=True)
-NAMESPACES = HostAbility(1000, 100, USER_NAMESPACE, has_pid_namespaces=True)
-NOTHING = HostAbility(1000, 100, NONE)
+SEPARATE = HostCapabilities(0, 0, ROOT, has_pid_namespaces=True, has_separate_users=True)
+AS_ROOT = HostCapabilities(0, 0, ROOT, has_pid_namespaces=True)
+NAMESPACES = HostCapabilities(1000, 100, USER_NAMESPACE, has_pid_namespaces=True)
+NOTHING = HostCapabilities(1000, 100, NONE)
 DEFAULTS = tuple(sorted(CAPABILITIES[name] for name in DEFAULT_CAPABILITIES))
 
 
 def identity(
-    host: HostAbility, of_pod: dict[str, Any], of_container: dict[str, Any], spec: dict[str, Any] | None = None
+    host: HostCapabilities, of_pod: dict[str, Any], of_container: dict[str, Any], spec: dict[str, Any] | None = None
 ) -> ProcessIdentity:
     pod = pod_with({"securityContext": of_pod, **(spec or {})}, securityContext=of_container)
     return identity_of(pod, pod.spec.containers[0], host)
@@ -62,7 +62,7 @@ def identity(
     ],
 )
 def test_who_a_container_is(
-    host: HostAbility,
+    host: HostCapabilities,
     of_pod: dict[str, Any],
     of_container: dict[str, Any],
     user: int,
@@ -84,11 +84,11 @@ def test_who_a_container_is(
         pytest.param(AS_ROOT, {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}, (10,), id="on the host"),
         pytest.param(AS_ROOT, {"add": ["ALL"]}, tuple(range(len(CAPABILITIES))), id="all of the host"),
         pytest.param(NOTHING, {"drop": ["ALL"]}, None, id="a user has none"),
-        pytest.param(HostAbility(0, 0), {}, None, id="those of root, who may not be allowed to drop any"),
-        pytest.param(HostAbility(0, 0), {"drop": ["ALL"]}, (), id="unless the container asks for it"),
+        pytest.param(HostCapabilities(0, 0), {}, None, id="those of root, who may not be allowed to drop any"),
+        pytest.param(HostCapabilities(0, 0), {"drop": ["ALL"]}, (), id="unless the container asks for it"),
     ],
 )
-def test_capabilities(host: HostAbility, of_container: dict[str, Any], kept: tuple[int, ...] | None) -> None:
+def test_capabilities(host: HostCapabilities, of_container: dict[str, Any], kept: tuple[int, ...] | None) -> None:
     assert identity(host, {}, {"capabilities": of_container}).capabilities == kept
 
 
@@ -100,7 +100,7 @@ def test_capabilities(host: HostAbility, of_container: dict[str, Any], kept: tup
         pytest.param(NOTHING, {"capabilities": {"drop": ["ALL"]}}, True, id="the only way to drop capabilities"),
     ],
 )
-def test_escalation(host: HostAbility, of_container: dict[str, Any], is_forbidden: bool) -> None:
+def test_escalation(host: HostCapabilities, of_container: dict[str, Any], is_forbidden: bool) -> None:
     assert identity(host, {}, of_container).has_no_new_privileges is is_forbidden
 
 
@@ -144,7 +144,7 @@ def test_namespaces() -> None:
     ],
 )
 def test_what_cannot_be_honoured_is_an_error(
-    host: HostAbility,
+    host: HostCapabilities,
     of_pod: dict[str, Any],
     of_container: dict[str, Any],
     spec: dict[str, Any],

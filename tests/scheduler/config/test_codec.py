@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from mooring.scheduler.config.codec import StrictDecoder, encode_configuration
 from mooring.scheduler.config.load import load_configuration
-from mooring.scheduler.config.types import API_VERSION, KIND, ConfigObject, Int32, Int64, Meaning, OrDefault, Seconds
+from mooring.scheduler.config.types import (
+    API_VERSION,
+    KIND,
+    ConfigObject,
+    Int32,
+    Int64,
+    OrDefault,
+    Seconds,
+    ValueMeaning,
+)
 
 
 class Lamp(ConfigObject):
@@ -27,7 +36,7 @@ class Ship(ConfigObject):
     lamps: tuple[Lamp, ...] = ()
     best_lamp: Lamp | None = None
     flag_of: Mapping[str, str] = {}
-    watch_s: Annotated[Seconds, Meaning.ZERO_IS_DEFAULT] = 14400.0
+    watch_s: Annotated[Seconds, ValueMeaning.ZERO_IS_DEFAULT] = 14400.0
     papers: bytes = b""
     berth: int = 0
 

@@ -11,11 +11,11 @@ import pytest
 
 from mooring.store.etcd.errors import (
     EtcdAddressWrong,
-    EtcdAhead,
     EtcdAuthenticationRefused,
     EtcdCompacted,
     EtcdFull,
     EtcdRefused,
+    EtcdRevisionAhead,
     EtcdTlsFailed,
     EtcdTokenExpired,
     EtcdUnreachable,
@@ -30,7 +30,9 @@ from mooring.store.interface import StoreBusy, StoreError, StoreUnreachable, Val
     ("code", "said", "kind"),
     [
         pytest.param("OUT_OF_RANGE", "etcdserver: mvcc: required revision has been compacted", EtcdCompacted, id="old"),
-        pytest.param("OUT_OF_RANGE", "etcdserver: mvcc: required revision is a future revision", EtcdAhead, id="new"),
+        pytest.param(
+            "OUT_OF_RANGE", "etcdserver: mvcc: required revision is a future revision", EtcdRevisionAhead, id="new"
+        ),
         pytest.param("INVALID_ARGUMENT", "etcdserver: request is too large", ValueTooLarge, id="too large"),
         pytest.param("RESOURCE_EXHAUSTED", "etcdserver: mvcc: database space exceeded", EtcdFull, id="full"),
         pytest.param("RESOURCE_EXHAUSTED", "etcdserver: too many requests", StoreBusy, id="busy"),

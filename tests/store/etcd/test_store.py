@@ -424,7 +424,7 @@ def test_servers_take_turns_and_another_takes_over(etcd_alone: Etcd) -> None:
         # The first turn of all compacts nothing: the key holds a 0, as kube-apiserver's does.
         for server, is_theirs in [(one, True), (other, False), (one, True), (other, False), (other, True)]:
             assert await server.take_turn() is is_theirs
-            compacted.append(await endpoints.ask(EtcdWire.read_compacted))
+            compacted.append(await endpoints.call(EtcdWire.read_compacted))
         await endpoints.close()
         assert compacted[:2] == [0, 0]
         assert 0 < compacted[2] == compacted[3] < compacted[4]

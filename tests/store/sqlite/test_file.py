@@ -27,7 +27,7 @@ from mooring.store.sqlite.errors import (
     SqliteLimits,
 )
 from mooring.store.sqlite.file import DataDirectory, StoreFile
-from mooring.store.sqlite.load import Contents, load
+from mooring.store.sqlite.load import FileContents, load
 from mooring.store.sqlite.store import SqliteStore
 from tests.store.contract import DNS, PODS, WEB, fill
 from tests.store.sqlite.builders import DATABASE, LOG, contents, contents_of, play, play_real
@@ -211,7 +211,7 @@ class FullDisk:
         self._reserve = directory / sqlite_file.RESERVE_NAME
         insert, hold = StoreFile._insert, sqlite_file.DiskReserve.hold
 
-        def load_if_possible(path: Path, acknowledged: int) -> Contents:
+        def load_if_possible(path: Path, acknowledged: int) -> FileContents:
             if self._is_short():
                 raise DiskFailing("no space for the shared memory")
             return load(path, acknowledged)
@@ -298,7 +298,7 @@ def test_without_a_reserve_a_full_disk_cannot_be_opened(tmp_path: Path, monkeypa
     play(tmp_path, _fill_both)
     (tmp_path / sqlite_file.RESERVE_NAME).unlink()
 
-    def refuse(path: Path, acknowledged: int) -> Contents:
+    def refuse(path: Path, acknowledged: int) -> FileContents:
         raise DiskFailing("no space for the shared memory")
 
     monkeypatch.setattr(sqlite_file, "load", refuse)

@@ -13,7 +13,7 @@ import pytest
 
 from mooring.kit.clock import VirtualClock
 from mooring.store.interface import Record, RevisionGone, Store, StoreChange, StoreClosed
-from mooring.store.sqlite.commit import CommitPlace
+from mooring.store.sqlite.commit import CommitScheduler
 from mooring.store.sqlite.errors import SqliteLimits
 from mooring.store.sqlite.memory import DurableMemory
 from mooring.store.sqlite.store import SqliteStore
@@ -172,12 +172,12 @@ LIMITS = SqliteLimits(
 SLOW_S = 1.0
 
 
-def a_place() -> tuple[CommitPlace, VirtualClock]:
+def a_place() -> tuple[CommitScheduler, VirtualClock]:
     clock = VirtualClock()
-    return CommitPlace(clock, LIMITS), clock
+    return CommitScheduler(clock, LIMITS), clock
 
 
-def commits_until_away(place: CommitPlace, took_s: float) -> int:
+def commits_until_away(place: CommitScheduler, took_s: float) -> int:
     """How many such commits the loop suffers."""
     for count in range(1_000):
         if not place.is_here(1, 1):

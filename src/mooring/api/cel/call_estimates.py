@@ -1,7 +1,7 @@
 """Estimate the maximum cost of a call of a library function, and the size of its result.
 
 Input: a function, its overload, and what is known of its target and arguments. Output: an `Estimate`, or None for
-operators and functions that cost one unit, which `estimates` handles. A `Span` is a range of sizes or costs.
+operators and functions that cost one unit, which `estimates` handles. A `CostRange` is a range of sizes or costs.
 
  1. The figures are those of Kubernetes, including its oddities: the API server rejects expressions by them.
  2. The sizes of the elements of a literal list are unknown, so `["a", "b"].max()` has the maximum cost.
@@ -23,31 +23,31 @@ from mooring.api.cel.types import CIDR, IP_ADDRESS, NAMED_FORMAT, QUANTITY, SEMV
 MOST = 2**64 - 1
 
 
-class Span(NamedTuple):
+class CostRange(NamedTuple):
     low: int
     high: int
 
-    def plus(self, other: Span) -> Span:
-        return Span(min(self.low + other.low, MOST), min(self.high + other.high, MOST))
+    def plus(self, other: CostRange) -> CostRange:
+        return CostRange(min(self.low + other.low, MOST), min(self.high + other.high, MOST))
 
-    def times(self, other: Span) -> Span:
-        return Span(min(self.low * other.low, MOST), min(self.high * other.high, MOST))
+    def times(self, other: CostRange) -> CostRange:
+        return CostRange(min(self.low * other.low, MOST), min(self.high * other.high, MOST))
 
-    def scaled(self, factor: float) -> Span:
-        return Span(_scaled(self.low, factor), _scaled(self.high, factor))
+    def scaled(self, factor: float) -> CostRange:
+        return CostRange(_scaled(self.low, factor), _scaled(self.high, factor))
 
-    def joined(self, other: Span) -> Span:
+    def joined(self, other: CostRange) -> CostRange:
         """The smallest span that contains both."""
-        return Span(min(self.low, other.low), max(self.high, other.high))
+        return CostRange(min(self.low, other.low), max(self.high, other.high))
 
 
-def exactly(amount: int) -> Span:
-    return Span(amount, amount)
+def exactly(amount: int) -> CostRange:
+    return CostRange(amount, amount)
 
 
 NOTHING, ONE = exactly(0), exactly(1)
-UNKNOWN = Span(0, MOST)
-NEVER = Span(MOST, 0)
+UNKNOWN = CostRange(0, MOST)
+NEVER = CostRange(MOST, 0)
 """The neutral element of `joined`."""
 
 
@@ -68,15 +68,15 @@ class Operand:
     """A target or an argument."""
 
     node: SyntaxNode
-    known_size: Span | None
-    known_element_size: Span | None = None
+    known_size: CostRange | None
+    known_element_size: CostRange | None = None
 
     @property
-    def size(self) -> Span:
+    def size(self) -> CostRange:
         return self.known_size if self.known_size is not None else UNKNOWN
 
     @property
-    def element_size(self) -> Span:
+    def element_size(self) -> CostRange:
         return self.known_element_size if self.known_element_size is not None else UNKNOWN
 
     @property
@@ -92,8 +92,8 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    cost: Span
-    result_size: Span | None = None
+    cost: CostRange
+    result_size: CostRange | None = None
 
 
 def call_estimate(function: str, overload: str, target: Operand | None, arguments: list[Operand]) -> Estimate | None:
@@ -128,7 +128,7 @@ def _replace(overload: str, target: Operand, arguments: list[Operand]) -> Estima
     size, wanted, replacement = target.size, arguments[0].size, arguments[1].size
     most, most_unchanged = _replacements(size.high, wanted.low, replacement.high <= wanted.low)
     least, least_unchanged = _replacements(size.low, wanted.high, wanted.high <= replacement.low)
-    result = Span(least, most).times(replacement).plus(Span(least_unchanged, most_unchanged))
+    result = CostRange(least, most).times(replacement).plus(CostRange(least_unchanged, most_unchanged))
     return Estimate(size.scaled(2 * TEXT_FACTOR), result)
 
 
@@ -143,20 +143,20 @@ def _split(overload: str, target: Operand, arguments: list[Operand]) -> Estimate
     high = target.size.high
     if len(arguments) > 1 and isinstance(arguments[1].node, Literal) and type(arguments[1].node.value) is int:
         high = arguments[1].node.value % (MOST + 1)
-    return Estimate(target.size.scaled(2 * TEXT_FACTOR), Span(0, high))
+    return Estimate(target.size.scaled(2 * TEXT_FACTOR), CostRange(0, high))
 
 
 def _join(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
     count = target.size
     size = count.times(target.element_size) if target.node.type.parameters else NOTHING
     if arguments:
-        size = size.plus(arguments[0].size.times(Span(max(count.low - 1, 0), max(count.high - 1, 0))))
+        size = size.plus(arguments[0].size.times(CostRange(max(count.low - 1, 0), max(count.high - 1, 0))))
     return Estimate(size.scaled(TEXT_FACTOR), size)
 
 
 def _find(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
     text_cost = target.size.plus(ONE).scaled(TEXT_FACTOR)
-    return Estimate(text_cost.times(arguments[0].size.scaled(REGEX_FACTOR)), Span(0, target.size.high))
+    return Estimate(text_cost.times(arguments[0].size.scaled(REGEX_FACTOR)), CostRange(0, target.size.high))
 
 
 # --- lists ------------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def _compared(overload: str, target: Operand, arguments: list[Operand]) -> Estim
     return Estimate(target.size.times(element))
 
 
-def _made(factor: float, size: Span) -> Estimate:
+def _made(factor: float, size: CostRange) -> Estimate:
     """A call that returns a list of this size."""
     return Estimate(size.scaled(factor).plus(exactly(1 + LIST_COST)), size)
 
@@ -211,7 +211,7 @@ def _url(overload: str, arguments: list[Operand]) -> Estimate:
 
 def _contained(overload: str, target: Operand, arguments: list[Operand]) -> Estimate:
     """`containsIP` and `containsCIDR`. A text is parsed first."""
-    length = Span(4, 16)
+    length = CostRange(4, 16)
     cost = length.plus(length).scaled(TEXT_FACTOR)
     if "containsCIDR" in overload:
         cost = cost.plus(length.scaled(TEXT_FACTOR)).plus(ONE)
@@ -231,10 +231,10 @@ def _equals(overload: str, arguments: list[Operand]) -> Estimate | None:
     if left in (IP_ADDRESS, CIDR, QUANTITY, SEMVER):
         return Estimate(ONE)
     if left == NAMED_FORMAT:
-        return Estimate(Span(1, FORMAT_LENGTH_MAX).scaled(TEXT_FACTOR))
+        return Estimate(CostRange(1, FORMAT_LENGTH_MAX).scaled(TEXT_FACTOR))
     if left == URL:
         known = arguments[1].known_size
-        return Estimate(Span(1, known.high if known is not None else 1).scaled(TEXT_FACTOR))
+        return Estimate(CostRange(1, known.high if known is not None else 1).scaled(TEXT_FACTOR))
     return None
 
 

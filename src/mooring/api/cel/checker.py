@@ -18,7 +18,7 @@ from mooring.api.cel.environment import Environment
 from mooring.api.cel.errors import NOWHERE, CelSource, EvaluationFailure
 from mooring.api.cel.functions import Function
 from mooring.api.cel.patterns import PatternError, compile_pattern
-from mooring.api.cel.strings import Clause, FormatError, clauses_of, unsuitable
+from mooring.api.cel.strings import FormatClause, FormatError, clauses_of, unsuitable
 from mooring.api.cel.syntax import (
     AND,
     OPTIONAL_SELECT,
@@ -439,6 +439,6 @@ def _first_unsuitable(letter: str, node: SyntaxNode) -> SyntaxNode | None:
         return node
     for inner in children(node):
         found = _first_unsuitable(letter, inner)
-        if found is not None and unsuitable(Clause("", letter), found.type):
+        if found is not None and unsuitable(FormatClause("", letter), found.type):
             return found
     return None

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 from mooring.api.cel import types
 from mooring.api.cel.errors import EvaluationFailure
-from mooring.api.cel.functions import Binding, Row
+from mooring.api.cel.functions import Binding, OverloadRow
 from mooring.api.cel.operators import SECOND_NS, timestamp_within, within_int, within_uint
 from mooring.api.cel.types import CelType
 from mooring.api.cel.values import (
@@ -177,9 +177,15 @@ def _number(text: str) -> int:
 
 
 TIME_ROWS = [
-    *(Row(f"(timestamp).{name}(): int", _timestamp_part(part)) for name, part in _TIMESTAMP_PARTS.items()),
-    *(Row(f"(timestamp).{name}(string): int", _timestamp_part(part)) for name, part in _TIMESTAMP_PARTS.items()),
-    *(Row(f"(duration).{name}(): int", _duration_part(unit_ns)) for name, unit_ns in _DURATION_PARTS_NS.items()),
+    *(OverloadRow(f"(timestamp).{name}(): int", _timestamp_part(part)) for name, part in _TIMESTAMP_PARTS.items()),
+    *(
+        OverloadRow(f"(timestamp).{name}(string): int", _timestamp_part(part))
+        for name, part in _TIMESTAMP_PARTS.items()
+    ),
+    *(
+        OverloadRow(f"(duration).{name}(): int", _duration_part(unit_ns))
+        for name, unit_ns in _DURATION_PARTS_NS.items()
+    ),
 ]
 
 
@@ -317,8 +323,8 @@ def _same(value: Value) -> Value:
     return value
 
 
-def _rows(function: str, conversions: dict[str, Callable[..., Value]]) -> list[Row]:
-    return [Row(f"{function}({source}): {function}", binding) for source, binding in conversions.items()]
+def _rows(function: str, conversions: dict[str, Callable[..., Value]]) -> list[OverloadRow]:
+    return [OverloadRow(f"{function}({source}): {function}", binding) for source, binding in conversions.items()]
 
 
 ROWS = [
@@ -326,8 +332,8 @@ ROWS = [
     *_rows("bytes", {"bytes": _same, "string": str.encode}),
     *_rows("double", {"double": _same, "int": float, "string": _double_of_string, "uint": float}),
     *_rows("duration", {"duration": _same, "int": _duration_of_int, "string": _duration_of_string}),
-    Row("dyn(A): dyn"),
-    Row("type(A): type(A)"),
+    OverloadRow("dyn(A): dyn"),
+    OverloadRow("type(A): type(A)"),
     *_rows(
         "int",
         {
@@ -369,8 +375,8 @@ ROWS = [
             "string": _uint_of_string,
         },
     ),
-    Row("string(ip): string", lambda value: _address_text(value)),
-    Row("string(cidr): string", lambda value: _address_text(value)),
+    OverloadRow("string(ip): string", lambda value: _address_text(value)),
+    OverloadRow("string(cidr): string", lambda value: _address_text(value)),
 ]
 
 BINDINGS: dict[str, Binding] = {"dyn": _same, "type": runtime_type}

@@ -25,9 +25,9 @@ from mooring.api.cel.call_estimates import (
     REGEX_FACTOR,
     TEXT_FACTOR,
     UNKNOWN,
+    CostRange,
     Estimate,
     Operand,
-    Span,
     call_estimate,
     exactly,
 )
@@ -52,7 +52,7 @@ from mooring.api.cel.types import CelType, TypeKind, without_optional
 MAP_COST = 30
 
 Path = tuple[str, ...]
-SizeAt = Callable[[Path], Span | None]
+SizeAt = Callable[[Path], CostRange | None]
 
 
 def worst_cost(tree: SyntaxNode, size_at: SizeAt | None = None) -> int:
@@ -86,7 +86,7 @@ _DEVICE = _Shape(
 )
 
 
-def _device_size(path: Path) -> Span | None:
+def _device_size(path: Path) -> CostRange | None:
     if not path or path[0] != "device":
         return None
     shape = _DEVICE
@@ -95,7 +95,7 @@ def _device_size(path: Path) -> Span | None:
         if below is None:
             return None
         shape = below
-    return Span(0, shape.size_max)
+    return CostRange(0, shape.size_max)
 
 
 def _below(shape: _Shape, name: str) -> _Shape | None:
@@ -117,8 +117,8 @@ class _EntrySizes:
     """The sizes of the keys and values of a list or map."""
 
     is_list: bool
-    keys: Span
-    values: Span
+    keys: CostRange
+    values: CostRange
 
     def joined(self, other: _EntrySizes | None) -> _EntrySizes | None:
         if other is None:
@@ -129,7 +129,7 @@ class _EntrySizes:
 @dataclass(frozen=True, slots=True)
 class _Variable:
     path: Path
-    size: Span | None
+    size: CostRange | None
     entries: _EntrySizes | None = None
 
 
@@ -138,10 +138,10 @@ class _Estimator:
         self.size_at = size_at
         self.variables: dict[str, list[_Variable]] = {}
         self.paths: dict[int, Path] = {}
-        self.sizes: dict[int, Span] = {}
+        self.sizes: dict[int, CostRange] = {}
         self.entries: dict[int, _EntrySizes] = {}
 
-    def cost(self, node: SyntaxNode) -> Span:
+    def cost(self, node: SyntaxNode) -> CostRange:
         match node:
             case Identifier():
                 variable = self._variable(node)
@@ -170,7 +170,7 @@ class _Estimator:
         variable = self._variable(node)
         return variable.path if variable is not None else self.paths.get(id(node), ())
 
-    def _size(self, node: SyntaxNode) -> Span | None:
+    def _size(self, node: SyntaxNode) -> CostRange | None:
         found = self.sizes.get(id(node)) or _written_size(node)
         if found is not None:
             return found
@@ -183,7 +183,7 @@ class _Estimator:
         variable = self._variable(node)
         return variable.size if variable is not None else None
 
-    def _size_or_unknown(self, node: SyntaxNode) -> Span:
+    def _size_or_unknown(self, node: SyntaxNode) -> CostRange:
         return self._size(node) or UNKNOWN
 
     def _entries_of(self, node: SyntaxNode) -> _EntrySizes | None:
@@ -191,7 +191,7 @@ class _Estimator:
         variable = self._variable(node)
         return found or (variable.entries if variable is not None else None)
 
-    def _note(self, node: SyntaxNode, size: Span | None, entries: _EntrySizes | None = None) -> None:
+    def _note(self, node: SyntaxNode, size: CostRange | None, entries: _EntrySizes | None = None) -> None:
         if size is not None:
             self.sizes[id(node)] = size
         if entries is not None:
@@ -199,7 +199,7 @@ class _Estimator:
 
     # --- nodes ---
 
-    def _select(self, node: Select) -> Span:
+    def _select(self, node: Select) -> CostRange:
         if node.type_name:
             return ONE
         total = self.cost(node.operand)
@@ -210,7 +210,7 @@ class _Estimator:
             total.plus(ONE) if node.operand.type.kind in (TypeKind.MAP, TypeKind.STRUCT, TypeKind.PARAMETER) else total
         )
 
-    def _list(self, node: ListLiteral) -> Span:
+    def _list(self, node: ListLiteral) -> CostRange:
         total, values = exactly(LIST_COST), NEVER if node.elements else NOTHING
         for element in node.elements:
             total = total.plus(self.cost(element))
@@ -218,7 +218,7 @@ class _Estimator:
         self._note(node, None, _EntrySizes(True, ONE, values))
         return total
 
-    def _map(self, node: MapLiteral) -> Span:
+    def _map(self, node: MapLiteral) -> CostRange:
         total, keys, values = exactly(MAP_COST), *([NEVER] * 2 if node.entries else [NOTHING] * 2)
         for entry in node.entries:
             total = total.plus(self.cost(entry.key)).plus(self.cost(entry.value))
@@ -227,7 +227,7 @@ class _Estimator:
         self._note(node, None, _EntrySizes(False, keys, values))
         return total
 
-    def _binding(self, node: Comprehension) -> Span:
+    def _binding(self, node: Comprehension) -> CostRange:
         total = self.cost(node.range).plus(self.cost(node.initial))
         self._push(node.accumulator, self._bound(node.initial))
         total = total.plus(self.cost(node.result))
@@ -235,7 +235,7 @@ class _Estimator:
         self._pop(node.accumulator)
         return total
 
-    def _loop(self, node: Comprehension) -> Span:
+    def _loop(self, node: Comprehension) -> CostRange:
         total = self.cost(node.range).plus(self.cost(node.initial))
         self._push(node.accumulator, self._bound(node.initial))
         variables = self._iterated(node)
@@ -274,7 +274,7 @@ class _Estimator:
 
     # --- calls ---
 
-    def _call(self, node: CallNode) -> Span:
+    def _call(self, node: CallNode) -> CostRange:
         costs = [self.cost(argument) for argument in node.arguments]
         arguments = [self._operand(argument) for argument in node.arguments]
         total, target = NOTHING, None
@@ -306,14 +306,14 @@ class _Estimator:
     def _operand(self, node: SyntaxNode) -> Operand:
         return Operand(node, self._size(node), self.size_at((*self._path(node), "@items")))
 
-    def _conditional(self, node: CallNode, costs: list[Span]) -> Span:
+    def _conditional(self, node: CallNode, costs: list[CostRange]) -> CostRange:
         _, first, second = node.arguments
         entries = self._entries_of(first)
         size = self._size_or_unknown(first).joined(self._size_or_unknown(second))
         self._note(node, size, entries.joined(self._entries_of(second)) if entries is not None else None)
         return costs[0].plus(costs[1].joined(costs[2]))
 
-    def _indexed_size(self, node: CallNode, overload: str, size: Span | None) -> Span | None:
+    def _indexed_size(self, node: CallNode, overload: str, size: CostRange | None) -> CostRange | None:
         step = {"_[_](list(A), int): A": "@items", "_[_](map(A, B), A): B": "@values"}.get(overload)
         if step is None:
             return size
@@ -332,13 +332,13 @@ class _Estimator:
                 return Estimate(target.size.scaled(TEXT_FACTOR))
             case "bytes(string): bytes":
                 size = arguments[0].size
-                return Estimate(size.scaled(TEXT_FACTOR), Span(size.low, size.high * 4))
+                return Estimate(size.scaled(TEXT_FACTOR), CostRange(size.low, size.high * 4))
             case "string(bytes): string":
                 size = arguments[0].size
-                return Estimate(size.scaled(TEXT_FACTOR), Span(size.low // 4, size.high))
+                return Estimate(size.scaled(TEXT_FACTOR), CostRange(size.low // 4, size.high))
             case "strings.quote(string): string":
                 size = arguments[0].size
-                return Estimate(size.scaled(TEXT_FACTOR), Span(size.low + 2, size.high * 2 + 2))
+                return Estimate(size.scaled(TEXT_FACTOR), CostRange(size.low + 2, size.high * 2 + 2))
             case "(string).startsWith(string): bool" | "(string).endsWith(string): bool":
                 return Estimate(arguments[0].size.scaled(TEXT_FACTOR))
             case "@in(A, list(A)): bool":
@@ -354,7 +354,7 @@ class _Estimator:
             return self._addition(node, overload, arguments)
         if node.function in (EQUALS, NOT_EQUALS) or overload in _TEXT_COMPARISONS:
             high = min(arguments[0].size.high, arguments[1].size.high)
-            return Estimate(Span(min(high, 1), high).scaled(TEXT_FACTOR))
+            return Estimate(CostRange(min(high, 1), high).scaled(TEXT_FACTOR))
         return Estimate(ONE)
 
     def _addition(self, node: CallNode, overload: str, arguments: list[Operand]) -> Estimate:
@@ -373,7 +373,7 @@ _SCALARS = frozenset(
 )
 
 
-def _written_size(node: SyntaxNode) -> Span | None:
+def _written_size(node: SyntaxNode) -> CostRange | None:
     match node:
         case Literal(value=str() | bytes() as value):
             return exactly(len(value))

@@ -28,7 +28,7 @@ Binding = Callable[..., Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OverloadRow:
     """One overload of a library function. Without a binding it uses the binding of its function."""
 
     signature: str
@@ -100,7 +100,7 @@ class Function:
         return overload.guarded(overload.binding, are_sure)
 
 
-def functions_of(rows: Iterable[Row], bindings: dict[str, Binding]) -> dict[str, Function]:
+def functions_of(rows: Iterable[OverloadRow], bindings: dict[str, Binding]) -> dict[str, Function]:
     """The functions of these rows, by name."""
     functions: dict[str, Function] = {}
     for row in rows:
@@ -178,7 +178,7 @@ _CONSTRUCTORS: dict[str, Callable[..., CelType]] = {
 }
 
 
-def _overload(row: Row) -> Overload:
+def _overload(row: OverloadRow) -> Overload:
     parts = _SIGNATURE.fullmatch(row.signature)
     assert parts is not None, row.signature
     receiver = _types_in(parts["receiver"] or "")

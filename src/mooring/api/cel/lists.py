@@ -12,7 +12,7 @@ from functools import cmp_to_key
 from itertools import pairwise
 
 from mooring.api.cel.errors import EvaluationFailure, check_element_count, no_such_overload
-from mooring.api.cel.functions import Binding, Row
+from mooring.api.cel.functions import Binding, OverloadRow
 from mooring.api.cel.operators import add, compare, contains, is_comparable, is_equal, unknown_operator
 from mooring.api.cel.values import Duration, Uint, Value, type_name
 
@@ -169,25 +169,25 @@ _COMPARABLE = ["int", "uint", "double", "bool", "duration", "timestamp", "string
 _SUMMABLE = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
 
 ROWS = [
-    Row("sets.contains(list(T), list(T)): bool", sets_contains),
-    Row("sets.equivalent(list(T), list(T)): bool", sets_equivalent),
-    Row("sets.intersects(list(T), list(T)): bool", sets_intersects),
-    *(Row(f"(list({name})).isSorted(): bool", is_sorted) for name in _COMPARABLE),
-    *(Row(f"(list({name})).sum(): {name}", _sum(zero)) for name, zero in _SUMMABLE.items()),
-    *(Row(f"(list({name})).max(): {name}", _extreme("max", -1)) for name in _COMPARABLE),
-    *(Row(f"(list({name})).min(): {name}", _extreme("min", 1)) for name in _COMPARABLE),
-    Row("(list(A)).indexOf(A): int", index_of),
-    Row("(list(A)).lastIndexOf(A): int", last_index_of),
-    Row("(list(T)).slice(int, int): list(T)", slice_),
-    Row("(list(list(T))).flatten(): list(T)", flatten, is_guarded=False),
-    Row("(list(dyn)).flatten(int): list(dyn)", flatten, is_guarded=False),
-    *(Row(f"(list({name})).sort(): list({name})") for name in _COMPARABLE),
-    *(Row(f"(list(T)).@sortByAssociatedKeys(list({name})): list(T)") for name in _COMPARABLE),
-    Row("lists.range(int): list(int)", range_),
-    Row("(list(T)).reverse(): list(T)", lambda elements: elements[::-1]),
-    Row("(list(T)).distinct(): list(T)", distinct),
-    Row("cel.@mapInsert(map(K, V), K, V): map(K, V)", map_insert),
-    Row("cel.@mapInsert(map(K, V), map(K, V)): map(K, V)", map_insert_all),
+    OverloadRow("sets.contains(list(T), list(T)): bool", sets_contains),
+    OverloadRow("sets.equivalent(list(T), list(T)): bool", sets_equivalent),
+    OverloadRow("sets.intersects(list(T), list(T)): bool", sets_intersects),
+    *(OverloadRow(f"(list({name})).isSorted(): bool", is_sorted) for name in _COMPARABLE),
+    *(OverloadRow(f"(list({name})).sum(): {name}", _sum(zero)) for name, zero in _SUMMABLE.items()),
+    *(OverloadRow(f"(list({name})).max(): {name}", _extreme("max", -1)) for name in _COMPARABLE),
+    *(OverloadRow(f"(list({name})).min(): {name}", _extreme("min", 1)) for name in _COMPARABLE),
+    OverloadRow("(list(A)).indexOf(A): int", index_of),
+    OverloadRow("(list(A)).lastIndexOf(A): int", last_index_of),
+    OverloadRow("(list(T)).slice(int, int): list(T)", slice_),
+    OverloadRow("(list(list(T))).flatten(): list(T)", flatten, is_guarded=False),
+    OverloadRow("(list(dyn)).flatten(int): list(dyn)", flatten, is_guarded=False),
+    *(OverloadRow(f"(list({name})).sort(): list({name})") for name in _COMPARABLE),
+    *(OverloadRow(f"(list(T)).@sortByAssociatedKeys(list({name})): list(T)") for name in _COMPARABLE),
+    OverloadRow("lists.range(int): list(int)", range_),
+    OverloadRow("(list(T)).reverse(): list(T)", lambda elements: elements[::-1]),
+    OverloadRow("(list(T)).distinct(): list(T)", distinct),
+    OverloadRow("cel.@mapInsert(map(K, V), K, V): map(K, V)", map_insert),
+    OverloadRow("cel.@mapInsert(map(K, V), map(K, V)): map(K, V)", map_insert_all),
 ]
 
 BINDINGS: dict[str, Binding] = {"sort": sort, "@sortByAssociatedKeys": sort_by_keys}

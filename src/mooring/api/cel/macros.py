@@ -4,7 +4,7 @@ Input: each call while it is parsed. Output: a presence test for `has(a.b)`; a `
 `map`, `filter`, `cel.bind` and similar; any other call unchanged.
 
  1. The nodes that a macro adds have the offset of its opening bracket.
- 2. A macro with wrong arguments is reported and becomes a `Broken` node.
+ 2. A macro with wrong arguments is reported and becomes a `InvalidNode` node.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from mooring.api.cel.syntax import (
     NOT_STRICTLY_FALSE,
     OR,
     UNUSED_VARIABLE,
-    Broken,
     CallNode,
     Comprehension,
     FieldEntry,
     Identifier,
+    InvalidNode,
     ListLiteral,
     Literal,
     MapEntry,
@@ -50,7 +50,7 @@ def expanded(source: CelSource, call: CallNode) -> SyntaxNode:
         return macro(call)
     except _MacroError as error:
         source.report(error.offset, error.text)
-        return Broken(call.offset)
+        return InvalidNode(call.offset)
 
 
 class _MacroError(Exception):

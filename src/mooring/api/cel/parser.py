@@ -9,7 +9,7 @@ Input: a `CelSource`. Output: the tree of `syntax`, with macros expanded; errors
     member       = primary { "." [ "?" ] name [ "(" arguments ")" ] | "[" [ "?" ] expression "]" }
 
  1. The first syntax error ends parsing, with one message at its token.
- 2. Other errors (a reserved name, a literal out of range, a macro with wrong arguments) leave a `Broken` node, and
+ 2. Other errors (a reserved name, a literal out of range, a macro with wrong arguments) leave a `InvalidNode` node, and
     parsing goes on.
  3. Nesting has a limit, because the parser, the checker and the compiler recurse.
 """
@@ -31,10 +31,10 @@ from mooring.api.cel.syntax import (
     OPTIONAL_INDEX,
     OPTIONAL_SELECT,
     OR,
-    Broken,
     CallNode,
     FieldEntry,
     Identifier,
+    InvalidNode,
     ListLiteral,
     Literal,
     MapEntry,
@@ -217,7 +217,7 @@ def parse(source: CelSource) -> SyntaxNode:
     if len(source.text) > EXPRESSION_LENGTH_MAX:
         limit = f"size: {len(source.text)}, limit {EXPRESSION_LENGTH_MAX}"
         source.report(NOWHERE, f"expression code point size exceeds limit: {limit}")
-        return Broken(0)
+        return InvalidNode(0)
     try:
         parser = _Parser(source, tokens_of(source.text))
         tree = parser.expression()
@@ -225,11 +225,11 @@ def parse(source: CelSource) -> SyntaxNode:
     except _SyntaxError as error:
         source.errors.clear()
         source.report(error.offset, f"Syntax error: {error}")
-        return Broken(0)
+        return InvalidNode(0)
     except (_TooDeep, RecursionError):
         source.errors.clear()
         source.report(NOWHERE, NESTED_TOO_DEEPLY)
-        return Broken(0)
+        return InvalidNode(0)
     return tree
 
 
@@ -495,7 +495,7 @@ class _Parser:
 
     def _report(self, offset: int, text: str) -> SyntaxNode:
         self.source.report(offset, text)
-        return Broken(offset)
+        return InvalidNode(offset)
 
 
 def _literal_value(token: Token, is_negative: bool) -> Value:

@@ -19,7 +19,7 @@ from typing import Protocol
 
 import re2
 
-from mooring.api.memory import SizedCache
+from mooring.api.caches import SizedCache
 
 PATTERN_BYTES_MAX = 8_192
 UNICODE_CLASSES_MAX = 64

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mooring.api.caches import SizedCache
 from mooring.api.cel.checker import check, validate
 from mooring.api.cel.compiler import Program, compile_tree
 from mooring.api.cel.costs import needs_meter
@@ -34,7 +35,6 @@ from mooring.api.cel.parser import NESTED_TOO_DEEPLY, parse
 from mooring.api.cel.syntax import SyntaxNode
 from mooring.api.cel.types import ANY, BOOL
 from mooring.api.cel.values import DomainMap, Optional, Value, VersionError, parse_version, type_name
-from mooring.api.memory import SizedCache
 from mooring.api.quantity import parse_quantity
 from mooring.api.views.devices import DeviceAttribute
 from mooring.api.views.meta import RawQuantity

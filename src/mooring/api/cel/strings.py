@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from mooring.api.cel.conversions import double_text, duration_text, timestamp_text
 from mooring.api.cel.errors import CostExceeded, EvaluationFailure, check_text_length, no_such_overload
-from mooring.api.cel.functions import Binding, Row
+from mooring.api.cel.functions import Binding, OverloadRow
 from mooring.api.cel.operators import unknown_operator
 from mooring.api.cel.patterns import PatternError, PatternWorkExceeded, compile_pattern
 from mooring.api.cel.types import CelType, TypeKind
@@ -65,7 +65,7 @@ _SPECIAL_DOUBLES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.in
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class FormatClause:
     """A clause for a value, or a piece of plain text (then `letter` is empty)."""
 
     text: str
@@ -77,18 +77,18 @@ class FormatError(Exception):
     """The format is not valid."""
 
 
-def clauses_of(form: str, value_count: int) -> Iterator[Clause]:
+def clauses_of(form: str, value_count: int) -> Iterator[FormatClause]:
     """The clauses of a format, in order."""
     position = used = 0
     while position < len(form):
         start = form.find("%", position)
         if start < 0:
-            yield Clause(form[position:])
+            yield FormatClause(form[position:])
             return
         if start > position:
-            yield Clause(form[position:start])
+            yield FormatClause(form[position:start])
         if form.startswith("%%", start):
-            yield Clause("%")
+            yield FormatClause("%")
             position = start + 2
             continue
         if used >= value_count and start + 1 < len(form):
@@ -115,7 +115,7 @@ def formatted(form: str, values: list[Value]) -> str:
     return "".join(pieces)
 
 
-def unsuitable(clause: Clause, type_: CelType) -> str:
+def unsuitable(clause: FormatClause, type_: CelType) -> str:
     """The error of a value of this type for this clause, or nothing."""
     letter = clause.letter.lower()
     if type_.kind is TypeKind.DYN or type_.kind in _KINDS[letter]:
@@ -123,7 +123,7 @@ def unsuitable(clause: Clause, type_: CelType) -> str:
     return f"error during formatting: {_COMPLAINTS[letter]}, was given {type_.name}"
 
 
-def _clause(form: str, position: int) -> tuple[Clause, int]:
+def _clause(form: str, position: int) -> tuple[FormatClause, int]:
     if position >= len(form):
         raise FormatError("unexpected end of string")
     precision = PRECISION_DEFAULT
@@ -141,7 +141,7 @@ def _clause(form: str, position: int) -> tuple[Clause, int]:
     letter = form[position]
     if letter not in "sdfebxXo":
         raise _clause_error(f'unrecognized formatting clause "{letter}"')
-    return Clause("", letter, precision), position + 1
+    return FormatClause("", letter, precision), position + 1
 
 
 def _clause_error(reason: str) -> FormatError:
@@ -151,7 +151,7 @@ def _clause_error(reason: str) -> FormatError:
 # --- formatting of values ---------------------------------------------------------------------------------------
 
 
-def _printed(clause: Clause, value: Value) -> str:
+def _printed(clause: FormatClause, value: Value) -> str:
     letter = clause.letter.lower()
     text = _attempt(letter, clause, value)
     if text is None:
@@ -159,7 +159,7 @@ def _printed(clause: Clause, value: Value) -> str:
     return text
 
 
-def _attempt(letter: str, clause: Clause, value: Value) -> str | None:
+def _attempt(letter: str, clause: FormatClause, value: Value) -> str | None:
     if letter == "s":
         return _as_string(value)
     if letter in "fe":
@@ -389,32 +389,32 @@ def _out_of_range(index: int) -> EvaluationFailure:
 
 
 ROWS = [
-    Row("(string).contains(string): bool", _both_texts(str.__contains__), is_guarded=False),
-    Row("(string).endsWith(string): bool", _both_texts(str.endswith), is_guarded=False),
-    Row("(string).startsWith(string): bool", _both_texts(str.startswith), is_guarded=False),
-    Row("matches(string, string): bool"),
-    Row("(string).matches(string): bool"),
-    Row("(string).find(string): string", find),
-    Row("(string).findAll(string): list(string)", find_all),
-    Row("(string).findAll(string, int): list(string)", find_all),
-    Row("(string).charAt(int): string", char_at),
-    Row("(string).indexOf(string): int", index_of),
-    Row("(string).indexOf(string, int): int", index_of),
-    Row("(string).lastIndexOf(string): int", last_index_of),
-    Row("(string).lastIndexOf(string, int): int", last_index_of_before),
-    Row("(string).lowerAscii(): string", lambda text: text.translate(_LOWER)),
-    Row("(string).replace(string, string): string", replace),
-    Row("(string).replace(string, string, int): string", replace),
-    Row("(string).split(string): list(string)", split),
-    Row("(string).split(string, int): list(string)", split),
-    Row("(string).substring(int): string", substring),
-    Row("(string).substring(int, int): string", substring_between),
-    Row("(string).trim(): string", lambda text: text.strip(_SPACES)),
-    Row("(string).upperAscii(): string", lambda text: text.translate(_UPPER)),
-    Row("(string).format(list(dyn)): string", formatted),
-    Row("strings.quote(string): string", quote),
-    Row("(list(string)).join(): string", join),
-    Row("(list(string)).join(string): string", join),
+    OverloadRow("(string).contains(string): bool", _both_texts(str.__contains__), is_guarded=False),
+    OverloadRow("(string).endsWith(string): bool", _both_texts(str.endswith), is_guarded=False),
+    OverloadRow("(string).startsWith(string): bool", _both_texts(str.startswith), is_guarded=False),
+    OverloadRow("matches(string, string): bool"),
+    OverloadRow("(string).matches(string): bool"),
+    OverloadRow("(string).find(string): string", find),
+    OverloadRow("(string).findAll(string): list(string)", find_all),
+    OverloadRow("(string).findAll(string, int): list(string)", find_all),
+    OverloadRow("(string).charAt(int): string", char_at),
+    OverloadRow("(string).indexOf(string): int", index_of),
+    OverloadRow("(string).indexOf(string, int): int", index_of),
+    OverloadRow("(string).lastIndexOf(string): int", last_index_of),
+    OverloadRow("(string).lastIndexOf(string, int): int", last_index_of_before),
+    OverloadRow("(string).lowerAscii(): string", lambda text: text.translate(_LOWER)),
+    OverloadRow("(string).replace(string, string): string", replace),
+    OverloadRow("(string).replace(string, string, int): string", replace),
+    OverloadRow("(string).split(string): list(string)", split),
+    OverloadRow("(string).split(string, int): list(string)", split),
+    OverloadRow("(string).substring(int): string", substring),
+    OverloadRow("(string).substring(int, int): string", substring_between),
+    OverloadRow("(string).trim(): string", lambda text: text.strip(_SPACES)),
+    OverloadRow("(string).upperAscii(): string", lambda text: text.translate(_UPPER)),
+    OverloadRow("(string).format(list(dyn)): string", formatted),
+    OverloadRow("strings.quote(string): string", quote),
+    OverloadRow("(list(string)).join(): string", join),
+    OverloadRow("(list(string)).join(string): string", join),
 ]
 
 BINDINGS: dict[str, Binding] = {"matches": matches}

@@ -123,7 +123,7 @@ class Comprehension(SyntaxNode):
 
 
 @dataclass(slots=True)
-class Broken(SyntaxNode):
+class InvalidNode(SyntaxNode):
     """A part with an error that was reported."""
 
 

@@ -6,9 +6,9 @@
     service_account_tokens, token_requests   tokens of service accounts
     authorization                   attributes of a request, RBAC rules, the authorizers and the 403 response
     rbac, node_authorizer           role bindings, and the node authorizer
-    escalation, device_guard        admission checks that need an authorizer
+    escalation, admin_access        admission checks that need an authorizer
     reviews                         SubjectAccessReview and its variants, TokenReview
-    default_roles, default_cluster_roles, default_controller_roles   bootstrap policy
+    default_roles                   the default roles and bindings, from `default.roles`
 
 Input: headers, certificates and documents. Output: a `User`, a `Decision`, a document; or an error of
 `mooring.client.errors` with kube-apiserver's message.

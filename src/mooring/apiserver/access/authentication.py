@@ -30,7 +30,7 @@ from hashlib import sha256
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from mooring.api.memory import Memory
+from mooring.api.caches import BoundedCache
 from mooring.apiserver.access.service_account_tokens import InvalidTokenError, ServiceAccountTokens
 from mooring.apiserver.access.users import CREDENTIAL_KEY, MASTERS_GROUP, User, anonymous, authenticated
 from mooring.client.errors import UnauthorizedError
@@ -103,7 +103,7 @@ _USER_UID_OID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class AuthenticationResult:
     """A user, and the audiences of the credential."""
 
     user: User
@@ -111,7 +111,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class _Holder:
+class _CertificateUser:
     user: User
     not_before_s: float
     not_after_s: float
@@ -130,7 +130,7 @@ class Authenticator:
         self._fixed_tokens = fixed_tokens
         self._account_tokens = account_tokens
         self._is_anonymous_allowed = is_anonymous_allowed
-        self._holders: Memory[bytes, _Holder | None] = Memory(CERTIFICATES_REMEMBERED_MAX)
+        self._holders: BoundedCache[bytes, _CertificateUser | None] = BoundedCache(CERTIFICATES_REMEMBERED_MAX)
 
     @property
     def audiences(self) -> tuple[str, ...]:
@@ -152,14 +152,14 @@ class Authenticator:
             return anonymous()
         raise UnauthorizedError("Unauthorized")
 
-    def proof_of(self, token: str, audiences: Sequence[str]) -> Proof:
+    def proof_of(self, token: str, audiences: Sequence[str]) -> AuthenticationResult:
         """The user of a token that is valid for one of these audiences. Raises `InvalidTokenError`."""
         user = self._fixed_tokens.user_of(token)
         if user is not None:
             # A static token is valid for the audiences of this server only.
             shared = tuple(audience for audience in self.audiences if audience in audiences)
             if shared:
-                return Proof(user, shared)
+                return AuthenticationResult(user, shared)
         try:
             found = self._account_tokens.authenticate(token, audiences)
         except InvalidTokenError as error:
@@ -167,7 +167,7 @@ class Authenticator:
         if found is None:
             raise InvalidTokenError(INVALID_TOKEN)
         user, accepted = found
-        return Proof(authenticated(user), accepted)
+        return AuthenticationResult(authenticated(user), accepted)
 
     def _holder_of(self, certificate: bytes) -> User | None:
         holder = self._holders.get(certificate)
@@ -188,7 +188,7 @@ def bearer_token(authorization: str) -> str | None:
     return parts[1]
 
 
-def holder_of(certificate: bytes) -> _Holder | None:
+def holder_of(certificate: bytes) -> _CertificateUser | None:
     """The user of a certificate (DER): the common name is the user name, the organizations are the groups.
 
     None for one without a name. Raises `UnauthorizedError` for one with several uids.
@@ -206,7 +206,7 @@ def holder_of(certificate: bytes) -> _Holder | None:
         _values(parsed.subject, NameOID.ORGANIZATION_NAME),
         {CREDENTIAL_KEY: (f"X509SHA256={sha256(certificate).hexdigest()}",)},
     )
-    return _Holder(user, parsed.not_valid_before_utc.timestamp(), parsed.not_valid_after_utc.timestamp())
+    return _CertificateUser(user, parsed.not_valid_before_utc.timestamp(), parsed.not_valid_after_utc.timestamp())
 
 
 def _values(subject: x509.Name, oid: x509.ObjectIdentifier) -> tuple[str, ...]:

@@ -239,7 +239,7 @@ class AuthorizationDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldRules:
+class SubjectRules:
     """Everything that a user may do in a namespace, and what could not be found out."""
 
     rules: tuple[Rule, ...]
@@ -250,7 +250,7 @@ class HeldRules:
 class Authorizer(Protocol):
     def authorize(self, attributes: Attributes) -> AuthorizationDecision: ...
 
-    def rules_for(self, user: User, namespace: str) -> HeldRules: ...
+    def rules_for(self, user: User, namespace: str) -> SubjectRules: ...
 
 
 ALLOWED = AuthorizationDecision(True)
@@ -275,9 +275,9 @@ class AuthorizerChain:
                 reasons.append(decision.reason)
         return AuthorizationDecision(False, "\n".join(reasons)) if reasons else NO_OPINION
 
-    def rules_for(self, user: User, namespace: str) -> HeldRules:
+    def rules_for(self, user: User, namespace: str) -> SubjectRules:
         held = [authorizer.rules_for(user, namespace) for authorizer in self._authorizers]
-        return HeldRules(
+        return SubjectRules(
             tuple(rule for each in held for rule in each.rules),
             tuple(error for each in held for error in each.errors),
             any(each.is_incomplete for each in held),
@@ -290,8 +290,8 @@ class EverythingAllowed:
     def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         return ALLOWED
 
-    def rules_for(self, user: User, namespace: str) -> HeldRules:
-        return HeldRules((_EVERY_RESOURCE, _EVERY_PATH))
+    def rules_for(self, user: User, namespace: str) -> SubjectRules:
+        return SubjectRules((_EVERY_RESOURCE, _EVERY_PATH))
 
 
 _EVERY_RESOURCE = Rule(verbs=("*",), api_groups=("*",), resources=("*",))

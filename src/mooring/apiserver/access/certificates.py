@@ -67,7 +67,7 @@ KUBELET_CLIENT = CertificateSubject("kube-apiserver-kubelet-client", (MASTERS_GR
 
 
 @dataclass(frozen=True, slots=True)
-class Certified:
+class CertificateAndKey:
     """A certificate and its key."""
 
     certificate: x509.Certificate
@@ -90,23 +90,25 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def make_authority(now_s: float) -> Certified:
+def make_authority(now_s: float) -> CertificateAndKey:
     """A new authority, which has signed itself."""
     key, name = new_key(), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mooring-ca")])
     builder = _builder(name, key, now_s, now_s + AUTHORITY_LIFETIME_S).issuer_name(name)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_key_usage(is_authority=True), critical=True)
-    return Certified(builder.sign(key, hashes.SHA256()), key)
+    return CertificateAndKey(builder.sign(key, hashes.SHA256()), key)
 
 
-def make_server_certificate(authority: Certified, hosts: Iterable[str], now_s: float) -> Certified:
+def make_server_certificate(authority: CertificateAndKey, hosts: Iterable[str], now_s: float) -> CertificateAndKey:
     """For the server, under every name and address of `SERVER_HOSTS` and of `hosts`."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
     names = x509.SubjectAlternativeName([general_name(host) for host in all_hosts(hosts)])
     return _signed(authority, name, now_s, ExtendedKeyUsageOID.SERVER_AUTH, names)
 
 
-def make_client_certificate(authority: Certified, identity: CertificateSubject, now_s: float) -> Certified:
+def make_client_certificate(
+    authority: CertificateAndKey, identity: CertificateSubject, now_s: float
+) -> CertificateAndKey:
     return _signed(authority, _subject(identity), now_s, ExtendedKeyUsageOID.CLIENT_AUTH, None)
 
 
@@ -125,7 +127,7 @@ def is_for(certificate: x509.Certificate, identity: CertificateSubject) -> bool:
     return certificate.subject == _subject(identity)
 
 
-def is_signed_by(certificate: x509.Certificate, authority: Certified) -> bool:
+def is_signed_by(certificate: x509.Certificate, authority: CertificateAndKey) -> bool:
     try:
         certificate.verify_directly_issued_by(authority.certificate)
     except (ValueError, TypeError, InvalidSignature):
@@ -140,7 +142,7 @@ def needs_renewal(certificate: x509.Certificate, now_s: float) -> bool:
     return now_s < start_s or (end_s - now_s) * 3 < end_s - start_s
 
 
-def parse_certified(pem: bytes) -> Certified:
+def parse_certified(pem: bytes) -> CertificateAndKey:
     """A certificate and its key from one text. Raises `CertificateError`."""
     try:
         certificate = x509.load_pem_x509_certificate(pem)
@@ -149,7 +151,7 @@ def parse_certified(pem: bytes) -> Certified:
     key = parse_key(pem)
     if key.public_key() != certificate.public_key():
         raise CertificateError("the key is not that of the certificate")
-    return Certified(certificate, key)
+    return CertificateAndKey(certificate, key)
 
 
 def parse_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
@@ -164,12 +166,12 @@ def parse_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
 
 
 def _signed(
-    authority: Certified,
+    authority: CertificateAndKey,
     name: x509.Name,
     now_s: float,
     usage: x509.ObjectIdentifier,
     names: x509.SubjectAlternativeName | None,
-) -> Certified:
+) -> CertificateAndKey:
     key = new_key()
     end_s = min(now_s + LIFETIME_S, authority.certificate.not_valid_after_utc.timestamp())
     builder = _builder(name, key, now_s, end_s).issuer_name(authority.certificate.subject)
@@ -181,7 +183,7 @@ def _signed(
     builder = builder.add_extension(signer_identifier, critical=False)
     if names is not None:
         builder = builder.add_extension(names, critical=False)
-    return Certified(builder.sign(authority.key, hashes.SHA256()), key)
+    return CertificateAndKey(builder.sign(authority.key, hashes.SHA256()), key)
 
 
 def _builder(name: x509.Name, key: ec.EllipticCurvePrivateKey, now_s: float, end_s: float) -> x509.CertificateBuilder:

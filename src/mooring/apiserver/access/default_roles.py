@@ -1,7 +1,7 @@
 """The default roles and bindings of RBAC, and their reconciliation at every start.
 
-Output: roles and bindings as kube-apiserver v1.36 creates them with its default features, by kind. `reconciled` returns
-the object to store, or None.
+Input: `default.roles`, the rules of all roles as text. Output: roles and bindings as kube-apiserver v1.36 creates them
+with its default features, by kind. `reconciled` returns the object to store, or None.
 
 1. All of them have the label and the annotation by which reconciliation recognizes them.
 2. `admin`, `edit` and `view` aggregate cluster roles by label, so that a new kind can add its rules.
@@ -10,30 +10,25 @@ the object to store, or None.
    `autoupdate: "false"` is not changed.
 5. The role of a binding is immutable. A binding to another role is replaced by the default, which has no uid: the
    caller deletes the stored binding and creates the default.
+6. A rule may name resources that this server does not serve, so that roles equal those of other clusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from typing import NamedTuple, TypeAlias
 
 from mooring.api.document import Document
 from mooring.apiserver.access.authorization import Rule, document_of, rules_of, uncovered
-from mooring.apiserver.access.default_cluster_roles import (
-    CLUSTER_ROLES,
-    READ,
-    WRITE_EVENTS,
-    Rules,
-    binding_object,
-    may,
-    role_object,
-    subject,
-)
-from mooring.apiserver.access.default_controller_roles import CONTROLLER_ROLES
+
+RBAC_VERSION = "rbac.authorization.k8s.io/v1"
+
+Rules: TypeAlias = tuple[Document, ...]
 
 _AGGREGATE_TO = "rbac.authorization.k8s.io/aggregate-to-"
 _AGGREGATED = {"admin": "", "edit": "admin", "view": "edit"}
-"""Each gathers what is labelled for it, and is itself gathered by the next."""
+"""Aggregated cluster roles, and the role that aggregates each of them in turn."""
 
 _GROUP_BINDINGS = {
     "cluster-admin": ("system:masters",),
@@ -51,95 +46,138 @@ _USER_BINDINGS = {
     "system:volume-scheduler": "system:kube-scheduler",
 }
 
-_LEADER_VERBS = "create get list update watch"
-_LEADER_RULES = (
-    may(_LEADER_VERBS, "coordination.k8s.io", "leases"),
-    may(_LEADER_VERBS, "coordination.k8s.io", "leasecandidates"),
-)
+_CONTROLLER = "system:controller:"
 
-_NAMESPACED_ROLES: dict[tuple[str, str], Rules] = {
-    ("kube-public", "system:controller:bootstrap-signer"): (
-        may(READ, "core", "configmaps"),
-        may("update", "core", "configmaps", "cluster-info"),
-        WRITE_EVENTS,
-    ),
-    ("kube-system", "extension-apiserver-authentication-reader"): (
-        may(READ, "core", "configmaps", "extension-apiserver-authentication"),
-    ),
-    ("kube-system", "system::leader-locking-kube-controller-manager"): _LEADER_RULES,
-    ("kube-system", "system::leader-locking-kube-scheduler"): _LEADER_RULES,
-    ("kube-system", "system:controller:bootstrap-signer"): (may(READ, "core", "secrets"),),
-    ("kube-system", "system:controller:cloud-provider"): (may("create get list watch", "core", "configmaps"),),
-    ("kube-system", "system:controller:token-cleaner"): (
-        may("delete get list watch", "core", "secrets"),
-        WRITE_EVENTS,
-    ),
+
+def rule(text: str) -> Document:
+    """A rule of `default.roles`."""
+    verbs, *columns = (column.split() for column in text.split(" | "))
+    if len(columns) == 1:
+        return {"verbs": verbs, "nonResourceURLs": columns[0]}
+    groups, resources, *names = columns
+    made: Document = {
+        "verbs": verbs,
+        "apiGroups": ["" if group == "core" else group for group in groups],
+        "resources": resources,
+    }
+    if names:
+        made["resourceNames"] = names[0]
+    return made
+
+
+def _read_roles() -> dict[str, Rules]:
+    roles: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in files(__package__).joinpath("default.roles").read_text(encoding="utf-8").splitlines():
+        if line.startswith(8 * " "):
+            lines[-1] += f" {line.strip()}"
+        elif line.startswith(" "):
+            lines.append(line.strip())
+        elif line and not line.startswith("#"):
+            lines = roles[line] = []
+    return {name: tuple(map(rule, rules)) for name, rules in roles.items()}
+
+
+_ROLES: Mapping[str, Rules] = _read_roles()
+_NAMESPACED_ROLES = {tuple(name.split("/")): rules for name, rules in _ROLES.items() if "/" in name}
+CONTROLLER_ROLES = {
+    name.removeprefix(_CONTROLLER): rules for name, rules in _ROLES.items() if name.startswith(_CONTROLLER)
 }
+"""The rules of each controller, by the name of its service account in kube-system."""
+CLUSTER_ROLES = {name: rules for name, rules in _ROLES.items() if "/" not in name and not name.startswith(_CONTROLLER)}
 
-_NAMESPACED_BINDINGS: dict[tuple[str, str], tuple[str, tuple[tuple[str, str], ...]]] = {
-    ("kube-public", "system:controller:bootstrap-signer"): (
-        "system:controller:bootstrap-signer",
-        (("ServiceAccount", "bootstrap-signer"),),
-    ),
+_NAMESPACED_BINDINGS: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {
+    ("kube-public", "system:controller:bootstrap-signer"): (("ServiceAccount", "bootstrap-signer"),),
     ("kube-system", "system::extension-apiserver-authentication-reader"): (
-        "extension-apiserver-authentication-reader",
-        (("User", "system:kube-controller-manager"), ("User", "system:kube-scheduler")),
+        ("User", "system:kube-controller-manager"),
+        ("User", "system:kube-scheduler"),
     ),
     ("kube-system", "system::leader-locking-kube-controller-manager"): (
-        "system::leader-locking-kube-controller-manager",
-        (
-            ("User", "system:kube-controller-manager"),
-            ("ServiceAccount", "kube-controller-manager"),
-            ("ServiceAccount", "leader-election-controller"),
-        ),
+        ("User", "system:kube-controller-manager"),
+        ("ServiceAccount", "kube-controller-manager"),
+        ("ServiceAccount", "leader-election-controller"),
     ),
     ("kube-system", "system::leader-locking-kube-scheduler"): (
-        "system::leader-locking-kube-scheduler",
-        (("User", "system:kube-scheduler"), ("ServiceAccount", "kube-scheduler")),
+        ("User", "system:kube-scheduler"),
+        ("ServiceAccount", "kube-scheduler"),
     ),
-    ("kube-system", "system:controller:bootstrap-signer"): (
-        "system:controller:bootstrap-signer",
-        (("ServiceAccount", "bootstrap-signer"),),
-    ),
-    ("kube-system", "system:controller:cloud-provider"): (
-        "system:controller:cloud-provider",
-        (("ServiceAccount", "cloud-provider"),),
-    ),
-    ("kube-system", "system:controller:token-cleaner"): (
-        "system:controller:token-cleaner",
-        (("ServiceAccount", "token-cleaner"),),
-    ),
+    ("kube-system", "system:controller:bootstrap-signer"): (("ServiceAccount", "bootstrap-signer"),),
+    ("kube-system", "system:controller:cloud-provider"): (("ServiceAccount", "cloud-provider"),),
+    ("kube-system", "system:controller:token-cleaner"): (("ServiceAccount", "token-cleaner"),),
 }
+"""The subjects of bindings in namespaces. A binding has the name of its role, apart from `_OTHER_ROLES`."""
+_OTHER_ROLES = {"system::extension-apiserver-authentication-reader": "extension-apiserver-authentication-reader"}
 
 
-class DefaultObject(NamedTuple):
-    """An object that a new cluster has, and where. `resource` is the plural; `namespace` may be empty."""
+class BootstrapObject(NamedTuple):
+    """An object of a new cluster. `resource` is the plural; `namespace` may be empty."""
 
     resource: str
     namespace: str
     document: Document
 
 
-def default_objects() -> Iterator[DefaultObject]:
-    """All of them, roles before bindings. The documents are the caller's to keep."""
+def default_objects() -> Iterator[BootstrapObject]:
+    """All default objects, roles before bindings. The caller owns the documents."""
     for role in cluster_roles():
-        yield DefaultObject("clusterroles", "", role)
+        yield BootstrapObject("clusterroles", "", role)
     for binding in cluster_role_bindings():
-        yield DefaultObject("clusterrolebindings", "", binding)
+        yield BootstrapObject("clusterrolebindings", "", binding)
     for (namespace, name), rules in _NAMESPACED_ROLES.items():
-        yield DefaultObject("roles", namespace, role_object("Role", name, rules, namespace))
-    for (namespace, name), (role_name, named) in _NAMESPACED_BINDINGS.items():
+        yield BootstrapObject("roles", namespace, role_object("Role", name, rules, namespace))
+    for (namespace, name), named in _NAMESPACED_BINDINGS.items():
         subjects = [subject(*each) for each in named]
-        binding = binding_object(name, ("Role", role_name), subjects, namespace)
-        yield DefaultObject("rolebindings", namespace, binding)
+        binding = binding_object(name, ("Role", _OTHER_ROLES.get(name, name)), subjects, namespace)
+        yield BootstrapObject("rolebindings", namespace, binding)
+
+
+def role_object(kind: str, name: str, rules: Rules, namespace: str = "") -> Document:
+    return {
+        "kind": kind,
+        "apiVersion": RBAC_VERSION,
+        "metadata": _metadata(name, namespace),
+        # Copied, because callers change documents, and the tables are shared.
+        "rules": [{field: list(values) for field, values in rule.items()} for rule in rules] or None,
+    }
+
+
+def binding_object(name: str, reference: tuple[str, str], subjects: list[Document], namespace: str = "") -> Document:
+    kind, role = reference
+    binding: Document = {
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "apiVersion": RBAC_VERSION,
+        "metadata": _metadata(name, namespace),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+    }
+    if subjects:
+        binding["subjects"] = subjects
+    return binding
+
+
+def subject(kind: str, name: str) -> Document:
+    """A user or a group; or a service account of kube-system."""
+    if kind == "ServiceAccount":
+        return {"kind": kind, "name": name, "namespace": "kube-system"}
+    return {"kind": kind, "apiGroup": "rbac.authorization.k8s.io", "name": name}
+
+
+def _metadata(name: str, namespace: str) -> Document:
+    metadata: Document = {
+        "name": name,
+        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+    }
+    if namespace:
+        metadata["namespace"] = namespace
+    return metadata
 
 
 def cluster_roles() -> Iterator[Document]:
-    for name, gathered_by in _AGGREGATED.items():
+    for name, aggregated_by in _AGGREGATED.items():
         role = role_object("ClusterRole", name, ())
         role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {f"{_AGGREGATE_TO}{name}": "true"}}]}
-        if gathered_by:
-            role["metadata"]["labels"][f"{_AGGREGATE_TO}{gathered_by}"] = "true"
+        if aggregated_by:
+            role["metadata"]["labels"][f"{_AGGREGATE_TO}{aggregated_by}"] = "true"
         yield role
     for name, rules in CLUSTER_ROLES.items():
         role = role_object("ClusterRole", name, rules)
@@ -148,7 +186,7 @@ def cluster_roles() -> Iterator[Document]:
             role["metadata"]["labels"][f"{_AGGREGATE_TO}{aggregate}"] = "true"
         yield role
     for controller, rules in CONTROLLER_ROLES.items():
-        yield role_object("ClusterRole", f"system:controller:{controller}", rules)
+        yield role_object("ClusterRole", f"{_CONTROLLER}{controller}", rules)
 
 
 def cluster_role_bindings() -> Iterator[Document]:
@@ -158,11 +196,11 @@ def cluster_role_bindings() -> Iterator[Document]:
         yield _cluster_binding(name, [subject("User", user)])
     yield _cluster_binding("system:kube-dns", [subject("ServiceAccount", "kube-dns")])
     for controller in CONTROLLER_ROLES:
-        yield _cluster_binding(f"system:controller:{controller}", [subject("ServiceAccount", controller)])
+        yield _cluster_binding(f"{_CONTROLLER}{controller}", [subject("ServiceAccount", controller)])
 
 
 def node_rules() -> tuple[Rule, ...]:
-    """What every node may do with objects that are not its own."""
+    """The rules of every node for objects that are not its own."""
     return rules_of({"rules": list(CLUSTER_ROLES["system:node"])})
 
 
@@ -174,7 +212,7 @@ AUTOUPDATE_ANNOTATION = "rbac.authorization.kubernetes.io/autoupdate"
 
 
 def reconciled(stored: Document, wanted: Document) -> Document | None:
-    """The stored object with what it lacks of the default; None when it lacks nothing or is not to be touched."""
+    """The stored object with the missing parts of the default; None if nothing is missing or it must not be changed."""
     metadata = stored.get("metadata") or {}
     if (metadata.get("annotations") or {}).get(AUTOUPDATE_ANNOTATION) == "false":
         return None

@@ -8,7 +8,7 @@ missing rules, `NotFoundError` for a role that does not exist.
 2. An aggregation rule can select any rule, so that writing one needs all permissions.
 3. `system:masters` are exempt. So are updates of nothing but owner references and finalizers, which the garbage
    collector makes.
-4. `RoleGuard` runs at the end of mutating admission, because kube-apiserver checks escalation before validation.
+4. `EscalationCheck` runs at the end of mutating admission, because kube-apiserver checks escalation before validation.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.access.authorization import (
     Attributes,
     Authorizer,
-    HeldRules,
     Rule,
+    SubjectRules,
     compacted,
     forbidden_object,
     listed,
@@ -51,15 +51,17 @@ _GARBAGE_COLLECTORS_FIELDS = ("ownerReferences", "finalizers", "selfLink", "mana
 _PLURALS = {"Role": "roles", "ClusterRole": "clusterroles"}
 
 
-class Roles(Protocol):
+class RuleResolver(Protocol):
     """The rules of users: `RoleAuthorizer` in the server."""
 
-    def rules_for(self, user: User, namespace: str) -> HeldRules: ...
+    def rules_for(self, user: User, namespace: str) -> SubjectRules: ...
 
     def rules_of_reference(self, reference: RoleReference, namespace: str) -> tuple[Rule, ...]: ...
 
 
-def check_role(request: Attributes, role: Document, old: Document | None, roles: Roles, authorizer: Authorizer) -> None:
+def check_role(
+    request: Attributes, role: Document, old: Document | None, roles: RuleResolver, authorizer: Authorizer
+) -> None:
     """Whether the user may write this Role or ClusterRole. `old` is the stored one on an update."""
     if MASTERS_GROUP in request.user.groups or _may_escalate(request, authorizer):
         return
@@ -74,7 +76,7 @@ def check_role(request: Attributes, role: Document, old: Document | None, roles:
 
 
 def check_binding(
-    request: Attributes, binding: Document, old: Document | None, roles: Roles, authorizer: Authorizer
+    request: Attributes, binding: Document, old: Document | None, roles: RuleResolver, authorizer: Authorizer
 ) -> None:
     """Whether the user may write this RoleBinding or ClusterRoleBinding."""
     if MASTERS_GROUP in request.user.groups:
@@ -123,7 +125,7 @@ def _may_bind(request: Attributes, binding: Document, reference: RoleReference, 
     return authorizer.authorize(question).is_allowed
 
 
-def _lack(request: Attributes, wanted: Iterable[Rule], roles: Roles) -> str:
+def _lack(request: Attributes, wanted: Iterable[Rule], roles: RuleResolver) -> str:
     """The rules that the user grants without holding them, as the 403 prints them; empty if there are none."""
     held = roles.rules_for(request.user, request.namespace)
     missing = uncovered(held.rules, wanted)
@@ -176,12 +178,12 @@ _ROLES = (kinds.ROLE, kinds.CLUSTER_ROLE)
 _BINDINGS = (kinds.ROLE_BINDING, kinds.CLUSTER_ROLE_BINDING)
 
 
-class RoleGuard(Admission):
+class EscalationCheck(Admission):
     """Checks writes of roles and bindings."""
 
-    name = "RoleGuard"
+    name = "EscalationCheck"
 
-    def __init__(self, roles: Roles, authorizer: Authorizer) -> None:
+    def __init__(self, roles: RuleResolver, authorizer: Authorizer) -> None:
         self._roles = roles
         self._authorizer = authorizer
 

@@ -24,8 +24,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
+from mooring.api.caches import BoundedCache
 from mooring.api.field_errors import invalid_value, quoted
-from mooring.api.memory import Memory
 from mooring.apiserver.access.authorization import Attributes, Authorizer, forbidden
 from mooring.apiserver.access.users import (
     ANONYMOUS,
@@ -55,7 +55,7 @@ _is_http_path = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _ImpersonationHeader:
     name: str
     verb: str
     api_group: str
@@ -63,17 +63,17 @@ class _Way:
 
 
 _ASSOCIATED_NODE, _ARBITRARY_NODE, _SERVICE_ACCOUNT, _USER_INFO = (
-    _Way(name, f"impersonate:{name}", AUTHENTICATION_GROUP)
+    _ImpersonationHeader(name, f"impersonate:{name}", AUTHENTICATION_GROUP)
     for name in ("associated-node", "arbitrary-node", "serviceaccount", "user-info")
 )
-_LEGACY = _Way("", "impersonate", "")
+_LEGACY = _ImpersonationHeader("", "impersonate", "")
 _WAYS = (_ASSOCIATED_NODE, _ARBITRARY_NODE, _SERVICE_ACCOUNT, _USER_INFO, _LEGACY)
 
 
 class Impersonation:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
-        self._last_way: Memory[str, _Way] = Memory(REMEMBERED_USERS_MAX)
+        self._last_way: BoundedCache[str, _ImpersonationHeader] = BoundedCache(REMEMBERED_USERS_MAX)
 
     def impersonated(self, wanted: User, request: Attributes) -> User:
         """The user that a request is to be carried out as. Raises `ForbiddenError`."""
@@ -93,7 +93,7 @@ class Impersonation:
         assert first_error is not None, "the legacy check applies to every user, and neither allowed nor denied"
         raise first_error
 
-    def _as_allowed(self, way: _Way, wanted: User, request: Attributes) -> User:
+    def _as_allowed(self, way: _ImpersonationHeader, wanted: User, request: Attributes) -> User:
         if way is not _LEGACY:
             self._require(replace(request, verb=f"impersonate-on:{way.name}:{request.verb}"))
         actual = self._with_allowed_name(way, wanted, request.user)
@@ -107,7 +107,7 @@ class Impersonation:
             return with_group(actual, UNAUTHENTICATED_GROUP)
         return actual if UNAUTHENTICATED_GROUP in actual.groups else with_group(actual, AUTHENTICATED_GROUP)
 
-    def _with_allowed_name(self, way: _Way, wanted: User, requestor: User) -> User:
+    def _with_allowed_name(self, way: _ImpersonationHeader, wanted: User, requestor: User) -> User:
         actual, question = wanted, _question(requestor, way.api_group, way.verb, "users", wanted.name)
         node, account = node_of(wanted.name), service_account_of(wanted.name)
         if node is not None and way is not _LEGACY:
@@ -123,7 +123,7 @@ class Impersonation:
         self._require(question)
         return actual
 
-    def _require_groups(self, way: _Way, groups: tuple[str, ...], requestor: User) -> None:
+    def _require_groups(self, way: _ImpersonationHeader, groups: tuple[str, ...], requestor: User) -> None:
         question = _question(requestor, way.api_group, way.verb, "groups", "")
         if way is not _LEGACY:
             if "" in groups:
@@ -136,7 +136,7 @@ class Impersonation:
         for group in groups:
             self._require(replace(question, name=group))
 
-    def _require_extra(self, way: _Way, extra: Mapping[str, tuple[str, ...]], requestor: User) -> None:
+    def _require_extra(self, way: _ImpersonationHeader, extra: Mapping[str, tuple[str, ...]], requestor: User) -> None:
         question = _question(requestor, AUTHENTICATION_GROUP, way.verb, "userextras", "")
         if way is not _LEGACY:
             error = _extra_error(extra)
@@ -180,7 +180,7 @@ def wanted_user(headers: Iterable[tuple[str, str]]) -> User | None:
     return None
 
 
-def _applies(way: _Way, wanted: User, requestor: User) -> bool:
+def _applies(way: _ImpersonationHeader, wanted: User, requestor: User) -> bool:
     if way is _LEGACY:
         return True
     node, account = node_of(wanted.name), service_account_of(wanted.name)

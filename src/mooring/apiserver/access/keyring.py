@@ -38,9 +38,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mooring.api.document import Document
 from mooring.api.yaml import YamlError, load_document
 from mooring.apiserver.access.certificates import (
+    CertificateAndKey,
     CertificateError,
     CertificateSubject,
-    Certified,
     all_hosts,
     is_for,
     is_signed_by,
@@ -78,7 +78,7 @@ class Keyring:
         self._clock = clock
         _make_directory(directory)
 
-    def authority(self) -> Certified:
+    def authority(self) -> CertificateAndKey:
         """The certificate authority. If it is replaced, all other certificates are created again."""
         found = self._usable("ca.pem", lambda certificate: True)
         if found is None:
@@ -89,7 +89,7 @@ class Keyring:
             write_privately(certificate, found.certificate_pem)
         return found
 
-    def server(self, hosts: Iterable[str] = ()) -> Certified:
+    def server(self, hosts: Iterable[str] = ()) -> CertificateAndKey:
         """The server's certificate, for the usual hosts and these."""
         wanted, authority = all_hosts(hosts), self.authority()
         found = self._usable(
@@ -100,7 +100,7 @@ class Keyring:
             self._keep("server.pem", found)
         return found
 
-    def client(self, identity: CertificateSubject) -> Certified:
+    def client(self, identity: CertificateSubject) -> CertificateAndKey:
         """The certificate of a client."""
         authority, name = self.authority(), _client_file(identity)
         found = self._usable(
@@ -140,7 +140,7 @@ class Keyring:
         self.client(identity)
         context.load_cert_chain(self._directory / _client_file(identity))
 
-    def _usable(self, name: str, is_right: Callable[[x509.Certificate], bool]) -> Certified | None:
+    def _usable(self, name: str, is_right: Callable[[x509.Certificate], bool]) -> CertificateAndKey | None:
         path = self._directory / name
         try:
             found = parse_certified(_read_private(path))
@@ -151,7 +151,7 @@ class Keyring:
         is_old = needs_renewal(found.certificate, self._clock.wall_s())
         return found if not is_old and is_right(found.certificate) else None
 
-    def _keep(self, name: str, certified: Certified) -> None:
+    def _keep(self, name: str, certified: CertificateAndKey) -> None:
         path = self._directory / name
         _make_directory(path.parent)
         write_privately(path, certified.key_pem + certified.certificate_pem)
@@ -222,7 +222,7 @@ class TokenCredential:
 
 
 def kubeconfig_document(
-    server: str, authority_pem: bytes | None, user: str, credential: Certified | TokenCredential | None
+    server: str, authority_pem: bytes | None, user: str, credential: CertificateAndKey | TokenCredential | None
 ) -> Document:
     """A kubeconfig with one cluster, one user and one context. Without an authority the server speaks plain HTTP."""
     cluster: Document = {"server": server}
@@ -253,9 +253,9 @@ def write_kubeconfig(path: Path, kubeconfig: Document, *, may_overwrite: bool = 
         raise KubeconfigFileError(f"cannot write the kubeconfig {path}: {error.strerror or error}") from None
 
 
-def _user_entry(credential: Certified | TokenCredential | None) -> Document:
+def _user_entry(credential: CertificateAndKey | TokenCredential | None) -> Document:
     match credential:
-        case Certified():
+        case CertificateAndKey():
             return {
                 "client-certificate-data": b64encode(credential.certificate_pem).decode(),
                 "client-key-data": b64encode(credential.key_pem).decode(),

@@ -39,8 +39,8 @@ from mooring.apiserver.access.authorization import (
     NO_OPINION,
     Attributes,
     AuthorizationDecision,
-    HeldRules,
     Rule,
+    SubjectRules,
 )
 from mooring.apiserver.access.users import User, node_name_of
 
@@ -71,10 +71,10 @@ class NodeAuthorizer:
             return authorize_kind(self, node, attributes)
         return ALLOWED if any(rule.allows(attributes) for rule in self._rules) else NO_OPINION
 
-    def rules_for(self, user: User, namespace: str) -> HeldRules:
+    def rules_for(self, user: User, namespace: str) -> SubjectRules:
         if node_name_of(user) is None:
-            return HeldRules(())
-        return HeldRules((), ("node authorizer does not support user rule resolution",), is_incomplete=True)
+            return SubjectRules(())
+        return SubjectRules((), ("node authorizer does not support user rule resolution",), is_incomplete=True)
 
     def authorize_related(self, node: str, attributes: Attributes) -> AuthorizationDecision:
         if not attributes.name:

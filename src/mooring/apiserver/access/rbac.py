@@ -21,19 +21,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from mooring.api.caches import BoundedCache
 from mooring.api.decode import convert_as
 from mooring.api.document import Document
 from mooring.api.errors import ObjectError
 from mooring.api.field_errors import aggregated, quoted
 from mooring.api.labels import LabelMatcher, compile_selector
-from mooring.api.memory import Memory
 from mooring.api.views.meta import LabelSelector
 from mooring.apiserver.access.authorization import (
     NO_OPINION,
     Attributes,
     AuthorizationDecision,
-    HeldRules,
     Rule,
+    SubjectRules,
     rules_of,
 )
 from mooring.apiserver.access.users import User, service_account_username
@@ -95,8 +95,8 @@ class _Grants:
 
     held: tuple[tuple[str, tuple[Rule, ...]], ...]
     errors: tuple[str, ...]
-    candidates: Memory[tuple[str, str, str], tuple[tuple[str, Rule], ...]] = field(
-        default_factory=lambda: Memory(REMEMBERED_QUESTIONS_MAX)
+    candidates: BoundedCache[tuple[str, str, str], tuple[tuple[str, Rule], ...]] = field(
+        default_factory=lambda: BoundedCache(REMEMBERED_QUESTIONS_MAX)
     )
 
     def candidates_for(self, attributes: Attributes) -> tuple[tuple[str, Rule], ...]:
@@ -119,7 +119,7 @@ RoleOrBinding: TypeAlias = "tuple[Rule, ...] | _ClusterRole | _Binding"
 
 
 def read_role_or_binding(resource: str, namespace: str, name: str, document: Document) -> RoleOrBinding:
-    """What the authorizer needs of a stored document. It reads nothing else, so that it may run in the `Worker`."""
+    """What the authorizer needs of a stored document. It reads nothing else, so it may run in the `WorkerThread`."""
     match resource:
         case "roles":
             return rules_of(document)
@@ -139,7 +139,7 @@ class RoleAuthorizer:
         self._cluster_roles: dict[str, _ClusterRole] = {}
         self._bindings: dict[tuple[str, str], _Binding] = {}
         self._by_subject: dict[tuple[str, str], dict[str, _Binding]] = {}
-        self._grants: Memory[tuple[str, tuple[str, ...], str], _Grants] = Memory(REMEMBERED_USERS_MAX)
+        self._grants: BoundedCache[tuple[str, tuple[str, ...], str], _Grants] = BoundedCache(REMEMBERED_USERS_MAX)
 
     def put(self, resource: str, namespace: str, name: str, document: Document) -> None:
         """A role or a binding is there, or is different now."""
@@ -183,10 +183,10 @@ class RoleAuthorizer:
                         return AuthorizationDecision(True, f"RBAC: allowed by {source}")
         return AuthorizationDecision(False, f"RBAC: {aggregated(grants.errors)}") if grants.errors else NO_OPINION
 
-    def rules_for(self, user: User, namespace: str) -> HeldRules:
+    def rules_for(self, user: User, namespace: str) -> SubjectRules:
         """Every rule of a user in a namespace; without a namespace, the cluster-wide rules."""
         grants = self._grants_of(user, namespace)
-        return HeldRules(tuple(rule for _, rules in grants.held for rule in rules), grants.errors)
+        return SubjectRules(tuple(rule for _, rules in grants.held for rule in rules), grants.errors)
 
     def rules_of_reference(self, reference: RoleReference, namespace: str) -> tuple[Rule, ...]:
         """The rules of the role that a binding in that namespace names. Raises `MissingRoleError`."""

@@ -30,7 +30,7 @@ from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Attributes, Authorizer, document_of, path_attributes
 from mooring.apiserver.access.service_account_tokens import InvalidTokenError
 from mooring.apiserver.access.users import User
-from mooring.client.errors import BadRequestError, Cause, InvalidError
+from mooring.client.errors import BadRequestError, InvalidError, StatusCause
 from mooring.kit.clock import Clock, format_rfc3339
 
 AUTHORIZATION_GROUP = "authorization.k8s.io"
@@ -63,7 +63,7 @@ def check_local_review(document: Document) -> None:
     _raise(errors)
 
 
-def _validate_review_spec(document: Document, *, is_about_others: bool) -> Iterator[Cause]:
+def _validate_review_spec(document: Document, *, is_about_others: bool) -> Iterator[StatusCause]:
     spec = document.get("spec") or {}
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
@@ -80,33 +80,33 @@ def _validate_review_spec(document: Document, *, is_about_others: bool) -> Itera
                 yield from _validate_selector(resource[field], field, f"spec.resourceAttributes.{field}")
 
 
-def _validate_selector(selector: Document, kind: str, path: str) -> Iterator[Cause]:
+def _validate_selector(selector: Document, kind: str, path: str) -> Iterator[StatusCause]:
     raw, requirements = selector.get("rawSelector") or "", selector.get("requirements") or []
     if raw and requirements:
         yield _invalid(f"{path}.rawSelector", quoted(raw), "may not specified at the same time as requirements")
     if not raw and not requirements:
         rule = f"when {path} is specified, requirements or rawSelector is required"
-        yield Cause("FieldValueRequired", f"Required value: {rule}", f"{path}.requirements")
+        yield StatusCause("FieldValueRequired", f"Required value: {rule}", f"{path}.requirements")
     for index, requirement in enumerate(requirements):
         place = f"{path}.requirements[{index}]"
         if kind == "fieldSelector" and not requirement.get("key"):
-            yield Cause("FieldValueRequired", "Required value: must be specified", f"{place}.key")
+            yield StatusCause("FieldValueRequired", "Required value: must be specified", f"{place}.key")
         yield from _validate_values(requirement, place)
         if kind == "labelSelector":
             yield from _validate_label(requirement, place)
 
 
-def _validate_values(requirement: Document, place: str) -> Iterator[Cause]:
+def _validate_values(requirement: Document, place: str) -> Iterator[StatusCause]:
     operator, has_values = requirement.get("operator"), bool(requirement.get("values"))
     if operator in ("In", "NotIn") and not has_values:
         rule = "must be specified when `operator` is 'In' or 'NotIn'"
-        yield Cause("FieldValueRequired", f"Required value: {rule}", f"{place}.values")
+        yield StatusCause("FieldValueRequired", f"Required value: {rule}", f"{place}.values")
     if operator in ("Exists", "DoesNotExist") and has_values:
         rule = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        yield Cause("FieldValueForbidden", f"Forbidden: {rule}", f"{place}.values")
+        yield StatusCause("FieldValueForbidden", f"Forbidden: {rule}", f"{place}.values")
 
 
-def _validate_label(requirement: Document, place: str) -> Iterator[Cause]:
+def _validate_label(requirement: Document, place: str) -> Iterator[StatusCause]:
     key = requirement.get("key") or ""
     for rule in label_key_errors(key):
         yield _invalid(f"{place}.key", quoted(key), rule)
@@ -115,7 +115,7 @@ def _validate_label(requirement: Document, place: str) -> Iterator[Cause]:
             yield _invalid(f"{place}.values[{index}]", quoted(value), rule)
 
 
-def _validate_review_metadata(document: Document, *, allowed: tuple[str, ...], rule: str) -> list[Cause]:
+def _validate_review_metadata(document: Document, *, allowed: tuple[str, ...], rule: str) -> list[StatusCause]:
     metadata = {key: value for key, value in (document.get("metadata") or {}).items() if value}
     if all(key in allowed for key in metadata):
         return []
@@ -130,11 +130,11 @@ def _go_path_attributes(path: Document) -> str:
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
-def _invalid(field: str, found: str, rule: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {found}: {rule}", field)
+def _invalid(field: str, found: str, rule: str) -> StatusCause:
+    return StatusCause("FieldValueInvalid", f"Invalid value: {found}: {rule}", field)
 
 
-def _raise(errors: list[Cause]) -> None:
+def _raise(errors: list[StatusCause]) -> None:
     if errors:
         text = aggregated(f"{error.field}: {error.message}" for error in errors)
         raise InvalidError(
@@ -273,12 +273,12 @@ class FieldSelectorError(ValueError):
     """A field selector's text is no selector."""
 
 
-class Selected(NamedTuple):
+class FieldSelectorAttributes(NamedTuple):
     fields_equal: tuple[tuple[str, str], ...] = ()
     evaluation_error: str = ""
 
 
-def selected(resource_attributes: Document) -> Selected:
+def selected(resource_attributes: Document) -> FieldSelectorAttributes:
     """What the selectors of a review mean."""
     errors = []
     fields_equal: tuple[tuple[str, str], ...] = ()
@@ -290,7 +290,7 @@ def selected(resource_attributes: Document) -> Selected:
         error = _labels_error(resource_attributes["labelSelector"])
         if error:
             errors.append(f"spec.resourceAttributes.labelSelector {error}")
-    return Selected(fields_equal, "; ".join(errors))
+    return FieldSelectorAttributes(fields_equal, "; ".join(errors))
 
 
 def parse_field_equalities(text: str) -> tuple[tuple[str, str], ...]:

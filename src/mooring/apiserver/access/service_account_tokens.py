@@ -28,8 +28,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.memory import Memory
 from mooring.apiserver.access.authorization import listed
 from mooring.apiserver.access.users import (
     CREDENTIAL_KEY,
@@ -57,13 +57,13 @@ class TokenSigner:
     """Signs claims, and verifies its own signatures."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
-        assert isinstance(key.curve, ec.SECP256R1), f"ES256 wants a key on P-256, not on {key.curve.name}"
+        assert isinstance(key.curve, ec.SECP256R1), f"ES256 needs a key on P-256, not on {key.curve.name}"
         self._key = key
         self._public_key = key.public_key()
         described = self._public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         self.key_id = _encoded(sha256(described).digest())
         self._head = _encoded(msgspec.json.encode({"alg": "ES256", "kid": self.key_id}))
-        self._good: Memory[bytes, Document] = Memory(GOOD_TOKENS_MAX)
+        self._good: BoundedCache[bytes, Document] = BoundedCache(GOOD_TOKENS_MAX)
 
     def sign(self, claims: Document) -> str:
         signed = f"{self._head}.{_encoded(msgspec.json.encode(claims))}"

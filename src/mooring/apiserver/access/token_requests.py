@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from mooring.api.document import Document
 from mooring.api.field_errors import invalid_value
 from mooring.apiserver.access.service_account_tokens import BoundObject, Lookup, ServiceAccountTokens
-from mooring.client.errors import BadRequestError, Cause, ConflictError, InvalidError, NotFoundError
+from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, StatusCause
 from mooring.kit.clock import Clock, format_rfc3339
 
 LIFETIME_S_MIN = 10 * 60
@@ -135,7 +135,7 @@ def _invalid(name: str, field: str, error: str) -> InvalidError:
     body = error.removeprefix(f"{field}: ")
     return InvalidError(
         f'{_KIND}.{_GROUP} "{name}" is invalid: {error}',
-        causes=(Cause("FieldValueInvalid", body, field),),
+        causes=(StatusCause("FieldValueInvalid", body, field),),
         details={key: value for key, value in (("name", name), ("group", _GROUP), ("kind", _KIND)) if value},
     )
 

@@ -20,7 +20,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.errors import forbidden
-from mooring.client.errors import Cause, ForbiddenError
+from mooring.client.errors import ForbiddenError, StatusCause
 
 
 class Lookup(Protocol):
@@ -37,7 +37,7 @@ class Lookup(Protocol):
         ...
 
 
-class QuotaLedger(Protocol):
+class QuotaStatusWriter(Protocol):
     """Where usage is charged: the one thing that admission writes."""
 
     async def write_used(self, quota: Document, used: Mapping[str, str], now: str) -> bool:
@@ -67,7 +67,7 @@ class Admission:
 
     def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
         """Whether the plugin applies; called once for each kind, subresource and operation."""
-        raise AssertionError(f"{type(self).__name__} does not say what it handles")
+        raise AssertionError(f"{type(self).__name__} does not override `handles`")
 
     async def admit(self, attempt: Attempt, lookup: Lookup) -> None:
         """Change the object, or reject it."""
@@ -79,7 +79,7 @@ class Admission:
 _NAMELESS = "Unknown"
 
 
-def refused(attempt: Attempt, why: str, causes: Sequence[Cause] = ()) -> ForbiddenError:
+def refused(attempt: Attempt, why: str, causes: Sequence[StatusCause] = ()) -> ForbiddenError:
     """The error of a rejected attempt."""
     error = forbidden(attempt.call.kind, name_of(attempt), why)
     error.causes = tuple(causes)
@@ -108,7 +108,7 @@ def own_items(document: Document, field: str) -> list[Document]:
     return items
 
 
-class Chain:
+class AdmissionChain:
     """Runs the plugins."""
 
     def __init__(self, mutating: Sequence[Admission], validating: Sequence[Admission], lookup: Lookup) -> None:

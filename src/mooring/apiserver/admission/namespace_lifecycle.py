@@ -10,7 +10,7 @@ from mooring.api.kinds import NAMESPACE, Kind
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, refused
 from mooring.apiserver.call import Operation
 from mooring.apiserver.errors import not_found
-from mooring.client.errors import Cause
+from mooring.client.errors import StatusCause
 
 IMMORTAL_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 
@@ -39,5 +39,9 @@ class NamespaceLifecycle(Admission):
         raise refused(
             attempt,
             f"unable to create new content in namespace {call.namespace} because it is being terminated",
-            [Cause("NamespaceTerminating", f"namespace {call.namespace} is being terminated", "metadata.namespace")],
+            [
+                StatusCause(
+                    "NamespaceTerminating", f"namespace {call.namespace} is being terminated", "metadata.namespace"
+                )
+            ],
         )

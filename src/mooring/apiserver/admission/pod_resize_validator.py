@@ -15,7 +15,7 @@ from mooring.api.resources import CPU, FOR_NODES, MEMORY, amounts, pod_requests
 from mooring.api.views.pod import Pod
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, refused
 from mooring.apiserver.call import Operation
-from mooring.client.errors import Cause
+from mooring.client.errors import StatusCause
 
 _SYSTEM_LABEL = "kubernetes.io/os"
 
@@ -41,11 +41,11 @@ class PodResizeValidator(Admission):
         system = (node["metadata"].get("labels") or {}).get(_SYSTEM_LABEL, "linux")
         if system != "linux":
             why = f"pod resize is only supported on linux nodes, node {quoted(node_name)} is {quoted(system)}"
-            raise refused(attempt, why, [Cause("UnsupportedPlatform", "", "")])
+            raise refused(attempt, why, [StatusCause("UnsupportedPlatform", "", "")])
         shortages = _shortages(pod, node)
         if shortages:
             why = f"node didn't have enough allocatable resources: {'; '.join(shortages)}"
-            raise refused(attempt, why, [Cause("NodeCapacity", "", "")])
+            raise refused(attempt, why, [StatusCause("NodeCapacity", "", "")])
 
 
 def _shortages(pod: Document, node: Document) -> list[str]:

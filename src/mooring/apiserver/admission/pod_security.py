@@ -25,7 +25,7 @@ from mooring.api.field_errors import quoted
 from mooring.api.kinds import NAMESPACE, POD, Kind
 from mooring.apiserver.admission import pod_security_checks as checks
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, name_of, refused
-from mooring.apiserver.admission.pod_security_checks import Check, Violation
+from mooring.apiserver.admission.pod_security_checks import Check, PodSecurityViolation
 from mooring.apiserver.call import Operation
 from mooring.apiserver.errors import internal, invalid_kind
 from mooring.apiserver.validation.fields import FieldError, invalid
@@ -55,85 +55,93 @@ _SYSCTLS_29 = _SYSCTLS_27 | {
 _SYSCTLS_32 = _SYSCTLS_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
 
 
-class _Since(NamedTuple):
+class _CheckVersion(NamedTuple):
     minor: int
     check: Check
 
 
-class _Row(NamedTuple):
+class _CheckRow(NamedTuple):
     name: str
-    versions: Sequence[_Since]
+    versions: Sequence[_CheckVersion]
     replaces: str = ""
     """The baseline's check that it takes the place of."""
 
 
 _BASELINE = (
-    _Row("appArmorProfile", [_Since(0, checks.app_armor_profile)]),
-    _Row("capabilities_baseline", [_Since(0, checks.capabilities)]),
-    _Row("hostNamespaces", [_Since(0, checks.host_namespaces)]),
-    _Row("hostPathVolumes", [_Since(0, checks.host_path_volumes)]),
-    _Row("hostPorts", [_Since(0, checks.host_ports)]),
-    _Row("hostProbesAndHostLifecycle", [_Since(34, checks.host_probes)]),
-    _Row("privileged", [_Since(0, checks.privileged)]),
-    _Row("procMount", [_Since(0, checks.proc_mount), _Since(35, checks.proc_mount_unless_user_namespace)]),
-    _Row(
+    _CheckRow("appArmorProfile", [_CheckVersion(0, checks.app_armor_profile)]),
+    _CheckRow("capabilities_baseline", [_CheckVersion(0, checks.capabilities)]),
+    _CheckRow("hostNamespaces", [_CheckVersion(0, checks.host_namespaces)]),
+    _CheckRow("hostPathVolumes", [_CheckVersion(0, checks.host_path_volumes)]),
+    _CheckRow("hostPorts", [_CheckVersion(0, checks.host_ports)]),
+    _CheckRow("hostProbesAndHostLifecycle", [_CheckVersion(34, checks.host_probes)]),
+    _CheckRow("privileged", [_CheckVersion(0, checks.privileged)]),
+    _CheckRow(
+        "procMount", [_CheckVersion(0, checks.proc_mount), _CheckVersion(35, checks.proc_mount_unless_user_namespace)]
+    ),
+    _CheckRow(
         "seLinuxOptions",
         [
-            _Since(0, checks.security_linux_options(_LABEL_TYPES)),
-            _Since(31, checks.security_linux_options(_LABEL_TYPES | {"container_engine_t"})),
+            _CheckVersion(0, checks.security_linux_options(_LABEL_TYPES)),
+            _CheckVersion(31, checks.security_linux_options(_LABEL_TYPES | {"container_engine_t"})),
         ],
     ),
-    _Row(
+    _CheckRow(
         "seccompProfile_baseline",
-        [_Since(0, checks.seccomp_annotations), _Since(19, checks.seccomp_profile)],
+        [_CheckVersion(0, checks.seccomp_annotations), _CheckVersion(19, checks.seccomp_profile)],
     ),
-    _Row(
+    _CheckRow(
         "sysctls",
         [
-            _Since(0, checks.sysctls(_SYSCTLS)),
-            _Since(27, checks.sysctls(_SYSCTLS_27)),
-            _Since(29, checks.sysctls(_SYSCTLS_29)),
-            _Since(32, checks.sysctls(_SYSCTLS_32)),
+            _CheckVersion(0, checks.sysctls(_SYSCTLS)),
+            _CheckVersion(27, checks.sysctls(_SYSCTLS_27)),
+            _CheckVersion(29, checks.sysctls(_SYSCTLS_29)),
+            _CheckVersion(32, checks.sysctls(_SYSCTLS_32)),
         ],
     ),
-    _Row("windowsHostProcess", [_Since(0, checks.windows_host_process)]),
+    _CheckRow("windowsHostProcess", [_CheckVersion(0, checks.windows_host_process)]),
 )
 _RESTRICTED = (
-    _Row(
+    _CheckRow(
         "allowPrivilegeEscalation",
         [
-            _Since(8, checks.privilege_escalation),
-            _Since(25, checks.unless_windows(checks.privilege_escalation)),
+            _CheckVersion(8, checks.privilege_escalation),
+            _CheckVersion(25, checks.unless_windows(checks.privilege_escalation)),
         ],
     ),
-    _Row(
+    _CheckRow(
         "capabilities_restricted",
-        [_Since(22, checks.restricted_capabilities), _Since(25, checks.unless_windows(checks.restricted_capabilities))],
+        [
+            _CheckVersion(22, checks.restricted_capabilities),
+            _CheckVersion(25, checks.unless_windows(checks.restricted_capabilities)),
+        ],
         replaces="capabilities_baseline",
     ),
-    _Row("procMount_restricted", [_Since(35, checks.proc_mount)], replaces="procMount"),
-    _Row("restrictedVolumes", [_Since(0, checks.restricted_volumes)], replaces="hostPathVolumes"),
-    _Row(
+    _CheckRow("procMount_restricted", [_CheckVersion(35, checks.proc_mount)], replaces="procMount"),
+    _CheckRow("restrictedVolumes", [_CheckVersion(0, checks.restricted_volumes)], replaces="hostPathVolumes"),
+    _CheckRow(
         "runAsNonRoot",
         [
-            _Since(0, checks.run_as_non_root),
-            _Since(35, checks.unless_user_namespace(checks.run_as_non_root)),
+            _CheckVersion(0, checks.run_as_non_root),
+            _CheckVersion(35, checks.unless_user_namespace(checks.run_as_non_root)),
         ],
     ),
-    _Row(
+    _CheckRow(
         "runAsUser",
-        [_Since(23, checks.run_as_user), _Since(35, checks.unless_user_namespace(checks.run_as_user))],
+        [_CheckVersion(23, checks.run_as_user), _CheckVersion(35, checks.unless_user_namespace(checks.run_as_user))],
     ),
-    _Row(
+    _CheckRow(
         "seccompProfile_restricted",
-        [_Since(19, checks.restricted_seccomp), _Since(25, checks.unless_windows(checks.restricted_seccomp))],
+        [
+            _CheckVersion(19, checks.restricted_seccomp),
+            _CheckVersion(25, checks.unless_windows(checks.restricted_seccomp)),
+        ],
         replaces="seccompProfile_baseline",
     ),
 )
 _MINOR_MAX = max(since.minor for row in (*_BASELINE, *_RESTRICTED) for since in row.versions)
 
 
-class Level(NamedTuple):
+class PodSecurityLevel(NamedTuple):
     """A level in a version."""
 
     name: str = PRIVILEGED
@@ -143,7 +151,7 @@ class Level(NamedTuple):
         return f"{self.name}:{'latest' if self.minor == LATEST else f'v1.{self.minor}'}"
 
 
-def violations_of(level: Level, metadata: Document, spec: Document) -> list[Violation]:
+def violations_of(level: PodSecurityLevel, metadata: Document, spec: Document) -> list[PodSecurityViolation]:
     """What keeps a pod from being allowed on a level."""
     if level.name == PRIVILEGED:
         return []
@@ -152,7 +160,7 @@ def violations_of(level: Level, metadata: Document, spec: Document) -> list[Viol
     return [violation for violation in found if violation is not None]
 
 
-def text_of(violations: Sequence[Violation]) -> str:
+def text_of(violations: Sequence[PodSecurityViolation]) -> str:
     return ", ".join(f"{each.reason} ({each.detail})" if each.detail else each.reason for each in violations)
 
 
@@ -164,7 +172,7 @@ def _checks(name: str, minor: int) -> tuple[Check, ...]:
     return tuple(check for row in rows if (check := _at(row, minor)) is not None)
 
 
-def _at(row: _Row, minor: int) -> Check | None:
+def _at(row: _CheckRow, minor: int) -> Check | None:
     """The row's check in a version."""
     known = [since.check for since in row.versions if since.minor <= minor]
     return known[-1] if known else None
@@ -276,12 +284,12 @@ def _has_new_images(spec: Document, old: Document) -> bool:
 class NamespacePolicy(NamedTuple):
     """The policy from the labels of a namespace, and the errors of the labels."""
 
-    enforce: Level
-    warn: Level
+    enforce: PodSecurityLevel
+    warn: PodSecurityLevel
     errors: Sequence[FieldError]
 
 
-_NOTHING_ASKED = NamespacePolicy(Level(), Level(), ())
+_NOTHING_ASKED = NamespacePolicy(PodSecurityLevel(), PodSecurityLevel(), ())
 
 
 def policy_of(labels: Mapping[str, str]) -> NamespacePolicy:
@@ -295,11 +303,11 @@ def policy_of(labels: Mapping[str, str]) -> NamespacePolicy:
     if f"{_LABEL}warn" not in labels and is_enforced and enforce.name != PRIVILEGED:
         # What is enforced on pods is warned of for what makes them.
         has_version = f"{_LABEL}warn-version" in labels
-        warn = Level(enforce.name, warn.minor if has_version else enforce.minor)
+        warn = PodSecurityLevel(enforce.name, warn.minor if has_version else enforce.minor)
     return NamespacePolicy(enforce, warn, errors)
 
 
-def _level(labels: Mapping[str, str], mode: str, if_unreadable: str, errors: list[FieldError]) -> Level:
+def _level(labels: Mapping[str, str], mode: str, if_unreadable: str, errors: list[FieldError]) -> PodSecurityLevel:
     key, version_key = f"{_LABEL}{mode}", f"{_LABEL}{mode}-version"
     name = labels.get(key, PRIVILEGED)
     if name not in LEVELS:
@@ -307,12 +315,12 @@ def _level(labels: Mapping[str, str], mode: str, if_unreadable: str, errors: lis
         name = if_unreadable
     version = labels.get(version_key, "latest")
     if version == "latest":
-        return Level(name, LATEST)
+        return PodSecurityLevel(name, LATEST)
     read = _version(version)
     if read is None:
         errors.append(invalid(f"metadata.labels[{version_key}]", version, 'must be "latest" or "v1.x"'))
-        return Level(name, LATEST)
-    return Level(name, int(read[1]))
+        return PodSecurityLevel(name, LATEST)
+    return PodSecurityLevel(name, int(read[1]))
 
 
 async def _check_namespace(attempt: Attempt, namespace: Document, lookup: Lookup) -> None:
@@ -335,7 +343,7 @@ async def _check_namespace(attempt: Attempt, namespace: Document, lookup: Lookup
         attempt.call.warn(text)
 
 
-def _warnings_about(pods: Sequence[Document], namespace: str, level: Level) -> list[str]:
+def _warnings_about(pods: Sequence[Document], namespace: str, level: PodSecurityLevel) -> list[str]:
     """The pods that violate the policy now; pods with the same errors in one line."""
     by_errors: dict[str, list[str]] = {}
     for pod in _one_of_each_owner_first(pods)[:PODS_CHECKED_MAX]:

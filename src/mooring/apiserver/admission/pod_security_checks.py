@@ -1,6 +1,6 @@
 """The checks of pod security: the baseline level (no known way to take over the node), and the restricted level.
 
-Input: the metadata and the spec of a pod. Output: a `Violation` for each check that the pod fails.
+Input: the metadata and the spec of a pod. Output: a `PodSecurityViolation` for each check that the pod fails.
 
  1. All containers count: init containers, containers and ephemeral containers, in this order.
  2. The baseline forbids values. The restricted level also rejects fields that are not set.
@@ -15,14 +15,14 @@ from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 
 
-class Violation(NamedTuple):
+class PodSecurityViolation(NamedTuple):
     """Why a pod is not allowed on a level."""
 
     reason: str
     detail: str
 
 
-Check: TypeAlias = Callable[[Document, Document], Violation | None]
+Check: TypeAlias = Callable[[Document, Document], PodSecurityViolation | None]
 """From the metadata and the spec of a pod to what is wrong with it."""
 
 
@@ -92,7 +92,7 @@ _SECCOMP_POD_ANNOTATION = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_CONTAINER_ANNOTATION = "container.seccomp.security.alpha.kubernetes.io/"
 
 
-def app_armor_profile(metadata: Document, spec: Document) -> Violation | None:
+def app_armor_profile(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     is_bad = _is_bad_profile(spec, "appArmorProfile")
     bad = [one for one in containers_of(spec) if _is_bad_profile(one, "appArmorProfile")]
     values = {_profile_type(one, "appArmorProfile") for one in ([spec] if is_bad else []) + bad}
@@ -108,13 +108,13 @@ def app_armor_profile(metadata: Document, spec: Document) -> Violation | None:
     if not who:
         return None
     everything = [*sorted(values), *annotations]
-    return Violation(
+    return PodSecurityViolation(
         plural("forbidden AppArmor profile", "forbidden AppArmor profiles", len(everything)),
         f"{' and '.join(who)} must not set AppArmor profile type to {listed(everything)}",
     )
 
 
-def capabilities(metadata: Document, spec: Document) -> Violation | None:
+def capabilities(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     bad, forbidden = [], set()
     for one in containers_of(spec):
         added = [name for name in _capabilities_of(one).get("add") or [] if name not in _CAPABILITIES]
@@ -123,25 +123,27 @@ def capabilities(metadata: Document, spec: Document) -> Violation | None:
             forbidden.update(added)
     if not bad:
         return None
-    return Violation(
+    return PodSecurityViolation(
         "non-default capabilities",
         f"{containers_named(bad)} must not include {listed(sorted(forbidden))} in securityContext.capabilities.add",
     )
 
 
-def host_namespaces(metadata: Document, spec: Document) -> Violation | None:
+def host_namespaces(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     shared = [f"{field}=true" for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field)]
-    return Violation("host namespaces", ", ".join(shared)) if shared else None
+    return PodSecurityViolation("host namespaces", ", ".join(shared)) if shared else None
 
 
-def host_path_volumes(metadata: Document, spec: Document) -> Violation | None:
+def host_path_volumes(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     names = [volume["name"] for volume in spec.get("volumes") or [] if volume.get("hostPath") is not None]
     return (
-        Violation("hostPath volumes", f"{plural('volume', 'volumes', len(names))} {listed(names)}") if names else None
+        PodSecurityViolation("hostPath volumes", f"{plural('volume', 'volumes', len(names))} {listed(names)}")
+        if names
+        else None
     )
 
 
-def host_ports(metadata: Document, spec: Document) -> Violation | None:
+def host_ports(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     bad, ports = [], set()
     for one in containers_of(spec):
         mine = [str(port["hostPort"]) for port in one.get("ports") or [] if port.get("hostPort")]
@@ -151,10 +153,10 @@ def host_ports(metadata: Document, spec: Document) -> Violation | None:
     if not bad:
         return None
     uses = f"{plural('uses', 'use', len(bad))} {plural('hostPort', 'hostPorts', len(ports))}"
-    return Violation("hostPort", f"{containers_named(bad)} {uses} {', '.join(sorted(ports))}")
+    return PodSecurityViolation("hostPort", f"{containers_named(bad)} {uses} {', '.join(sorted(ports))}")
 
 
-def host_probes(metadata: Document, spec: Document) -> Violation | None:
+def host_probes(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     bad, hosts = set(), set()
     for one in containers_of(spec):
         lifecycle = one.get("lifecycle") or {}
@@ -168,35 +170,35 @@ def host_probes(metadata: Document, spec: Document) -> Violation | None:
         return None
     what = plural("probe or lifecycle host", "probe or lifecycle hosts", len(hosts))
     who = f"{containers_named(sorted(bad))} {plural('uses', 'use', len(bad))}"
-    return Violation("probe or lifecycle host", f"{who} {what} {listed(sorted(hosts))}")
+    return PodSecurityViolation("probe or lifecycle host", f"{who} {what} {listed(sorted(hosts))}")
 
 
-def privileged(metadata: Document, spec: Document) -> Violation | None:
+def privileged(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     bad = [one["name"] for one in containers_of(spec) if security_of(one).get("privileged")]
     return (
-        Violation("privileged", f"{containers_named(bad)} must not set securityContext.privileged=true")
+        PodSecurityViolation("privileged", f"{containers_named(bad)} must not set securityContext.privileged=true")
         if bad
         else None
     )
 
 
-def proc_mount(metadata: Document, spec: Document) -> Violation | None:
+def proc_mount(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     bad = [one for one in containers_of(spec) if security_of(one).get("procMount") not in (None, "Default")]
     if not bad:
         return None
     kinds = sorted({security_of(one)["procMount"] for one in bad})
     who = containers_named([one["name"] for one in bad])
-    return Violation("procMount", f"{who} must not set securityContext.procMount to {listed(kinds)}")
+    return PodSecurityViolation("procMount", f"{who} must not set securityContext.procMount to {listed(kinds)}")
 
 
-def proc_mount_unless_user_namespace(metadata: Document, spec: Document) -> Violation | None:
+def proc_mount_unless_user_namespace(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     return None if is_in_user_namespace(spec) else proc_mount(metadata, spec)
 
 
 def security_linux_options(allowed: Set[str]) -> Check:
     """SELinux: only some types, and neither user nor role."""
 
-    def check(metadata: Document, spec: Document) -> Violation | None:
+    def check(metadata: Document, spec: Document) -> PodSecurityViolation | None:
         is_bad = _is_bad_label(spec, allowed)
         bad = [one for one in containers_of(spec) if _is_bad_label(one, allowed)]
         if not is_bad and not bad:
@@ -206,12 +208,14 @@ def security_linux_options(allowed: Set[str]) -> Check:
         what = [f"{plural('type', 'types', len(types))} {listed(types)}"] if types else []
         what += [f"{field} may not be set" for field in ("user", "role") if any(one.get(field) for one in options)]
         who = setters(is_bad, [one["name"] for one in bad])
-        return Violation("seLinuxOptions", f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(what)}")
+        return PodSecurityViolation(
+            "seLinuxOptions", f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(what)}"
+        )
 
     return check
 
 
-def seccomp_annotations(metadata: Document, spec: Document) -> Violation | None:
+def seccomp_annotations(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     annotations = metadata.get("annotations") or {}
     keys = [_SECCOMP_POD_ANNOTATION, *(_SECCOMP_CONTAINER_ANNOTATION + one["name"] for one in containers_of(spec))]
     bad = sorted(
@@ -224,36 +228,40 @@ def seccomp_annotations(metadata: Document, spec: Document) -> Violation | None:
     )
     if not bad:
         return None
-    return Violation("seccompProfile", f"forbidden {plural('annotation', 'annotations', len(bad))} {', '.join(bad)}")
+    return PodSecurityViolation(
+        "seccompProfile", f"forbidden {plural('annotation', 'annotations', len(bad))} {', '.join(bad)}"
+    )
 
 
-def seccomp_profile(metadata: Document, spec: Document) -> Violation | None:
+def seccomp_profile(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     is_bad = _is_bad_profile(spec, "seccompProfile")
     bad = [one for one in containers_of(spec) if _is_bad_profile(one, "seccompProfile")]
     if not is_bad and not bad:
         return None
     values = sorted({_profile_type(one, "seccompProfile") for one in ([spec] if is_bad else []) + bad})
     who = setters(is_bad, [one["name"] for one in bad])
-    return Violation("seccompProfile", f"{who} must not set securityContext.seccompProfile.type to {listed(values)}")
+    return PodSecurityViolation(
+        "seccompProfile", f"{who} must not set securityContext.seccompProfile.type to {listed(values)}"
+    )
 
 
 def sysctls(allowed: Set[str]) -> Check:
     """Only kernel parameters that end at the pod's own namespaces."""
 
-    def check(metadata: Document, spec: Document) -> Violation | None:
+    def check(metadata: Document, spec: Document) -> PodSecurityViolation | None:
         names = [one.get("name", "") for one in security_of(spec).get("sysctls") or []]
         bad = [name for name in names if name not in allowed]
-        return Violation("forbidden sysctls", ", ".join(bad)) if bad else None
+        return PodSecurityViolation("forbidden sysctls", ", ".join(bad)) if bad else None
 
     return check
 
 
-def windows_host_process(metadata: Document, spec: Document) -> Violation | None:
+def windows_host_process(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     is_bad = _is_host_process(spec)
     bad = [one["name"] for one in containers_of(spec) if _is_host_process(one)]
     if not is_bad and not bad:
         return None
-    return Violation(
+    return PodSecurityViolation(
         "hostProcess", f"{setters(is_bad, bad)} must not set securityContext.windowsOptions.hostProcess=true"
     )
 
@@ -338,17 +346,17 @@ def unless_user_namespace(check: Check) -> Check:
     return lambda metadata, spec: None if is_in_user_namespace(spec) else check(metadata, spec)
 
 
-def privilege_escalation(metadata: Document, spec: Document) -> Violation | None:
+def privilege_escalation(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     bad = [one["name"] for one in containers_of(spec) if security_of(one).get("allowPrivilegeEscalation") is not False]
     if not bad:
         return None
-    return Violation(
+    return PodSecurityViolation(
         "allowPrivilegeEscalation != false",
         f"{containers_named(bad)} must set securityContext.allowPrivilegeEscalation=false",
     )
 
 
-def restricted_capabilities(metadata: Document, spec: Document) -> Violation | None:
+def restricted_capabilities(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     keeping, adding, forbidden = [], [], set()
     for one in containers_of(spec):
         mine = security_of(one).get("capabilities") or {}
@@ -364,10 +372,10 @@ def restricted_capabilities(metadata: Document, spec: Document) -> Violation | N
     if adding:
         what = listed(sorted(forbidden))
         details.append(f"{containers_named(adding)} must not include {what} in securityContext.capabilities.add")
-    return Violation("unrestricted capabilities", "; ".join(details)) if details else None
+    return PodSecurityViolation("unrestricted capabilities", "; ".join(details)) if details else None
 
 
-def restricted_volumes(metadata: Document, spec: Document) -> Violation | None:
+def restricted_volumes(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     names, kinds = [], set()
     for volume in spec.get("volumes") or []:
         if any(volume.get(kind) is not None for kind in _VOLUMES):
@@ -378,10 +386,10 @@ def restricted_volumes(metadata: Document, spec: Document) -> Violation | None:
         return None
     what = plural("restricted volume type", "restricted volume types", len(kinds))
     who = f"{plural('volume', 'volumes', len(names))} {listed(names)} {plural('uses', 'use', len(names))}"
-    return Violation("restricted volume types", f"{who} {what} {listed(sorted(kinds))}")
+    return PodSecurityViolation("restricted volume types", f"{who} {what} {listed(sorted(kinds))}")
 
 
-def run_as_non_root(metadata: Document, spec: Document) -> Violation | None:
+def run_as_non_root(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     of_pod = security_of(spec).get("runAsNonRoot")
     claiming, silent = [], []
     for one in containers_of(spec):
@@ -392,21 +400,21 @@ def run_as_non_root(metadata: Document, spec: Document) -> Violation | None:
             silent.append(one["name"])
     who = setters(of_pod is False, claiming)
     if who:
-        return Violation("runAsNonRoot != true", f"{who} must not set securityContext.runAsNonRoot=false")
+        return PodSecurityViolation("runAsNonRoot != true", f"{who} must not set securityContext.runAsNonRoot=false")
     if silent:
         detail = f"pod or {containers_named(silent)} must set securityContext.runAsNonRoot=true"
-        return Violation("runAsNonRoot != true", detail)
+        return PodSecurityViolation("runAsNonRoot != true", detail)
     return None
 
 
-def run_as_user(metadata: Document, spec: Document) -> Violation | None:
+def run_as_user(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     is_bad = security_of(spec).get("runAsUser") == 0
     bad = [one["name"] for one in containers_of(spec) if security_of(one).get("runAsUser") == 0]
     who = setters(is_bad, bad)
-    return Violation("runAsUser=0", f"{who} must not set runAsUser=0") if who else None
+    return PodSecurityViolation("runAsUser=0", f"{who} must not set runAsUser=0") if who else None
 
 
-def restricted_seccomp(metadata: Document, spec: Document) -> Violation | None:
+def restricted_seccomp(metadata: Document, spec: Document) -> PodSecurityViolation | None:
     violation = seccomp_profile(metadata, spec)
     if violation is not None or is_profile_set(spec, "seccompProfile"):
         return violation
@@ -414,4 +422,4 @@ def restricted_seccomp(metadata: Document, spec: Document) -> Violation | None:
     if not silent:
         return None
     must = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
-    return Violation("seccompProfile", f"pod or {containers_named(silent)} {must}")
+    return PodSecurityViolation("seccompProfile", f"pod or {containers_named(silent)} {must}")

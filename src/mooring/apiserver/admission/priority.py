@@ -57,13 +57,13 @@ class Priority(Admission):
             raise refused(attempt, f"PriorityClass {name} is already marked as default. Only one default can exist")
 
 
-class _Class(NamedTuple):
+class _PriorityClass(NamedTuple):
     name: str
     value: int
     policy: str | None
 
 
-async def _class_of(attempt: Attempt, pod: Document, lookup: Lookup) -> _Class:
+async def _class_of(attempt: Attempt, pod: Document, lookup: Lookup) -> _PriorityClass:
     name = pod["spec"].get("priorityClassName")
     if name:
         found = await lookup.get(PRIORITY_CLASS, "", name)
@@ -72,8 +72,8 @@ async def _class_of(attempt: Attempt, pod: Document, lookup: Lookup) -> _Class:
     else:
         found = await _global_default(lookup)
         if found is None:
-            return _Class("", PRIORITY_WITHOUT_CLASS, POLICY_WITHOUT_CLASS)
-    return _Class(found["metadata"]["name"], found.get("value", 0), found.get("preemptionPolicy"))
+            return _PriorityClass("", PRIORITY_WITHOUT_CLASS, POLICY_WITHOUT_CLASS)
+    return _PriorityClass(found["metadata"]["name"], found.get("value", 0), found.get("preemptionPolicy"))
 
 
 async def _global_default(lookup: Lookup) -> Document | None:
@@ -81,7 +81,7 @@ async def _global_default(lookup: Lookup) -> Document | None:
     return min(defaults, key=lambda found: found.get("value", 0)) if defaults else None
 
 
-def _resolve(attempt: Attempt, pod: Document, resolved: _Class) -> None:
+def _resolve(attempt: Attempt, pod: Document, resolved: _PriorityClass) -> None:
     spec = own_part(pod, "spec")
     if resolved.name:
         spec["priorityClassName"] = resolved.name

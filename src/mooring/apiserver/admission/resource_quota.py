@@ -11,8 +11,8 @@ Output: 403 if a quota would be exceeded; otherwise the quotas' statuses with th
  4. Where cpu or memory of pods is limited, every container must specify it, unless the pod specifies it as a whole. An
     update of a pod counts only if it moves the pod into or out of the scope of a quota.
 
-A `Measure` knows for a kind which writes can change the usage, and computes amounts by the names that quotas limit
-(`count/deployments.apps`, `configmaps`, `requests.cpu`). The quota controller shares the rules of usage:
+A `QuotaEvaluator` knows for a kind which writes can change the usage, and computes amounts by the names that quotas
+limit (`count/deployments.apps`, `configmaps`, `requests.cpu`). The quota controller shares the rules of usage:
 `mooring.api.quota`. A measure adds what only the API server can look up.
 """
 
@@ -55,12 +55,12 @@ from mooring.api.views.devices import DeviceClass, ResourceClaim
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import Service
-from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, QuotaLedger, refused
+from mooring.apiserver.admission.interface import Admission, Attempt, Lookup, QuotaStatusWriter, refused
 from mooring.apiserver.call import Operation
 from mooring.apiserver.errors import conflict
 
 
-class Measure:
+class QuotaEvaluator:
     """Counts the objects of a kind. Others inherit from it and measure more."""
 
     def __init__(self, kind: Kind) -> None:
@@ -90,7 +90,7 @@ class Measure:
         return dict.fromkeys(self._names, ONE)
 
 
-class ServiceMeasure(Measure):
+class ServiceEvaluator(QuotaEvaluator):
     def handles(self, subresource: str, operation: Operation) -> bool:
         return not subresource and operation in (Operation.CREATE, Operation.UPDATE)
 
@@ -101,7 +101,7 @@ class ServiceMeasure(Measure):
         return service_usage(convert_as(Service, obj))
 
 
-class VolumeClaimMeasure(Measure):
+class VolumeClaimEvaluator(QuotaEvaluator):
     def handles(self, subresource: str, operation: Operation) -> bool:
         if subresource == "status":
             return operation is Operation.UPDATE
@@ -117,7 +117,7 @@ class VolumeClaimMeasure(Measure):
         return volume_claim_usage(convert_as(PersistentVolumeClaim, obj))
 
 
-class DeviceClaimMeasure(Measure):
+class DeviceClaimEvaluator(QuotaEvaluator):
     def handles(self, subresource: str, operation: Operation) -> bool:
         return not subresource and operation in (Operation.CREATE, Operation.UPDATE)
 
@@ -151,7 +151,7 @@ async def _charged_to_pod(claim: ResourceClaim, attempt: Attempt, lookup: Lookup
 _MUST_BE_SAID = frozenset(f"{prefix}{name}" for prefix in ("", QUOTA_PREFIX, "limits.") for name in (CPU, MEMORY))
 
 
-class PodMeasure(Measure):
+class PodEvaluator(QuotaEvaluator):
     """Measures pods."""
 
     def handles(self, subresource: str, operation: Operation) -> bool:
@@ -194,11 +194,11 @@ class PodMeasure(Measure):
 
 CHARGE_TRIES_MAX = 4
 
-_MEASURES: Mapping[Kind, Callable[[Kind], Measure]] = {
-    kinds.POD: PodMeasure,
-    kinds.SERVICE: ServiceMeasure,
-    kinds.PERSISTENT_VOLUME_CLAIM: VolumeClaimMeasure,
-    kinds.RESOURCE_CLAIM: DeviceClaimMeasure,
+_MEASURES: Mapping[Kind, Callable[[Kind], QuotaEvaluator]] = {
+    kinds.POD: PodEvaluator,
+    kinds.SERVICE: ServiceEvaluator,
+    kinds.PERSISTENT_VOLUME_CLAIM: VolumeClaimEvaluator,
+    kinds.RESOURCE_CLAIM: DeviceClaimEvaluator,
 }
 _NEVER_COUNTED = frozenset({("", "bindings"), ("", "events"), ("events.k8s.io", "events")})
 
@@ -208,9 +208,9 @@ class ResourceQuotaAdmission(Admission):
 
     name = "ResourceQuota"
 
-    def __init__(self, ledger: QuotaLedger) -> None:
-        self._ledger = ledger
-        self._measures: dict[Kind, Measure] = {}
+    def __init__(self, status_writer: QuotaStatusWriter) -> None:
+        self._status_writer = status_writer
+        self._measures: dict[Kind, QuotaEvaluator] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def handles(self, kind: Kind, subresource: str, operation: Operation) -> bool:
@@ -229,7 +229,7 @@ class ResourceQuotaAdmission(Admission):
         async with turn:
             await self._charge(attempt, measure, lookup)
 
-    async def _charge(self, attempt: Attempt, measure: Measure, lookup: Lookup) -> None:
+    async def _charge(self, attempt: Attempt, measure: QuotaEvaluator, lookup: Lookup) -> None:
         outrun: list[str] | None = None
         for _ in range(CHARGE_TRIES_MAX):
             quotas = await lookup.list(RESOURCE_QUOTA, attempt.call.namespace)
@@ -238,28 +238,30 @@ class ResourceQuotaAdmission(Admission):
             outrun = [
                 charge.quota["metadata"]["name"]
                 for charge in await _charges(attempt, measure, quotas, lookup)
-                if not await self._ledger.write_used(charge.quota, charge.used, attempt.call.now)
+                if not await self._status_writer.write_used(charge.quota, charge.used, attempt.call.now)
             ]
             if not outrun:
                 return
         assert outrun
         raise conflict(RESOURCE_QUOTA, outrun[0])
 
-    def _measure(self, kind: Kind) -> Measure:
+    def _measure(self, kind: Kind) -> QuotaEvaluator:
         measure = self._measures.get(kind)
         if measure is None:
-            measure = self._measures[kind] = _MEASURES.get(kind, Measure)(kind)
+            measure = self._measures[kind] = _MEASURES.get(kind, QuotaEvaluator)(kind)
         return measure
 
 
-class _Charge(NamedTuple):
+class _QuotaUsage(NamedTuple):
     """A quota, and its usage if the attempt succeeds."""
 
     quota: Document
     used: Mapping[str, str]
 
 
-async def _charges(attempt: Attempt, measure: Measure, quotas: Sequence[Document], lookup: Lookup) -> list[_Charge]:
+async def _charges(
+    attempt: Attempt, measure: QuotaEvaluator, quotas: Sequence[Document], lookup: Lookup
+) -> list[_QuotaUsage]:
     """The usage that the attempt adds to each quota. Raises `ForbiddenError` if one is exceeded."""
     assert attempt.obj is not None
     limiting = [quota for quota in quotas if await _limits(attempt, measure, quota, lookup)]
@@ -281,7 +283,7 @@ async def _charges(attempt: Attempt, measure: Measure, quotas: Sequence[Document
     return charges
 
 
-async def _limits(attempt: Attempt, measure: Measure, quota: Document, lookup: Lookup) -> bool:
+async def _limits(attempt: Attempt, measure: QuotaEvaluator, quota: Document, lookup: Lookup) -> bool:
     """Whether a quota applies. Raises `ForbiddenError` if the object or the quota lacks a value that is needed."""
     assert attempt.obj is not None
     if not await _matches(measure, quota, attempt.obj, lookup):
@@ -297,7 +299,7 @@ async def _limits(attempt: Attempt, measure: Measure, quota: Document, lookup: L
     return True
 
 
-async def _matches(measure: Measure, quota: Document, obj: Document, lookup: Lookup) -> bool:
+async def _matches(measure: QuotaEvaluator, quota: Document, obj: Document, lookup: Lookup) -> bool:
     hard = (quota.get("status") or {}).get("hard") or {}
     if not await measure.counted(hard, lookup):
         return False
@@ -311,7 +313,7 @@ def _beyond(usage: Amounts, before: Amounts) -> Amounts:
     return {name: amount for name, amount in grown.items() if amount > ZERO}
 
 
-def _charged(attempt: Attempt, quota: Document, growth: Amounts) -> _Charge | None:
+def _charged(attempt: Attempt, quota: Document, growth: Amounts) -> _QuotaUsage | None:
     status = quota["status"]
     hard, used = amounts(status["hard"]), amounts(status.get("used"))
     added = {name: amount for name, amount in growth.items() if amount and name in hard}
@@ -327,7 +329,7 @@ def _charged(attempt: Attempt, quota: Document, growth: Amounts) -> _Charge | No
             f"used: {_listed(used, exceeded)}, limited: {_listed(hard, exceeded)}",
         )
     texts = {**(status.get("used") or {}), **{name: str(amount) for name, amount in after.items()}}
-    return _Charge(quota, dict(sorted(texts.items())))
+    return _QuotaUsage(quota, dict(sorted(texts.items())))
 
 
 def _listed(amounts_by_name: Amounts, names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mooring.apiserver.access.authorization import Authorizer
 from mooring.apiserver.admission.default_storage_class import DefaultStorageClass
 from mooring.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
-from mooring.apiserver.admission.interface import Admission, QuotaLedger
+from mooring.apiserver.admission.interface import Admission, QuotaStatusWriter
 from mooring.apiserver.admission.limit_ranger import LimitRanger
 from mooring.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from mooring.apiserver.admission.node_declared_features import NodeDeclaredFeatureValidator
@@ -44,7 +44,11 @@ class AdmissionPlugins(NamedTuple):
 
 
 def admission_plugins(
-    ledger: QuotaLedger, authorizer: Authorizer, clock: Clock, entropy: Entropy, disabled: Collection[str] = ()
+    status_writer: QuotaStatusWriter,
+    authorizer: Authorizer,
+    clock: Clock,
+    entropy: Entropy,
+    disabled: Collection[str] = (),
 ) -> AdmissionPlugins:
     """All plugins except the disabled ones. Raises `UnknownPluginError`."""
     service_account = ServiceAccountAdmission(clock, entropy.fork("service accounts"))
@@ -70,7 +74,7 @@ def admission_plugins(
         RuntimeClass(),
         NodeDeclaredFeatureValidator(),
         PodResizeValidator(),
-        ResourceQuotaAdmission(ledger),  # last: a charge to a quota is not undone
+        ResourceQuotaAdmission(status_writer),  # last: a charge to a quota is not undone
     )
     names = {plugin.name for plugin in (*mutating, *validating)}
     for name in disabled:

@@ -1,7 +1,7 @@
 """Managed fields and server-side apply.
 
     field_set         sets of paths and their elements in the form of FieldsV1; fields that a strategy ignores
-    shape             how finely the fields of a kind are owned, for built-in and custom kinds
+    kind_schema       how finely the fields of a kind are owned, for built-in and custom kinds
     typed             from documents to field sets: all fields, applied fields, changed fields
     merging           merge an applied document, remove fields, prune fields that are no longer applied
     managers          the entries of managedFields

@@ -31,8 +31,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from mooring.api.caches import BoundedCache
 from mooring.api.field_errors import quoted
-from mooring.api.memory import Memory
 
 SELF = "."
 FIELD = "f:"
@@ -42,7 +42,7 @@ INDEX = "i:"
 
 ORDERS_CACHED_MAX = 16_384
 TEXTS_CACHED_MAX = 16_384
-_texts: Memory[str, str] = Memory(TEXTS_CACHED_MAX)
+_texts: BoundedCache[str, str] = BoundedCache(TEXTS_CACHED_MAX)
 """Texts as JSON, cached: the same names occur many times."""
 
 _encode = msgspec.json.encode

@@ -18,42 +18,47 @@ from typing import Any
 from mooring.api.document import Document
 from mooring.api.schema.model import ListKind
 from mooring.apiserver.apply.field_set import FIELD, KEY, SELF, FieldSet, difference, ends_here, intersection, union
+from mooring.apiserver.apply.kind_schema import KindSchema, ListSchema, MapSchema, ValueSchema
 from mooring.apiserver.apply.managers import Entry, Managers
-from mooring.apiserver.apply.shape import Grain, ListGrain, MapGrain, Shape
-from mooring.apiserver.apply.typed import GrainError, claimed_fields, element_at, element_of
+from mooring.apiserver.apply.typed import SchemaMismatchError, claimed_fields, element_at, element_of
 
 
-def merged(grain: Grain, live: Document, applied: Document) -> Document:
-    """The live document with everything that was applied. Raises `GrainError`."""
-    result: Document = _merged(grain, live, applied)
+def merged(value_schema: ValueSchema, live: Document, applied: Document) -> Document:
+    """The live document with everything that was applied. Raises `SchemaMismatchError`."""
+    result: Document = _merged(value_schema, live, applied)
     return result
 
 
-def _merged(grain: Grain, live: Any, applied: Any) -> Any:
+def _merged(value_schema: ValueSchema, live: Any, applied: Any) -> Any:
     """Two values merged, both of them there."""
     live_is_map, applied_is_map = live.__class__ is dict, applied.__class__ is dict
-    if grain.map is not None and not grain.map.is_atomic and live_is_map and live:
+    if value_schema.map is not None and not value_schema.map.is_atomic and live_is_map and live:
         if applied_is_map:
-            return _merged_maps(grain.map, live, applied)
+            return _merged_maps(value_schema.map, live, applied)
         if applied is None:
             return live
-    if grain.list is not None and grain.list.kind is not ListKind.ATOMIC and live.__class__ is list and live:
+    if (
+        value_schema.list is not None
+        and value_schema.list.kind is not ListKind.ATOMIC
+        and live.__class__ is list
+        and live
+    ):
         if applied.__class__ is list:
-            return _merged_lists(grain.list, live, applied)
+            return _merged_lists(value_schema.list, live, applied)
         if applied is None:
             return live
     return applied
 
 
-def _merged_maps(fields: MapGrain, live: Document, applied: Document) -> Document:
+def _merged_maps(fields: MapSchema, live: Document, applied: Document) -> Document:
     result = dict(live)
     for name, value in applied.items():
-        grain = fields.fields.get(name, fields.item)
-        result[name] = value if name not in live or grain is None else _merged(grain, live[name], value)
+        value_schema = fields.fields.get(name, fields.item)
+        result[name] = value if name not in live or value_schema is None else _merged(value_schema, live[name], value)
     return result
 
 
-def _merged_lists(items: ListGrain, live: list[Any], applied: list[Any]) -> list[Any]:
+def _merged_lists(items: ListSchema, live: list[Any], applied: list[Any]) -> list[Any]:
     ours, theirs = _elements(items, live), _elements(items, applied)
     own: dict[str, Any] = {}
     for element, value in zip(ours, live):
@@ -97,66 +102,66 @@ def _merged_lists(items: ListGrain, live: list[Any], applied: list[Any]) -> list
     return result
 
 
-def _elements(items: ListGrain, values: list[Any]) -> list[str]:
+def _elements(items: ListSchema, values: list[Any]) -> list[str]:
     return [element_at(index, items, value) for index, value in enumerate(values)]
 
 
-def removed(grain: Grain, document: Document, fields: FieldSet) -> Document:
+def removed(value_schema: ValueSchema, document: Document, fields: FieldSet) -> Document:
     """A document without the fields of a set."""
-    return _removed(grain, document, fields) or {} if fields else document
+    return _removed(value_schema, document, fields) or {} if fields else document
 
 
-def with_named_fields(grain: Grain | None, fields: FieldSet) -> FieldSet:
+def with_named_fields(value_schema: ValueSchema | None, fields: FieldSet) -> FieldSet:
     """A set with the paths of the named fields above its paths, which have no owner otherwise."""
     result: FieldSet = {}
     for element, branch in fields.items():
         if element == SELF or not branch:
             result[element] = branch
             continue
-        inner, is_named = _step(grain, element)
+        inner, is_named = _step(value_schema, element)
         below = with_named_fields(inner, branch)
         result[element] = {SELF: below.get(SELF, {}), **below} if is_named else below
     return result
 
 
-def _step(grain: Grain | None, element: str) -> tuple[Grain | None, bool]:
+def _step(value_schema: ValueSchema | None, element: str) -> tuple[ValueSchema | None, bool]:
     """What an element leads to, and whether it is the field of a struct."""
-    if grain is not None and grain.map is not None and element.startswith(FIELD):
+    if value_schema is not None and value_schema.map is not None and element.startswith(FIELD):
         name = element[len(FIELD) :]
-        inner = grain.map.fields.get(name)
-        return inner or grain.map.item, inner is not None
-    if grain is not None and grain.list is not None and element.startswith(KEY):
-        return grain.list.item, False
+        inner = value_schema.map.fields.get(name)
+        return inner or value_schema.map.item, inner is not None
+    if value_schema is not None and value_schema.list is not None and element.startswith(KEY):
+        return value_schema.list.item, False
     return None, False
 
 
-def _removed(grain: Grain, value: Any, fields: FieldSet) -> Any:
-    if value.__class__ is dict and grain.map is not None:
-        return None if not value or grain.map.is_atomic else _without_entries(grain.map, value, fields)
-    if value.__class__ is list and grain.list is not None:
-        whole = not value or grain.list.kind is ListKind.ATOMIC
-        return None if whole else _without_items(grain.list, value, fields)
-    return value if grain.scalar is not None else None
+def _removed(value_schema: ValueSchema, value: Any, fields: FieldSet) -> Any:
+    if value.__class__ is dict and value_schema.map is not None:
+        return None if not value or value_schema.map.is_atomic else _without_entries(value_schema.map, value, fields)
+    if value.__class__ is list and value_schema.list is not None:
+        whole = not value or value_schema.list.kind is ListKind.ATOMIC
+        return None if whole else _without_items(value_schema.list, value, fields)
+    return value if value_schema.scalar is not None else None
 
 
-def _without_entries(known: MapGrain, value: Document, fields: FieldSet) -> Document | None:
+def _without_entries(known: MapSchema, value: Document, fields: FieldSet) -> Document | None:
     result: Document = {}
     for name, held in value.items():
         below = fields.get(FIELD + name)
         if below is None:
             result[name] = held
         elif not ends_here(below):
-            grain = known.fields.get(name, known.item)
-            result[name] = held if grain is None else _removed(grain, held, below)
+            value_schema = known.fields.get(name, known.item)
+            result[name] = held if value_schema is None else _removed(value_schema, held, below)
     return result or None
 
 
-def _without_items(items: ListGrain, value: list[Any], fields: FieldSet) -> list[Any] | None:
+def _without_items(items: ListSchema, value: list[Any], fields: FieldSet) -> list[Any] | None:
     result: list[Any] = []
     for held in value:
         try:
             below = fields.get(element_of(items, held))
-        except GrainError:
+        except SchemaMismatchError:
             below = None
         if below is None:
             result.append(held)
@@ -166,42 +171,47 @@ def _without_items(items: ListGrain, value: list[Any], fields: FieldSet) -> list
 
 
 def pruned(
-    shape: Shape, api_version: str, merged: Document, managers: Managers, last: Entry | None, claimed: FieldSet
+    kind_schema: KindSchema,
+    api_version: str,
+    merged: Document,
+    managers: Managers,
+    last: Entry | None,
+    claimed: FieldSet,
 ) -> Document:
     """A merged document without the fields that its manager no longer applies. `claimed` are the fields applied now."""
     if last is None or not last.fields:
         return merged
     if last.api_version == api_version and not difference(last.fields, claimed):
         return merged  # the manager still applies all of its fields
-    grain = shape.grain_at(api_version, last.api_version)
-    if grain is None:
+    value_schema = kind_schema.schema_at(api_version, last.api_version)
+    if value_schema is None:
         return merged
-    result = removed(grain, merged, with_named_fields(grain, last.fields))
-    result = _with_owned(shape, api_version, merged, result, managers, last.api_version)
-    return _with_foreign(grain, merged, result, last.fields)
+    result = removed(value_schema, merged, with_named_fields(value_schema, last.fields))
+    result = _with_owned(kind_schema, api_version, merged, result, managers, last.api_version)
+    return _with_foreign(value_schema, merged, result, last.fields)
 
 
 def _with_owned(
-    shape: Shape, api_version: str, merged: Document, result: Document, managers: Managers, first: str
+    kind_schema: KindSchema, api_version: str, merged: Document, result: Document, managers: Managers, first: str
 ) -> Document:
     """The rest, and the fields that a manager owns."""
     owned: dict[str, FieldSet] = {}
     for entry in managers.values():
         owned[entry.api_version] = union(owned.get(entry.api_version, {}), entry.fields)
     for version in sorted(owned, key=lambda version: version != first):
-        grain = shape.grain_at(api_version, version)
-        if grain is not None:
-            here, left = _named(grain, merged), _named(grain, result)
-            keep = union(left, with_named_fields(grain, owned[version]))
-            result = removed(grain, merged, difference(here, keep))
+        value_schema = kind_schema.schema_at(api_version, version)
+        if value_schema is not None:
+            here, left = _named(value_schema, merged), _named(value_schema, result)
+            keep = union(left, with_named_fields(value_schema, owned[version]))
+            result = removed(value_schema, merged, difference(here, keep))
     return result
 
 
-def _with_foreign(grain: Grain, merged: Document, result: Document, last: FieldSet) -> Document:
+def _with_foreign(value_schema: ValueSchema, merged: Document, result: Document, last: FieldSet) -> Document:
     """What is left, and what the applier never had."""
-    gone = difference(_named(grain, merged), _named(grain, result))
-    return removed(grain, merged, intersection(gone, with_named_fields(grain, last)))
+    gone = difference(_named(value_schema, merged), _named(value_schema, result))
+    return removed(value_schema, merged, intersection(gone, with_named_fields(value_schema, last)))
 
 
-def _named(grain: Grain, document: Document) -> FieldSet:
-    return with_named_fields(grain, claimed_fields(grain, document))
+def _named(value_schema: ValueSchema, document: Document) -> FieldSet:
+    return with_named_fields(value_schema, claimed_fields(value_schema, document))

@@ -43,6 +43,7 @@ from mooring.apiserver.apply.field_set import (
     shown_path,
     without_ignored,
 )
+from mooring.apiserver.apply.kind_schema import KindSchema, ListSchema, MapSchema, ScalarKind, ValueSchema
 from mooring.apiserver.apply.managers import (
     APPLY,
     BEFORE_FIRST_APPLY,
@@ -56,12 +57,18 @@ from mooring.apiserver.apply.managers import (
     written,
 )
 from mooring.apiserver.apply.merging import merged, pruned
-from mooring.apiserver.apply.shape import Grain, ListGrain, MapGrain, ScalarKind, Shape
-from mooring.apiserver.apply.typed import GrainError, claimed_fields, compare, element_at, is_same
-from mooring.apiserver.apply.update import Changes, conflicts, give_up, managed_after_update, reconcile, unmanaged
+from mooring.apiserver.apply.typed import SchemaMismatchError, claimed_fields, compare, element_at, is_same
+from mooring.apiserver.apply.update import (
+    VersionedChanges,
+    conflicts,
+    managed_after_update,
+    reconcile,
+    take_from_other_managers,
+    unmanaged,
+)
 from mooring.apiserver.call import Call
 from mooring.apiserver.validation.fields import go_json
-from mooring.client.errors import BadRequestError, Cause, ConflictError, ServerError
+from mooring.client.errors import BadRequestError, ConflictError, ServerError, StatusCause
 
 
 def conflict_error(conflicts: Mapping[ManagerId, FieldSet]) -> ConflictError:
@@ -69,7 +76,7 @@ def conflict_error(conflicts: Mapping[ManagerId, FieldSet]) -> ConflictError:
     managers = sorted(conflicts, key=lambda key: key.sort_text)
     listed: dict[ManagerId, list[Path]] = {key: list(paths(conflicts[key])) for key in managers}
     causes = [
-        Cause("FieldManagerConflict", f"conflict with {shown_manager(key)}", shown_path(path))
+        StatusCause("FieldManagerConflict", f"conflict with {shown_manager(key)}", shown_path(path))
         for key in managers
         for path in listed[key]
     ]
@@ -95,7 +102,7 @@ KUBECTL = "kubectl"
 ANNOTATIONS_BYTES_MAX = 256 * 1024
 
 
-def applied_by_client(shape: Shape, api_version: str, live: Document) -> FieldSet | None:
+def applied_by_client(kind_schema: KindSchema, api_version: str, live: Document) -> FieldSet | None:
     """The fields that the client applied and that are unchanged since; None without the annotation."""
     text = _annotation(live)
     if not text:
@@ -106,15 +113,15 @@ def applied_by_client(shape: Shape, api_version: str, live: Document) -> FieldSe
         return None
     if not isinstance(last, dict) or last.get("apiVersion") != api_version:
         return None
-    if misfits(shape.root, last) or misfits(shape.root, live):
+    if type_mismatches(kind_schema.root, last) or type_mismatches(kind_schema.root, live):
         return None
-    fields = claimed_fields(shape.root, last)
-    for changed in compare(shape.root, last, live, is_strict=shape.may_change):
+    fields = claimed_fields(kind_schema.root, last)
+    for changed in compare(kind_schema.root, last, live, is_strict=kind_schema.may_change):
         fields = difference(fields, changed)
     return fields
 
 
-def renew_annotation(document: Document, applied: Document) -> None:
+def update_last_applied_annotation(document: Document, applied: Document) -> None:
     """Update the annotation `last-applied-configuration`, if there is one."""
     if not _annotation(document):
         return
@@ -143,10 +150,12 @@ def _sorted(value: Any) -> Any:
     return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
-def apply_patch(shape: Shape, live: Document | None, applied: Document, call: Call, ignored: Ignored) -> Document:
+def apply_patch(
+    kind_schema: KindSchema, live: Document | None, applied: Document, call: Call, ignored: Ignored
+) -> Document:
     """The object that results from applying a document."""
     return apply_as(
-        shape,
+        kind_schema,
         live,
         applied,
         manager=call.field_manager,
@@ -160,7 +169,7 @@ def apply_patch(shape: Shape, live: Document | None, applied: Document, call: Ca
 
 
 def apply_as(
-    shape: Shape,
+    kind_schema: KindSchema,
     live: Document | None,
     applied: Document,
     *,
@@ -178,17 +187,17 @@ def apply_as(
     managers = stored_managers(live)
     if not managers and before is not None:
         first = manager_id(BEFORE_FIRST_APPLY, UPDATE, api_version, subresource)
-        managers = managed_after_update(shape, None, before, managers, first, now, ignored)
-    _check(shape, applied)
-    if shape.may_change:
+        managers = managed_after_update(kind_schema, None, before, managers, first, now, ignored)
+    _check(kind_schema, applied)
+    if kind_schema.may_change:
         try:
-            reconcile(managers, shape, api_version)
-        except GrainError as error:
+            reconcile(managers, kind_schema, api_version)
+        except SchemaMismatchError as error:
             raise ServerError(str(error), reason="") from None
-    applier = _Applier(shape, manager_id(manager, APPLY, api_version, subresource), api_version, now, ignored)
+    applier = _Applier(kind_schema, manager_id(manager, APPLY, api_version, subresource), api_version, now, ignored)
     wanted = applier.apply(before, applied, managers, is_forced)
     if manager == KUBECTL:
-        renew_annotation(wanted, applied)
+        update_last_applied_annotation(wanted, applied)
     return wanted
 
 
@@ -219,8 +228,8 @@ def unreadable(applied: Document, api_version: str, kind: str, problem: str) -> 
 class _Applier:
     """One server-side apply."""
 
-    def __init__(self, shape: Shape, key: ManagerId, api_version: str, now: str, ignored: Ignored) -> None:
-        self._shape = shape
+    def __init__(self, kind_schema: KindSchema, key: ManagerId, api_version: str, now: str, ignored: Ignored) -> None:
+        self._shape = kind_schema
         self._key = key
         self._api_version = api_version
         self._now = now
@@ -231,10 +240,10 @@ class _Applier:
         fields = without_ignored(claimed_fields(self._shape.root, applied), self._ignored)
         managers[self._key] = Entry(self._api_version, fields, last.time if last is not None else None)
         wanted = applied if live is None else self._wanted(live, applied, managers, last)
-        changes = Changes(self._shape, self._api_version, live or self._shape.empty, wanted, self._ignored)
+        changes = VersionedChanges(self._shape, self._api_version, live or self._shape.empty, wanted, self._ignored)
         if not is_forced:
             self._raise_conflicts(live, managers, changes)
-        give_up(managers, changes, self._key)
+        take_from_other_managers(managers, changes, self._key)
         if live is None or live != wanted or (self._shape.may_change and not is_same(live, wanted)):
             if self._key in managers:
                 managers[self._key].time = self._now
@@ -245,11 +254,11 @@ class _Applier:
     def _wanted(self, live: Document, applied: Document, managers: Managers, last: Entry | None) -> Document:
         try:
             together = merged(self._shape.root, live, applied)
-        except GrainError as error:
+        except SchemaMismatchError as error:
             raise ServerError(f"failed to merge config: {error}", reason="") from None
         return pruned(self._shape, self._api_version, together, managers, last, managers[self._key].fields)
 
-    def _raise_conflicts(self, live: Document | None, managers: Managers, changes: Changes) -> None:
+    def _raise_conflicts(self, live: Document | None, managers: Managers, changes: VersionedChanges) -> None:
         found = conflicts(managers, changes, self._key)
         if found and self._key.name == KUBECTL and live is not None:
             allowed = applied_by_client(self._shape, self._api_version, live)
@@ -276,15 +285,15 @@ def _without(found: dict[ManagerId, FieldSet], allowed: FieldSet) -> dict[Manage
     return {key: fields for key, fields in left.items() if fields}
 
 
-def _check(shape: Shape, applied: Document) -> None:
+def _check(kind_schema: KindSchema, applied: Document) -> None:
     metadata: Any = applied.get("metadata")
     given = metadata.get("managedFields") if isinstance(metadata, dict) else None
     if isinstance(given, list) and all(isinstance(entry, dict) for entry in given):
         raise BadRequestError("metadata.managedFields must be nil")
-    found = misfits(shape.root, applied)
+    found = type_mismatches(kind_schema.root, applied)
     if found:
         raise ServerError(
-            f"failed to create typed patch object ({_shown_object(applied)}): {misfits_text(found)}", reason=""
+            f"failed to create typed patch object ({_shown_object(applied)}): {type_mismatches_text(found)}", reason=""
         )
 
 
@@ -302,7 +311,7 @@ def _text(value: object) -> str:
 # --- errors of an applied document ----------------------------------------------------------------------------
 
 
-class Misfit(NamedTuple):
+class TypeMismatch(NamedTuple):
     """One thing that is wrong."""
 
     path: str
@@ -312,69 +321,69 @@ class Misfit(NamedTuple):
         return f"{self.path}: {self.text}" if self.path else self.text
 
 
-NONE: Sequence[Misfit] = ()
+NONE: Sequence[TypeMismatch] = ()
 
 
-def misfits(grain: Grain, value: Any) -> Sequence[Misfit]:
+def type_mismatches(value_schema: ValueSchema, value: Any) -> Sequence[TypeMismatch]:
     """Everything that is wrong with a value."""
     sort = value.__class__
-    if sort is dict and grain.map is not None:
-        return _misfits_in_map(grain.map, value)
-    if sort is list and grain.list is not None:
-        return _misfits_in_list(grain.list, value)
-    return NONE if value is None else _misfit(grain, value)
+    if sort is dict and value_schema.map is not None:
+        return _mismatches_in_map(value_schema.map, value)
+    if sort is list and value_schema.list is not None:
+        return _mismatches_in_list(value_schema.list, value)
+    return NONE if value is None else _mismatch(value_schema, value)
 
 
-def misfits_text(found: Sequence[Misfit]) -> str:
+def type_mismatches_text(found: Sequence[TypeMismatch]) -> str:
     """All of them in one text."""
     return str(found[0]) if len(found) == 1 else "\n".join(["errors:", *(f"  {misfit}" for misfit in found)])
 
 
-def _misfits_in_map(fields: MapGrain, value: Document) -> Sequence[Misfit]:
-    found: list[Misfit] = []
+def _mismatches_in_map(fields: MapSchema, value: Document) -> Sequence[TypeMismatch]:
+    found: list[TypeMismatch] = []
     known, item = fields.fields, fields.item
     for name, held in value.items():
-        grain = known.get(name, item)
-        if grain is None:
-            return [*found, Misfit(shown(FIELD + name), "field not declared in schema")]
-        if below := misfits(grain, held):
+        value_schema = known.get(name, item)
+        if value_schema is None:
+            return [*found, TypeMismatch(shown(FIELD + name), "field not declared in schema")]
+        if below := type_mismatches(value_schema, held):
             found += _below(FIELD + name, below)
     return found
 
 
-def _misfits_in_list(items: ListGrain, value: list[Any]) -> Sequence[Misfit]:
-    found: list[Misfit] = []
+def _mismatches_in_list(items: ListSchema, value: list[Any]) -> Sequence[TypeMismatch]:
+    found: list[TypeMismatch] = []
     seen: set[str] = set()
     for index, held in enumerate(value):
         element = ""
         if items.kind is not ListKind.ATOMIC:
             try:
                 element = element_at(index, items, held)
-            except GrainError as error:
-                return [*found, Misfit("", str(error))]
+            except SchemaMismatchError as error:
+                return [*found, TypeMismatch("", str(error))]
             if element in seen:
-                found.append(Misfit("", f"duplicate entries for key {shown(element)}"))
+                found.append(TypeMismatch("", f"duplicate entries for key {shown(element)}"))
             seen.add(element)
-        if below := misfits(items.item, held):
+        if below := type_mismatches(items.item, held):
             found += _below(element or f"{INDEX}{index}", below)
     return found
 
 
-def _below(element: str, found: Sequence[Misfit]) -> list[Misfit]:
+def _below(element: str, found: Sequence[TypeMismatch]) -> list[TypeMismatch]:
     prefix = shown(element)
-    return [Misfit(prefix + misfit.path, misfit.text) for misfit in found]
+    return [TypeMismatch(prefix + misfit.path, misfit.text) for misfit in found]
 
 
-def _misfit(grain: Grain, value: Any) -> Sequence[Misfit]:
+def _mismatch(value_schema: ValueSchema, value: Any) -> Sequence[TypeMismatch]:
     """The error of a value of the wrong type, with the message for the first type that it could have."""
-    text = _misfit_text(grain, value)
-    return [Misfit("", text)] if text else NONE
+    text = _mismatch_text(value_schema, value)
+    return [TypeMismatch("", text)] if text else NONE
 
 
-def _misfit_text(grain: Grain, value: Any) -> str:
-    if grain.map is not None:
-        return f"expected map, got {_go(value)}" if grain.scalar is None else ""
-    match grain.scalar:
+def _mismatch_text(value_schema: ValueSchema, value: Any) -> str:
+    if value_schema.map is not None:
+        return f"expected map, got {_go(value)}" if value_schema.scalar is None else ""
+    match value_schema.scalar:
         case ScalarKind.TEXT:
             is_text = isinstance(value, str)
             return "" if is_text else f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"

@@ -26,13 +26,13 @@ from mooring.apiserver.apply.field_set import (
     value_element,
     without_self,
 )
-from mooring.apiserver.apply.shape import Grain, ListGrain, MapGrain
+from mooring.apiserver.apply.kind_schema import ListSchema, MapSchema, ValueSchema
 
 Part = FieldSet | None
 """A branch of a field set; None if there is nothing in it."""
 
 
-class GrainError(Exception):
+class SchemaMismatchError(Exception):
     """A value does not fit its grain."""
 
 
@@ -44,22 +44,22 @@ class Comparison(NamedTuple):
     removed: FieldSet
 
 
-class _Parts(NamedTuple):
+class _Differences(NamedTuple):
     added: Part = None
     modified: Part = None
     removed: Part = None
 
 
-_CHANGED = _Parts(modified=LEAF)
+_CHANGED = _Differences(modified=LEAF)
 
 
 # ------------------------------------------------------------------------------------------------ one document
 
 
-def all_fields(grain: Grain, value: Any) -> FieldSet:
+def all_fields(value_schema: ValueSchema, value: Any) -> FieldSet:
     """Every path in a value, its own included."""
     if isinstance(value, dict):
-        fields = grain.map
+        fields = value_schema.map
         if not value or fields is None or fields.is_atomic:
             return LEAF
         plan: Any = fields.plans.get(tuple(value)) or _plan(fields, value)
@@ -70,24 +70,24 @@ def all_fields(grain: Grain, value: Any) -> FieldSet:
             branch[element] = LEAF if held is None else all_fields(held, value[name])
         return branch
     if isinstance(value, list):
-        items = grain.list
+        items = value_schema.list
         if not value or items is None or items.kind is ListKind.ATOMIC:
             return LEAF
         held = items.item
         branch = {SELF: LEAF}
         for element, item in by_element(items, value).items():
-            branch[element] = LEAF if held.is_leaf or item.__class__ is Several else all_fields(held, item)
+            branch[element] = LEAF if held.is_leaf or item.__class__ is DuplicateItems else all_fields(held, item)
         return ordered(branch) if len(branch) > 2 else branch
     return LEAF
 
 
-def _plan(fields: MapGrain, value: Document) -> Any:
+def _plan(fields: MapSchema, value: Document) -> Any:
     """The steps through a map with just these entries; or the outcome, if every entry is owned as a whole.
 
     The objects of a cluster have few combinations of fields, so that the plans of structs are cached.
     """
     known, item = fields.fields, fields.item
-    steps: list[tuple[str, str, Grain | None]] = []
+    steps: list[tuple[str, str, ValueSchema | None]] = []
     for name in sorted(value):
         held = known.get(name, item)
         steps.append((FIELD + name, name, None if held is None or held.is_leaf else held))
@@ -97,30 +97,34 @@ def _plan(fields: MapGrain, value: Document) -> Any:
     return plan if item is not None else fields.plans.put(tuple(value), plan)
 
 
-def claimed_fields(grain: Grain, value: Any) -> FieldSet:
+def claimed_fields(value_schema: ValueSchema, value: Any) -> FieldSet:
     """The paths that an applied document claims."""
-    return _claimed(grain, value) or {}
+    return _claimed(value_schema, value) or {}
 
 
-def _claimed(grain: Grain, value: Any) -> Part:
+def _claimed(value_schema: ValueSchema, value: Any) -> Part:
     """The paths in a value; the caller adds the value's own path where it is claimed."""
-    if value.__class__ is dict and grain.map is not None:
-        return LEAF if grain.map.is_atomic else _claimed_entries(grain.map, value)
-    if value.__class__ is list and grain.list is not None:
-        return LEAF if grain.list.kind is ListKind.ATOMIC else _claimed_items(grain.list, value)
-    if value is None and grain.scalar is None:
-        is_atomic = grain.map.is_atomic if grain.map else grain.list is None or grain.list.kind is ListKind.ATOMIC
+    if value.__class__ is dict and value_schema.map is not None:
+        return LEAF if value_schema.map.is_atomic else _claimed_entries(value_schema.map, value)
+    if value.__class__ is list and value_schema.list is not None:
+        return LEAF if value_schema.list.kind is ListKind.ATOMIC else _claimed_items(value_schema.list, value)
+    if value is None and value_schema.scalar is None:
+        is_atomic = (
+            value_schema.map.is_atomic
+            if value_schema.map
+            else value_schema.list is None or value_schema.list.kind is ListKind.ATOMIC
+        )
         return LEAF if is_atomic else None
     return LEAF
 
 
-def _claimed_entries(fields: MapGrain, value: Document) -> Part:
+def _claimed_entries(fields: MapSchema, value: Document) -> Part:
     branch: FieldSet = {}
     for name in sorted(value):
-        held, grain = value[name], fields.fields.get(name)
-        is_entry = grain is None
-        grain = grain or fields.item
-        below = _claimed(grain, held) if grain is not None else LEAF
+        held, value_schema = value[name], fields.fields.get(name)
+        is_entry = value_schema is None
+        value_schema = value_schema or fields.item
+        below = _claimed(value_schema, held) if value_schema is not None else LEAF
         if is_entry or held is None or held == {}:
             below = _joined_self(below)
         if below is not None:
@@ -128,10 +132,10 @@ def _claimed_entries(fields: MapGrain, value: Document) -> Part:
     return branch or None
 
 
-def _claimed_items(items: ListGrain, value: list[Any]) -> Part:
+def _claimed_items(items: ListSchema, value: list[Any]) -> Part:
     branch: FieldSet = {}
     for element, item in by_element(items, value).items():
-        branch[element] = LEAF if item.__class__ is Several else _joined_self(_claimed(items.item, item))
+        branch[element] = LEAF if item.__class__ is DuplicateItems else _joined_self(_claimed(items.item, item))
     return ordered(branch) or None
 
 
@@ -142,32 +146,32 @@ def _joined_self(below: Part) -> FieldSet:
 # ------------------------------------------------------------------------------------------------ two documents
 
 
-def compare(grain: Grain, old: Document, new: Document, *, is_strict: bool = False) -> Comparison:
+def compare(value_schema: ValueSchema, old: Document, new: Document, *, is_strict: bool = False) -> Comparison:
     """The changed fields. `is_strict` distinguishes 1 from true, which only values of unknown type need."""
     if old is new:
         return Comparison({}, {}, {})
-    assert grain.map is not None, "an object is a map"
-    added, modified, removed = _compare_maps(grain.map, old, new, is_strict)
+    assert value_schema.map is not None, "an object is a map"
+    added, modified, removed = _compare_maps(value_schema.map, old, new, is_strict)
     return Comparison(added or {}, modified or {}, removed or {})
 
 
-def _compare(grain: Grain, old: Any, new: Any, is_strict: bool) -> _Parts:
+def _compare(value_schema: ValueSchema, old: Any, new: Any, is_strict: bool) -> _Differences:
     """What changed between two values that are not equal, both of them there."""
-    if grain.is_leaf:
+    if value_schema.is_leaf:
         return _CHANGED
     old_is_map, new_is_map = isinstance(old, dict), isinstance(new, dict)
-    if grain.map is not None and (old_is_map or old is None) and (new_is_map or new is None):
-        return _CHANGED if not old and not new else _compare_maps(grain.map, old or {}, new or {}, is_strict)
+    if value_schema.map is not None and (old_is_map or old is None) and (new_is_map or new is None):
+        return _CHANGED if not old and not new else _compare_maps(value_schema.map, old or {}, new or {}, is_strict)
     are_lists = (old is None or isinstance(old, list)) and (new is None or isinstance(new, list))
-    if grain.list is not None and are_lists:
-        return _CHANGED if not old and not new else _compare_lists(grain.list, old or [], new or [], is_strict)
+    if value_schema.list is not None and are_lists:
+        return _CHANGED if not old and not new else _compare_lists(value_schema.list, old or [], new or [], is_strict)
     # One is a map and the other is not, which only a value of unknown type can be.
-    gone = without_self(all_fields(grain, old)) if old_is_map and old else None
-    come = without_self(all_fields(grain, new)) if new_is_map and new else None
-    return _Parts(come, LEAF, gone)
+    gone = without_self(all_fields(value_schema, old)) if old_is_map and old else None
+    come = without_self(all_fields(value_schema, new)) if new_is_map and new else None
+    return _Differences(come, LEAF, gone)
 
 
-def _compare_maps(fields: MapGrain, old: Document, new: Document, is_strict: bool) -> _Parts:
+def _compare_maps(fields: MapSchema, old: Document, new: Document, is_strict: bool) -> _Differences:
     if fields.is_atomic:
         return _CHANGED
     known, item = fields.fields, fields.item
@@ -193,7 +197,7 @@ def _compare_maps(fields: MapGrain, old: Document, new: Document, is_strict: boo
     return _parts(added, modified, removed)
 
 
-def _compare_lists(items: ListGrain, old: list[Any], new: list[Any], is_strict: bool) -> _Parts:
+def _compare_lists(items: ListSchema, old: list[Any], new: list[Any], is_strict: bool) -> _Differences:
     if items.kind is ListKind.ATOMIC:
         return _CHANGED
     before, after = by_element(items, old), by_element(items, new)
@@ -204,26 +208,26 @@ def _compare_lists(items: ListGrain, old: list[Any], new: list[Any], is_strict: 
         if element in before:
             _attach(element, _compare_items(items.item, before[element], item, is_strict), added, modified, removed)
         else:
-            added[element] = LEAF if item.__class__ is Several else all_fields(items.item, item)
+            added[element] = LEAF if item.__class__ is DuplicateItems else all_fields(items.item, item)
     for element, item in before.items():
         if element not in after:
-            removed[element] = LEAF if item.__class__ is Several else all_fields(items.item, item)
+            removed[element] = LEAF if item.__class__ is DuplicateItems else all_fields(items.item, item)
     return _parts(added, modified, removed)
 
 
-def _compare_items(grain: Grain, old: Any, new: Any, is_strict: bool) -> _Parts:
-    if old.__class__ is Several:
-        if new.__class__ is Several:
-            return _Parts() if is_same(old, new) else _CHANGED
-        return _Parts(added=all_fields(grain, new), removed=LEAF)
-    if new.__class__ is Several:
-        return _Parts(added=LEAF, removed=all_fields(grain, old))
+def _compare_items(value_schema: ValueSchema, old: Any, new: Any, is_strict: bool) -> _Differences:
+    if old.__class__ is DuplicateItems:
+        if new.__class__ is DuplicateItems:
+            return _Differences() if is_same(old, new) else _CHANGED
+        return _Differences(added=all_fields(value_schema, new), removed=LEAF)
+    if new.__class__ is DuplicateItems:
+        return _Differences(added=LEAF, removed=all_fields(value_schema, old))
     if old == new and (not is_strict or is_same(old, new)):
-        return _Parts()
-    return _compare(grain, old, new, is_strict)
+        return _Differences()
+    return _compare(value_schema, old, new, is_strict)
 
 
-def _attach(element: str, found: _Parts, added: FieldSet, modified: FieldSet, removed: FieldSet) -> None:
+def _attach(element: str, found: _Differences, added: FieldSet, modified: FieldSet, removed: FieldSet) -> None:
     if found.added is not None:
         added[element] = found.added
     if found.modified is not None:
@@ -232,19 +236,19 @@ def _attach(element: str, found: _Parts, added: FieldSet, modified: FieldSet, re
         removed[element] = found.removed
 
 
-def _parts(added: FieldSet, modified: FieldSet, removed: FieldSet) -> _Parts:
-    return _Parts(ordered(added) or None, ordered(modified) or None, ordered(removed) or None)
+def _parts(added: FieldSet, modified: FieldSet, removed: FieldSet) -> _Differences:
+    return _Differences(ordered(added) or None, ordered(modified) or None, ordered(removed) or None)
 
 
 # ------------------------------------------------------------------------------------------------ items and values
 
 
-class Several(list[Any]):
+class DuplicateItems(list[Any]):
     """Items of a list without keys."""
 
 
-def by_element(items: ListGrain, values: list[Any]) -> dict[str, Any]:
-    """The items of a list by path element, in their order. Raises `GrainError`."""
+def by_element(items: ListSchema, values: list[Any]) -> dict[str, Any]:
+    """The items of a list by path element, in their order. Raises `SchemaMismatchError`."""
     found: dict[str, Any] = {}
     only, elements = items.only_key, items.elements
     for index, value in enumerate(values):
@@ -255,28 +259,28 @@ def by_element(items: ListGrain, values: list[Any]) -> dict[str, Any]:
             element = element_at(index, items, value)
         if element not in found:
             found[element] = value
-        elif found[element].__class__ is Several:
+        elif found[element].__class__ is DuplicateItems:
             found[element].append(value)
         else:
-            found[element] = Several([found[element], value])
+            found[element] = DuplicateItems([found[element], value])
     return found
 
 
-def element_at(index: int, items: ListGrain, value: Any) -> str:
-    """The path element of an item. Raises `GrainError` with its index if the item has none."""
+def element_at(index: int, items: ListSchema, value: Any) -> str:
+    """The path element of an item. Raises `SchemaMismatchError` with its index if the item has none."""
     try:
         return element_of(items, value)
-    except GrainError as error:
-        raise GrainError(f"element {index}: {error}") from None
+    except SchemaMismatchError as error:
+        raise SchemaMismatchError(f"element {index}: {error}") from None
 
 
-def element_of(items: ListGrain, value: Any) -> str:
-    """The path element of an item. Raises `GrainError`."""
+def element_of(items: ListSchema, value: Any) -> str:
+    """The path element of an item. Raises `SchemaMismatchError`."""
     if not items.keys:
         return _element_in_set(value)
     if value.__class__ is not dict:
         sort = "a null element" if value is None else "non-map elements"
-        raise GrainError(f"associative list with keys may not have {sort}")
+        raise SchemaMismatchError(f"associative list with keys may not have {sort}")
     keys = items.sorted_keys
     if items.only_key is not None:
         only = value.get(items.only_key)
@@ -287,7 +291,7 @@ def element_of(items: ListGrain, value: Any) -> str:
     given = {key: value.get(key, defaults.get(key)) for key in keys if key in value or defaults.get(key) is not None}
     if not given:
         listed = "[" + " ".join(f'"{key}"' for key in items.keys) + "]"
-        raise GrainError(
+        raise SchemaMismatchError(
             f"associative list with keys has an element that omits all key fields {listed} "
             "(and doesn't have default values for any key fields)"
         )
@@ -297,11 +301,11 @@ def element_of(items: ListGrain, value: Any) -> str:
 def _element_in_set(value: Any) -> str:
     match value:
         case dict():
-            raise GrainError("associative list without keys has an element that's a map type")
+            raise SchemaMismatchError("associative list without keys has an element that's a map type")
         case list():
-            raise GrainError("not supported: associative list with lists as elements")
+            raise SchemaMismatchError("not supported: associative list with lists as elements")
         case None:
-            raise GrainError("associative list without keys has an element that's an explicit null")
+            raise SchemaMismatchError("associative list without keys has an element that's an explicit null")
         case _:
             return value_element(value)
 

@@ -27,8 +27,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.memory import Memory
 from mooring.api.schema.model import ListKind
 from mooring.apiserver.apply.field_set import (
     FIELD,
@@ -45,6 +45,7 @@ from mooring.apiserver.apply.field_set import (
     union,
     without_ignored,
 )
+from mooring.apiserver.apply.kind_schema import DEDUCED, KindSchema, ValueSchema
 from mooring.apiserver.apply.managers import (
     UPDATE,
     Entry,
@@ -59,8 +60,7 @@ from mooring.apiserver.apply.managers import (
     written,
     written_entry,
 )
-from mooring.apiserver.apply.shape import DEDUCED, Grain, Shape
-from mooring.apiserver.apply.typed import GrainError, Several, by_element, compare
+from mooring.apiserver.apply.typed import DuplicateItems, SchemaMismatchError, by_element, compare
 from mooring.apiserver.call import Call
 
 OUTLINE_LENGTH_MAX = 512
@@ -70,30 +70,30 @@ _OPEN, _CLOSE, _WHOLE, _EMPTY_MAP, _EMPTY_LIST, _SEVERAL = range(1, 7)
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-class Place(NamedTuple):
+class CachedOwnership(NamedTuple):
     """Where a field set is remembered."""
 
-    memory: Memory[tuple[object, ...], FieldSet]
+    memory: BoundedCache[tuple[object, ...], FieldSet]
     question: tuple[object, ...]
 
 
-def place_of(shape: Shape, new: Document, ignored: Ignored) -> Place | None:
+def cached_ownership_of(kind_schema: KindSchema, new: Document, ignored: Ignored) -> CachedOwnership | None:
     """Where to look for what the creator of an object owns."""
-    if shape.may_change or not shape.is_blank_when_empty or "managedFields" in new["metadata"]:
+    if kind_schema.may_change or not kind_schema.is_blank_when_empty or "managedFields" in new["metadata"]:
         return None
     outline: list[object] = [tuple(ignored)]
     try:
-        _outline(shape.root, new, outline)
-    except GrainError:
+        _outline(kind_schema.root, new, outline)
+    except SchemaMismatchError:
         return None
-    return Place(shape.ownerships, tuple(outline)) if len(outline) <= OUTLINE_LENGTH_MAX else None
+    return CachedOwnership(kind_schema.ownerships, tuple(outline)) if len(outline) <= OUTLINE_LENGTH_MAX else None
 
 
-def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:
-    """Add the names below a value. Raises `GrainError`."""
+def _outline(value_schema: ValueSchema | None, value: Any, outline: list[object]) -> None:
+    """Add the names below a value. Raises `SchemaMismatchError`."""
     sort = value.__class__
     if sort is dict:
-        fields = grain.map if grain is not None and not grain.is_leaf else None
+        fields = value_schema.map if value_schema is not None and not value_schema.is_leaf else None
         if not value or fields is None or fields.is_atomic:
             outline.append(_WHOLE if value else _EMPTY_MAP)
             return
@@ -111,14 +111,14 @@ def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:
                 _outline(known.get(name, item), held, outline)
         outline.append(_CLOSE)
     elif sort is list:
-        items = grain.list if grain is not None and not grain.is_leaf else None
+        items = value_schema.list if value_schema is not None and not value_schema.is_leaf else None
         if not value or items is None or items.kind is ListKind.ATOMIC:
             outline.append(_WHOLE if value else _EMPTY_LIST)
             return
         outline.append(_OPEN)
         for element, held in by_element(items, value).items():
             outline.append(element)
-            if held.__class__ is Several:
+            if held.__class__ is DuplicateItems:
                 outline.append(_SEVERAL)
             else:
                 _outline(items.item, held, outline)
@@ -126,24 +126,28 @@ def _outline(grain: Grain | None, value: Any, outline: list[object]) -> None:
     elif sort in _SCALARS:
         outline.append(_WHOLE if value else value)
     else:
-        raise GrainError(f"a {sort.__name__} has no outline")  # such as a value in place of labels
+        raise SchemaMismatchError(f"a {sort.__name__} has no outline")  # such as a value in place of labels
 
 
-def stamp_update(shape: Shape, live: Document | None, new: Document, call: Call, ignored: Ignored) -> None:
+def update_managed_fields(
+    kind_schema: KindSchema, live: Document | None, new: Document, call: Call, ignored: Ignored
+) -> None:
     """Set the managedFields of `new`, which replaces `live`."""
     writer = manager_id(call.field_manager, UPDATE, call.kind.api_version, call.subresource)
-    place = place_of(shape, new, ignored) if live is None else None
+    place = cached_ownership_of(kind_schema, new, ignored) if live is None else None
     known = place.memory.get(place.question) if place is not None else None
     metadata = new["metadata"]
     if known is not None:
         metadata["managedFields"] = [written_entry(writer, Entry(writer.api_version, known, call.now))]
         return
-    stamp(shape, live, new, writer, call.now, ignored)
+    write_managed_fields(kind_schema, live, new, writer, call.now, ignored)
     if place is not None and "managedFields" in metadata:
         place.memory.put(place.question, metadata["managedFields"][0]["fieldsV1"])
 
 
-def stamp(shape: Shape, live: Document | None, new: Document, writer: ManagerId, now: str, ignored: Ignored) -> None:
+def write_managed_fields(
+    kind_schema: KindSchema, live: Document | None, new: Document, writer: ManagerId, now: str, ignored: Ignored
+) -> None:
     """The same for a manager with another version than the call's: the writer of a Scale."""
     metadata = new["metadata"]
     given = metadata.pop("managedFields", None)
@@ -153,17 +157,17 @@ def stamp(shape: Shape, live: Document | None, new: Document, writer: ManagerId,
     if not managers and live is not None:
         return
     try:
-        if given or shape.may_change:
-            reconcile(managers, shape, writer.api_version)
-        managers = managed_after_update(shape, live, new, managers, writer, now, ignored)
-    except GrainError:
+        if given or kind_schema.may_change:
+            reconcile(managers, kind_schema, writer.api_version)
+        managers = managed_after_update(kind_schema, live, new, managers, writer, now, ignored)
+    except SchemaMismatchError:
         return
     if managers:
         metadata["managedFields"] = written(managers)
 
 
 def managed_after_update(
-    shape: Shape,
+    kind_schema: KindSchema,
     live: Document | None,
     new: Document,
     managers: Managers,
@@ -171,9 +175,9 @@ def managed_after_update(
     now: str,
     ignored: Ignored,
 ) -> Managers:
-    """The managers after an update. Raises `GrainError`."""
-    changes = Changes(shape, writer.api_version, unmanaged(live) or shape.empty, new, ignored)
-    give_up(managers, changes, None)
+    """The managers after an update. Raises `SchemaMismatchError`."""
+    changes = VersionedChanges(kind_schema, writer.api_version, unmanaged(live) or kind_schema.empty, new, ignored)
+    take_from_other_managers(managers, changes, None)
     fields = manageable(changes.own.written)
     if fields:
         mine = managers.get(writer)
@@ -190,7 +194,7 @@ def unmanaged(document: Document | None) -> Document | None:
     return {**document, "metadata": metadata}
 
 
-def settle_times(new: Document, old: Document) -> None:
+def keep_unchanged_times(new: Document, old: Document) -> None:
     """Take back new times if nothing else is new, so that an object is not written for the sake of a time."""
     entries, before = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
     if not entries or not before or entries is before or len(entries) != len(before) or entries == before:
@@ -274,17 +278,19 @@ class OwnershipChange:
     removed: FieldSet
 
 
-class Changes:
+class VersionedChanges:
     """What changed, in each version that an entry may be in."""
 
-    def __init__(self, shape: Shape, api_version: str, old: Document, new: Document, ignored: Ignored) -> None:
-        self._shape = shape
+    def __init__(
+        self, kind_schema: KindSchema, api_version: str, old: Document, new: Document, ignored: Ignored
+    ) -> None:
+        self._shape = kind_schema
         self._api_version = api_version
         self._old = old
         self._new = new
         self._ignored = ignored
         self._by_version: dict[str, OwnershipChange | None] = {}
-        self.own = self._compared(shape.root)
+        self.own = self._compared(kind_schema.root)
         """In the version of the request."""
 
     def at(self, api_version: str) -> OwnershipChange | None:
@@ -292,18 +298,18 @@ class Changes:
         if api_version == self._api_version:
             return self.own
         if api_version not in self._by_version:
-            grain = self._shape.other_versions.get(api_version)
-            self._by_version[api_version] = None if grain is None else self._compared(grain)
+            value_schema = self._shape.other_versions.get(api_version)
+            self._by_version[api_version] = None if value_schema is None else self._compared(value_schema)
         return self._by_version[api_version]
 
-    def _compared(self, grain: Grain) -> OwnershipChange:
-        added, modified, removed = compare(grain, self._old, self._new, is_strict=self._shape.may_change)
+    def _compared(self, value_schema: ValueSchema) -> OwnershipChange:
+        added, modified, removed = compare(value_schema, self._old, self._new, is_strict=self._shape.may_change)
         return OwnershipChange(
             without_ignored(union(added, modified), self._ignored), without_ignored(removed, self._ignored)
         )
 
 
-def conflicts(managers: Managers, changes: Changes, writer: ManagerId) -> dict[ManagerId, FieldSet]:
+def conflicts(managers: Managers, changes: VersionedChanges, writer: ManagerId) -> dict[ManagerId, FieldSet]:
     """The fields that a writer changes although others own them."""
     found: dict[ManagerId, FieldSet] = {}
     for key, entry in managers.items():
@@ -313,7 +319,7 @@ def conflicts(managers: Managers, changes: Changes, writer: ManagerId) -> dict[M
     return found
 
 
-def give_up(managers: Managers, changes: Changes, writer: ManagerId | None) -> None:
+def take_from_other_managers(managers: Managers, changes: VersionedChanges, writer: ManagerId | None) -> None:
     """Remove changed and deleted fields from all managers but the writer. Changes `managers`."""
     for key, entry in list(managers.items()):
         if key != writer:
@@ -326,34 +332,34 @@ def give_up(managers: Managers, changes: Changes, writer: ManagerId | None) -> N
             del managers[key]
 
 
-def reconcile(managers: Managers, shape: Shape, api_version: str) -> None:
-    """Adapt the entries to the current schema. Changes `managers`. Raises `GrainError`."""
+def reconcile(managers: Managers, kind_schema: KindSchema, api_version: str) -> None:
+    """Adapt the entries to the current schema. Changes `managers`. Raises `SchemaMismatchError`."""
     for key, entry in list(managers.items()):
-        grain = shape.grain_at(api_version, entry.api_version)
-        if grain is not None:
-            _reconcile_entry(entry, grain)
-        elif shape.may_change:
-            raise GrainError(f"request to convert CR to an invalid group/version: {entry.api_version}")
+        value_schema = kind_schema.schema_at(api_version, entry.api_version)
+        if value_schema is not None:
+            _reconcile_entry(entry, value_schema)
+        elif kind_schema.may_change:
+            raise SchemaMismatchError(f"request to convert CR to an invalid group/version: {entry.api_version}")
         else:
             del managers[key]
 
 
-def _reconcile_entry(entry: Entry, grain: Grain) -> None:
-    fields = _reconciled(grain, entry.fields)
+def _reconcile_entry(entry: Entry, value_schema: ValueSchema) -> None:
+    fields = _reconciled(value_schema, entry.fields)
     if fields != entry.fields:
         entry.keep_only(fields)
 
 
-def _reconciled(grain: Grain, branch: FieldSet) -> FieldSet:
+def _reconciled(value_schema: ValueSchema, branch: FieldSet) -> FieldSet:
     result: FieldSet = {}
     for element, below in branch.items():
-        inner = LEAF if element == SELF else _reconciled_below(grain, element, below)
+        inner = LEAF if element == SELF else _reconciled_below(value_schema, element, below)
         result[element] = inner
     return ordered(result)
 
 
-def _reconciled_below(grain: Grain, element: str, below: FieldSet) -> FieldSet:
-    inner = _inner(grain, element)
+def _reconciled_below(value_schema: ValueSchema, element: str, below: FieldSet) -> FieldSet:
+    inner = _inner(value_schema, element)
     if inner is None or not below:
         return below
     if inner.map is not None:
@@ -366,8 +372,8 @@ def _reconciled_below(grain: Grain, element: str, below: FieldSet) -> FieldSet:
     return below
 
 
-def _inner(grain: Grain, element: str) -> Grain | None:
-    if grain.map is not None:
+def _inner(value_schema: ValueSchema, element: str) -> ValueSchema | None:
+    if value_schema.map is not None:
         name = element[len(FIELD) :] if element.startswith(FIELD) else ""
-        return grain.map.fields.get(name, grain.map.item)
-    return grain.list.item if grain.list is not None else None
+        return value_schema.map.fields.get(name, value_schema.map.item)
+    return value_schema.list.item if value_schema.list is not None else None

@@ -2,7 +2,7 @@
 
 Input: definitions in the store. Output: entries of the `ResourceTable`.
 
-    establishing   status of definitions, deletion, and the table of resources   naming   accepted names, conditions
+    definition_controller   status of definitions, deletion, and the table of resources   naming   accepted names, conditions
     serving        from a definition to its resources; decoding of bodies         version  one version of a definition
     strategy       the strategy of custom resources                               scaling  the Scale subresource
     schema         structural schemas, paths of fields, old and new values

@@ -59,15 +59,15 @@ _RULES = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 @dataclass(slots=True)
-class TakenNames:
+class NamesInUse:
     """Names that are in use in a group."""
 
     resources: set[str] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
 
 
-def taken_names(definitions: Iterable[Document]) -> TakenNames:
-    taken = TakenNames()
+def names_in_use(definitions: Iterable[Document]) -> NamesInUse:
+    taken = NamesInUse()
     for definition in definitions:
         names = (definition.get("status") or {}).get("acceptedNames") or {}
         taken.resources |= {names.get("plural", ""), names.get("singular", ""), *(names.get("shortNames") or ())}
@@ -75,7 +75,7 @@ def taken_names(definitions: Iterable[Document]) -> TakenNames:
     return taken
 
 
-def named_status(definition: Document, taken: TakenNames, now: str) -> Document | None:
+def named_status(definition: Document, taken: NamesInUse, now: str) -> Document | None:
     """The status with the names decided; None if nothing is to be decided."""
     status, wanted = definition["status"], definition["spec"]["names"]
     accepted: Document = status.get("acceptedNames") or {}
@@ -105,7 +105,7 @@ def established_status(definition: Document, now: str) -> Document | None:
     return with_condition(definition["status"], wanted, now)
 
 
-def _decided(wanted: Document, accepted: Document, taken: TakenNames) -> tuple[Document, Document | None]:
+def _decided(wanted: Document, accepted: Document, taken: NamesInUse) -> tuple[Document, Document | None]:
     names = dict(accepted)
     conflict: Document | None = None
 

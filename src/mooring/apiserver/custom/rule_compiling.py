@@ -1,6 +1,6 @@
 """Compile the CEL validation rules of a CRD.
 
-Input: the rules of one node of a schema. Output: a `CompiledRule` for each, in the same order; `Declared`: the CEL
+Input: the rules of one node of a schema. Output: a `CompiledRule` for each, in the same order; `DeclaredType`: the CEL
 type of the node, and how large a value can be.
 
 1. A rule or `messageExpression` that does not compile has an error text and no program.
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mooring.api.cel import types
-from mooring.api.cel.call_estimates import Span
+from mooring.api.cel.call_estimates import CostRange
 from mooring.api.cel.checker import check, validate
 from mooring.api.cel.compiler import Program, compile_tree
 from mooring.api.cel.conversions import RUNTIME_TYPES
@@ -45,7 +45,7 @@ _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__sl
 
 
 @dataclass(slots=True, eq=False)
-class Declared:
+class DeclaredType:
     """A type, and what is in it."""
 
     type: CelType
@@ -53,14 +53,14 @@ class Declared:
     """Of letters, items or entries; 0 for what has none."""
     bytes_min: int = 2
     """What the smallest value takes in a request."""
-    element: Declared | None = None
-    fields: dict[str, Declared] = field(default_factory=dict)
+    element: DeclaredType | None = None
+    fields: dict[str, DeclaredType] = field(default_factory=dict)
 
 
-def declared_type(schema: Schema, *, is_root: bool, name: str = _SELF_TYPE) -> Declared | None:
+def declared_type(schema: Schema, *, is_root: bool, name: str = _SELF_TYPE) -> DeclaredType | None:
     """The CEL type of a schema; None if rules cannot access such values."""
     if schema.is_int_or_string:
-        return Declared(types.DYN, _length_max(schema.raw, REQUEST_BYTES_MAX - 2), 1)
+        return DeclaredType(types.DYN, _length_max(schema.raw, REQUEST_BYTES_MAX - 2), 1)
     if is_root:
         schema = with_object_meta(schema)
     match schema.type:
@@ -73,11 +73,11 @@ def declared_type(schema: Schema, *, is_root: bool, name: str = _SELF_TYPE) -> D
         case "string":
             return _text_type(schema.raw)
         case "boolean":
-            return Declared(types.BOOL, bytes_min=4)
+            return DeclaredType(types.BOOL, bytes_min=4)
         case "number":
-            return Declared(types.DOUBLE, bytes_min=1)
+            return DeclaredType(types.DOUBLE, bytes_min=1)
         case "integer":
-            return Declared(types.INT, bytes_min=1)
+            return DeclaredType(types.INT, bytes_min=1)
         case _:
             return None
 
@@ -98,7 +98,7 @@ def with_object_meta(schema: Schema) -> Schema:
     return noted(Schema(schema.raw, type=schema.type, properties=known, additional=schema.additional))
 
 
-def environment_of(declared: Declared, *, is_old_optional: bool) -> Environment:
+def environment_of(declared: DeclaredType, *, is_old_optional: bool) -> Environment:
     """What a rule on values of a type may name."""
     fields: dict[str, dict[str, CelType]] = {}
     _collect_fields(declared, fields)
@@ -106,7 +106,7 @@ def environment_of(declared: Declared, *, is_old_optional: bool) -> Environment:
     return Environment(FUNCTIONS, {SELF: declared.type, OLD_SELF: old}, RUNTIME_TYPES, fields)
 
 
-def size_at(declared: Declared, path: Path) -> Span | None:
+def size_at(declared: DeclaredType, path: Path) -> CostRange | None:
     """How large the value at a path can be; None if there is none."""
     if not path:
         return None
@@ -116,15 +116,15 @@ def size_at(declared: Declared, path: Path) -> Span | None:
         if below is None:
             return None
         at = below
-    return Span(0, at.size_max)
+    return CostRange(0, at.size_max)
 
 
-def _below(declared: Declared, name: str) -> Declared | None:
+def _below(declared: DeclaredType, name: str) -> DeclaredType | None:
     match name:
         case "@items" | "@values":
             return declared.element
         case "@keys":
-            return Declared(types.STRING) if declared.type.kind is TypeKind.MAP else None
+            return DeclaredType(types.STRING) if declared.type.kind is TypeKind.MAP else None
         case _:
             return declared.fields.get(name)
 
@@ -141,7 +141,7 @@ def escaped(name: str) -> str:
     return _ESCAPED.sub(lambda part: _ESCAPES[part[0]], name) if found else name
 
 
-def _list_type(schema: Schema, name: str) -> Declared | None:
+def _list_type(schema: Schema, name: str) -> DeclaredType | None:
     if schema.items is None:
         return None
     element = declared_type(schema.items, is_root=schema.items.is_embedded, name=f"{name}.@idx")
@@ -149,20 +149,20 @@ def _list_type(schema: Schema, name: str) -> Declared | None:
         return None
     limit = schema.raw.get("maxItems")
     count_max = max(limit, 0) if limit is not None else (REQUEST_BYTES_MAX - 2) // (element.bytes_min + 1)
-    return Declared(types.list_of(element.type), count_max, 2, element)
+    return DeclaredType(types.list_of(element.type), count_max, 2, element)
 
 
-def _map_type(schema: Schema, additional: Schema, name: str) -> Declared | None:
+def _map_type(schema: Schema, additional: Schema, name: str) -> DeclaredType | None:
     element = declared_type(additional, is_root=additional.is_embedded, name=f"{name}.@elem")
     if element is None:
         return None
     limit = schema.raw.get("maxProperties")
     count_max = max(limit, 0) if limit is not None else (REQUEST_BYTES_MAX - 2) // (element.bytes_min + 6)
-    return Declared(types.map_of(types.STRING, element.type), count_max, 2, element)
+    return DeclaredType(types.map_of(types.STRING, element.type), count_max, 2, element)
 
 
-def _object_type(schema: Schema, name: str) -> Declared:
-    found: dict[str, Declared] = {}
+def _object_type(schema: Schema, name: str) -> DeclaredType:
+    found: dict[str, DeclaredType] = {}
     bytes_min = 2
     needed = schema.raw.get("required") or ()
     for field_name, held in schema.properties.items():
@@ -173,25 +173,27 @@ def _object_type(schema: Schema, name: str) -> Declared:
             found[cel_name] = declared
         if field_name in needed and held.default is None:
             bytes_min += len(field_name.encode()) + declared.bytes_min + 4
-    return Declared(CelType(TypeKind.STRUCT, name), 0, bytes_min, fields=found)
+    return DeclaredType(CelType(TypeKind.STRUCT, name), 0, bytes_min, fields=found)
 
 
-def _text_type(raw: dict[str, Any]) -> Declared:
+def _text_type(raw: dict[str, Any]) -> DeclaredType:
     request = REQUEST_BYTES_MAX - 2
     match raw.get("format", ""):
         case "byte":
             limit = raw.get("maxLength")
-            return Declared(types.BYTES, max(limit, 0) if limit is not None else request)
+            return DeclaredType(types.BYTES, max(limit, 0) if limit is not None else request)
         case "duration":
-            return Declared(types.DURATION, _DURATION_LENGTH_MAX, 3)
+            return DeclaredType(types.DURATION, _DURATION_LENGTH_MAX, 3)
         case "date":
-            return Declared(types.TIMESTAMP, _DATE_LENGTH, _DATE_LENGTH)
+            return DeclaredType(types.TIMESTAMP, _DATE_LENGTH, _DATE_LENGTH)
         case "date-time":
-            return Declared(types.TIMESTAMP, _MOMENT_LENGTH_MAX, 21)
+            return DeclaredType(types.TIMESTAMP, _MOMENT_LENGTH_MAX, 21)
     choices = raw.get("enum")
     if raw.get("maxLength") is None and choices:
-        return Declared(types.STRING, max((len(each.encode()) for each in choices if isinstance(each, str)), default=0))
-    return Declared(types.STRING, _length_max(raw, request))
+        return DeclaredType(
+            types.STRING, max((len(each.encode()) for each in choices if isinstance(each, str)), default=0)
+        )
+    return DeclaredType(types.STRING, _length_max(raw, request))
 
 
 def _length_max(raw: dict[str, Any], otherwise: int) -> int:
@@ -200,7 +202,7 @@ def _length_max(raw: dict[str, Any], otherwise: int) -> int:
     return max(limit, 0) * 4 if limit is not None else otherwise
 
 
-def _collect_fields(declared: Declared, fields: dict[str, dict[str, CelType]]) -> None:
+def _collect_fields(declared: DeclaredType, fields: dict[str, dict[str, CelType]]) -> None:
     if declared.type.kind is TypeKind.STRUCT:
         fields[declared.type.name] = {name: held.type for name, held in declared.fields.items()}
         for held in declared.fields.values():
@@ -229,7 +231,7 @@ class CompiledRule:
         return bool(self.rule.get("optionalOldSelf"))
 
 
-def compiled_rules(schema: Schema, declared: Declared) -> list[CompiledRule]:
+def compiled_rules(schema: Schema, declared: DeclaredType) -> list[CompiledRule]:
     """The compiled rules of a node."""
     if not schema.rules:
         return []
@@ -240,7 +242,7 @@ def compiled_rules(schema: Schema, declared: Declared) -> list[CompiledRule]:
     ]
 
 
-def cardinality_max(declared: Declared) -> int:
+def cardinality_max(declared: DeclaredType) -> int:
     """The maximum number of values of a type in one request."""
     return REQUEST_BYTES_MAX // (declared.bytes_min + 1)
 
@@ -256,7 +258,7 @@ class _Expression:
     cost_max: int
 
 
-def _compiled(schema: Schema, rule: Document, environment: Environment, declared: Declared) -> CompiledRule:
+def _compiled(schema: Schema, rule: Document, environment: Environment, declared: DeclaredType) -> CompiledRule:
     text = rule.get("rule", "")
     if not text.strip():
         return CompiledRule(rule)
@@ -288,7 +290,7 @@ def _compiled(schema: Schema, rule: Document, environment: Environment, declared
 
 
 def _expression(
-    text: str, environment: Environment, declared: Declared, wanted: CelType, otherwise: str, called: str
+    text: str, environment: Environment, declared: DeclaredType, wanted: CelType, otherwise: str, called: str
 ) -> _Expression:
     source = CelSource(text, may_bind=False)
     try:

@@ -26,13 +26,13 @@ from mooring.api.document import Document
 from mooring.api.field_errors import NO_PATH
 from mooring.apiserver.custom.rule_compiling import (
     CompiledRule,
-    Declared,
+    DeclaredType,
     compiled_rules,
     declared_type,
     escaped,
     with_object_meta,
 )
-from mooring.apiserver.custom.schema import Pair, Schema, items_by_key, key_of
+from mooring.apiserver.custom.schema import CorrelatedValue, Schema, items_by_key, key_of
 from mooring.apiserver.validation.fields import NO_VALUE, FieldError, FieldErrorType, invalid
 
 
@@ -113,24 +113,24 @@ class RuleResult:
 
 
 @dataclass(slots=True, eq=False)
-class _Node:
+class _SchemaNode:
     """The rules of one node of a schema, and of the nodes below it."""
 
     schema: Schema
     is_root: bool
     rules: list[CompiledRule]
-    properties: dict[str, _Node]
-    additional: _Node | None
-    items: _Node | None
+    properties: dict[str, _SchemaNode]
+    additional: _SchemaNode | None
+    items: _SchemaNode | None
 
 
 class SchemaRules:
     """All rules of a schema."""
 
-    def __init__(self, root: _Node) -> None:
+    def __init__(self, root: _SchemaNode) -> None:
         self._root = root
 
-    def check(self, obj: Any, old: Any, pair: Pair | None, path: str = "") -> RuleResult:
+    def check(self, obj: Any, old: Any, pair: CorrelatedValue | None, path: str = "") -> RuleResult:
         """Evaluate the rules. Without a pair, errors of unchanged parts are not turned into warnings."""
         result = RuleResult()
         with suppress(_OutOfBudget):
@@ -138,12 +138,12 @@ class SchemaRules:
         return result
 
 
-def _node(schema: Schema, declared: Declared | None, *, is_root: bool = False) -> _Node | None:
+def _node(schema: Schema, declared: DeclaredType | None, *, is_root: bool = False) -> _SchemaNode | None:
     if not schema.rules and not schema.has_rules_below:
         return None
     if declared is None:
         return None
-    properties: dict[str, _Node] = {}
+    properties: dict[str, _SchemaNode] = {}
     for name, held in schema.properties.items():
         below = declared.fields.get(escaped(name))
         if below is None and not escaped(name):
@@ -152,7 +152,7 @@ def _node(schema: Schema, declared: Declared | None, *, is_root: bool = False) -
         if node is not None:
             properties[name] = node
     additional, items = schema.additional, schema.items
-    return _Node(
+    return _SchemaNode(
         schema,
         is_root,
         compiled_rules(schema, declared),
@@ -172,12 +172,12 @@ class _Check:
 
     def node(
         self,
-        node: _Node,
+        node: _SchemaNode,
         value: Any,
         old: Any,
         path: str,
-        pair: Pair | None,
-        above: Pair | None,
+        pair: CorrelatedValue | None,
+        above: CorrelatedValue | None,
         *,
         is_top: bool = False,
     ) -> None:
@@ -196,7 +196,15 @@ class _Check:
                 self.node(node.items, item, before, f"{path}[{index}]", below, pair or above)
 
     def _fields(
-        self, node: _Node, fields: Document, old: Any, path: str, pair: Pair | None, above: Pair | None, *, is_top: bool
+        self,
+        node: _SchemaNode,
+        fields: Document,
+        old: Any,
+        path: str,
+        pair: CorrelatedValue | None,
+        above: CorrelatedValue | None,
+        *,
+        is_top: bool,
     ) -> None:
         before: Document = old if isinstance(old, dict) else {}
         for name, value in fields.items():
@@ -212,7 +220,7 @@ class _Check:
 
     # --- one node ---
 
-    def _rules(self, node: _Node, value: Any, old: Any, path: str, pair: Pair | None) -> None:
+    def _rules(self, node: _SchemaNode, value: Any, old: Any, path: str, pair: CorrelatedValue | None) -> None:
         seen = cel_value(value, node.schema, is_root=node.is_root)
         old_seen = cel_value(old, node.schema, is_root=node.is_root) if old is not None else None
         for compiled in node.rules:
@@ -229,7 +237,7 @@ class _Check:
                 self._add_error(node, compiled, value, (seen, before), path, pair)
 
     def _holds(
-        self, node: _Node, compiled: CompiledRule, program: Program, values: tuple[Value, Value], path: str
+        self, node: _SchemaNode, compiled: CompiledRule, program: Program, values: tuple[Value, Value], path: str
     ) -> bool:
         """Whether a rule holds. If the evaluation fails, this method reports the error and returns True."""
         if self._result.budget <= 0:
@@ -256,12 +264,12 @@ class _Check:
 
     def _add_error(
         self,
-        node: _Node,
+        node: _SchemaNode,
         compiled: CompiledRule,
         value: Any,
         values: tuple[Value, Value],
         path: str,
-        pair: Pair | None,
+        pair: CorrelatedValue | None,
     ) -> None:
         place = path
         if compiled.field_path:
@@ -288,12 +296,12 @@ class _Check:
         text = text.strip() if isinstance(text, str) else ""
         return "" if len(text.encode()) > MESSAGE_BYTES_MAX or "\n" in text else text
 
-    def _spend(self, meter: Meter, node: _Node, path: str) -> None:
+    def _spend(self, meter: Meter, node: _SchemaNode, path: str) -> None:
         if meter.spent > self._result.budget:
             self._stop(self._at(node, path, _EXHAUSTED))
         self._result.budget -= meter.spent
 
-    def _at(self, node: _Node, path: str, detail: str) -> FieldError:
+    def _at(self, node: _SchemaNode, path: str, detail: str) -> FieldError:
         return invalid(path or NO_PATH, node.schema.type, detail)
 
     def _stop(self, error: FieldError) -> NoReturn:

@@ -128,7 +128,7 @@ def _inner(raw: Document) -> Iterator[Document]:
                 yield held
 
 
-class Pair:
+class CorrelatedValue:
     """A new value and the old value that it corresponds to."""
 
     __slots__ = ("_is_same", "_old_by_key", "new", "old", "schema")
@@ -146,21 +146,21 @@ class Pair:
             self._is_same = same_json(self.new, self.old)
         return self._is_same
 
-    def field(self, name: str) -> Pair | None:
+    def field(self, name: str) -> CorrelatedValue | None:
         if not isinstance(self.old, dict) or not isinstance(self.new, dict):
             return None
         if name not in self.old or name not in self.new:
             return None
         held = self.schema.properties.get(name) or self.schema.additional
-        return Pair(self.new[name], self.old[name], held) if held is not None else None
+        return CorrelatedValue(self.new[name], self.old[name], held) if held is not None else None
 
-    def item(self, index: int) -> Pair | None:
+    def item(self, index: int) -> CorrelatedValue | None:
         if self.schema.items is None or not isinstance(self.old, list) or self.schema.list_type != "map":
             return None
         if self._old_by_key is None:
             self._old_by_key = items_by_key(self.schema, self.old)
         found = self._old_by_key.get(key_of(self.schema, self.new[index]))
-        return Pair(self.new[index], found, self.schema.items) if found is not None else None
+        return CorrelatedValue(self.new[index], found, self.schema.items) if found is not None else None
 
 
 def items_by_key(schema: Schema, items: Any) -> dict[object, Any]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 
 from mooring.api.document import Document
 from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind
-from mooring.apiserver.apply.shape import custom_shapes
+from mooring.apiserver.apply.kind_schema import custom_kind_schemas
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.naming import is_served, is_true
 from mooring.apiserver.custom.pruning import (
@@ -37,7 +37,7 @@ from mooring.apiserver.custom.strategy import CustomStrategy
 from mooring.apiserver.custom.version import CustomVersion, read_version
 from mooring.apiserver.discovery import versions_in_order
 from mooring.apiserver.errors import internal
-from mooring.apiserver.resources import Reading, Resource
+from mooring.apiserver.resources import DecodedDocument, Resource
 from mooring.apiserver.tables.custom import custom_columns
 from mooring.apiserver.validation.fields import go_json
 from mooring.apiserver.wire.custom_bodies import custom_metadata, decode_custom, read_numbers
@@ -75,7 +75,7 @@ class CustomBodies:
         body.check_version(self._kind)
         return document
 
-    def read_document(self, plain: Document) -> Reading:
+    def read_document(self, plain: Document) -> DecodedDocument:
         try:
             identity = identity_of(plain, "", "", b"")
         except IdentityError as error:
@@ -91,7 +91,7 @@ class CustomBodies:
             unknown += self.fitted(document)
         except EmbeddedResourceError as error:
             raise DecodingError(str(error)) from None
-        return Reading(document, tuple(unknown))
+        return DecodedDocument(document, tuple(unknown))
 
     def fitted(self, document: Document) -> list[str]:
         """Prune a document by the schema of its version. Returns the unknown fields."""
@@ -142,7 +142,7 @@ class _Definition:
         self._preserves_unknown: bool = self._spec.get("preserveUnknownFields", False)
         self._versions = {entry["name"]: read_version(entry) for entry in self._spec["versions"]}
         self._schemas: Mapping[str, Schema] = {self._in(name): each.schema for name, each in self._versions.items()}
-        self._shapes = custom_shapes(
+        self._kind_schemas = custom_kind_schemas(
             self._names["kind"],
             {version: each.raw or None for version, each in self._schemas.items()},
             preserves_unknown=self._preserves_unknown,
@@ -200,7 +200,7 @@ class _Definition:
             },
             read_body=bodies.read_body,
             read_document=bodies.read_document,
-            shape=self._shapes[kind.api_version],
+            kind_schema=self._kind_schemas[kind.api_version],
             scale=scale_rules(version.scale) if version.scale is not None else None,
             schema=version.schema.raw or None,
             storage_version=self._stored,

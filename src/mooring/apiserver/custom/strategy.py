@@ -23,7 +23,7 @@ from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.pruning import fill_defaults, validate_embedded
 from mooring.apiserver.custom.scaling import validate_actual, validate_wanted
-from mooring.apiserver.custom.schema import Pair, Schema, same_json
+from mooring.apiserver.custom.schema import CorrelatedValue, Schema, same_json
 from mooring.apiserver.custom.value_rules import validate_value
 from mooring.apiserver.custom.version import CustomVersion
 from mooring.apiserver.errors import forbidden, invalid_object
@@ -177,7 +177,7 @@ class CustomStrategy(Strategy):
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         self._check_kind(obj)
-        schema, pair = self.version.schema, Pair(obj, old, self.version.schema)
+        schema, pair = self.version.schema, CorrelatedValue(obj, old, self.version.schema)
         errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
         errors += validate_value(self.version.values, obj, "", pair)
         errors += self._validate_scale(obj)
@@ -238,7 +238,7 @@ class CustomStatusStrategy(Strategy):
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         check_kind(self.kind, obj)
         version = self.version
-        pair = Pair(obj, old, version.schema)
+        pair = CorrelatedValue(obj, old, version.schema)
         errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
         if "status" in obj and version.status_values is not None:
             errors += validate_value(version.status_values, obj["status"], "status", pair.field("status"))
@@ -278,7 +278,12 @@ def _raise_invalid(obj: Document, errors: list[FieldError]) -> NoReturn:
 
 
 def validate_rule(
-    version: CustomVersion, known: list[FieldError], obj: Document, old: Document | None, pair: Pair | None, call: Call
+    version: CustomVersion,
+    known: list[FieldError],
+    obj: Document,
+    old: Document | None,
+    pair: CorrelatedValue | None,
+    call: Call,
 ) -> list[FieldError]:
     """Errors of the CEL rules, if there are no other errors that prevent their evaluation."""
     if version.rules is None:

@@ -8,7 +8,7 @@ texts of kube-apiserver, and a count of the checks that passed.
 3. Findings of an unchanged part are dropped, except inside `allOf`, `anyOf`, `oneOf` and `not`.
 4. Findings with the same text are reported once.
 5. All patterns together do a bounded amount of work for one object (`PatternBudget`). All checks together do, too, and
-   so do the messages (`Budget`).
+   so do the messages (`ValidationBudget`).
 6. Integers are compared with truncated bounds, as in Go. A bound outside of the range of the type is an error of the
    value.
 """
@@ -24,7 +24,7 @@ from mooring.api.cel.patterns import PatternBudget, PatternWorkExceeded, compile
 from mooring.api.document import Document
 from mooring.api.field_errors import NO_PATH, quoted
 from mooring.apiserver.custom.formats import check_of, known_format
-from mooring.apiserver.custom.schema import Pair, json_identity, same_json
+from mooring.apiserver.custom.schema import CorrelatedValue, json_identity, same_json
 from mooring.apiserver.validation.fields import (
     FieldError,
     Verbatim,
@@ -152,7 +152,7 @@ def _wrong(message: str, path: str, value: int | float) -> NumberFinding:
     return message, path, lambda field: invalid(field, shown, message)
 
 
-class Finding(NamedTuple):
+class SchemaViolation(NamedTuple):
     """One violation. Two findings with the same message are one."""
 
     message: str
@@ -161,7 +161,7 @@ class Finding(NamedTuple):
     """From the path of the field to the error."""
 
 
-class Budget(PatternBudget):
+class ValidationBudget(PatternBudget):
     """The work and the text that are left for one object. Schemas multiply both: each item of a list may fail each of a
     thousand alternatives, or a message with an enum of a megabyte."""
 
@@ -177,39 +177,41 @@ class Budget(PatternBudget):
         return self.checks_left < 0 or self.message_bytes_left < 0
 
 
-class Findings(list[Finding]):
+class SchemaViolations(list[SchemaViolation]):
     """The violations of a value, without those beyond the budget."""
 
     __slots__ = ("_budget", "_known")
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: ValidationBudget) -> None:
         super().__init__()
         self._budget = budget
         self._known: set[str] = set()
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: SchemaViolation) -> None:
         """Append a finding. Messages are counted in the list in which they are found first."""
         self._budget.message_bytes_left -= len(finding.message)
         self.merge(_SPENT if self._budget.is_spent else finding)
 
-    def merge(self, finding: Finding) -> None:
+    def merge(self, finding: SchemaViolation) -> None:
         """Append a finding of a value below."""
         if finding.message not in self._known:
             self._known.add(finding.message)
             self.append(finding)
 
 
-class Found(NamedTuple):
-    findings: Findings
+class ValidationOutcome(NamedTuple):
+    findings: SchemaViolations
     matches: int
 
 
-def validate_value(rules: ValueRules, value: Any, path: str = "", pair: Pair | None = None) -> list[FieldError]:
+def validate_value(
+    rules: ValueRules, value: Any, path: str = "", pair: CorrelatedValue | None = None
+) -> list[FieldError]:
     """The errors of the value at a path."""
-    return [_placed(finding, path) for finding in rules.check(value, "", pair, Budget()).findings]
+    return [_placed(finding, path) for finding in rules.check(value, "", pair, ValidationBudget()).findings]
 
 
-def _placed(finding: Finding, path: str) -> FieldError:
+def _placed(finding: SchemaViolation, path: str) -> FieldError:
     if finding.path == NO_PATH:
         return finding.error(path or NO_PATH)
     own = finding.path.removeprefix(".")
@@ -257,13 +259,13 @@ class ValueRules:
         self._not = ValueRules(raw["not"]) if raw.get("not") is not None else None
         self._has_choices = bool(self._all_of or self._any_of or self._one_of or self._not)
 
-    def check(self, value: Any, path: str, pair: Pair | None, budget: Budget) -> Found:
+    def check(self, value: Any, path: str, pair: CorrelatedValue | None, budget: ValidationBudget) -> ValidationOutcome:
         """Everything that is wrong with a value and below it."""
-        findings, left = Findings(budget), budget.message_bytes_left
+        findings, left = SchemaViolations(budget), budget.message_bytes_left
         budget.checks_left -= 1
         if budget.is_spent:
             findings.merge(_SPENT)
-            return Found(findings, 0)
+            return ValidationOutcome(findings, 0)
         matches = self._check_type(value, path, findings)
         if value is None:
             self._check_enum(value, path, findings)
@@ -275,7 +277,7 @@ class ValueRules:
             elif isinstance(value, int | float) and not isinstance(value, bool):
                 matches += 2
                 for message, place, error in self._numbers.findings(value, path):
-                    findings.add(Finding(message, place, error))
+                    findings.add(SchemaViolation(message, place, error))
             elif isinstance(value, list):
                 matches += self._check_items(value, path, findings, pair, budget) + 1
             self._check_enum(value, path, findings)
@@ -283,12 +285,12 @@ class ValueRules:
             if isinstance(value, dict):
                 matches += self._check_fields(value, path, findings, pair, budget) + 1
         if findings and pair is not None and pair.is_same:
-            findings, budget.message_bytes_left = Findings(budget), left
-        return Found(findings, matches)
+            findings, budget.message_bytes_left = SchemaViolations(budget), left
+        return ValidationOutcome(findings, matches)
 
     # ------------------------------------------------------------------------------------------------ the value
 
-    def _check_type(self, value: Any, path: str, findings: Findings) -> int:
+    def _check_type(self, value: Any, path: str, findings: SchemaViolations) -> int:
         if value is None:
             if self._types and not self._is_nullable:
                 findings.add(_wrong_type(path, ",".join(self._types), "null"))
@@ -311,23 +313,23 @@ class ValueRules:
             return 0
         return 1
 
-    def _check_enum(self, value: Any, path: str, findings: Findings) -> None:
+    def _check_enum(self, value: Any, path: str, findings: SchemaViolations) -> None:
         if self._enum and not self._is_chosen(value):
             choices = [choice if isinstance(choice, str) else go_json(choice) for choice in self._enum]
             message = f"{path} in body should be one of {choices}"
-            findings.add(Finding(message, path, lambda field: not_supported(field, value, choices)))
+            findings.add(SchemaViolation(message, path, lambda field: not_supported(field, value, choices)))
 
     def _is_chosen(self, value: Any) -> bool:
         if isinstance(value, str):
             return value in self._enum_texts
         return any(_is_choice(value, choice) for choice in self._enum)
 
-    def _check_text(self, value: str, path: str, findings: Findings, budget: Budget) -> int:
+    def _check_text(self, value: str, path: str, findings: SchemaViolations, budget: ValidationBudget) -> int:
         length, message = len(value), ""
         if self._length_max is not None and length > self._length_max:
             length_max: int = self._length_max
             message = f"{path} in body should be at most {length_max} chars long"
-            findings.add(Finding(message, path, lambda field: too_long(field, length_max)))
+            findings.add(SchemaViolation(message, path, lambda field: too_long(field, length_max)))
         elif self._length_min is not None and length < self._length_min:
             message = f"{path} in body should be at least {self._length_min} chars long"
             findings.add(_plain(message, path, value))
@@ -339,7 +341,7 @@ class ValueRules:
             findings.add(_wrong_type(path, self._format, value))
         return 2
 
-    def _check_pattern(self, value: str, path: str, findings: Findings, budget: Budget) -> None:
+    def _check_pattern(self, value: str, path: str, findings: SchemaViolations, budget: ValidationBudget) -> None:
         pattern = compile_pattern(self._pattern)
         try:
             budget.spend(pattern.work(value))
@@ -352,7 +354,14 @@ class ValueRules:
 
     # ------------------------------------------------------------------------------------------- what is inside
 
-    def _check_items(self, items: list[Any], path: str, findings: Findings, pair: Pair | None, budget: Budget) -> int:
+    def _check_items(
+        self,
+        items: list[Any],
+        path: str,
+        findings: SchemaViolations,
+        pair: CorrelatedValue | None,
+        budget: ValidationBudget,
+    ) -> int:
         matches = 1
         if self._items is not None:
             for index, item in enumerate(items):
@@ -366,12 +375,19 @@ class ValueRules:
         if self._count_max is not None and count > self._count_max:
             count_max: int = self._count_max
             message = f"{path} in body should have at most {count_max} items"
-            findings.add(Finding(message, path, lambda field: too_many(field, count, count_max)))
+            findings.add(SchemaViolation(message, path, lambda field: too_many(field, count, count_max)))
         if self._is_unique and len({json_identity(item) for item in items}) < count:
             findings.add(_plain(f"{path} in body shouldn't contain duplicates", path, ""))
         return matches
 
-    def _check_fields(self, fields: Document, path: str, findings: Findings, pair: Pair | None, budget: Budget) -> int:
+    def _check_fields(
+        self,
+        fields: Document,
+        path: str,
+        findings: SchemaViolations,
+        pair: CorrelatedValue | None,
+        budget: ValidationBudget,
+    ) -> int:
         matches, count = 0, len(fields)
         if self._fields_min is not None and count < self._fields_min:
             message = f"{path} in body should have at least {self._fields_min} properties"
@@ -379,7 +395,7 @@ class ValueRules:
         if self._fields_max is not None and count > self._fields_max:
             fields_max: int = self._fields_max
             message = f"{path} in body should have at most {fields_max} properties"
-            findings.add(Finding(message, path, lambda field: too_many(field, count, fields_max)))
+            findings.add(SchemaViolation(message, path, lambda field: too_many(field, count, fields_max)))
         if self._is_closed:
             for name in fields:
                 if name not in self._properties:
@@ -398,12 +414,12 @@ class ValueRules:
             if budget.is_spent:
                 break
             if name not in fields:
-                findings.add(Finding(f"{path}.{name} in body is required", f"{path}.{name}", required))
+                findings.add(SchemaViolation(f"{path}.{name} in body is required", f"{path}.{name}", required))
         return matches
 
     # --------------------------------------------------------------------------------------------- alternatives
 
-    def _check_choices(self, value: Any, path: str, findings: Findings, budget: Budget) -> int:
+    def _check_choices(self, value: Any, path: str, findings: SchemaViolations, budget: ValidationBudget) -> int:
         if not self._has_choices:
             return 1
         matches, left = 1, budget.message_bytes_left
@@ -424,8 +440,8 @@ class ValueRules:
         budget.message_bytes_left = left - sum(len(finding.message) for finding in findings)
         return matches
 
-    def _check_any(self, value: Any, path: str, findings: Findings, budget: Budget) -> int:
-        best: Found | None = None
+    def _check_any(self, value: Any, path: str, findings: SchemaViolations, budget: ValidationBudget) -> int:
+        best: ValidationOutcome | None = None
         for rules in self._any_of:
             result = rules.check(value, path, None, budget)
             if not result.findings:
@@ -435,7 +451,7 @@ class ValueRules:
         findings.add(_nowhere(f"{quoted(path)} must validate at least one schema (anyOf)"))
         return _merge(findings, best) if best is not None else 0
 
-    def _check_one(self, value: Any, path: str, findings: Findings, budget: Budget) -> int:
+    def _check_one(self, value: Any, path: str, findings: SchemaViolations, budget: ValidationBudget) -> int:
         results = [rules.check(value, path, None, budget) for rules in self._one_of]
         valid = [result for result in results if not result.findings]
         if len(valid) == 1:
@@ -451,7 +467,7 @@ class ValueRules:
         return _merge(findings, best)
 
 
-def _pair_below(pair: Pair | None, path: str, name: str) -> Pair | None:
+def _pair_below(pair: CorrelatedValue | None, path: str, name: str) -> CorrelatedValue | None:
     # Old and new are read in the same version, so that these are always equal.
     if pair is None or (not path and name in ("kind", "apiVersion")):
         return None
@@ -490,21 +506,21 @@ def _is_choice(value: Any, choice: Any) -> bool:
             return False
 
 
-def _wrong_type(path: str, wanted: str, found: str) -> Finding:
+def _wrong_type(path: str, wanted: str, found: str) -> SchemaViolation:
     message = f"{path} in body must be of type {wanted}: {quoted(found)}"
-    return Finding(message, path, lambda field: type_invalid(field, found, message))
+    return SchemaViolation(message, path, lambda field: type_invalid(field, found, message))
 
 
-def _plain(message: str, path: str, value: object) -> Finding:
-    return Finding(message, path, lambda field: invalid(field, value, message))
+def _plain(message: str, path: str, value: object) -> SchemaViolation:
+    return SchemaViolation(message, path, lambda field: invalid(field, value, message))
 
 
-def _nowhere(message: str) -> Finding:
+def _nowhere(message: str) -> SchemaViolation:
     """Something that is wrong with no field in particular."""
-    return Finding(message, NO_PATH, lambda field: invalid(field, "", message))
+    return SchemaViolation(message, NO_PATH, lambda field: invalid(field, "", message))
 
 
-def _merge(findings: Findings, inner: Found) -> int:
+def _merge(findings: SchemaViolations, inner: ValidationOutcome) -> int:
     for finding in inner.findings:
         findings.merge(finding)
     return inner.matches

@@ -5,5 +5,5 @@ handler        one request: 401, 403, 429, 404, response    query         parame
 objects        verbs on objects and subresources            metrics       counters
 watches        one watch                                    rendering     JSON, YAML, Table, metadata; Accept
 broadcasts     watches with the same query share events     reply         responses, errors, Warning headers
-virtual        reviews, bindings and plans, not stored      plain_paths   health, version, discovery, OpenAPI
+virtual        reviews, bindings and plans, not stored      non_resource_paths   health, version, discovery, OpenAPI
 """

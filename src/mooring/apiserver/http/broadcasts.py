@@ -25,16 +25,16 @@ from mooring.client.interface import Change, Watch, WatchEvent
 from mooring.kit.clock import Clock
 from mooring.serving.http.response import framed
 
-GATHER_S_A_LISTENER = 0.000_4
-GATHER_S_MIN = 0.005
-GATHER_S_MAX = 0.08
+BATCH_S_A_LISTENER = 0.000_4
+BATCH_S_MIN = 0.005
+BATCH_S_MAX = 0.08
 
 LOG_LINES_MAX = 20_000
 LOG_BYTES_MAX = 16 * 1024 * 1024
 """The buffer for listeners whose clients read too slowly. Listeners beyond it are disconnected."""
 
 
-class Outlet(Protocol):
+class WatchResponse(Protocol):
     """Where a listener's lines go: its client."""
 
     def write_nowait(self, chunk: bytes) -> bool:
@@ -46,19 +46,19 @@ class Outlet(Protocol):
         ...
 
 
-class Listener:
+class WatchSubscriber:
     """One watch, as the broadcast sees it."""
 
-    __slots__ = ("_outlet", "_turn", "is_full", "place")
+    __slots__ = ("_outlet", "_turn", "is_full", "position")
 
-    def __init__(self, outlet: Outlet, place: int) -> None:
+    def __init__(self, outlet: WatchResponse, position: int) -> None:
         self._outlet = outlet
-        self.place = place
+        self.position = position
         self.is_full = False
         self._turn: asyncio.Future[None] | None = None
 
-    def send(self, chunk: bytes, place: int) -> None:
-        self.place = place
+    def send(self, chunk: bytes, position: int) -> None:
+        self.position = position
         if not self._outlet.write_nowait(chunk):
             self.is_full = True
             self.notify()
@@ -68,7 +68,7 @@ class Listener:
         self.is_full = False
 
     async def wait_turn(self) -> None:
-        """Wait until `wake` is called."""
+        """Wait until `notify` is called."""
         self._turn = asyncio.get_running_loop().create_future()
         try:
             await self._turn
@@ -88,11 +88,11 @@ class Broadcast:
         self._line_of = line_of
         self._clock = clock
         self._begin = since * 2
-        self._places: list[int] = []
+        self._positions: list[int] = []
         self._lines: list[bytes] = []
         self._bytes = 0
-        self._listeners: dict[Listener, None] = {}
-        self._leader: Listener | None = None
+        self._listeners: dict[WatchSubscriber, None] = {}
+        self._leader: WatchSubscriber | None = None
         self.is_over = False
         """Whether the broadcast sends nothing any more."""
         self.is_closed = False
@@ -109,18 +109,18 @@ class Broadcast:
     def is_deserted(self) -> bool:
         return not self._listeners
 
-    def reaches(self, place: int) -> bool:
-        """Whether the broadcast has all changes after the position."""
-        return place >= self._begin and not self.is_over
+    def reaches(self, position: int) -> bool:
+        """Whether the broadcast has all changes after a position."""
+        return position >= self._begin and not self.is_over
 
-    async def tell(self, listener: Listener) -> None:
+    async def serve(self, listener: WatchSubscriber) -> None:
         """Send all changes to a listener, until the broadcast no longer has the change at its position."""
         self._listeners[listener] = None
         try:
-            while self.reaches(listener.place):
+            while self.reaches(listener.position):
                 if listener.is_full:
                     await listener.wait_drained()
-                elif self._places and self._places[-1] > listener.place:
+                elif self._positions and self._positions[-1] > listener.position:
                     self._send_to([listener])
                 elif self._leader is None:
                     await self._lead(listener)
@@ -132,15 +132,15 @@ class Broadcast:
 
     # ------------------------------------------------------------------------------------------------- leading
 
-    async def _lead(self, listener: Listener) -> None:
+    async def _lead(self, listener: WatchSubscriber) -> None:
         self._leader = listener
         try:
             while not listener.is_full and not self.is_over:
                 self._note(await self._watch.next_batch())
                 self._send_to(self._listeners)
                 self._trim()
-                pause_s = min(len(self._listeners) * GATHER_S_A_LISTENER, GATHER_S_MAX)
-                if pause_s >= GATHER_S_MIN:
+                pause_s = min(len(self._listeners) * BATCH_S_A_LISTENER, BATCH_S_MAX)
+                if pause_s >= BATCH_S_MIN:
                     await self._clock.wait(pause_s)
         except StatusError:
             # The store has cut the broadcast off. Each listener starts again from its own position, and gets the error.
@@ -165,67 +165,67 @@ class Broadcast:
             self.is_over = True
         for event in events:
             line = self._line_of(event)
-            self._places.append(place_of(event))
+            self._positions.append(position_of(event))
             self._lines.append(line)
             self._bytes += len(line)
 
-    def _send_to(self, listeners: Iterable[Listener]) -> None:
-        if not self._places:
+    def _send_to(self, listeners: Iterable[WatchSubscriber]) -> None:
+        if not self._positions:
             return
-        last = self._places[-1]
+        last = self._positions[-1]
         chunks: dict[int, bytes] = {}
         for listener in listeners:
-            if listener.is_full or listener.place >= last:
+            if listener.is_full or listener.position >= last:
                 continue
-            heard = bisect_right(self._places, listener.place)
-            chunk = chunks.get(heard)
+            start = bisect_right(self._positions, listener.position)
+            chunk = chunks.get(start)
             if chunk is None:
-                chunk = chunks[heard] = framed(b"".join(self._lines[heard:]))
+                chunk = chunks[start] = framed(b"".join(self._lines[start:]))
             listener.send(chunk, last)
 
     def _trim(self) -> None:
         is_too_long = len(self._lines) > LOG_LINES_MAX or self._bytes > LOG_BYTES_MAX
-        if self._places and (is_too_long or not any(listener.is_full for listener in self._listeners)):
-            self._begin = self._places[-1]
-            self._places, self._lines, self._bytes = [], [], 0
+        if self._positions and (is_too_long or not any(listener.is_full for listener in self._listeners)):
+            self._begin = self._positions[-1]
+            self._positions, self._lines, self._bytes = [], [], 0
 
 
 class Broadcasts:
-    """All broadcasts of a server, by their questions."""
+    """All broadcasts of a server, by their queries."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._broadcasts: dict[Hashable, Broadcast] = {}
 
-    def takes(self, query: Hashable, place: int) -> bool:
+    def takes(self, query: Hashable, position: int) -> bool:
         """Whether a broadcast can serve a listener from this position."""
         broadcast = self._broadcasts.get(query)
-        return broadcast is None or broadcast.is_over or broadcast.reaches(place)
+        return broadcast is None or broadcast.is_over or broadcast.reaches(position)
 
-    async def tell(
+    async def serve(
         self,
         query: Hashable,
-        listener: Listener,
+        listener: WatchSubscriber,
         watch_since: Callable[[int], Watch],
         line_of: Callable[[WatchEvent], bytes],
     ) -> None:
         """Send changes until the broadcast lacks the change at the listener's position. Raises `StatusError`."""
         broadcast = self._broadcasts.get(query)
         if broadcast is None or broadcast.is_over:
-            since = listener.place // 2
+            since = listener.position // 2
             broadcast = await self._opened(query, Broadcast(watch_since(since), line_of, since, self._clock))
         try:
-            await broadcast.tell(listener)
+            await broadcast.serve(listener)
         finally:
             if broadcast.is_deserted:
                 await self._close(query, broadcast)
 
     async def _opened(self, query: Hashable, broadcast: Broadcast) -> Broadcast:
         await broadcast.open()
-        quicker = self._broadcasts.get(query)
-        if quicker is not None and not quicker.is_over:
+        other = self._broadcasts.get(query)
+        if other is not None and not other.is_over:
             await broadcast.close()
-            return quicker
+            return other
         self._broadcasts[query] = broadcast
         return broadcast
 
@@ -236,11 +236,11 @@ class Broadcasts:
             await broadcast.close()
 
 
-def place_of(event: WatchEvent) -> int:
+def position_of(event: WatchEvent) -> int:
     """The position after an event."""
     return int(event.revision) * 2 + (event.change is Change.BOOKMARK)
 
 
-def place_after(revision: int) -> int:
+def position_after(revision: int) -> int:
     """The position after a revision."""
     return revision * 2 + 1

@@ -5,7 +5,7 @@
 1. A request learns nothing, not even that something does not exist, before it is authenticated and authorized.
 2. Every error is a Status with kube-apiserver's message. An unexpected exception is a 500 without its text, which goes
    to the log. `failures` counts them: each one is a bug.
-3. A request is cancelled after `request_s_max`. One timer checks all requests `LOOKS` times in that period, because a
+3. A request is cancelled after `request_s_max`. One timer checks all requests `CHECKS` times in that period, because a
    timer for each request cost as much as reading its object.
 """
 
@@ -27,14 +27,20 @@ from mooring.apiserver.access.reviews import FieldSelectorError, parse_field_equ
 from mooring.apiserver.access.users import NODES_GROUP, User, anonymous
 from mooring.apiserver.call import Call
 from mooring.apiserver.errors import method_not_allowed, no_such_thing, store_error_status
-from mooring.apiserver.http.metrics import PresentState, RequestMetrics
-from mooring.apiserver.http.objects import Objects, Subresources
-from mooring.apiserver.http.plain_paths import PlainPaths
+from mooring.apiserver.http.metrics import CurrentRequests, RequestMetrics
+from mooring.apiserver.http.non_resource_paths import NonResourcePaths
+from mooring.apiserver.http.objects import ObjectRequests, SubresourceRequests
 from mooring.apiserver.http.rendering import negotiated, negotiated_error
 from mooring.apiserver.http.reply import NOT_CACHED, Reply, error_reply, page_not_found, page_reply, with_warnings
-from mooring.apiserver.http.request import Address, Incoming, RequestLimits, is_custom_address, read_address
+from mooring.apiserver.http.request import (
+    IncomingRequest,
+    RequestInfo,
+    RequestLimits,
+    is_custom_address,
+    read_request_info,
+)
 from mooring.apiserver.http.virtual import VirtualResources
-from mooring.apiserver.http.watches import Streams
+from mooring.apiserver.http.watches import WatchRequests
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.validation.names import path_segment_errors
@@ -55,7 +61,7 @@ from mooring.serving.http.response import Headers, Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, unauthorized
 from mooring.store.interface import StoreError
 
-LOOKS = 8
+CHECKS = 8
 GZIP_LEVEL = 1
 NEW_LINK = "kubectl get --raw /console/link"
 
@@ -64,39 +70,39 @@ class Deadlines:
     """The deadlines of all requests in progress."""
 
     def __init__(self, seconds_max: float) -> None:
-        self._pause_s = seconds_max / LOOKS
-        self._looks: dict[asyncio.Task[object], int] = {}
+        self._pause_s = seconds_max / CHECKS
+        self._checks: dict[asyncio.Task[object], int] = {}
         self._alarm: asyncio.TimerHandle | None = None
 
     def begin(self) -> asyncio.Task[object]:
         """The task that runs has begun to work."""
         task: asyncio.Task[object] | None = asyncio.current_task()
         assert task is not None, "only a task can be cancelled"
-        self._looks[task] = 0
+        self._checks[task] = 0
         if self._alarm is None:
             self._set_alarm()
         return task
 
     def is_over(self, task: asyncio.Task[object]) -> bool:
         """Whether a cancellation came from here, and from nowhere else."""
-        return self._looks[task] > LOOKS and task.cancelling() == 1
+        return self._checks[task] > CHECKS and task.cancelling() == 1
 
     def end(self, task: asyncio.Task[object]) -> None:
         """The work is over, one way or the other."""
-        if self._looks.pop(task) > LOOKS:
+        if self._checks.pop(task) > CHECKS:
             task.uncancel()
 
     def _set_alarm(self) -> None:
-        self._alarm = asyncio.get_running_loop().call_later(self._pause_s, self._look)
+        self._alarm = asyncio.get_running_loop().call_later(self._pause_s, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._alarm = None
-        for task, looks in self._looks.items():
+        for task, checks in self._checks.items():
             # The first check may happen immediately, so one more than fit into the time.
-            if looks == LOOKS:
+            if checks == CHECKS:
                 task.cancel()
-            self._looks[task] = looks + 1
-        if self._looks:
+            self._checks[task] = checks + 1
+        if self._checks:
             self._set_alarm()
 
 
@@ -112,16 +118,16 @@ class RequestHandler:
         self._api_server = api_server
         self._limits = limits
         self._worker = api_server.parts.worker
-        self._objects = Objects(api_server)
-        self._subresources = Subresources(api_server)
+        self._objects = ObjectRequests(api_server)
+        self._subresources = SubresourceRequests(api_server)
         self._deadlines = Deadlines(limits.request_s_max)
         self._long_running = LongRunningRequests(limits.stalled_s_max)
-        self._streams = Streams(api_server, limits, self._long_running, api_server.entropy.fork("watches"))
+        self._streams = WatchRequests(api_server, limits, self._long_running, api_server.entropy.fork("watches"))
         self.metrics = RequestMetrics(api_server.resources.serves)
         self.metrics.registry.register(
-            PresentState(self._requests_open_by_kind, lambda: self.failures, api_server.store.statistics)
+            CurrentRequests(self._requests_open_by_kind, lambda: self.failures, api_server.store.statistics)
         )
-        self._plain = PlainPaths(api_server, self.metrics)
+        self._plain = NonResourcePaths(api_server, self.metrics)
         self._console = ConsolePaths(api_server.console_sessions, NEW_LINK)
         self._live = LiveStreams(api_server.clock)
         self._virtual = VirtualResources(api_server)
@@ -138,9 +144,9 @@ class RequestHandler:
 
     async def answer(self, request: Request) -> Response | Stream:
         """The answer to a request; for a watch, after it has ended."""
-        incoming = Incoming(request, self._limits)
+        incoming = IncomingRequest(request, self._limits)
         began_s = self._api_server.clock.now_s()
-        response = await self._answered_somehow(request, incoming)
+        response = await self._answered_or_error(request, incoming)
         duration_s = self._api_server.clock.now_s() - began_s
         self.metrics.answered(incoming.address, incoming.is_dry_run, response.code, duration_s)
         return response
@@ -153,7 +159,7 @@ class RequestHandler:
         """Count an unexpected exception."""
         self.failures += 1
 
-    async def _answered_somehow(self, request: Request, incoming: Incoming) -> Response | Stream:
+    async def _answered_or_error(self, request: Request, incoming: IncomingRequest) -> Response | Stream:
         try:
             return await self._answered(request, incoming)
         except StatusError as error:
@@ -174,11 +180,11 @@ class RequestHandler:
             reply = negotiated_error(incoming, ServerError("Internal error occurred: see the log of the server"))
         return await self._response(request, reply)
 
-    async def _error_reply(self, incoming: Incoming, error: StatusError) -> Reply:
+    async def _error_reply(self, incoming: IncomingRequest, error: StatusError) -> Reply:
         """The message of a large object may name a hundred thousand errors."""
         return await self._worker.run(len(error.message), negotiated_error, incoming, error)
 
-    async def _answered(self, request: Request, incoming: Incoming) -> Response | Stream:
+    async def _answered(self, request: Request, incoming: IncomingRequest) -> Response | Stream:
         incoming.check_headers()
         if incoming.path == "*":
             return Response(200, b"", "")  # as every Go server answers, before authentication
@@ -216,7 +222,9 @@ class RequestHandler:
             return await self._streamed(request, reply, reply.stream)
         return await self._response(request, reply)
 
-    async def _plain_reply(self, address: Address, request: Request, incoming: Incoming, user: User) -> Reply:
+    async def _plain_reply(
+        self, address: RequestInfo, request: Request, incoming: IncomingRequest, user: User
+    ) -> Reply:
         path = address.path
         if path == LIVE and incoming.method == "GET":
             asked = PageRequest("GET", path, incoming.query.everything())
@@ -226,7 +234,9 @@ class RequestHandler:
             return page_reply(self._console.response(path, request, user))
         return await self._plain.answer(address, incoming, user)
 
-    async def _live_page(self, request: Request, incoming: Incoming, user: User, asked: PageRequest) -> PageResponse:
+    async def _live_page(
+        self, request: Request, incoming: IncomingRequest, user: User, asked: PageRequest
+    ) -> PageResponse:
         """One page of a live stream, authenticated and authorized again."""
         try:
             self._user(request, incoming)  # raises when the session is over
@@ -237,7 +247,7 @@ class RequestHandler:
             return PageResponse(error_reply(error).body, error.code)
         return await self._plain.component_response(asked, user)
 
-    def _user(self, request: Request, incoming: Incoming) -> User:
+    def _user(self, request: Request, incoming: IncomingRequest) -> User:
         authorization = request.header(b"authorization")
         if not authorization and not request.certificate:
             user = self._console.session_user(request)
@@ -251,14 +261,14 @@ class RequestHandler:
                 return anonymous()
             raise
 
-    def _address(self, incoming: Incoming) -> Address:
+    def _address(self, incoming: IncomingRequest) -> RequestInfo:
         method = incoming.method
         is_watch = method == "GET" and incoming.query.flag("watch")
-        return read_address(method, incoming.path, is_watch=is_watch)
+        return read_request_info(method, incoming.path, is_watch=is_watch)
 
     # ------------------------------------------------------------------------------------------------ resources
 
-    async def _resource_reply(self, incoming: Incoming, address: Address, user: User) -> Reply:
+    async def _resource_reply(self, incoming: IncomingRequest, address: RequestInfo, user: User) -> Reply:
         virtual = self._virtual.answering(address)
         if virtual is not None:
             return await virtual(address, incoming, user)
@@ -273,11 +283,13 @@ class RequestHandler:
             reply = await self._error_reply(incoming, error)
         return with_warnings(reply, call.warnings)
 
-    def _nothing_there(self, address: Address, incoming: Incoming) -> Reply:
+    def _nothing_there(self, address: RequestInfo, incoming: IncomingRequest) -> Reply:
         knows_group = self._api_server.knows_group(address.api_version)
         return negotiated_error(incoming, no_such_thing()) if knows_group else page_not_found()
 
-    async def _object_reply(self, resource: Resource, call: Call, address: Address, incoming: Incoming) -> Reply:
+    async def _object_reply(
+        self, resource: Resource, call: Call, address: RequestInfo, incoming: IncomingRequest
+    ) -> Reply:
         rendering = negotiated(self._api_server, incoming, is_list=address.verb == "list")
         if address.subresource and not self._is_changed_through(resource, address):
             return await self._subresources.answer(resource, call, address, incoming, rendering)
@@ -297,7 +309,7 @@ class RequestHandler:
             case _:
                 return await self._objects.delete_collection(resource, call, incoming, rendering)
 
-    def _resource(self, address: Address, method: str) -> Resource | None:
+    def _resource(self, address: RequestInfo, method: str) -> Resource | None:
         """The resource of an address, if the address is one that it has. Raises if the method is not."""
         resource = self._api_server.resources.find(address.api_version, address.resource)
         if resource is None:
@@ -325,10 +337,10 @@ class RequestHandler:
             raise method_not_allowed()
         return resource
 
-    def _is_changed_through(self, resource: Resource, address: Address) -> bool:
+    def _is_changed_through(self, resource: Resource, address: RequestInfo) -> bool:
         return address.subresource in resource.strategies or address.subresource == "scale"
 
-    def _call(self, resource: Resource, address: Address, user: User) -> Call:
+    def _call(self, resource: Resource, address: RequestInfo, user: User) -> Call:
         now_s = self._api_server.clock.wall_s()
         namespace = address.namespace if resource.kind.is_namespaced else ""
         warnings = [ENDPOINTS_DEPRECATED] if resource.kind is ENDPOINTS else list(resource.warnings)
@@ -346,7 +358,9 @@ class RequestHandler:
 
     # -------------------------------------------------------------------------------------------------- watches
 
-    async def _watched(self, request: Request, incoming: Incoming, address: Address, user: User) -> Response | Stream:
+    async def _watched(
+        self, request: Request, incoming: IncomingRequest, address: RequestInfo, user: User
+    ) -> Response | Stream:
         resource = self._resource(replace(address, verb="watch"), incoming.method)
         if resource is None:
             return await self._response(request, self._nothing_there(address, incoming))
@@ -415,12 +429,12 @@ _COLLECTION_VERBS = ("list", "watch", "deletecollection")
 _LONG_RUNNING_SUBRESOURCES = ("attach", "exec", "log", "portforward", "proxy")
 
 
-def _is_long_running(address: Address) -> bool:
+def _is_long_running(address: RequestInfo) -> bool:
     """Whether a request is long-running: then its timeout parameter is not checked."""
     return address.verb in ("watch", "proxy") or address.subresource in _LONG_RUNNING_SUBRESOURCES
 
 
-def _check_name(address: Address) -> None:
+def _check_name(address: RequestInfo) -> None:
     """Raises `BadRequestError` for the name of an object that could not be a part of a path."""
     is_new = address.verb == "create" and not address.subresource
     errors = path_segment_errors(address.name) if address.name and not is_new else ()
@@ -439,7 +453,7 @@ def _takes_gzip(encodings: str) -> bool:
     return any(encoding.strip() == "gzip" for encoding in encodings.split(","))
 
 
-def _attributes(user: User, address: Address, incoming: Incoming) -> Attributes:
+def _attributes(user: User, address: RequestInfo, incoming: IncomingRequest) -> Attributes:
     if not address.is_resource:
         return path_attributes(user, address.verb, address.path)
     is_collection = address.verb in _COLLECTION_VERBS
@@ -458,14 +472,14 @@ def _attributes(user: User, address: Address, incoming: Incoming) -> Attributes:
     )
 
 
-def _fields_equal(incoming: Incoming) -> tuple[tuple[str, str], ...]:
+def _fields_equal(incoming: IncomingRequest) -> tuple[tuple[str, str], ...]:
     try:
         return parse_field_equalities(incoming.query.text("fieldSelector"))
     except FieldSelectorError:
         return ()  # the list handler reports the error
 
 
-def _named_by_field(incoming: Incoming) -> str:
+def _named_by_field(incoming: IncomingRequest) -> str:
     """The name in a field selector that has no other requirement."""
     text = incoming.query.text("fieldSelector")
     name = text.removeprefix("metadata.name=") if text.startswith("metadata.name=") else ""

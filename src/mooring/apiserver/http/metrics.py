@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mooring.apiserver.http.request import Address
+from mooring.apiserver.http.request import RequestInfo
 from mooring.serving.loop_metrics import LoopMetrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -55,7 +55,7 @@ class RequestMetrics:
         self._is_served = is_served
         self._requests = Counter(
             "apiserver_request_total",
-            "Requests, by what they asked for and how they were answered.",
+            "Requests, by verb, resource and status code.",
             (*_SERIES_LABELS, "code"),
             registry=self.registry,
         )
@@ -75,7 +75,7 @@ class RequestMetrics:
         ProcessCollector(registry=self.registry)
         self.registry.register(LoopMetrics())
 
-    def answered(self, address: Address | None, is_dry_run: bool, code: int, duration_s: float) -> None:
+    def answered(self, address: RequestInfo | None, is_dry_run: bool, code: int, duration_s: float) -> None:
         """Count a request. `address` is None if the request was rejected before its path was parsed."""
         series = self._series(address, is_dry_run)
         requests = self._request_children.get((series, code))
@@ -87,7 +87,7 @@ class RequestMetrics:
             durations = self._duration_children[series] = self._durations.labels(*series)
         durations.observe(duration_s)
 
-    def watches_of(self, address: Address) -> Gauge:
+    def watches_of(self, address: RequestInfo) -> Gauge:
         """What counts the open watches of a resource."""
         verb, _, *rest = self._series(address, False)
         series = (verb, *rest)
@@ -100,7 +100,7 @@ class RequestMetrics:
         """Everything, as a scrape gets it."""
         return generate_latest(self.registry)
 
-    def _series(self, address: Address | None, is_dry_run: bool) -> Series:
+    def _series(self, address: RequestInfo | None, is_dry_run: bool) -> Series:
         verb = "OTHER" if address is None else _VERBS.get(address.verb, "OTHER")
         dry_run = "All" if is_dry_run else ""
         if (
@@ -121,7 +121,7 @@ def merged_metrics(first: bytes, second: bytes) -> bytes:
     return first + b"".join(_HELP + block for block in blocks if block.split(b" ", 1)[0] not in known)
 
 
-class PresentState(Collector):
+class CurrentRequests(Collector):
     """What is so at the moment of the scrape."""
 
     def __init__(

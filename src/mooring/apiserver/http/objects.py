@@ -23,7 +23,7 @@ from mooring.apiserver.errors import no_such_thing, not_found
 from mooring.apiserver.http.query import EXACT, Query, check_list_options
 from mooring.apiserver.http.rendering import Rendering
 from mooring.apiserver.http.reply import TEXT, Reply, created_status
-from mooring.apiserver.http.request import Address, Incoming
+from mooring.apiserver.http.request import IncomingRequest, RequestInfo
 from mooring.apiserver.kinds.scale import SCALE_TABLE
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting
@@ -50,7 +50,7 @@ _SCALES = Resource(_SCALE, Strategy(_SCALE), struct_of_kind(SCALE_VERSION, "Scal
 """Scales are never stored, but they are printed."""
 
 
-class Objects:
+class ObjectRequests:
     """Carries out the verbs."""
 
     def __init__(self, api_server: ApiServer) -> None:
@@ -59,7 +59,7 @@ class Objects:
 
     # ---------------------------------------------------------------------------------------------- reading
 
-    async def get(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+    async def get(self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         incoming.query.check_export()
         revision = incoming.query.text("resourceVersion")
         raw = await self._api_server.reader.get(resource, call.namespace, call.name, revision)
@@ -69,7 +69,7 @@ class Objects:
             return rendering.written(200, _SCALES, shown(resource.kind, cast(Document, decoded(raw))))
         return await self._worker.run(len(raw), rendering.stored, 200, resource, raw)
 
-    async def list(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+    async def list(self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         return await self._listed(resource, rendering, await self._listing(resource, call, incoming.query))
 
     async def _listed(self, resource: Resource, rendering: Rendering, listing: Listing) -> Reply:
@@ -90,7 +90,7 @@ class Objects:
 
     # ---------------------------------------------------------------------------------------------- writing
 
-    async def create(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+    async def create(self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
         call.size_bytes = len(data)
@@ -108,7 +108,7 @@ class Objects:
             return rendering.stored(code, resource, answer)
         return await self._worker.run(call.size_bytes, rendering.written, code, resource, document)
 
-    async def update(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+    async def update(self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "UpdateOptions")
         if call.subresource == "scale":
             return await self._update_scale(resource, call, incoming, rendering)
@@ -121,12 +121,14 @@ class Objects:
         code = 201 if changed.is_created else 200
         return await self._written(rendering, resource, call, code, changed.document, changed.answer)
 
-    async def _update_scale(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+    async def _update_scale(
+        self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering
+    ) -> Reply:
         data = await incoming.body()
         wanted = await self._api_server.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
         return rendering.written(200, _SCALES, await scale.put_scale(self._api_server.parts, resource, call, wanted))
 
-    async def patch(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+    async def patch(self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         form = _PATCH_FORMS.get(incoming.content_type)
         if form is None or (form is PatchForm.STRATEGIC and resource.struct is None):
             raise _unsupported_patch(resource)
@@ -149,7 +151,7 @@ class Objects:
 
     # ---------------------------------------------------------------------------------------------- deleting
 
-    async def delete(self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+    async def delete(self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         options, is_dry_run = await self._delete_options(incoming)
         call = replace(call, is_dry_run=is_dry_run)
         deleted = await deleting.delete(self._api_server.parts, resource, call, options)
@@ -160,7 +162,7 @@ class Objects:
         return rendering.written(code, resource, deleted.document)
 
     async def delete_collection(
-        self, resource: Resource, call: Call, incoming: Incoming, rendering: Rendering
+        self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering
     ) -> Reply:
         options, is_dry_run = await self._delete_options(incoming)
         call = replace(call, is_dry_run=is_dry_run)
@@ -176,7 +178,7 @@ class Objects:
                 continue
         return await self._listed(resource, rendering, listing)
 
-    async def _delete_options(self, incoming: Incoming) -> tuple[deleting.DeleteOptions, bool]:
+    async def _delete_options(self, incoming: IncomingRequest) -> tuple[deleting.DeleteOptions, bool]:
         data = await incoming.body()
         if data:
             struct = struct_named("meta", "DeleteOptions")
@@ -186,7 +188,7 @@ class Objects:
         return checked_delete_options(document)
 
 
-def with_write_options(call: Call, incoming: Incoming, options_kind: str, *, is_apply: bool = False) -> Call:
+def with_write_options(call: Call, incoming: IncomingRequest, options_kind: str, *, is_apply: bool = False) -> Call:
     """The call with its parameters. It is changed in place, because nothing else refers to it yet."""
     options = incoming.query.write_options(options_kind, is_apply=is_apply)
     call.is_dry_run = options.is_dry_run
@@ -207,14 +209,14 @@ def _unsupported_patch(resource: Resource) -> StatusError:
     return StatusError("415: Unsupported Media Type", code=415, reason="UnsupportedMediaType", details={})
 
 
-class Subresources:
+class SubresourceRequests:
     """Answers for `binding`, `eviction`, `log` and `token`."""
 
     def __init__(self, api_server: ApiServer) -> None:
         self._api_server = api_server
 
     async def answer(
-        self, resource: Resource, call: Call, address: Address, incoming: Incoming, rendering: Rendering
+        self, resource: Resource, call: Call, address: RequestInfo, incoming: IncomingRequest, rendering: Rendering
     ) -> Reply:
         kind, subresource = resource.kind, address.subresource
         if kind is kinds.POD and subresource == "binding":
@@ -239,27 +241,27 @@ class Subresources:
         if logs is not None and logs.has_node(node["metadata"]["name"]):
             raise BadRequestError(f"lookup {host}: no such host")
 
-    async def _bind(self, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+    async def _bind(self, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
         body = await self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
         await bind(self._api_server.parts, call, body)
         return rendering.document(201, created_status())
 
-    async def _evict(self, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+    async def _evict(self, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
         body = await self._api_server.read_other(call, data, incoming.content_type, "policy/v1", "Eviction")
         await evict(self._api_server.parts, call, body)
         return rendering.document(201, created_status())
 
-    async def _log(self, call: Call, incoming: Incoming) -> Reply:
+    async def _log(self, call: Call, incoming: IncomingRequest) -> Reply:
         options = read_log_options(incoming.query)
         lines = await open_log(self._api_server.lookup, call, options, self._api_server.logs, self._api_server.kubelets)
         if lines is None:
             return Reply(204, b"", TEXT)
         return Reply(200, b"", TEXT, stream=lines)
 
-    async def _token(self, call: Call, incoming: Incoming, rendering: Rendering) -> Reply:
+    async def _token(self, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
         body = await self._api_server.read_other(
@@ -271,7 +273,7 @@ class Subresources:
 def _unreachable(subresource: str) -> StatusError:
     if subresource in ("exec", "attach", "portforward", "proxy"):
         return StatusError(
-            f"{subresource} is not served: there is no way from this server into containers and nodes",
+            f"{subresource} is not served: this server cannot connect to containers and nodes",
             code=501,
             reason="NotImplemented",
         )

@@ -84,7 +84,7 @@ class Query:
         return None if found is None else _integer(found[0])
 
     def check_timeout(self) -> None:
-        """Raises `BadRequestError` if the time that a client is ready to wait is none. It does not shorten ours."""
+        """Raises `BadRequestError` for an invalid `timeout`. A valid one has no effect."""
         try:
             if text := self.text("timeout"):
                 parse_duration(text)
@@ -111,8 +111,8 @@ class Query:
             continue_token=self.text("continue"),
             initial_events=self.optional_flag("sendInitialEvents"),
         )
-        says_how = options.initial_events is not None or options.match
-        if options.is_watch and options.revision in ("", "0") and not says_how:
+        has_initial_state_options = options.initial_events is not None or options.match
+        if options.is_watch and options.revision in ("", "0") and not has_initial_state_options:
             return replace(options, initial_events=True, match=NOT_OLDER_THAN)
         return options
 
@@ -138,9 +138,8 @@ class Query:
     def delete_options(self) -> Document:
         """The parameters as a DeleteOptions document."""
         options: Document = {}
-        for name in ("gracePeriodSeconds",):
-            if (number := self.integer(name)) is not None:
-                options[name] = number
+        if (grace_s := self.integer("gracePeriodSeconds")) is not None:
+            options["gracePeriodSeconds"] = grace_s
         if (orphans := self.optional_flag("orphanDependents")) is not None:
             options["orphanDependents"] = orphans
         if "propagationPolicy" in self._parameters:

@@ -19,7 +19,7 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import DAEMON_SET, EVENT, Kind
 from mooring.apiserver.http.reply import JSON, YAML, Reply, error_reply, status_document
-from mooring.apiserver.http.request import Incoming
+from mooring.apiserver.http.request import IncomingRequest
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.validation.fields import invalid
@@ -40,13 +40,13 @@ _GENERATION = "deprecated.daemonset.template.generation"
 METADATA_VERSION = "meta.k8s.io/v1"
 
 
-class Form(Enum):
+class ObjectForm(Enum):
     OBJECT = "object"
     TABLE = "table"
     METADATA = "metadata"
 
 
-class Included(Enum):
+class IncludeObject(Enum):
     """What of an object a row of a table carries."""
 
     NONE = "None"
@@ -59,19 +59,19 @@ class Rendering:
     """How a reply is to look."""
 
     now_s: float
-    form: Form = Form.OBJECT
+    form: ObjectForm = ObjectForm.OBJECT
     version: str = METADATA_VERSION
     """The version of tables and metadata: `meta.k8s.io/v1`, or `v1beta1` for older clients."""
     is_yaml: bool = False
     is_pretty: bool = False
-    included: Included = Included.METADATA
+    included: IncludeObject = IncludeObject.METADATA
     is_for_lists: bool = False
     """Whether the client requests a PartialObjectMetadataList."""
 
     @property
     def is_plain(self) -> bool:
         """Whether the bytes of the store can go out as they are."""
-        return self.form is Form.OBJECT and not self.is_yaml and not self.is_pretty
+        return self.form is ObjectForm.OBJECT and not self.is_yaml and not self.is_pretty
 
     # ----------------------------------------------------------------------------------------------- replies
 
@@ -89,15 +89,15 @@ class Rendering:
 
     def listing(self, resource: Resource, listing: Listing) -> Reply:
         metadata = _list_metadata(listing)
-        if resource.struct is None and self.form is Form.OBJECT:
+        if resource.struct is None and self.form is ObjectForm.OBJECT:
             metadata.setdefault("continue", "")  # lists of custom objects have no type that would leave it out
         if self.is_plain:
             return Reply(200, _list_bytes(resource, metadata, listing.items))
         items = [_decode(raw) for raw in listing.items]
         match self.form:
-            case Form.TABLE:
+            case ObjectForm.TABLE:
                 return self.document(200, self._table(resource, items, metadata))
-            case Form.METADATA:
+            case ObjectForm.METADATA:
                 if not self.is_for_lists:
                     raise _not_one(resource)
                 parts = [self._metadata_of(resource, item) for item in items] or None
@@ -105,7 +105,7 @@ class Rendering:
                 return self.document(
                     200, {"kind": kind, "apiVersion": self.version, "metadata": metadata, "items": parts}
                 )
-            case Form.OBJECT:
+            case ObjectForm.OBJECT:
                 if resource.struct is not None:
                     items = [_unnamed(item) for item in items]
                 whole = {"kind": resource.list_kind, "apiVersion": resource.kind.api_version}
@@ -115,10 +115,10 @@ class Rendering:
 
     def watched(self, resource: Resource, raw: bytes, *, is_first: bool) -> bytes:
         """One object of a watch event. Only the first row of a watched table comes with column definitions."""
-        if self.form is Form.OBJECT:
+        if self.form is ObjectForm.OBJECT:
             return raw
         obj = _decode(raw)
-        if self.form is Form.METADATA:
+        if self.form is ObjectForm.METADATA:
             return _encode(self._metadata_of(resource, obj))
         metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
         table = self._table(resource, [obj], metadata)
@@ -128,24 +128,24 @@ class Rendering:
 
     def bookmark_kind(self, kind: Kind) -> tuple[str, str]:
         match self.form:
-            case Form.OBJECT:
+            case ObjectForm.OBJECT:
                 return kind.kind, kind.api_version
-            case Form.METADATA:
+            case ObjectForm.METADATA:
                 return "PartialObjectMetadata", self.version
-            case Form.TABLE:
+            case ObjectForm.TABLE:
                 return "Table", self.version
 
     # ------------------------------------------------------------------------------------------------- forms
 
     def _formed(self, resource: Resource, obj: Document) -> Document:
         match self.form:
-            case Form.OBJECT:
+            case ObjectForm.OBJECT:
                 return obj
-            case Form.METADATA:
+            case ObjectForm.METADATA:
                 if self.is_for_lists:
                     raise _not_a_list(resource)
                 return self._metadata_of(resource, obj)
-            case Form.TABLE:
+            case ObjectForm.TABLE:
                 metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
                 return self._table(resource, [obj], {name: text for name, text in metadata.items() if text})
 
@@ -162,11 +162,11 @@ class Rendering:
     def _row(self, resource: Resource, item: Document) -> Document:
         row = resource.table.row(item, self.now_s)
         match self.included:
-            case Included.OBJECT:
+            case IncludeObject.OBJECT:
                 row["object"] = item
-            case Included.METADATA:
+            case IncludeObject.METADATA:
                 row["object"] = self._metadata_of(resource, item)
-            case Included.NONE:
+            case IncludeObject.NONE:
                 row["object"] = None
         return row
 
@@ -237,17 +237,17 @@ WATCHED = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf
 
 
 def negotiated(
-    api_server: ApiServer, incoming: Incoming, *, is_watch: bool = False, is_list: bool = False
+    api_server: ApiServer, incoming: IncomingRequest, *, is_watch: bool = False, is_list: bool = False
 ) -> Rendering:
     """The form that the client requests. Raises a 406."""
     accept = incoming.header(b"accept")
     check_producible(accept, PRODUCED_WATCHABLE if is_watch or is_list else PRODUCED)
     wanted = negotiate(accept, is_watch=is_watch)
-    form = Form.OBJECT
-    included = Included.METADATA
+    form = ObjectForm.OBJECT
+    included = IncludeObject.METADATA
     if wanted.conversion is not None:
-        form = Form.TABLE if wanted.is_table else Form.METADATA
-        if form is Form.TABLE:
+        form = ObjectForm.TABLE if wanted.is_table else ObjectForm.METADATA
+        if form is ObjectForm.TABLE:
             included = _included(incoming.query.text("includeObject"))
     pretty = incoming.query.texts("pretty")
     return Rendering(
@@ -261,7 +261,7 @@ def negotiated(
     )
 
 
-def negotiated_error(incoming: Incoming, error: StatusError) -> Reply:
+def negotiated_error(incoming: IncomingRequest, error: StatusError) -> Reply:
     """An error in the representation that the client accepts."""
     wanted = negotiate_error(incoming.header(b"accept"))
     reply = error_reply(error)
@@ -276,9 +276,9 @@ PRODUCED = ("application/json", "application/yaml", "application/vnd.kubernetes.
 PRODUCED_WATCHABLE = (*PRODUCED, *WATCHED)
 
 
-def _included(text: str) -> Included:
+def _included(text: str) -> IncludeObject:
     try:
-        return Included(text or "Metadata")
+        return IncludeObject(text or "Metadata")
     except ValueError:
         error = invalid("includeObject", text, "must be 'Metadata', 'Object', 'None', or empty")
         raise BadRequestError(f"Unable to convert to Table as requested: {error.message}") from None

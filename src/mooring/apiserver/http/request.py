@@ -4,14 +4,14 @@
 2. Without a field manager, the first part of the user agent is the manager.
 3. Each limit has a name, a default, and a defined response when it is reached.
 
-The path and the method of a request mean an `Address`: an object, a collection, or no resource.
+The path and the method of a request mean an `RequestInfo`: an object, a collection, or no resource.
 
     /api/v1/namespaces/default/pods/web/log       core, one object, a subresource
     /apis/apps/v1/deployments                     a group, a collection over all namespaces
     /api/v1/watch/namespaces/default/pods         the deprecated path of watches
     /healthz                                      no resource
 
-1. Authorization and the handlers use the same `Address`, so that both mean the same resource.
+1. Authorization and the handlers use the same `RequestInfo`, so that both mean the same resource.
 2. Escapes are decoded before the path is split: `%2F` is a slash.
 3. Paths of custom objects are rejected in other cases than those of built-in kinds, as in kube-apiserver.
 """
@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from urllib.parse import unquote
 
+from mooring.api.caches import BoundedCache
 from mooring.api.kinds import ALL_VERBS
-from mooring.api.memory import Memory
 from mooring.apiserver.errors import method_not_supported, not_found
 from mooring.apiserver.http.query import Query
 from mooring.apiserver.resources import Resource
@@ -62,7 +62,7 @@ MANAGER_BYTES_MAX = 128
 MANAGERS_CACHED_MAX = 256
 
 
-class Incoming:
+class IncomingRequest:
     """One request."""
 
     __slots__ = ("_limits", "_request", "address", "query")
@@ -71,7 +71,7 @@ class Incoming:
         self._request = request
         self._limits = limits
         self.query = Query(request.query)
-        self.address: Address | None = None
+        self.address: RequestInfo | None = None
         """The parsed path; None before it is parsed."""
 
     @property
@@ -151,7 +151,7 @@ _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class RequestInfo:
     """The resource that a path addresses."""
 
     path: str
@@ -176,22 +176,22 @@ class Address:
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-def read_address(method: str, path: str, *, is_watch: bool) -> Address:
+def read_request_info(method: str, path: str, *, is_watch: bool) -> RequestInfo:
     """What a request is about."""
     question = (method, path, is_watch)
     return _read.get(question) or _read.put(question, _address(method, path, is_watch))
 
 
-_read: Memory[tuple[str, str, bool], Address] = Memory(ADDRESSES_CACHED_MAX)
+_read: BoundedCache[tuple[str, str, bool], RequestInfo] = BoundedCache(ADDRESSES_CACHED_MAX)
 
 
-def _address(method: str, path: str, is_watch: bool) -> Address:
+def _address(method: str, path: str, is_watch: bool) -> RequestInfo:
     verb = _VERBS.get(method, method.lower())
     path = unquote(path)
     parts = path.strip("/").split("/")
     is_core = parts[0] == "api"
     if parts[0] not in ("api", "apis") or len(parts) < (3 if is_core else 4):
-        return Address(path, method.lower())  # only requests for resources have verbs such as create
+        return RequestInfo(path, method.lower())  # only requests for resources have verbs such as create
     group, version, parts = ("", parts[1], parts[2:]) if is_core else (parts[1], parts[2], parts[3:])
     prefix = "api" if is_core else "apis"
     is_old_watch = parts[0] in ("watch", "proxy") and len(parts) > 1
@@ -207,7 +207,7 @@ def _address(method: str, path: str, is_watch: bool) -> Address:
         verb = "watch" if is_watch else "list"
     elif not name and verb == "delete":
         verb = "deletecollection"
-    return Address(
+    return RequestInfo(
         path=path,
         verb=verb,
         is_resource=True,
@@ -227,7 +227,7 @@ def _address(method: str, path: str, is_watch: bool) -> Address:
 _ACROSS_NAMESPACES = ("list", "watch")
 
 
-def is_custom_address(resource: Resource, address: Address) -> bool:
+def is_custom_address(resource: Resource, address: RequestInfo) -> bool:
     """Whether the address leads anywhere."""
     kind = resource.kind
     if address.is_below_namespace and not kind.is_namespaced:

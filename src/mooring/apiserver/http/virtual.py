@@ -21,29 +21,29 @@ from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.access import reviews
 from mooring.apiserver.access.users import NODES_GROUP, User
 from mooring.apiserver.admission.interface import Attempt
+from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
-from mooring.apiserver.apply.shape import struct_shape
-from mooring.apiserver.apply.update import stamp
+from mooring.apiserver.apply.update import write_managed_fields
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import PLAN, REVIEWS
 from mooring.apiserver.errors import forbidden, invalid_kind, method_not_allowed
 from mooring.apiserver.http.objects import with_write_options
 from mooring.apiserver.http.reply import Reply, created_status, json_reply, with_warnings
-from mooring.apiserver.http.request import Address, Incoming
+from mooring.apiserver.http.request import IncomingRequest, RequestInfo
 from mooring.apiserver.registry.binding import BINDING, bind
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import PLAN_PAGE, ApiServer
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.media import negotiate
-from mooring.client.errors import Cause, InvalidError, ServerError, StatusError
+from mooring.client.errors import InvalidError, ServerError, StatusCause, StatusError
 from mooring.kit.clock import format_rfc3339
 from mooring.serving.pages import PageRequest, PageResponse
 
 ADMITTED_AT_ONCE = 50
 """Pods of a plan that are admitted before other requests go on."""
 
-Answer = Callable[[Address, Incoming, User], Awaitable[Reply]]
+Answer = Callable[[RequestInfo, IncomingRequest, User], Awaitable[Reply]]
 
 _BY_ADDRESS = {(kind.api_version, kind.plural): kind for kind in REVIEWS}
 
@@ -54,7 +54,7 @@ class VirtualResources:
     def __init__(self, api_server: ApiServer) -> None:
         self._api_server = api_server
 
-    def answering(self, address: Address) -> Answer | None:
+    def answering(self, address: RequestInfo) -> Answer | None:
         """The virtual resource at an address; None for a stored resource."""
         if address.name:
             return None
@@ -64,7 +64,7 @@ class VirtualResources:
             return self._plan if PLAN in self._api_server.discovery.virtual_kinds() else None
         return self._review if (address.api_version, address.resource) in _BY_ADDRESS else None
 
-    async def _bind(self, address: Address, incoming: Incoming, user: User) -> Reply:
+    async def _bind(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
         if incoming.method != "POST" or not address.namespace:
             raise method_not_allowed()
         call = self._call(BINDING, address, incoming, user)
@@ -72,7 +72,7 @@ class VirtualResources:
         await bind(self._api_server.parts, call, body)
         return with_warnings(json_reply(201, created_status()), call.warnings)
 
-    async def _plan(self, address: Address, incoming: Incoming, user: User) -> Reply:
+    async def _plan(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
         if incoming.method != "POST" or address.namespace:
             raise method_not_allowed()
         call = self._call(PLAN, address, incoming, user)
@@ -120,7 +120,7 @@ class VirtualResources:
         assert resource is not None, f"{kind.plural} are always served"
         return resource
 
-    async def _review(self, address: Address, incoming: Incoming, user: User) -> Reply:
+    async def _review(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
         kind = _BY_ADDRESS[address.api_version, address.resource]
         if incoming.method != "POST" or kind.is_namespaced != bool(address.namespace):
             raise method_not_allowed()
@@ -133,7 +133,7 @@ class VirtualResources:
             await self._api_server.node_graph.wait_filled()
         return with_warnings(json_reply(201, self._reviewed(kind, review, address, user)), call.warnings)
 
-    def _reviewed(self, kind: Kind, review: Document, address: Address, user: User) -> Document:
+    def _reviewed(self, kind: Kind, review: Document, address: RequestInfo, user: User) -> Document:
         authorizer = self._api_server.authorizer
         match kind.kind:
             case "TokenReview":
@@ -149,7 +149,7 @@ class VirtualResources:
             case _:
                 return reviews.local_subject_access_review(review, address.namespace, authorizer)
 
-    def _call(self, kind: Kind, address: Address, incoming: Incoming, user: User) -> Call:
+    def _call(self, kind: Kind, address: RequestInfo, incoming: IncomingRequest, user: User) -> Call:
         now_s = self._api_server.clock.wall_s()
         call = Call("create", kind, user, now_s, format_rfc3339(int(now_s)), address.namespace)
         return with_write_options(call, incoming, "CreateOptions")
@@ -159,7 +159,7 @@ def _stamp(kind: Kind, review: Document, call: Call) -> None:
     struct = struct_of_kind(kind.api_version, kind.kind)
     assert struct is not None, f"{kind} has no schema"
     writer = manager_id(call.field_manager, UPDATE, kind.api_version, "")
-    stamp(struct_shape(struct, kind.api_version, kind.kind), None, review, writer, call.now, ())
+    write_managed_fields(kind_schema_of_struct(struct, kind.api_version, kind.kind), None, review, writer, call.now, ())
 
 
 # --- plans --------------------------------------------------------------------------------------------------------
@@ -206,6 +206,6 @@ def _plan_error(plan: Document, response: PageResponse) -> StatusError:
     if response.code != 422:
         return ServerError(text, code=response.code, reason="ServiceUnavailable" if response.code == 503 else None)
     name = _name_of(plan)
-    cause = Cause("FieldValueInvalid", text, "spec")
+    cause = StatusCause("FieldValueInvalid", text, "spec")
     details = {"name": name, "group": PLAN.group, "kind": PLAN.kind}
     return InvalidError(f'{PLAN.kind}.{PLAN.group} "{name}" is invalid: spec: {text}', causes=[cause], details=details)

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from mooring.api.memory import Memory
+from mooring.api.caches import BoundedCache
 from mooring.apiserver.call import Call
-from mooring.apiserver.http.broadcasts import Broadcasts, Listener, place_after, place_of
+from mooring.apiserver.http.broadcasts import Broadcasts, WatchSubscriber, position_after, position_of
 from mooring.apiserver.http.query import ListOptions, check_list_options
-from mooring.apiserver.http.rendering import Form, Rendering
+from mooring.apiserver.http.rendering import ObjectForm, Rendering
 from mooring.apiserver.http.reply import JSON, NOT_CACHED, status_document
 from mooring.apiserver.http.request import RequestLimits
 from mooring.apiserver.registry.reading import watch_revision
@@ -46,7 +46,7 @@ _NAMES = {change: change.value.encode() for change in Change}
 _INITIAL_EVENTS_END = b'"annotations":{"k8s.io/initial-events-end":"true"}'
 
 
-class Streams:
+class WatchRequests:
     """Serves watches."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Streams:
         self._limits = limits
         self._entropy = entropy
         self._broadcasts = Broadcasts(api_server.clock)
-        self._line_cache: Memory[tuple[object, ...], bytes] = Memory(LINES_CACHED_MAX)
+        self._line_cache: BoundedCache[tuple[object, ...], bytes] = BoundedCache(LINES_CACHED_MAX)
 
     async def watch(
         self,
@@ -77,7 +77,7 @@ class Streams:
         stream = request.stream(200, JSON, NOT_CACHED)
         async with self._answers.long_running(request, stream, timeout_s) as long_running:
             query = _WatchQuery(resource, selection, options.bookmarks, rendering)
-            lines = _Lines(query, self._api_server.clock, self._line_cache)
+            lines = _WatchLines(query, self._api_server.clock, self._line_cache)
             await _WatchRequest(self._api_server, self._broadcasts, query, lines, long_running).run(
                 since, wants_state, options
             )
@@ -117,7 +117,7 @@ class _WatchRequest:
         api_server: ApiServer,
         broadcasts: Broadcasts,
         query: _WatchQuery,
-        lines: _Lines,
+        lines: _WatchLines,
         long_running: LongRunningRequest,
     ) -> None:
         self._api_server = api_server
@@ -126,7 +126,7 @@ class _WatchRequest:
         self._lines = lines
         self._long_running = long_running
         # The first row of a table differs from the others: it comes with column definitions.
-        self._is_special = query.rendering.form is Form.TABLE
+        self._is_special = query.rendering.form is ObjectForm.TABLE
 
     async def run(self, since: int, wants_state: bool, options: ListOptions) -> None:
         try:
@@ -162,20 +162,20 @@ class _WatchRequest:
 
     async def _send_changes(self, since: int) -> None:
         key = self._query.key
-        listener = Listener(self._long_running, place_after(since))
+        listener = WatchSubscriber(self._long_running, position_after(since))
         while True:
-            if self._is_special or not self._broadcasts.takes(key, listener.place):
+            if self._is_special or not self._broadcasts.takes(key, listener.position):
                 await self._send_until_caught_up(key, listener)
-            await self._broadcasts.tell(key, listener, self._watch_since, self._lines.of_event)
+            await self._broadcasts.serve(key, listener, self._watch_since, self._lines.of_event)
 
-    async def _send_until_caught_up(self, key: Hashable, listener: Listener) -> None:
+    async def _send_until_caught_up(self, key: Hashable, listener: WatchSubscriber) -> None:
         """Until a broadcast can go on from here."""
-        async with self._watch_since(listener.place // 2) as watch:
+        async with self._watch_since(listener.position // 2) as watch:
             while batch := await watch.next_batch():
                 lines = [self._event_line(event) for event in batch]
                 await self._long_running.write(b"".join(lines))
-                listener.place = place_of(batch[-1])
-                if not self._is_special and self._broadcasts.takes(key, listener.place):
+                listener.position = position_of(batch[-1])
+                if not self._is_special and self._broadcasts.takes(key, listener.position):
                     return
 
     def _watch_since(self, since: int) -> Watch:
@@ -196,22 +196,22 @@ class _WatchRequest:
         return self._lines.of(change, self._lines.formed(raw, is_first=True))
 
 
-class _Lines:
+class _WatchLines:
     """The lines of watches that request objects in the same form."""
 
-    def __init__(self, query: _WatchQuery, clock: Clock, line_cache: Memory[tuple[object, ...], bytes]) -> None:
+    def __init__(self, query: _WatchQuery, clock: Clock, line_cache: BoundedCache[tuple[object, ...], bytes]) -> None:
         self._resource = query.resource
         self._rendering = query.rendering
         self._form = query.form
         self._clock = clock
         self._line_cache = line_cache
-        self._empty = _empty_fields(query.resource) if query.rendering.form is Form.OBJECT else b""
+        self._empty = _empty_fields(query.resource) if query.rendering.form is ObjectForm.OBJECT else b""
 
     def of_event(self, event: WatchEvent) -> bytes:
         """One event that is not the first of its watch."""
         if event.change is Change.BOOKMARK:
             return self.bookmark(int(event.revision))
-        if self._rendering.form is Form.OBJECT:
+        if self._rendering.form is ObjectForm.OBJECT:
             return self.of(event.change, event.raw)
         # A table has the age of an object, in seconds.
         key = (*self._form, event.revision, event.change, int(self._clock.wall_s()))
@@ -222,7 +222,7 @@ class _Lines:
 
     def formed(self, raw: bytes, *, is_first: bool = False) -> bytes:
         rendering = self._rendering
-        if rendering.form is Form.TABLE:
+        if rendering.form is ObjectForm.TABLE:
             rendering = replace(rendering, now_s=self._clock.wall_s())
         return rendering.watched(self._resource, raw, is_first=is_first)
 

@@ -3,6 +3,8 @@
 1. The row of a kind in `mooring.api.kinds` names the module. The module has the constant `STRATEGY`.
 2. A kind with much code is a package. Its module `strategy` has `STRATEGY`.
 3. Modules that belong to no single kind: `workloads` (kinds with a pod template), `scale`, `volume_sources`, `devices`.
+
+Reading order: a small kind such as `priority_class`, then `config_map` and `workloads`, then `pod`.
 """
 
 from __future__ import annotations

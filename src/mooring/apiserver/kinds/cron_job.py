@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from mooring.api.cron_schedule import ScheduleError, parse_schedule, zone_error
 from mooring.api.document import Document
@@ -22,7 +21,7 @@ from mooring.apiserver.kinds.workloads import (
     pod_name_warnings,
     selector_value,
 )
-from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.strategy import StatusStrategy
 from mooring.apiserver.tables.columns import (
     AGE,
     NAME,
@@ -41,7 +40,6 @@ from mooring.apiserver.tables.columns import (
 )
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.schema_rules import struct_rules
-from mooring.apiserver.validation.values import means_the_same
 
 SUCCEEDED_JOBS_KEPT = 3
 FAILED_JOBS_KEPT = 1
@@ -148,7 +146,14 @@ def _cron_job_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class CronJobStatusStrategy(StatusStrategy):
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        """No rules: only the registry validates the metadata."""
+        return []
+
+
 class CronJobStrategy(WorkloadStrategy):
+    counts_changes_of_meaning = True
     table = KindTable(
         (
             NAME,
@@ -165,9 +170,7 @@ class CronJobStrategy(WorkloadStrategy):
         _cron_job_cells,
     )
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": CronJobStatusStrategy(self.kind, self)}
+    status_strategy = CronJobStatusStrategy
 
     def template(self, obj: Document) -> Document:
         template: Document = obj["spec"]["jobTemplate"]["spec"]["template"]
@@ -181,10 +184,6 @@ class CronJobStrategy(WorkloadStrategy):
         spec.setdefault("successfulJobsHistoryLimit", SUCCEEDED_JOBS_KEPT)
         spec.setdefault("failedJobsHistoryLimit", FAILED_JOBS_KEPT)
         default_job_template(spec["jobTemplate"]["spec"])
-
-    def count_generation(self, obj: Document, old: Document) -> None:
-        if not means_the_same(obj["spec"], old["spec"], "batch", "CronJobSpec"):
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_cron_job(obj["spec"], None, "spec") + validate_cron_job_name(obj["metadata"].get("name", ""))
@@ -203,12 +202,6 @@ class CronJobStrategy(WorkloadStrategy):
         if "TZ" in obj["spec"].get("schedule", ""):
             warnings.append(_ZONE_IN_SCHEDULE)
         return warnings
-
-
-class CronJobStatusStrategy(StatusStrategy):
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        """No rules: only the registry validates the metadata."""
-        return []
 
 
 STRATEGY = CronJobStrategy

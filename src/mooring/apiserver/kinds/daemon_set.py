@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.deployment import rolling_value
@@ -33,7 +31,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_restart_policy_always,
     validate_selector_matches,
 )
-from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.strategy import StatusStrategy
 from mooring.apiserver.tables.columns import (
     AGE,
     NAME,
@@ -147,6 +145,15 @@ def _daemon_set_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class DaemonSetStatusStrategy(StatusStrategy):
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        super().prepare_for_update(obj, old, call)
+        _set_template_generation(obj, _template_generation(old))
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_daemon_set_status(obj.get("status") or {}, old.get("status") or {}, "status")
+
+
 class DaemonSetStrategy(WorkloadStrategy):
     table = KindTable(
         (
@@ -165,9 +172,7 @@ class DaemonSetStrategy(WorkloadStrategy):
         _daemon_set_cells,
     )
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": DaemonSetStatusStrategy(self.kind, self)}
+    status_strategy = DaemonSetStatusStrategy
 
     def empty_status(self) -> Document:
         return {
@@ -219,15 +224,6 @@ class DaemonSetStrategy(WorkloadStrategy):
         if _template_generation(obj) == _template_generation(old):
             return []
         return pod_template_warnings(self.template(obj), "spec.template")
-
-
-class DaemonSetStatusStrategy(StatusStrategy):
-    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
-        super().prepare_for_update(obj, old, call)
-        _set_template_generation(obj, _template_generation(old))
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_daemon_set_status(obj.get("status") or {}, old.get("status") or {}, "status")
 
 
 def _template_generation(obj: Document) -> int:

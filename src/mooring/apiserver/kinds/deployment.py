@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
@@ -28,7 +26,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_int_or_percent,
     validate_not_decremented,
 )
-from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import StatusStrategy, keep
 from mooring.apiserver.tables.columns import (
     AGE,
     NAME,
@@ -149,6 +147,17 @@ def _deployment_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class DeploymentStatusStrategy(StatusStrategy):
+    reset_fields = (("spec",), ("metadata", "labels"))
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        super().prepare_for_update(obj, old, call)
+        keep(obj["metadata"], old["metadata"], "labels")
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_deployment_status(obj.get("status") or {}, old.get("status") or {}, "status")
+
+
 class DeploymentKindStrategy(WorkloadStrategy):
     table = KindTable(
         (
@@ -165,9 +174,7 @@ class DeploymentKindStrategy(WorkloadStrategy):
     )
     shares_parts = True
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": DeploymentStatusStrategy(self.kind, self)}
+    status_strategy = DeploymentStatusStrategy
 
     def default(self, obj: Document) -> None:
         spec = obj["spec"]
@@ -204,17 +211,6 @@ class DeploymentKindStrategy(WorkloadStrategy):
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return pod_name_warnings(obj["metadata"]["name"]) + super().warnings_on_create(obj, call)
-
-
-class DeploymentStatusStrategy(StatusStrategy):
-    reset_fields = (("spec",), ("metadata", "labels"))
-
-    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
-        super().prepare_for_update(obj, old, call)
-        keep(obj["metadata"], old["metadata"], "labels")
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_deployment_status(obj.get("status") or {}, old.get("status") or {}, "status")
 
 
 STRATEGY = DeploymentKindStrategy

@@ -12,7 +12,6 @@ from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.tables.columns import NAME_AND_AGE
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.names import long_name_errors
-from mooring.apiserver.validation.values import means_the_same
 
 DEVICE_CLASS_TABLE = NAME_AND_AGE
 
@@ -34,6 +33,7 @@ def validate_device_class(spec: Document, old: Document | None, path: str) -> li
 
 
 class DeviceClassStrategy(Strategy):
+    counts_changes_of_meaning = True
     is_costly = True
     table = DEVICE_CLASS_TABLE
 
@@ -42,10 +42,6 @@ class DeviceClassStrategy(Strategy):
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_device_class(obj["spec"], None, "spec")
-
-    def count_generation(self, obj: Document, old: Document) -> None:
-        if not means_the_same(obj["spec"], old["spec"], "resource", "DeviceClassSpec"):
-            super().count_generation(obj, old)
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         errors = self.validate_meta(obj)

@@ -14,7 +14,7 @@ from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT, Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.storage.stored_form import served_field, stored_event
-from mooring.apiserver.strategy import Dependents, Strategy
+from mooring.apiserver.strategy import DefaultPropagation, Strategy
 from mooring.apiserver.tables.columns import NAME, UNKNOWN, Cell, KindTable, column, since, wide
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import validate_immutable
@@ -189,7 +189,7 @@ class EventStrategy(Strategy):
     """Writing an event."""
 
     allows_create_on_update = True
-    dependents = Dependents.UNSUPPORTED
+    dependents = DefaultPropagation.UNSUPPORTED
 
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
@@ -332,6 +332,18 @@ def node_selector_term_warnings(term: Document, path: str) -> list[str]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class NodeStatusStrategy(StatusStrategy):
+    """Writing the status."""
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "spec")
+        if "config" not in old["status"]:
+            obj["status"].pop("config", None)
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_node_update(obj, old)
+
+
 class NodeStrategy(Strategy):
     """Writing a node."""
 
@@ -353,9 +365,7 @@ class NodeStrategy(Strategy):
 
     shares_parts = True
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": NodeStatusStrategy(self.kind, self)}
+    status_strategy = NodeStatusStrategy
 
     def default(self, obj: Document) -> None:
         spec, status = obj["spec"], obj["status"]
@@ -405,18 +415,6 @@ class NodeStrategy(Strategy):
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         return {"spec.unschedulable": "true" if obj["spec"].get("unschedulable") else "false"}
-
-
-class NodeStatusStrategy(StatusStrategy):
-    """Writing the status."""
-
-    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
-        keep(obj, old, "spec")
-        if "config" not in old["status"]:
-            obj["status"].pop("config", None)
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_node_update(obj, old)
 
 
 STRATEGY = NodeStrategy

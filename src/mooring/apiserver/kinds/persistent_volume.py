@@ -363,6 +363,23 @@ VOLUME_MODE_COLUMN = wide("VolumeMode", "Whether it is a file system or a raw de
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class PersistentVolumeStatusStrategy(StatusStrategy):
+    """Writing the phase, and when it last changed."""
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "spec")
+        status, old_status = obj["status"], old["status"]
+        since, old_since = status.get("lastPhaseTransitionTime"), old_status.get("lastPhaseTransitionTime")
+        if status.get("phase") == old_status.get("phase"):
+            if since is None:
+                keep(status, old_status, "lastPhaseTransitionTime")
+        elif since is None or since == old_since:
+            status["lastPhaseTransitionTime"] = call.now
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
+
+
 class PersistentVolumeStrategy(Strategy):
     """Writing a volume."""
 
@@ -383,9 +400,7 @@ class PersistentVolumeStrategy(Strategy):
         _persistent_volume_cells,
     )
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": PersistentVolumeStatusStrategy(self.kind, self)}
+    status_strategy = PersistentVolumeStatusStrategy
 
     def default(self, obj: Document) -> None:
         obj["status"].setdefault("phase", "Pending")
@@ -413,23 +428,6 @@ class PersistentVolumeStrategy(Strategy):
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         return _persistent_volume_warnings(obj)
-
-
-class PersistentVolumeStatusStrategy(StatusStrategy):
-    """Writing the phase, and when it last changed."""
-
-    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
-        keep(obj, old, "spec")
-        status, old_status = obj["status"], old["status"]
-        since, old_since = status.get("lastPhaseTransitionTime"), old_status.get("lastPhaseTransitionTime")
-        if status.get("phase") == old_status.get("phase"):
-            if since is None:
-                keep(status, old_status, "lastPhaseTransitionTime")
-        elif since is None or since == old_since:
-            status["lastPhaseTransitionTime"] = call.now
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
 
 
 def _persistent_volume_warnings(volume: Document) -> list[str]:

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mooring.api.document import Document
@@ -76,27 +75,27 @@ def default_claim_spec(spec: Document) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimTolerance:
+class ClaimValidationOptions:
     """Rules that an update relaxes because the stored claim violates them."""
 
     api_groups: bool = False
     label_values: bool = False
 
 
-STRICT = ClaimTolerance()
+STRICT = ClaimValidationOptions()
 
 
-def tolerance_for(old: Document) -> ClaimTolerance:
+def tolerance_for(old: Document) -> ClaimValidationOptions:
     spec = old["spec"]
     has_group = any((spec.get(field) or {}).get("apiGroup") is not None for field in ("dataSource", "dataSourceRef"))
-    return ClaimTolerance(has_group, bool(validate_label_selector(spec.get("selector"), "")))
+    return ClaimValidationOptions(has_group, bool(validate_label_selector(spec.get("selector"), "")))
 
 
 # --- validation --------------------------------------------------------------------------------------------------
 
 
 def validate_persistent_volume_claim_spec(
-    spec: Document, path: str, tolerance: ClaimTolerance = STRICT
+    spec: Document, path: str, tolerance: ClaimValidationOptions = STRICT
 ) -> list[FieldError]:
     """Also for the templates of claims in other kinds."""
     errors: list[FieldError] = []
@@ -171,7 +170,7 @@ def _validate_size(spec: Document, path: str) -> list[FieldError]:
     return validate_positive_quantity(size, path) or validate_resource_quantity("storage", size, path)
 
 
-def _validate_sources(spec: Document, path: str, tolerance: ClaimTolerance) -> list[FieldError]:
+def _validate_sources(spec: Document, path: str, tolerance: ClaimValidationOptions) -> list[FieldError]:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     errors: list[FieldError] = []
     if source is not None:
@@ -194,7 +193,7 @@ def _validate_sources(spec: Document, path: str, tolerance: ClaimTolerance) -> l
     return errors
 
 
-def _validate_claim_source(source: Document, path: str, tolerance: ClaimTolerance) -> list[FieldError]:
+def _validate_claim_source(source: Document, path: str, tolerance: ClaimValidationOptions) -> list[FieldError]:
     errors = struct_rules("core", "TypedLocalObjectReference").validate(source, path, "name", "kind")
     group, kind = source.get("apiGroup") or "", source.get("kind", "")
     if not group and kind != "PersistentVolumeClaim":
@@ -281,6 +280,13 @@ def _persistent_volume_claim_cells(claim: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class PersistentVolumeClaimStatusStrategy(StatusStrategy):
+    """Writing the status of a claim."""
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_persistent_volume_claim_status(obj)
+
+
 class PersistentVolumeClaimStrategy(Strategy):
     """Writing a claim."""
 
@@ -299,9 +305,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         _persistent_volume_claim_cells,
     )
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": PersistentVolumeClaimStatusStrategy(self.kind, self)}
+    status_strategy = PersistentVolumeClaimStatusStrategy
 
     def default(self, obj: Document) -> None:
         default_claim(obj)
@@ -335,13 +339,6 @@ class PersistentVolumeClaimStrategy(Strategy):
 
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         return self.warnings_on_create(obj, call)
-
-
-class PersistentVolumeClaimStatusStrategy(StatusStrategy):
-    """Writing the status of a claim."""
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_persistent_volume_claim_status(obj)
 
 
 def claim_spec_warnings(spec: Document, path: str) -> list[str]:

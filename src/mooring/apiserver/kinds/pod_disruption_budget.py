@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.workloads import (
@@ -61,6 +59,11 @@ def _pod_disruption_budget_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
+class DisruptionBudgetStatusStrategy(StatusStrategy):
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_disruption_budget_status(obj.get("status") or {}, "status")
+
+
 class PodDisruptionBudgetStrategy(Strategy):
     table = KindTable(
         (
@@ -75,9 +78,7 @@ class PodDisruptionBudgetStrategy(Strategy):
     allows_unconditional_update = False
     validates_metadata = False
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": DisruptionBudgetStatusStrategy(self.kind, self)}
+    status_strategy = DisruptionBudgetStatusStrategy
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         super().prepare_for_create(obj, call)
@@ -88,11 +89,6 @@ class PodDisruptionBudgetStrategy(Strategy):
 
     def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return validate_disruption_budget(obj["spec"], old["spec"], "spec")
-
-
-class DisruptionBudgetStatusStrategy(StatusStrategy):
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_disruption_budget_status(obj.get("status") or {}, "status")
 
 
 STRATEGY = PodDisruptionBudgetStrategy

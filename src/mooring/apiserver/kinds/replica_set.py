@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
@@ -25,11 +23,10 @@ from mooring.apiserver.kinds.workloads import (
     validate_selector_matches,
     validate_workload_selector,
 )
-from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.strategy import StatusStrategy
 from mooring.apiserver.tables.columns import Cell, KindTable, age, containers_and_images, selector_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.apiserver.validation.schema_rules import struct_rules
-from mooring.apiserver.validation.values import means_the_same
 
 ABOVE_REPLICAS = "cannot be greater than status.replicas"
 ABOVE_READY = "cannot be greater than readyReplicas"
@@ -93,13 +90,17 @@ def _replica_set_cells(obj: Document, now_s: float) -> list[Cell]:
     ]
 
 
+class ReplicaSetStatusStrategy(StatusStrategy):
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_replica_set_status(obj.get("status") or {}, "status")
+
+
 class ReplicaSetStrategy(WorkloadStrategy):
+    counts_changes_of_meaning = True
     table = KindTable(REPLICA_COLUMNS, _replica_set_cells)
     shares_parts = True
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": ReplicaSetStatusStrategy(self.kind, self)}
+    status_strategy = ReplicaSetStatusStrategy
 
     def empty_status(self) -> Document:
         return {"replicas": 0}
@@ -108,10 +109,6 @@ class ReplicaSetStrategy(WorkloadStrategy):
         spec = obj["spec"]
         spec.setdefault("replicas", 1)
         default_pod_template(spec["template"])
-
-    def count_generation(self, obj: Document, old: Document) -> None:
-        if not means_the_same(obj["spec"], old["spec"], "apps", "ReplicaSetSpec"):
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_replica_set(obj["spec"], None, "spec")
@@ -122,11 +119,6 @@ class ReplicaSetStrategy(WorkloadStrategy):
 
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         return pod_name_warnings(obj["metadata"]["name"]) + super().warnings_on_create(obj, call)
-
-
-class ReplicaSetStatusStrategy(StatusStrategy):
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_replica_set_status(obj.get("status") or {}, "status")
 
 
 STRATEGY = ReplicaSetStrategy

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from mooring.api.document import Document
-from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod_template
 from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
@@ -25,13 +24,12 @@ from mooring.apiserver.kinds.workloads import (
     template_labels,
     validate_restart_policy_always,
 )
-from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy, keep
+from mooring.apiserver.strategy import DefaultPropagation, StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.columns import Cell, KindTable, age, containers_and_images, labels_text, template_spec
 from mooring.apiserver.validation.fields import FieldError, FieldErrorType, invalid, required
 from mooring.apiserver.validation.names import long_name_errors
 from mooring.apiserver.validation.schema_rules import struct_rules
 from mooring.apiserver.validation.selectors import plain_selector_matches
-from mooring.apiserver.validation.values import means_the_same
 
 NON_CONVERTIBLE_PREFIX = "non-convertible.kubernetes.io"
 
@@ -96,20 +94,22 @@ def _replication_controller_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class ReplicationControllerStatusStrategy(StatusStrategy):
+    """How the controller manager writes the status."""
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_replication_controller_status(obj.get("status") or {})
+
+
 class ReplicationControllerStrategy(Strategy):
     """How replication controllers are created, changed and selected."""
 
+    counts_changes_of_meaning = True
     table = KindTable(REPLICA_COLUMNS, _replication_controller_cells)
 
-    dependents: ClassVar[Dependents] = Dependents.ORPHAN
+    dependents: ClassVar[DefaultPropagation] = DefaultPropagation.ORPHAN
 
-    def __init__(self, kind: Kind) -> None:
-        super().__init__(kind)
-        self._subresources = {"status": ReplicationControllerStatusStrategy(kind, self)}
-
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return self._subresources
+    status_strategy = ReplicationControllerStatusStrategy
 
     def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
         return long_name_errors(name, is_prefix)
@@ -145,10 +145,6 @@ class ReplicationControllerStrategy(Strategy):
         drop_disabled_template_fields(obj["spec"].get("template"), old["spec"].get("template"))
         self.count_generation(obj, old)
 
-    def count_generation(self, obj: Document, old: Document) -> None:
-        if not means_the_same(obj["spec"], old["spec"], "core", "ReplicationControllerSpec"):
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         return validate_replication_controller(obj["spec"], old["spec"]) + validate_non_convertible(obj, old)
 
@@ -160,13 +156,6 @@ class ReplicationControllerStrategy(Strategy):
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         return {"status.replicas": str((obj.get("status") or {}).get("replicas", 0))}
-
-
-class ReplicationControllerStatusStrategy(StatusStrategy):
-    """How the controller manager writes the status."""
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_replication_controller_status(obj.get("status") or {})
 
 
 STRATEGY = ReplicationControllerStrategy

@@ -5,7 +5,7 @@
 2. The spec is immutable. An allocation is set and removed as a whole, and never changed.
 3. Only an allocated claim can be reserved. A claim that is being deleted gets no new consumers.
 4. Drivers report the status of allocated devices only. The report of a deallocated device is removed.
-5. Package `access.device_guard` makes the checks that need a lookup: admin access and permission to allocate.
+5. Package `access.admin_access` makes the checks that need a lookup: admin access and permission to allocate.
 """
 
 from __future__ import annotations
@@ -381,13 +381,28 @@ def _resource_claim_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class ResourceClaimStatusStrategy(StatusStrategy):
+    """How the scheduler allocates and reserves, and drivers report."""
+
+    reset_fields = (("metadata",), ("spec",))
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "spec")
+        keep_metadata(obj, old)
+        drop_reports_on_lost_devices(obj, old)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return call.prior_errors + super().validate_update(obj, old, call)
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_resource_claim_status(obj, old)
+
+
 class ResourceClaimStrategy(Strategy):
     is_costly = True
     table = KindTable((NAME, column("State", "Whether it has devices and users."), AGE), _resource_claim_cells)
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": ResourceClaimStatusStrategy(self.kind, self)}
+    status_strategy = ResourceClaimStatusStrategy
 
     def default(self, obj: Document) -> None:
         _default_claim_spec(obj["spec"])
@@ -407,23 +422,6 @@ class ResourceClaimStrategy(Strategy):
         if not means_the_same(obj["spec"], old["spec"], "resource", "ResourceClaimSpec"):
             errors.append(invalid("spec", internal_value(obj["spec"], "ResourceClaimSpec", "resource"), IMMUTABLE))
         return errors
-
-
-class ResourceClaimStatusStrategy(StatusStrategy):
-    """How the scheduler allocates and reserves, and drivers report."""
-
-    reset_fields = (("metadata",), ("spec",))
-
-    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
-        keep(obj, old, "spec")
-        keep_metadata(obj, old)
-        drop_reports_on_lost_devices(obj, old)
-
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return call.prior_errors + super().validate_update(obj, old, call)
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_resource_claim_status(obj, old)
 
 
 def drop_reports_on_lost_devices(obj: Document, old: Document) -> None:

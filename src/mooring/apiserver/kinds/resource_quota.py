@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from mooring.api.document import Document
 from mooring.api.quantity import quantity_nano
@@ -159,6 +159,14 @@ def _resource_quota_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class ResourceQuotaStatusStrategy(StatusStrategy):
+    """Strategy of the status."""
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
+        return errors + validate_quota_status(obj["status"])
+
+
 class ResourceQuotaStrategy(Strategy):
     """Writing a quota. Its scopes never change."""
 
@@ -172,9 +180,7 @@ class ResourceQuotaStrategy(Strategy):
         _resource_quota_cells,
     )
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": ResourceQuotaStatusStrategy(self.kind, self)}
+    status_strategy = ResourceQuotaStatusStrategy
 
     def default(self, obj: Document) -> None:
         for part, field in (("spec", "hard"), ("status", "hard"), ("status", "used")):
@@ -191,14 +197,6 @@ class ResourceQuotaStrategy(Strategy):
     def warnings_on_create(self, obj: Document, call: Call) -> list[str]:
         hard = obj["spec"].get("hard") or {}
         return [text for resource in _LIMITED for text in _order_warnings(hard, resource)]
-
-
-class ResourceQuotaStatusStrategy(StatusStrategy):
-    """Strategy of the status."""
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        errors = [] if obj["metadata"].get("resourceVersion") else [required("resourceVersion")]
-        return errors + validate_quota_status(obj["status"])
 
 
 def _order_warnings(hard: Document, resource: str) -> list[str]:

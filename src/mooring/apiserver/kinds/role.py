@@ -83,7 +83,7 @@ class RbacStrategy(Strategy):
 
     def validate_own(self, obj: Document, old: Document | None) -> list[FieldError]:
         """Field errors of the object; `old` is the stored object, or None for a new one."""
-        raise AssertionError(f"{type(self).__name__} does not say what is wrong with its objects")
+        raise AssertionError(f"{type(self).__name__} does not override `validate_own`")
 
     def validate_change(self, obj: Document, old: Document) -> list[FieldError]:
         return []

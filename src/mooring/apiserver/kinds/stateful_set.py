@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
@@ -38,7 +38,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_selector_matches,
     validate_workload_selector,
 )
-from mooring.apiserver.strategy import StatusStrategy, Strategy
+from mooring.apiserver.strategy import StatusStrategy
 from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, containers_and_images, template_spec
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_label, validate_annotations, validate_labels
@@ -236,12 +236,20 @@ def _stateful_set_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class StatefulSetStatusStrategy(StatusStrategy):
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        status, old_status = obj.get("status") or {}, old.get("status") or {}
+        errors = validate_stateful_set_status(status, "status")
+        errors += self.validate_meta_update(obj, old)
+        errors += validate_stateful_set_collision(status, old_status, "status")
+        return errors
+
+
 class StatefulSetStrategy(WorkloadStrategy):
+    counts_changes_of_meaning = True
     table = KindTable((NAME, READY_COLUMN, AGE, CONTAINERS_COLUMN, IMAGES_COLUMN), _stateful_set_cells)
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": StatefulSetStatusStrategy(self.kind, self)}
+    status_strategy = StatefulSetStatusStrategy
 
     def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
         return name_is_dns_label(name, is_prefix)
@@ -278,10 +286,6 @@ class StatefulSetStrategy(WorkloadStrategy):
         _drop_disabled_fields(obj, old)
         super().prepare_for_update(obj, old, call)
 
-    def count_generation(self, obj: Document, old: Document) -> None:
-        if not means_the_same(obj["spec"], old["spec"], "apps", "StatefulSetSpec"):
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_stateful_set(obj["spec"], "spec")
 
@@ -294,15 +298,6 @@ class StatefulSetStrategy(WorkloadStrategy):
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         # kube-apiserver spells the path of a claim's spec with a capital here.
         return super().warnings_on_update(obj, old, call) + _own_warnings(obj["spec"], ".Spec")
-
-
-class StatefulSetStatusStrategy(StatusStrategy):
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        status, old_status = obj.get("status") or {}, old.get("status") or {}
-        errors = validate_stateful_set_status(status, "status")
-        errors += self.validate_meta_update(obj, old)
-        errors += validate_stateful_set_collision(status, old_status, "status")
-        return errors
 
 
 def _drop_disabled_fields(obj: Document, old: Document | None) -> None:

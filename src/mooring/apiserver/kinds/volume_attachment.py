@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.persistent_volume import default_volume_source, validate_volume_spec
@@ -101,6 +99,19 @@ def _volume_attachment_cells(obj: Document, now_s: float) -> list[Cell]:
 # --- strategy ----------------------------------------------------------------------------------------------------
 
 
+class VolumeAttachmentStatusStrategy(StatusStrategy):
+    """Strategy of the status; validated like any other write."""
+
+    reset_fields = (("metadata",), ("spec",))
+
+    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
+        keep(obj, old, "spec")
+        keep_metadata(obj, old)
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return self.main.validate_update(obj, old, call)
+
+
 class VolumeAttachmentStrategy(Strategy):
     table = KindTable(
         (
@@ -115,9 +126,7 @@ class VolumeAttachmentStrategy(Strategy):
     )
     allows_unconditional_update = False
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": VolumeAttachmentStatusStrategy(self.kind, self)}
+    status_strategy = VolumeAttachmentStatusStrategy
 
     def default(self, obj: Document) -> None:
         inline = obj["spec"]["source"].get("inlineVolumeSpec")
@@ -137,19 +146,6 @@ class VolumeAttachmentStrategy(Strategy):
         errors = self.validate_meta(obj)
         errors += validate_volume_attachment(obj)
         return errors + validate_volume_attachment_update(obj, old)
-
-
-class VolumeAttachmentStatusStrategy(StatusStrategy):
-    """Strategy of the status; validated like any other write."""
-
-    reset_fields = (("metadata",), ("spec",))
-
-    def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
-        keep(obj, old, "spec")
-        keep_metadata(obj, old)
-
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return self.main.validate_update(obj, old, call)
 
 
 def keep_metadata(obj: Document, old: Document) -> None:

@@ -37,8 +37,8 @@ from mooring.apiserver.openapi.operations import (
     TEXT,
     WATCH_EVENT,
     OpenApiOperation,
+    OperationKind,
     Path,
-    Shown,
     base_path,
     camel,
     resource_paths,
@@ -47,7 +47,7 @@ from mooring.apiserver.openapi.operations import (
     type_of,
     virtual_path,
 )
-from mooring.apiserver.openapi.schemas import META, SECOND, THIRD, Dialect, Schemas, group_version_kind
+from mooring.apiserver.openapi.schemas import META, SECOND, THIRD, DocumentVersion, Schemas, group_version_kind
 from mooring.apiserver.resources import Resource, ResourceTable
 
 _encode = msgspec.json.Encoder().encode
@@ -151,7 +151,7 @@ def schema_name(resource: Resource, kind: str) -> str:
     return f"{group}.{resource.version}.{kind}"
 
 
-def custom_schema(resource: Resource, schema: Document | None, dialect: Dialect) -> Document:
+def custom_schema(resource: Resource, schema: Document | None, dialect: DocumentVersion) -> Document:
     """The schema of a custom kind."""
     keeps_everything = schema is not None and bool(schema.get(_KEEPS_UNKNOWN)) and not dialect.is_third
     if schema is None or keeps_everything:
@@ -167,7 +167,7 @@ def custom_schema(resource: Resource, schema: Document | None, dialect: Dialect)
     return made
 
 
-def custom_list_schema(resource: Resource, dialect: Dialect) -> Document:
+def custom_list_schema(resource: Resource, dialect: DocumentVersion) -> Document:
     items = {"type": "array", "items": dialect.reference(schema_name(resource, resource.kind.kind))}
     metadata = dialect.wrapped(_LIST_META)
     return {
@@ -185,7 +185,7 @@ def _group_version_kind(resource: Resource, kind: str) -> Document:
 # --- translation ------------------------------------------------------------------------------------------------
 
 
-def _translated(schema: Document, dialect: Dialect) -> Document:
+def _translated(schema: Document, dialect: DocumentVersion) -> Document:
     made = dict(schema) if dialect.is_third else _without_what_cannot_be_said(schema)
     if isinstance(made.get("properties"), dict):
         made["properties"] = {name: _translated(inner, dialect) for name, inner in made["properties"].items()}
@@ -223,7 +223,7 @@ def _drop(made: Document, keys: Iterable[str]) -> None:
         made.pop(key, None)
 
 
-def _embed(made: Document, dialect: Dialect) -> None:
+def _embed(made: Document, dialect: DocumentVersion) -> None:
     own = {"apiVersion": _TEXT, "kind": _TEXT, "metadata": dialect.wrapped(_OBJECT_META)}
     made["properties"] = dict(sorted({**(made.get("properties") or {}), **own}.items()))
     required = list(made.get("required") or ())
@@ -375,7 +375,7 @@ def _third(paths: Document, schemas: Schemas, info: Document = INFO) -> Document
 
 
 class _Writer:
-    def __init__(self, dialect: Dialect, api_versions: Iterable[str]) -> None:
+    def __init__(self, dialect: DocumentVersion, api_versions: Iterable[str]) -> None:
         self._dialect = dialect
         self.schemas = Schemas(dialect, api_versions)
         self.paths: Document = {}
@@ -441,7 +441,7 @@ class _Writer:
         )
         return made
 
-    def _shown(self, shown: Shown, api_version: str, resource: Resource | None) -> Document:
+    def _shown(self, shown: OperationKind, api_version: str, resource: Resource | None) -> Document:
         if shown.kind == TEXT:
             return {"type": "string"}
         if shown.kind in (PATCH, WATCH_EVENT):

@@ -111,7 +111,7 @@ _PROXY_METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class OperationKind:
     """The kind of a body; an empty version is that of the document."""
 
     kind: str
@@ -125,11 +125,11 @@ class OpenApiOperation:
     method: str
     action: str
     name: str
-    about: Shown
+    about: OperationKind
     """The kind that the operation is about."""
-    answer: Shown
+    answer: OperationKind
     codes: tuple[str, ...] = ("200",)
-    body: Shown | None = None
+    body: OperationKind | None = None
     is_body_required: bool = True
     parameters: tuple[str, ...] = ()
     is_streaming: bool = False
@@ -197,7 +197,7 @@ def _list(resource: Resource, *, is_everywhere: bool = False) -> OpenApiOperatio
     kind = resource.kind
     where = camel(kind.api_version) if is_everywhere else _where(kind)
     name = f"list{where}{kind.kind}{'ForAllNamespaces' if is_everywhere else ''}"
-    shown, answer = Shown(kind.kind), Shown(resource.list_kind)
+    shown, answer = OperationKind(kind.kind), OperationKind(resource.list_kind)
     return OpenApiOperation(
         "get", "list", name, shown, answer, parameters=LISTING, is_streaming=resource.struct is not None
     )
@@ -205,7 +205,7 @@ def _list(resource: Resource, *, is_everywhere: bool = False) -> OpenApiOperatio
 
 def _of_collection(resource: Resource) -> tuple[OpenApiOperation, ...]:
     kind, where = resource.kind, _where(resource.kind)
-    shown = Shown(kind.kind)
+    shown = OperationKind(kind.kind)
     found = [
         _list(resource),
         OpenApiOperation(
@@ -215,7 +215,7 @@ def _of_collection(resource: Resource) -> tuple[OpenApiOperation, ...]:
     if "deletecollection" in resource.verbs:
         name = f"delete{where.removesuffix('Namespaced')}Collection"
         name += f"{'Namespaced' if kind.is_namespaced else ''}{kind.kind}"
-        body = Shown(DELETE_OPTIONS) if resource.struct is not None else None
+        body = OperationKind(DELETE_OPTIONS) if resource.struct is not None else None
         parameters = DELETING_MANY if resource.struct is not None else LISTING
         found.append(
             OpenApiOperation(
@@ -223,7 +223,7 @@ def _of_collection(resource: Resource) -> tuple[OpenApiOperation, ...]:
                 "deletecollection",
                 name,
                 shown,
-                Shown(STATUS),
+                OperationKind(STATUS),
                 body=body,
                 is_body_required=False,
                 parameters=parameters,
@@ -234,10 +234,10 @@ def _of_collection(resource: Resource) -> tuple[OpenApiOperation, ...]:
 
 def _of_object(resource: Resource, where: str) -> Iterator[OpenApiOperation]:
     kind = resource.kind
-    shown = Shown(kind.kind)
+    shown = OperationKind(kind.kind)
     yield from _changing(resource, ("get", "update"), where, kind.kind, shown, shown)
     # The response can be a Namespace, too, but kube-apiserver does not document it.
-    deleted = shown if resource.returns_deleted and kind is not NAMESPACE else Shown(STATUS)
+    deleted = shown if resource.returns_deleted and kind is not NAMESPACE else OperationKind(STATUS)
     yield OpenApiOperation(
         "delete",
         "delete",
@@ -245,7 +245,7 @@ def _of_object(resource: Resource, where: str) -> Iterator[OpenApiOperation]:
         shown,
         deleted,
         ("200", "202"),
-        Shown(DELETE_OPTIONS),
+        OperationKind(DELETE_OPTIONS),
         is_body_required=False,
         parameters=DELETING,
     )
@@ -253,7 +253,7 @@ def _of_object(resource: Resource, where: str) -> Iterator[OpenApiOperation]:
 
 
 def _changing(
-    resource: Resource, verbs: tuple[str, ...], where: str, name: str, about: Shown, shown: Shown
+    resource: Resource, verbs: tuple[str, ...], where: str, name: str, about: OperationKind, shown: OperationKind
 ) -> Iterator[OpenApiOperation]:
     is_custom = resource.struct is None
     for verb in verbs:
@@ -266,7 +266,7 @@ def _changing(
             case "patch":
                 codes: tuple[str, ...] = ("200",) if is_custom else ("200", "201")
                 yield OpenApiOperation(
-                    method, "patch", operation_name, about, shown, codes, Shown(PATCH), parameters=PATCHING
+                    method, "patch", operation_name, about, shown, codes, OperationKind(PATCH), parameters=PATCHING
                 )
             case "update":
                 yield OpenApiOperation(
@@ -286,9 +286,9 @@ def _subresource_paths(
     kind, where = resource.kind, _where(resource.kind)
     path = f"{single}/{subresource.name}"
     title = subresource.name[:1].upper() + subresource.name[1:]
-    shown = Shown(subresource.kind or kind.kind, subresource.api_version)
+    shown = OperationKind(subresource.kind or kind.kind, subresource.api_version)
     if subresource.name == "log":
-        read = OpenApiOperation("get", "get", f"read{where}{kind.kind}Log", shown, Shown(TEXT), parameters=LOG)
+        read = OpenApiOperation("get", "get", f"read{where}{kind.kind}Log", shown, OperationKind(TEXT), parameters=LOG)
         yield Path(path, (read,), given)
     elif shown.kind in CONNECTED:
         plain = tuple(name for name in given if name != "pretty")
@@ -301,17 +301,17 @@ def _subresource_paths(
         name = f"{kind.kind}{title}"
         order = ("get", "update", "patch", "create")
         verbs = tuple(verb for verb in order if verb in subresource.verbs)
-        about = Shown(kind.kind) if resource.struct is None else shown
+        about = OperationKind(kind.kind) if resource.struct is None else shown
         yield Path(path, tuple(_changing(resource, verbs, where, name, about, shown)), given)
 
 
-def _connect(methods: tuple[str, ...], where: str, name: str, shown: Shown) -> Iterator[OpenApiOperation]:
+def _connect(methods: tuple[str, ...], where: str, name: str, shown: OperationKind) -> Iterator[OpenApiOperation]:
     for method in methods:
         verb = method[:1].upper() + method[1:]
         operation_name = f"connect{where.removesuffix('Namespaced')}{verb}"
         operation_name += f"{'Namespaced' if where.endswith('Namespaced') else ''}{name}"
         parameters = CONNECTED[shown.kind]
-        yield OpenApiOperation(method, "connect", operation_name, shown, Shown(TEXT), parameters=parameters)
+        yield OpenApiOperation(method, "connect", operation_name, shown, OperationKind(TEXT), parameters=parameters)
 
 
 # --- the old way to watch ---------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def _watch_paths(resource: Resource, base: str) -> Iterator[Path]:
 
 def _watch(action: str, name: str, kind: Kind) -> OpenApiOperation:
     return OpenApiOperation(
-        "get", action, name, Shown(kind.kind), Shown(WATCH_EVENT), parameters=LISTING, is_streaming=True
+        "get", action, name, OperationKind(kind.kind), OperationKind(WATCH_EVENT), parameters=LISTING, is_streaming=True
     )
 
 
@@ -343,7 +343,7 @@ def _watch(action: str, name: str, kind: Kind) -> OpenApiOperation:
 
 def virtual_path(kind: Kind) -> Path:
     """A kind that can only be created."""
-    base, shown = base_path(kind.api_version), Shown(kind.kind)
+    base, shown = base_path(kind.api_version), OperationKind(kind.kind)
     name = f"create{_where(kind)}{kind.kind}"
     create = OpenApiOperation("post", "post", name, shown, shown, ("200", "201", "202"), shown, parameters=WRITING)
     if kind.is_namespaced:

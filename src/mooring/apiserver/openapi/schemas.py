@@ -69,7 +69,7 @@ _OF_EVERY_OBJECT = "TypeMeta"
 class Schemas:
     """The schemas of one document, gathered as they are needed."""
 
-    def __init__(self, dialect: Dialect, api_versions: Iterable[str]) -> None:
+    def __init__(self, dialect: DocumentVersion, api_versions: Iterable[str]) -> None:
         """`api_versions` are the versions of the document."""
         self.dialect = dialect
         self._api_versions = ("v1", *(version for version in api_versions if version != "v1"))
@@ -201,7 +201,7 @@ def group_version_kind(api_version: str, kind: str) -> Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class DocumentVersion:
     """How a document is written."""
 
     is_third: bool
@@ -218,8 +218,8 @@ class Dialect:
         return {**siblings, "allOf": [self.reference(name)]}
 
 
-SECOND = Dialect(is_third=False, prefix="#/definitions/")
-THIRD = Dialect(is_third=True, prefix="#/components/schemas/")
+SECOND = DocumentVersion(is_third=False, prefix="#/definitions/")
+THIRD = DocumentVersion(is_third=True, prefix="#/components/schemas/")
 
 
 WATCH_EVENT = f"{META}.WatchEvent"
@@ -230,7 +230,7 @@ _ALWAYS_TEXT: Document = {"type": "string", "default": ""}
 _ALWAYS_FLAG: Document = {"type": "boolean", "default": False}
 
 
-def special_schema(name: str, dialect: Dialect) -> tuple[Document, list[str]]:
+def special_schema(name: str, dialect: DocumentVersion) -> tuple[Document, list[str]]:
     """A schema by its name, and the names of the schemas that it refers to."""
     schema = SPECIAL[name]
     if not dialect.is_third:
@@ -239,7 +239,7 @@ def special_schema(name: str, dialect: Dialect) -> tuple[Document, list[str]]:
     return _translated(schema, dialect, others), others
 
 
-def _translated(schema: Document, dialect: Dialect, others: list[str]) -> Document:
+def _translated(schema: Document, dialect: DocumentVersion, others: list[str]) -> Document:
     """A schema in a dialect: `@` is a reference, and the second dialect has no defaults."""
     made: Document = {}
     for key, value in schema.items():

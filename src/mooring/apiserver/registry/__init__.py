@@ -4,11 +4,11 @@
     spec_cache                     decoded, defaulted and validated specs by their exact bytes
     delete                         delete an object, immediately or with a grace period
     binding, eviction              bind a pod; delete a pod if disruption budgets allow it
-    scale, pod_log, own_status     subresources, and statuses that the server writes itself
+    scale, pod_log, server_status  subresources, and statuses that the server writes itself
     reading                        get, list and watch
     object_storage                 documents in the store; reads of admission plugins
     metadata                       metadata that the server sets
-    parts                          the dependencies of all verbs
+    context                        the dependencies of all verbs
 
 1. A write is one conditional put. If another write came first, the request is repeated on the new state, unless it
    names a resourceVersion.

@@ -16,8 +16,9 @@ from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.errors import conflict, not_found, other_uid, plain_error
 from mooring.apiserver.kinds.pod.prepare import FIELDS_READ_BY_BINDING, binding_error, bound_pod, validate_binding
+from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.metadata import ensure_namespace
-from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX
 from mooring.apiserver.validation.fields import aggregated
 from mooring.client.errors import BadRequestError
 from mooring.store.interface import WriteConflict
@@ -25,12 +26,10 @@ from mooring.store.interface import WriteConflict
 BINDING = Kind("v1", "Binding", "bindings")
 """The kind of calls to the `bindings` collection, the old way to bind. Nothing of it is ever stored."""
 
-WRITE_TRIES_MAX = 64
-
 _STORE_PREFIX = REGISTRY.removesuffix("/")
 
 
-async def bind(parts: Parts, call: Call, body: Document) -> None:
+async def bind(parts: RegistryContext, call: Call, body: Document) -> None:
     """Give a pod the node that the Binding names. `call.kind` is the pod's, or `BINDING`."""
     metadata: Document = body.setdefault("metadata", {})
     ensure_namespace(POD, metadata, call.namespace)
@@ -48,7 +47,7 @@ async def bind(parts: Parts, call: Call, body: Document) -> None:
     await _write(parts, call, name, body)
 
 
-async def _write(parts: Parts, call: Call, name: str, body: Document) -> None:
+async def _write(parts: RegistryContext, call: Call, name: str, body: Document) -> None:
     for _ in range(WRITE_TRIES_MAX):
         found = await parts.object_storage.find_partly(POD, call.namespace, name, FIELDS_READ_BY_BINDING)
         if found is None:

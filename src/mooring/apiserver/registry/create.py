@@ -15,6 +15,7 @@ from mooring.api.document import Document
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.errors import already_exists, invalid_kind, plain_error
+from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.metadata import (
     drop_duplicate_owners,
     ensure_namespace,
@@ -23,7 +24,6 @@ from mooring.apiserver.registry.metadata import (
     wipe_system_fields,
 )
 from mooring.apiserver.registry.object_storage import WriteResult, check_document_size
-from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import FieldError
@@ -48,7 +48,7 @@ class Created(NamedTuple):
         return self.written.answer if self.written is not None else None
 
 
-async def create(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
+async def create(parts: RegistryContext, resource: Resource, call: Call, obj: Document) -> Created:
     """Create an object. `obj` is changed."""
     await parts.run(resource.strategy, call, _begin, parts, resource, call, obj)
     await parts.admission.admit(Attempt(Operation.CREATE, call, obj, None))
@@ -59,7 +59,7 @@ async def create(parts: Parts, resource: Resource, call: Call, obj: Document) ->
     return await _create_with_generated_name(parts, resource, call, obj)
 
 
-def _begin(parts: Parts, resource: Resource, call: Call, obj: Document) -> None:
+def _begin(parts: RegistryContext, resource: Resource, call: Call, obj: Document) -> None:
     check_document_size(obj, call)
     metadata = obj["metadata"]
     wipe_system_fields(metadata)
@@ -68,7 +68,7 @@ def _begin(parts: Parts, resource: Resource, call: Call, obj: Document) -> None:
     parts.stamp(resource, resource.strategy, call, None, obj)
 
 
-async def create_admitted(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
+async def create_admitted(parts: RegistryContext, resource: Resource, call: Call, obj: Document) -> Created:
     """The second half: prepare, validate, check, store."""
     kind, metadata = resource.kind, obj["metadata"]
     fill_system_fields(metadata, call, parts.entropy)
@@ -106,7 +106,7 @@ def _validate_address(strategy: Strategy, metadata: Document) -> Sequence[FieldE
     return validate_object_meta(metadata, strategy.kind.is_namespaced, name_is_path_segment, "metadata")
 
 
-async def _create_with_generated_name(parts: Parts, resource: Resource, call: Call, obj: Document) -> Created:
+async def _create_with_generated_name(parts: RegistryContext, resource: Resource, call: Call, obj: Document) -> Created:
     prefix = obj["metadata"]["generateName"]
     for tries_left in reversed(range(GENERATED_NAME_TRIES_MAX)):
         attempt = {**obj, "metadata": {**obj["metadata"], "name": generated_name(prefix, parts.entropy)}}
@@ -118,7 +118,7 @@ async def _create_with_generated_name(parts: Parts, resource: Resource, call: Ca
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-async def _store(parts: Parts, resource: Resource, call: Call, obj: Document) -> WriteResult | None:
+async def _store(parts: RegistryContext, resource: Resource, call: Call, obj: Document) -> WriteResult | None:
     """Store the object. None for a dry run."""
     kind, metadata = resource.kind, obj["metadata"]
     name = metadata["name"]

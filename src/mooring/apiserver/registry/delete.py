@@ -32,17 +32,16 @@ from mooring.apiserver.errors import (
     other_revision_in_deletion,
     other_uid_in_deletion,
 )
-from mooring.apiserver.registry.object_storage import Stored
-from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.context import RegistryContext
+from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX, StoredObject
 from mooring.apiserver.resources import Resource
-from mooring.apiserver.strategy import Dependents
+from mooring.apiserver.strategy import DefaultPropagation
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported
 from mooring.apiserver.validation.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.store.interface import WriteConflict
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
-WRITE_TRIES_MAX = 64
 _DEFINITION_PENDING = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
 
 
@@ -64,7 +63,7 @@ class Deleted(NamedTuple):
     is_gone: bool
 
 
-async def delete(parts: Parts, resource: Resource, call: Call, options: DeleteOptions) -> Deleted:
+async def delete(parts: RegistryContext, resource: Resource, call: Call, options: DeleteOptions) -> Deleted:
     """Delete one object, or mark it as terminating."""
     kind = resource.kind
     if options.grace_s is not None and options.grace_s < 0:
@@ -78,19 +77,11 @@ async def delete(parts: Parts, resource: Resource, call: Call, options: DeleteOp
             raise not_found(kind, call.name)
         try:
             if kind is NAMESPACE:
-                namespace = await _mark_namespace(
-                    parts,
-                    resource,
-                    call,
-                    found,
-                    uid=options.uid,
-                    revision=options.revision,
-                    collector_finalizer=_collector_finalizer(resource, _finalizers_of(found), options),
-                )
+                namespace = await _mark_namespace(parts, resource, call, found, options)
                 if namespace is not None:
                     return Deleted(namespace, False)
             if kind is CUSTOM_RESOURCE_DEFINITION and "deletionTimestamp" not in found.document["metadata"]:
-                _check_marked_preconditions(resource, call, found, options.uid, options.revision)
+                _check_marked_preconditions(resource, call, found, options)
                 return Deleted(await mark_definition(parts, resource, call, found), False)
             return await _deleted(parts, resource, call, found, options)
         except WriteConflict as error:
@@ -100,7 +91,9 @@ async def delete(parts: Parts, resource: Resource, call: Call, options: DeleteOp
     raise conflict(kind, call.name)
 
 
-async def _deleted(parts: Parts, resource: Resource, call: Call, found: Stored, options: DeleteOptions) -> Deleted:
+async def _deleted(
+    parts: RegistryContext, resource: Resource, call: Call, found: StoredObject, options: DeleteOptions
+) -> Deleted:
     kind, obj, metadata = resource.kind, found.document, found.document["metadata"]
     _check_preconditions(resource, call, found, options)
     await parts.admission.check_deletion(Attempt(Operation.DELETE, call, None, obj))
@@ -112,10 +105,7 @@ async def _deleted(parts: Parts, resource: Resource, call: Call, found: Stored, 
     if ending is not None:
         _mark_ending(changed["metadata"], ending)
     finalizers = _finalizers(resource, metadata, options)
-    if finalizers:
-        changed["metadata"]["finalizers"] = finalizers
-    else:
-        changed["metadata"].pop("finalizers", None)
+    _set_finalizers(changed["metadata"], finalizers)
     if finalizers and not is_graceful:
         _mark_deleting(changed["metadata"], call)
     stays = bool(finalizers) or (ending is not None and ending.grace_s > 0)
@@ -136,11 +126,14 @@ async def _deleted(parts: Parts, resource: Resource, call: Call, found: Stored, 
     return _answer(resource, answered, is_gone=True)
 
 
-def _finalizers_of(found: Stored) -> list[str]:
-    return found.document["metadata"].get("finalizers") or []
+def _set_finalizers(metadata: Document, finalizers: list[str]) -> None:
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
 
 
-def _check_preconditions(resource: Resource, call: Call, found: Stored, options: DeleteOptions) -> None:
+def _check_preconditions(resource: Resource, call: Call, found: StoredObject, options: DeleteOptions) -> None:
     metadata = found.document["metadata"]
     if options.uid is not None and options.uid != metadata["uid"]:
         raise other_uid_in_deletion(resource.kind, call.name, options.uid, metadata["uid"])
@@ -151,7 +144,7 @@ def _check_preconditions(resource: Resource, call: Call, found: Stored, options:
 # --- grace ------------------------------------------------------------------------------------------------------
 
 
-class _Ending(NamedTuple):
+class _GracePeriod(NamedTuple):
     """The grace period of the object, and when it ends."""
 
     grace_s: int
@@ -159,16 +152,16 @@ class _Ending(NamedTuple):
     is_first: bool
 
 
-_PENDING = _Ending(-1, 0.0, False)
+_PENDING = _GracePeriod(-1, 0.0, False)
 """It is ending already, and the request changes nothing about it."""
 
 
-def _ending(resource: Resource, call: Call, obj: Document, options: DeleteOptions) -> _Ending | None:
+def _ending(resource: Resource, call: Call, obj: Document, options: DeleteOptions) -> _GracePeriod | None:
     """The grace period of a kind with graceful deletion; None for other kinds."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in metadata:
         given_s = resource.strategy.graceful_s(obj, options.grace_s, call)
-        return None if given_s is None else _Ending(given_s, call.now_s + given_s, True)
+        return None if given_s is None else _GracePeriod(given_s, call.now_s + given_s, True)
     left_s = metadata.get("deletionGracePeriodSeconds")
     if not left_s:
         return None
@@ -179,10 +172,10 @@ def _ending(resource: Resource, call: Call, obj: Document, options: DeleteOption
     at_s, grace_s = began_s + options.grace_s, options.grace_s
     if at_s < call.now_s:
         at_s, grace_s = call.now_s, min(1, grace_s)
-    return _Ending(grace_s, at_s, False)
+    return _GracePeriod(grace_s, at_s, False)
 
 
-def _mark_ending(metadata: Document, ending: _Ending) -> None:
+def _mark_ending(metadata: Document, ending: _GracePeriod) -> None:
     metadata["deletionTimestamp"] = format_rfc3339(int(ending.at_s))
     metadata["deletionGracePeriodSeconds"] = ending.grace_s
     if ending.is_first and metadata.get("generation"):
@@ -204,7 +197,7 @@ def _mark_deleting(metadata: Document, call: Call) -> None:
 def _finalizers(resource: Resource, metadata: Document, options: DeleteOptions) -> list[str]:
     """The finalizers that the object waits for from now on."""
     have: list[str] = metadata.get("finalizers") or []
-    if resource.strategy.dependents is Dependents.UNSUPPORTED:
+    if resource.strategy.dependents is DefaultPropagation.UNSUPPORTED:
         return have
     wanted = [name for name in have if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
     collector = _collector_finalizer(resource, have, options)
@@ -224,7 +217,7 @@ def _collector_finalizer(resource: Resource, have: list[str], options: DeleteOpt
     for name in have:
         if name in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER):
             return name
-    return ORPHAN_FINALIZER if resource.strategy.dependents is Dependents.ORPHAN else ""
+    return ORPHAN_FINALIZER if resource.strategy.dependents is DefaultPropagation.ORPHAN else ""
 
 
 # --- answers ----------------------------------------------------------------------------------------------------
@@ -249,43 +242,29 @@ def _answer(resource: Resource, obj: Document, *, is_gone: bool) -> Deleted:
 
 
 async def _mark_namespace(
-    parts: Parts,
-    resource: Resource,
-    call: Call,
-    found: Stored,
-    *,
-    uid: str | None,
-    revision: str | None,
-    collector_finalizer: str,
+    parts: RegistryContext, resource: Resource, call: Call, found: StoredObject, options: DeleteOptions
 ) -> Document | None:
     """The terminating namespace; None if it has no finalizers left and can be deleted."""
     namespace, metadata = found.document, found.document["metadata"]
-    _check_marked_preconditions(resource, call, found, uid, revision)
+    _check_marked_preconditions(resource, call, found, options)
     if "deletionTimestamp" in metadata:
         return namespace if namespace["spec"].get("finalizers") else None
     await parts.admission.check_deletion(Attempt(Operation.DELETE, call, None, namespace))
-    others = [name for name in metadata.get("finalizers") or () if name not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
-    finalizers = [*others, collector_finalizer] if collector_finalizer else others
     changed: Document = {
         **namespace,
         "metadata": {**metadata, "deletionTimestamp": call.now},
         "status": {**namespace.get("status", {}), "phase": "Terminating"},
     }
-    if finalizers:
-        changed["metadata"]["finalizers"] = finalizers
-    else:
-        changed["metadata"].pop("finalizers", None)
+    _set_finalizers(changed["metadata"], _finalizers(resource, metadata, options))
     if not call.is_dry_run:
         written = await parts.object_storage.put(resource.kind, changed, if_revision=found.revision)
         changed["metadata"]["resourceVersion"] = str(written)
     return changed
 
 
-def _check_marked_preconditions(
-    resource: Resource, call: Call, found: Stored, uid: str | None, revision: str | None
-) -> None:
+def _check_marked_preconditions(resource: Resource, call: Call, found: StoredObject, options: DeleteOptions) -> None:
     """Check the preconditions of a deletion. The messages differ for kinds that are marked as terminating first."""
-    metadata = found.document["metadata"]
+    metadata, uid, revision = found.document["metadata"], options.uid, options.revision
     if uid is not None and uid != metadata["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
         raise conflict(resource.kind, call.name, why)
@@ -297,7 +276,7 @@ def _check_marked_preconditions(
         raise conflict(resource.kind, call.name, why)
 
 
-async def mark_definition(parts: Parts, resource: Resource, call: Call, found: Stored) -> Document:
+async def mark_definition(parts: RegistryContext, resource: Resource, call: Call, found: StoredObject) -> Document:
     """The terminating definition."""
     definition, metadata = found.document, found.document["metadata"]
     await parts.admission.check(Attempt(Operation.DELETE, call, None, definition))

@@ -39,13 +39,13 @@ from mooring.apiserver.errors import (
     plain_error,
 )
 from mooring.apiserver.kinds.pod.prepare import with_condition
+from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.delete import DeleteOptions, check_delete_options, delete, delete_options
 from mooring.apiserver.registry.metadata import ensure_namespace
-from mooring.apiserver.registry.object_storage import Stored
-from mooring.apiserver.registry.own_status import OwnStatus
-from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX, StoredObject
+from mooring.apiserver.registry.server_status import ServerStatusWriter
 from mooring.apiserver.validation.fields import invalid
-from mooring.client.errors import BadRequestError, Cause, ConflictError, ForbiddenError, TooManyRequestsError
+from mooring.client.errors import BadRequestError, ConflictError, ForbiddenError, StatusCause, TooManyRequestsError
 from mooring.store.interface import WriteConflict
 
 DISRUPTED_PODS_MAX = 2_000
@@ -53,8 +53,6 @@ RETRY_AFTER_S = 10
 
 _WOULD_VIOLATE = "Cannot evict pod as it would violate the pod's disruption budget."
 _ALLOWED_CONDITION = "DisruptionAllowed"
-
-WRITE_TRIES_MAX = 64
 
 _SEVERAL_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
@@ -66,7 +64,7 @@ _EVICTED: Document = {
 }
 
 
-async def evict(parts: Parts, call: Call, body: Document) -> None:
+async def evict(parts: RegistryContext, call: Call, body: Document) -> None:
     """Delete a pod, if its disruption budget allows it."""
     eviction, options = await _admitted(parts, call, body)
     for _ in range(WRITE_TRIES_MAX):
@@ -92,7 +90,7 @@ class _Eviction(NamedTuple):
     """The options of the deletion, as they were sent."""
 
 
-async def _admitted(parts: Parts, call: Call, body: Document) -> tuple[_Eviction, DeleteOptions]:
+async def _admitted(parts: RegistryContext, call: Call, body: Document) -> tuple[_Eviction, DeleteOptions]:
     metadata: Document = body.setdefault("metadata", {})
     ensure_namespace(POD, metadata, call.namespace)
     attempt = Attempt(Operation.CREATE, call, body, None, body_kind="Eviction")
@@ -111,7 +109,9 @@ async def _admitted(parts: Parts, call: Call, body: Document) -> tuple[_Eviction
     return _Eviction(replace(call, is_dry_run=call.is_dry_run or bool(dry_runs)), given), delete_options(given)
 
 
-async def _evict_within_budget(parts: Parts, eviction: _Eviction, options: DeleteOptions, pod: Stored) -> None:
+async def _evict_within_budget(
+    parts: RegistryContext, eviction: _Eviction, options: DeleteOptions, pod: StoredObject
+) -> None:
     budgets = [
         budget
         for budget in await parts.lookup.list(POD_DISRUPTION_BUDGET, eviction.call.namespace)
@@ -128,7 +128,7 @@ async def _evict_within_budget(parts: Parts, eviction: _Eviction, options: Delet
 
 
 async def _delete_unready(
-    parts: Parts, eviction: _Eviction, options: DeleteOptions, pod: Stored, budget: Document
+    parts: RegistryContext, eviction: _Eviction, options: DeleteOptions, pod: StoredObject, budget: Document
 ) -> None:
     try:
         await _mark_and_delete(parts, eviction, replace(options, revision=str(pod.revision)))
@@ -138,10 +138,10 @@ async def _delete_unready(
         raise still_processing(budget) from None
 
 
-async def _spend(parts: Parts, call: Call, budget: Document) -> None:
+async def _spend(parts: RegistryContext, call: Call, budget: Document) -> None:
     """Take one disruption from a budget. Raises `StatusError` if there is none left."""
     name = budget["metadata"]["name"]
-    writer = OwnStatus(parts.object_storage, parts.resources, parts.shape_of)
+    writer = ServerStatusWriter(parts.object_storage, parts.resources, parts.kind_schema_of)
     for _ in range(WRITE_TRIES_MAX):
         status = spent(budget, call.name, call.now)
         if call.is_dry_run:
@@ -159,14 +159,14 @@ async def _spend(parts: Parts, call: Call, budget: Document) -> None:
 # --- pods -------------------------------------------------------------------------------------------------------
 
 
-async def _pod(parts: Parts, call: Call) -> Stored:
+async def _pod(parts: RegistryContext, call: Call) -> StoredObject:
     found = await parts.object_storage.find(POD, call.namespace, call.name)
     if found is None:
         raise not_found(POD, call.name)
     return found
 
 
-async def _mark_and_delete(parts: Parts, eviction: _Eviction, options: DeleteOptions) -> None:
+async def _mark_and_delete(parts: RegistryContext, eviction: _Eviction, options: DeleteOptions) -> None:
     call = eviction.call
     if not call.is_dry_run:
         revision = await _mark(parts, call, options)
@@ -176,7 +176,7 @@ async def _mark_and_delete(parts: Parts, eviction: _Eviction, options: DeleteOpt
     await delete(parts, parts.resources.of_kind(POD), replace(call, subresource=""), options)
 
 
-async def _mark(parts: Parts, call: Call, options: DeleteOptions) -> int:
+async def _mark(parts: RegistryContext, call: Call, options: DeleteOptions) -> int:
     """Set the condition of an evicted pod, and return its new revision."""
     for _ in range(WRITE_TRIES_MAX):
         found = await _pod(parts, call)
@@ -297,7 +297,7 @@ def _exhausted(status: Document, now: str) -> list[Document]:
 
 def _too_many(why: str, *, retry_after_s: float | None) -> TooManyRequestsError:
     return TooManyRequestsError(
-        _WOULD_VIOLATE, causes=[Cause("DisruptionBudget", why, "")], details={}, retry_after_s=retry_after_s
+        _WOULD_VIOLATE, causes=[StatusCause("DisruptionBudget", why, "")], details={}, retry_after_s=retry_after_s
     )
 
 

@@ -30,11 +30,13 @@ from mooring.apiserver.storage.stored_form import (
     stored_kind,
     with_revision,
 )
-from mooring.apiserver.worker import WORKER_BYTES_MIN, Worker
+from mooring.apiserver.worker import WORKER_BYTES_MIN, WorkerThread
 from mooring.client.errors import StatusError
 from mooring.store.interface import MUST_NOT_EXIST, Record, Store
 
 CACHED_DOCUMENTS_MAX = 4_096
+WRITE_TRIES_MAX = 64
+"""How often a verb tries a conditional write while other requests write the same object. Then it is a conflict."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -45,7 +47,7 @@ DOCUMENT_BYTES_MAX = 3 * 1024 * 1024
 validated: it would be too large to be stored, and defaults multiply the size of small items by ten."""
 
 
-class Stored(NamedTuple):
+class StoredObject(NamedTuple):
     """A stored object, and the revision of its record."""
 
     document: Document
@@ -70,20 +72,20 @@ class WriteResult(NamedTuple):
 class ObjectStorage:
     """Reads and writes whole objects."""
 
-    def __init__(self, store: Store, worker: Worker) -> None:
+    def __init__(self, store: Store, worker: WorkerThread) -> None:
         self._store = store
         self._worker = worker
 
-    async def find(self, kind: Kind, namespace: str, name: str) -> Stored | None:
+    async def find(self, kind: Kind, namespace: str, name: str) -> StoredObject | None:
         record = await self._store.get(kind.key(namespace, name))
         if record is None:
             return None
         document = await self._worker.run(len(record.value), document_of, kind, record.value, record.revision)
-        return Stored(document, record.revision, record.value)
+        return StoredObject(document, record.revision, record.value)
 
     async def find_partly(
         self, kind: Kind, namespace: str, name: str, fields: Mapping[str, Collection[str]]
-    ) -> Stored | None:
+    ) -> StoredObject | None:
         """As `find`, with only the given fields of each section decoded (`storage.stored_form.partly_decoded`).
 
         The name and the namespace are those of the key: they need no decoding.
@@ -97,7 +99,7 @@ class ObjectStorage:
         if kind.is_namespaced:
             metadata["namespace"] = namespace
         metadata["resourceVersion"] = str(record.revision)
-        return Stored(document, record.revision, record.value)
+        return StoredObject(document, record.revision, record.value)
 
     async def put(self, kind: Kind, document: Document, *, if_revision: int) -> int:
         """Write a document, if the record still has that revision. Raises `WriteConflict`."""

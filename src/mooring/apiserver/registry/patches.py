@@ -20,11 +20,11 @@ from mooring.api.patching.json_patch import COPIED_BYTES_MAX
 from mooring.apiserver.apply.patch import apply_patch, unreadable
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.errors import invalid_object, not_found, plain_error, uid_mismatch_on_create
+from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.metadata import ensure_name, ensure_namespace
 from mooring.apiserver.registry.object_storage import check_document_size
-from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.update import Changed, change
-from mooring.apiserver.resources import Reading, Resource
+from mooring.apiserver.resources import DecodedDocument, Resource
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import go_json, invalid
 from mooring.apiserver.wire.examine import DecodingError
@@ -44,12 +44,12 @@ class Patch:
     strict_errors: tuple[str, ...] = ()
 
 
-ReadDocument = Callable[[Document, Document | None], Reading]
+ReadDocument = Callable[[Document, Document | None], DecodedDocument]
 """From plain JSON, and the object before the patch if it has parts of it, to a canonical document of the kind. Raises
 `DecodingError` with Go's words if it does not fit."""
 
 
-async def patch(parts: Parts, resource: Resource, call: Call, wanted: Patch, read: ReadDocument) -> Changed:
+async def patch(parts: RegistryContext, resource: Resource, call: Call, wanted: Patch, read: ReadDocument) -> Changed:
     """Patch an object; server-side apply creates it if it is missing."""
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
     if _copies(wanted):
@@ -86,7 +86,7 @@ def _copies(wanted: Patch) -> bool:
 
 
 def _applied(
-    parts: Parts,
+    parts: RegistryContext,
     resource: Resource,
     strategy: Strategy,
     call: Call,
@@ -95,7 +95,7 @@ def _applied(
     read: ReadDocument,
 ) -> Document:
     assert isinstance(wanted.content, dict), "a body of server-side apply is checked when it is read"
-    merged = apply_patch(parts.shape_of(resource), old, wanted.content, call, strategy.ignored_fields)
+    merged = apply_patch(parts.kind_schema_of(resource), old, wanted.content, call, strategy.ignored_fields)
     try:
         new = read(merged, None).document
     except DecodingError as error:

@@ -154,11 +154,11 @@ def _container(pod: Document, wanted: str) -> str:
     others = {
         field: [one["name"] for one in spec.get(field) or []] for field in ("initContainers", "ephemeralContainers")
     }
-    everybody = [*others["initContainers"], *own, *others["ephemeralContainers"]]
+    all_names = [*others["initContainers"], *own, *others["ephemeralContainers"]]
     if not wanted:
-        choices = f", choose one of: [{' '.join(everybody)}]" if own else ""
+        choices = f", choose one of: [{' '.join(all_names)}]" if own else ""
         raise BadRequestError(f"a container name must be specified for pod {name}{choices}")
-    if wanted not in everybody:
+    if wanted not in all_names:
         raise BadRequestError(f"container {wanted} is not valid for pod {name}")
     return wanted
 

@@ -45,7 +45,7 @@ _REFUSALS = {
 """The messages about unsupported field selectors of kinds that differ from the common message."""
 
 
-class Reader:
+class ObjectReader:
     """Reads from storage."""
 
     def __init__(self, storage: Storage) -> None:

@@ -15,35 +15,37 @@ from dataclasses import replace
 
 from mooring.api.document import Document
 from mooring.api.schema.tables import struct_named
+from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.patch import apply_as
-from mooring.apiserver.apply.shape import struct_shape
-from mooring.apiserver.apply.update import SCALE_VERSION, parent_entries, scale_entries, stamp
+from mooring.apiserver.apply.update import SCALE_VERSION, parent_entries, scale_entries, write_managed_fields
 from mooring.apiserver.call import Call
 from mooring.apiserver.errors import invalid_object, other_uid
+from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.metadata import ensure_name, ensure_namespace
-from mooring.apiserver.registry.parts import Parts
 from mooring.apiserver.registry.patches import Patch, ReadDocument, patched_plain, read_patched
 from mooring.apiserver.registry.update import change
 from mooring.apiserver.resources import Resource
 from mooring.client.interface import PatchForm
 
 
-async def put_scale(parts: Parts, resource: Resource, call: Call, scale: Document) -> Document:
+async def put_scale(parts: RegistryContext, resource: Resource, call: Call, scale: Document) -> Document:
     """Scale an object by a whole Scale. The name in the Scale is checked before the object is read."""
     ensure_namespace(resource.kind, scale["metadata"], call.namespace)
     ensure_name(scale["metadata"], call)
     return await _scale(parts, resource, call, lambda _: deepcopy(scale), None)
 
 
-async def patch_scale(parts: Parts, resource: Resource, call: Call, wanted: Patch, read: ReadDocument) -> Document:
+async def patch_scale(
+    parts: RegistryContext, resource: Resource, call: Call, wanted: Patch, read: ReadDocument
+) -> Document:
     """Scale an object by a patch of its Scale."""
 
     def make(have: Document) -> Document:
         if wanted.form is PatchForm.APPLY:
             assert isinstance(wanted.content, dict), "a body of server-side apply is checked when it is read"
             applied = apply_as(
-                struct_shape(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale"),
+                kind_schema_of_struct(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale"),
                 have,
                 wanted.content,
                 manager=call.field_manager,
@@ -61,7 +63,11 @@ async def patch_scale(parts: Parts, resource: Resource, call: Call, wanted: Patc
 
 
 async def _scale(
-    parts: Parts, resource: Resource, call: Call, make_scale: Callable[[Document], Document], wanted: Patch | None
+    parts: RegistryContext,
+    resource: Resource,
+    call: Call,
+    make_scale: Callable[[Document], Document],
+    wanted: Patch | None,
 ) -> Document:
     rules = resource.scale
     assert rules is not None, f"{resource.kind} has no scale"
@@ -79,8 +85,8 @@ async def _scale(
         _check_uid(resource, call, scale, old)
         if wanted is None or wanted.form is not PatchForm.APPLY:
             writer = manager_id(call.field_manager, UPDATE, SCALE_VERSION, call.subresource)
-            shape = struct_shape(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale")
-            stamp(shape, have, scale, writer, call.now, (("status",),))
+            shape = kind_schema_of_struct(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale")
+            write_managed_fields(shape, have, scale, writer, call.now, (("status",),))
         errors = rules.validate(scale)
         if errors:
             raise invalid_object("Scale", "autoscaling", call.name, errors)

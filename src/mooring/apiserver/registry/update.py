@@ -18,7 +18,7 @@ from mooring.api.field_errors import quoted
 from mooring.api.kinds import REGISTRY
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.apply.typed import is_same
-from mooring.apiserver.apply.update import settle_times
+from mooring.apiserver.apply.update import keep_unchanged_times
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.errors import (
     conflict,
@@ -28,10 +28,10 @@ from mooring.apiserver.errors import (
     plain_error,
     revision_required,
 )
+from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.create import create_admitted
 from mooring.apiserver.registry.metadata import drop_duplicate_owners, ensure_name, ensure_namespace, keep_system_fields
-from mooring.apiserver.registry.object_storage import Stored, WriteResult, check_document_size
-from mooring.apiserver.registry.parts import Parts
+from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX, StoredObject, WriteResult, check_document_size
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.metadata import (
@@ -42,8 +42,6 @@ from mooring.apiserver.validation.metadata import (
 from mooring.apiserver.wire.canonical import forget_empty_lists
 from mooring.client.errors import AlreadyExistsError
 from mooring.store.interface import WriteConflict
-
-WRITE_TRIES_MAX = 64
 
 Make = Callable[[Document | None], Awaitable[Document]]
 """From the stored object (None: there is none) to the new object, with its managed fields."""
@@ -63,14 +61,14 @@ class Changed(NamedTuple):
 
 
 async def change(
-    parts: Parts,
+    parts: RegistryContext,
     resource: Resource,
     call: Call,
     make: Make,
     *,
     may_create: bool = False,
     uid: str = "",
-    found: Stored | None = None,
+    found: StoredObject | None = None,
 ) -> Changed:
     """Change an object through the strategy of the call's subresource, or of the object itself.
 
@@ -96,26 +94,26 @@ async def change(
             if found is None:
                 return Changed(await _created(parts, resource, call, obj), is_created=True)
             return await _replaced(parts, resource, strategy, call, found, obj)
-        except _Again:
+        except _WrittenMeanwhile:
             found = None
     raise conflict(kind, call.name)
 
 
-class _Again(Exception):
+class _WrittenMeanwhile(Exception):
     """Another request wrote first."""
 
 
-async def _created(parts: Parts, resource: Resource, call: Call, obj: Document) -> Document:
+async def _created(parts: RegistryContext, resource: Resource, call: Call, obj: Document) -> Document:
     await parts.admission.admit(Attempt(Operation.CREATE, call, obj, None))
     drop_duplicate_owners(obj["metadata"], call, is_after_admission=True)
     try:
         return (await create_admitted(parts, resource, call, obj)).document
     except AlreadyExistsError:
-        raise _Again from None
+        raise _WrittenMeanwhile from None
 
 
 async def _replaced(
-    parts: Parts, resource: Resource, strategy: Strategy, call: Call, found: Stored, obj: Document
+    parts: RegistryContext, resource: Resource, strategy: Strategy, call: Call, found: StoredObject, obj: Document
 ) -> Changed:
     old, metadata = found.document, obj["metadata"]
     await parts.admission.admit(Attempt(Operation.UPDATE, call, obj, old))
@@ -128,13 +126,15 @@ async def _replaced(
         result = await _written(parts, resource, call, found, obj)
         reservation.keep()
     except WriteConflict:
-        raise _Again from None  # a request with a resourceVersion gets a conflict in the next attempt
+        raise _WrittenMeanwhile from None  # a request with a resourceVersion gets a conflict in the next attempt
     finally:
         reservation.close()
     return result
 
 
-def _check_revision(resource: Resource, strategy: Strategy, call: Call, metadata: Document, found: Stored) -> None:
+def _check_revision(
+    resource: Resource, strategy: Strategy, call: Call, metadata: Document, found: StoredObject
+) -> None:
     given = metadata.get("resourceVersion", "")
     if given in ("", "0"):
         if not strategy.allows_unconditional_update:
@@ -166,10 +166,12 @@ def _prepare(resource: Resource, strategy: Strategy, call: Call, obj: Document, 
     strategy.canonicalize(obj)
     if resource.struct is not None:
         forget_empty_lists(resource.struct, obj)
-    settle_times(obj, old)
+    keep_unchanged_times(obj, old)
 
 
-async def _written(parts: Parts, resource: Resource, call: Call, found: Stored, obj: Document) -> Changed:
+async def _written(
+    parts: RegistryContext, resource: Resource, call: Call, found: StoredObject, obj: Document
+) -> Changed:
     """The object after the write; the stored one if nothing changed."""
     kind, old, metadata = resource.kind, found.document, obj["metadata"]
     if _is_finished(old["metadata"], metadata) and not resource.strategy.is_held(obj):
@@ -203,7 +205,7 @@ ReadBody = Callable[[], Document]
 """The body as a document, a fresh one each time."""
 
 
-async def put(parts: Parts, resource: Resource, call: Call, read_body: ReadBody) -> Changed:
+async def put(parts: RegistryContext, resource: Resource, call: Call, read_body: ReadBody) -> Changed:
     """Replace an object, in whole or through a subresource."""
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
     found = await parts.object_storage.find(resource.kind, call.namespace, call.name)

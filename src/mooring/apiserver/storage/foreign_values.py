@@ -30,7 +30,7 @@ from mooring.apiserver.storage.stored_form import encoded, stored_form, stored_k
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.protobuf import MAGIC, ProtobufError, message, open_envelope
-from mooring.apiserver.wire.scalars import Irregular, ScalarError
+from mooring.apiserver.wire.scalars import ScalarError, UnexpectedJsonType
 from mooring.store.interface import ValueUnreadable
 
 OLD_DEFINITIONS: Final = "apiextensions.k8s.io/v1beta1"
@@ -116,7 +116,7 @@ def _canonical_form(key: str, kind: Kind, document: Document) -> bytes:
     dropped: list[str] = []
     try:
         whole = canonical(struct, document, dropped)
-    except (Irregular, ScalarError) as error:
+    except (UnexpectedJsonType, ScalarError) as error:
         raise ValueUnreadable(key, f"it is no {kind}: {str(error) or 'a field has the wrong type'}") from None
     if dropped:
         raise ValueUnreadable(key, f"it has the fields {', '.join(dropped)}, which {kind} does not have")

@@ -18,7 +18,7 @@ from mooring.apiserver.errors import ahead, list_gone, not_found
 from mooring.apiserver.storage.selection import ObjectMatcher, matcher_of_selection
 from mooring.apiserver.storage.stored_form import inward_selection, outward
 from mooring.apiserver.storage.watch import StorageWatch
-from mooring.apiserver.worker import Worker
+from mooring.apiserver.worker import WorkerThread
 from mooring.client.errors import BadRequestError
 from mooring.client.interface import EVERYTHING, Listing, Selection
 from mooring.store.interface import Page, Record, RevisionAhead, RevisionGone, Store
@@ -31,7 +31,7 @@ PAGE_RECORDS = 1_000
 class Storage:
     """Reads objects from a store."""
 
-    def __init__(self, store: Store, worker: Worker, *, bookmark_s: float = BOOKMARK_S) -> None:
+    def __init__(self, store: Store, worker: WorkerThread, *, bookmark_s: float = BOOKMARK_S) -> None:
         self._store = store
         self._worker = worker
         self._bookmark_s = bookmark_s

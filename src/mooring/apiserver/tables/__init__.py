@@ -1,1 +1,5 @@
-"""Tables of `kubectl get`: columns and cells that kinds share, and the columns of custom kinds."""
+"""Tables of `kubectl get`.
+
+columns   columns of a kind, and texts of cells that kinds share
+custom    the columns of custom kinds, and their JSON paths
+"""

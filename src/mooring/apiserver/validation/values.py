@@ -10,15 +10,23 @@ import difflib
 import json
 
 from mooring.api.document import Document
+from mooring.api.kinds import Kind
 from mooring.api.quantity import quantity_nano
 from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import struct_named
+from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.wire.json_text import json_syntax_error
 
 
 def means_the_same(one: object, other: object, package: str, struct_name: str) -> bool:
     """Whether two documents of a struct mean the same."""
     return one == other or _is_same(one, other, struct_named(package, struct_name))
+
+
+def has_same_spec(kind: Kind, one: object, other: object) -> bool:
+    """Whether two specs of a kind mean the same."""
+    struct = struct_of_kind(kind.api_version, kind.kind)
+    assert struct is not None, f"{kind} has no schema"
+    return _is_same(one, other, struct.fields["spec"].type)
 
 
 def _is_same(one: object, other: object, kind: Type) -> bool:

@@ -1,7 +1,7 @@
 """The canonical form: what Go makes of an object by decoding it into its type and encoding it again.
 
-Input: a JSON value and its `Struct`. Output: a document, and whether something was dropped; `Irregular` if a type
-does not match.
+Input: a JSON value and its `Struct`. Output: a document, and whether something was dropped; `UnexpectedJsonType` if a
+type does not match.
 
 All packages behind this one rely on the form:
 
@@ -36,8 +36,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.memory import Memory
 from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
 from mooring.api.schema.tables import CircularTable
 from mooring.apiserver.wire import scalars
@@ -48,8 +48,8 @@ from mooring.apiserver.wire.scalars import (
     INT64_MAX,
     INT64_MIN,
     SCHEMA_VALUES,
-    Irregular,
     ScalarError,
+    UnexpectedJsonType,
 )
 
 PLANS_MAX = 64
@@ -77,7 +77,7 @@ _NOTHING: Mapping[str, Any] = {}
 def canonical(struct: Struct, raw: object, dropped: Dropped, known: Mapping[str, Any] = _NOTHING) -> Document:
     """The canonical form of an object. Names of unknown fields are added to `dropped`.
 
-    Raises `Irregular` where a value has the wrong type, and `ScalarError` where a text has no meaning.
+    Raises `UnexpectedJsonType` where a value has the wrong type, and `ScalarError` where a text has no meaning.
     """
     document = struct_change(struct)({} if raw is None else raw, dropped, known)
     metadata = raw.get("metadata") if isinstance(raw, dict) else None
@@ -101,7 +101,7 @@ def _made(struct: Struct) -> StructChange:
 def _compiled(struct: Struct, changes: dict[int, StructChange]) -> StructChange:
     rules: list[_Rule] = []
     known_names: set[str] = set()
-    plans: Memory[tuple[str, ...], list[_Rule]] = Memory(PLANS_MAX)
+    plans: BoundedCache[tuple[str, ...], list[_Rule]] = BoundedCache(PLANS_MAX)
 
     def plan(names: tuple[str, ...], dropped: Dropped) -> list[_Rule]:
         """The rules of these fields, and of absent fields that are always written."""
@@ -114,7 +114,7 @@ def _compiled(struct: Struct, changes: dict[int, StructChange]) -> StructChange:
 
     def change(raw: Any, dropped: Dropped, known: Mapping[str, Any] = _NOTHING) -> Document:
         if type(raw) is not dict:
-            raise Irregular
+            raise UnexpectedJsonType
         document: Document = {}
         get = raw.get
         names = tuple(raw)
@@ -136,7 +136,7 @@ def _compiled(struct: Struct, changes: dict[int, StructChange]) -> StructChange:
                     document[name] = below(value, dropped, before)
                     continue
             if type(value) is not expected and expected is not None:
-                raise Irregular
+                raise UnexpectedJsonType
             if changed is not None:
                 value = changed(value, dropped)
             if value or keeps_empty:
@@ -267,7 +267,7 @@ def _list_change(item: Type) -> Change:
         return raw if changed is None else [zero() if value is None else changed(value, dropped) for value in raw]
 
     def _odd(value: Any) -> Any:
-        raise Irregular
+        raise UnexpectedJsonType
 
     if expected is None:
         return any_items
@@ -291,7 +291,7 @@ def _map_change(item: Type) -> Change:
             if value is None:
                 document[key] = zero()
             elif expected is not None and type(value) is not expected:
-                raise Irregular
+                raise UnexpectedJsonType
             else:
                 document[key] = changed(value, dropped)
         return document
@@ -303,7 +303,7 @@ def _map_change(item: Type) -> Change:
 
 def _same(value: Any, expected: type | None) -> Any:
     if type(value) is not expected:
-        raise Irregular
+        raise UnexpectedJsonType
     return value
 
 
@@ -326,13 +326,13 @@ def _without_notes(change: Callable[[object], Any]) -> Change:
 def _int32(raw: Any, dropped: Dropped) -> int:
     if INT32_MIN <= raw <= INT32_MAX:
         return raw  # type: ignore[no-any-return]
-    raise Irregular
+    raise UnexpectedJsonType
 
 
 def _int64(raw: Any, dropped: Dropped) -> int:
     if INT64_MIN <= raw <= INT64_MAX:
         return raw  # type: ignore[no-any-return]
-    raise Irregular
+    raise UnexpectedJsonType
 
 
 def _untyped(raw: Any, dropped: Dropped) -> Any:
@@ -345,7 +345,7 @@ def _untyped(raw: Any, dropped: Dropped) -> Any:
 
 def _quantity(raw: Any, dropped: Dropped) -> str:
     if type(raw) is float:
-        raise Irregular  # 1e3 and 1000.0 are the same float and different quantities: it matters how it was written
+        raise UnexpectedJsonType  # 1e3 and 1000.0 are the same float and different quantities
     return scalars.quantity(raw)
 
 

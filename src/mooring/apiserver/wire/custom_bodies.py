@@ -32,7 +32,7 @@ from mooring.apiserver.wire.json_text import (
     repeats_keys,
 )
 from mooring.apiserver.wire.media import BodyForm, UnsupportedMediaTypeError, body_form
-from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN, Irregular, ScalarError
+from mooring.apiserver.wire.scalars import INT64_MAX, INT64_MIN, ScalarError, UnexpectedJsonType
 from mooring.apiserver.wire.yaml_text import parse_yaml
 from mooring.client.errors import BadRequestError
 
@@ -81,7 +81,7 @@ def custom_metadata(raw: object) -> tuple[Document, list[str]]:
     dropped: list[str] = []
     try:
         metadata = canonical(struct, raw, dropped)
-    except (Irregular, ScalarError) as error:
+    except (UnexpectedJsonType, ScalarError) as error:
         examine(struct, raw)
         raise DecodingError(str(error)) from error
     return metadata, examine(struct, raw, "metadata") if dropped else []

@@ -1,7 +1,7 @@
 """Request bodies: from bytes to a canonical document, or to a patch.
 
-Input: the body, its content type, and the kind of the path. Output: `Decoded`: the document and its strict errors; a
-`Patch`; or a 400 or 415 with kube-apiserver's message.
+Input: the body, its content type, and the kind of the path. Output: `DecodedBody`: the document and its strict errors;
+a `Patch`; or a 400 or 415 with kube-apiserver's message.
 
 1. kind and apiVersion default to those of the path.
 2. The kind of the body decides how it is decoded: a Secret sent to /configmaps must be a valid Secret first, and is
@@ -56,7 +56,7 @@ from mooring.apiserver.wire.json_text import (
 )
 from mooring.apiserver.wire.media import BodyForm, body_form
 from mooring.apiserver.wire.protobuf import ProtobufError, message, open_envelope
-from mooring.apiserver.wire.scalars import Irregular, ScalarError
+from mooring.apiserver.wire.scalars import ScalarError, UnexpectedJsonType
 from mooring.apiserver.wire.unstructured import examine_unstructured
 from mooring.apiserver.wire.yaml_text import parse_yaml, sorted_keys
 from mooring.client.errors import BadRequestError
@@ -90,7 +90,7 @@ class NamedKind:
 
 
 @dataclass(slots=True)
-class Decoded:
+class DecodedBody:
     """A decoded body."""
 
     document: Document
@@ -105,7 +105,7 @@ def decode_body(
     struct: Struct,
     field_validation: FieldValidation,
     also_accepted: Sequence[str] = (),
-) -> Decoded:
+) -> DecodedBody:
     """The canonical document of a body that should be of this kind.
 
     `also_accepted` are other accepted API versions: evictions come as policy/v1 and policy/v1beta1.
@@ -138,7 +138,7 @@ def decode_options(data: bytes, content_type: str, struct: Struct) -> Document:
         raise BadRequestError(str(error)) from error
 
 
-def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[str, Any] = NOTHING_KNOWN) -> Decoded:
+def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[str, Any] = NOTHING_KNOWN) -> DecodedBody:
     """The canonical document of an object that is decoded already: of a patched one.
 
     Parts of `known` are canonical already.
@@ -155,24 +155,24 @@ def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[st
     try:
         document = canonical(struct, raw, dropped, known)
         found = examine(struct, sorted_keys(raw)) if dropped else []
-    except (Irregular, ScalarError):
+    except (UnexpectedJsonType, ScalarError):
         found = examine(struct, sorted_keys(raw))  # Go patches maps, and writes them with their keys in order
         document = _with_numbers_as_written(_Body(raw, raw, wanted, []), struct)
-    return Decoded(_with_identity(document, wanted), found)
+    return DecodedBody(_with_identity(document, wanted), found)
 
 
 def patched_strategically(
     struct: Struct, raw: Any, kind: BodyKind, known: Mapping[str, Any] = NOTHING_KNOWN
-) -> Decoded:
+) -> DecodedBody:
     """The same for the result of a strategic merge patch or of server-side apply, which Go decodes from maps."""
     dropped: list[str] = []
     try:
         document = canonical(struct, raw, dropped, known)
         found = examine_unstructured(struct, raw) if dropped else []
-    except (Irregular, ScalarError):
+    except (UnexpectedJsonType, ScalarError):
         found = examine_unstructured(struct, raw)
         document = plain(canonical(struct, _with_whole_numbers(raw), []))
-    return Decoded(_with_identity(document, TypeMeta(kind.api_version, kind.kind)), found)
+    return DecodedBody(_with_identity(document, TypeMeta(kind.api_version, kind.kind)), found)
 
 
 def cannot_be_handled(identity: TypeMeta, kind: BodyKind, error: str) -> str:
@@ -266,25 +266,25 @@ def _unrecognized(data: bytes, kind: BodyKind, error: str) -> NoReturn:
 # --- making sense of it -----------------------------------------------------------------------------------------
 
 
-def _canonical(body: _Body, struct: Struct, validation: FieldValidation) -> Decoded:
+def _canonical(body: _Body, struct: Struct, validation: FieldValidation) -> DecodedBody:
     dropped: list[str] = []
     found: list[str] = []
     try:
         document = canonical(struct, body.value, dropped)
         if dropped or (body.careful is not None and has_repeated_keys(body.careful)):
             found = examine(struct, _as_written(body))
-    except (Irregular, ScalarError):
+    except (UnexpectedJsonType, ScalarError):
         found = examine(struct, _as_written(body))
         document = _with_numbers_as_written(body, struct)
     strict_errors = [] if validation is FieldValidation.IGNORE else body.strict_errors + found
-    return Decoded(_with_identity(document, body.identity), strict_errors)
+    return DecodedBody(_with_identity(document, body.identity), strict_errors)
 
 
 def _with_numbers_as_written(body: _Body, struct: Struct) -> Document:
     """An object that is valid, although `canonical` rejects it: it has a quantity as a number such as `1e3`."""
     try:
         document = canonical(struct, plain(_as_written(body), numbers_as_written=True), [])
-    except (Irregular, ScalarError) as error:
+    except (UnexpectedJsonType, ScalarError) as error:
         raise DecodingError(str(error)) from error  # in a nested JSON schema, where errors have no path
     result: Document = plain(document)
     return result
@@ -316,7 +316,7 @@ def _with_identity(document: Document, identity: TypeMeta) -> Document:
 
 def _of_another_kind(
     body: _Body, kind: BodyKind, struct: Struct, validation: FieldValidation, also_accepted: Sequence[str]
-) -> Decoded:
+) -> DecodedBody:
     identity = body.identity
     try:
         _check_conversion(body, kind)

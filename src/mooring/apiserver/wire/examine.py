@@ -248,7 +248,7 @@ class _Examiner:
         assert callable(read)
         try:
             read(raw)
-        except scalars.Irregular:
+        except scalars.UnexpectedJsonType:
             self._mismatch(raw, name, with_number=True)
 
     def _bytes(self, raw: object, name: str) -> None:
@@ -272,7 +272,7 @@ class _Examiner:
             read(raw)
         except scalars.ScalarError as error:
             raise DecodingError(str(error)) from error
-        except scalars.Irregular as error:
+        except scalars.UnexpectedJsonType as error:
             raise DecodingError(self._mismatch_text(raw, name, with_number=name == "int32")) from error
 
     # ------------------------------------------------------------------------------------------- schemas in schemas

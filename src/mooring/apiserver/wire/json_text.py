@@ -169,7 +169,7 @@ def _whole(text: str) -> str:
 
 
 def _each_byte_replaced(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError), f"only decoding is asked for, not {error!r}"
+    assert isinstance(error, UnicodeDecodeError), f"only decoding is supported, not {error!r}"
     return REPLACEMENT * (error.end - error.start), error.end
 
 

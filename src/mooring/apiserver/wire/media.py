@@ -1,7 +1,7 @@
 """Content types: of a request body, and of the response that the client accepts.
 
 Input: the headers Content-Type, Accept, Accept-Encoding and User-Agent, and the query. Output: a `BodyForm`; a
-`Wanted`; a 406 or 415 with kube-apiserver's message.
+`ResponseFormat`; a 406 or 415 with kube-apiserver's message.
 
 1. Responses are JSON or YAML. A client that prefers protobuf gets JSON if it accepts anything else: Go clients add
    `*/*`, and decode by the content type of the response. A client that accepts protobuf only gets 406.
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from mooring.api.memory import Memory
+from mooring.api.caches import BoundedCache
 from mooring.client.errors import StatusError
 
 JSON = "application/json"
@@ -65,7 +65,7 @@ class Conversion:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ResponseFormat:
     """How an answer is to be written."""
 
     content_type: str = JSON
@@ -115,7 +115,7 @@ def check_producible(accept: str, produced: Sequence[str] = SUPPORTED) -> None:
         raise NotAcceptableError(f"406: Not Acceptable\n\nAvailable representations: {available}", details={})
 
 
-def negotiate(accept: str, *, is_watch: bool = False, converts: bool = True, has_table: bool = True) -> Wanted:
+def negotiate(accept: str, *, is_watch: bool = False, converts: bool = True, has_table: bool = True) -> ResponseFormat:
     """How an answer is to be written. Raises a 406.
 
     `converts` is false where there is nothing to convert: in discovery, and for errors. Without a table only metadata
@@ -144,7 +144,7 @@ def negotiate_discovery(accept: str) -> tuple[str, bool]:
     raise NotAcceptableError(_only(SUPPORTED))
 
 
-def negotiate_error(accept: str) -> Wanted:
+def negotiate_error(accept: str) -> ResponseFormat:
     """The format of an error: as accepted if possible, otherwise indented JSON; never a 406."""
     try:
         return negotiate(accept, converts=False)
@@ -159,15 +159,15 @@ def is_pretty(pretty: str | None, user_agent: str) -> bool:
     return user_agent.startswith(_PEOPLE)
 
 
-_AS_IT_IS = Wanted()
-_FOR_PEOPLE = Wanted(is_pretty=True)
+_AS_IT_IS = ResponseFormat()
+_FOR_PEOPLE = ResponseFormat(is_pretty=True)
 _AGGREGATED_DISCOVERY = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_remembered: Memory[tuple[str, bool, bool, bool], Wanted] = Memory(HEADERS_REMEMBERED_MAX)
+_remembered: BoundedCache[tuple[str, bool, bool, bool], ResponseFormat] = BoundedCache(HEADERS_REMEMBERED_MAX)
 
 
-def _negotiated(accept: str, is_watch: bool, converts: bool, has_table: bool) -> Wanted:
+def _negotiated(accept: str, is_watch: bool, converts: bool, has_table: bool) -> ResponseFormat:
     for clause in _ordered(list(_clauses(accept))):
         for content_type in (JSON, YAML):
             if clause.matches(content_type):
@@ -183,7 +183,7 @@ def _only(types: Sequence[str]) -> str:
     return f"only the following media types are accepted: {', '.join(types)}"
 
 
-def _served(clause: _Clause, content_type: str, converts: bool) -> Wanted | None:
+def _served(clause: _AcceptClause, content_type: str, converts: bool) -> ResponseFormat | None:
     parameters = clause.parameters
     stream = parameters.get("stream", "")
     if stream and (stream != "watch" or content_type == YAML):
@@ -195,7 +195,7 @@ def _served(clause: _Clause, content_type: str, converts: bool) -> Wanted | None
         conversion = _conversion(parameters)
         if conversion is None or not converts:
             return None
-    return Wanted(content_type, conversion, parameters.get("pretty") == "1")
+    return ResponseFormat(content_type, conversion, parameters.get("pretty") == "1")
 
 
 def _conversion(parameters: dict[str, str]) -> Conversion | None:
@@ -212,7 +212,7 @@ _CONVERSIONS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetada
 
 
 @dataclass(frozen=True, slots=True)
-class _Clause:
+class _AcceptClause:
     type: str
     subtype: str
     quality: float
@@ -224,7 +224,7 @@ class _Clause:
         kind, _, name = content_type.partition("/")
         return self.type == kind and self.subtype in (name, "*")
 
-    def comes_before(self, other: _Clause) -> bool:
+    def comes_before(self, other: _AcceptClause) -> bool:
         return (
             self.quality > other.quality
             or (self.type != "*" and other.type == "*")
@@ -232,7 +232,7 @@ class _Clause:
         )
 
 
-def _clauses(accept: str) -> Iterator[_Clause]:
+def _clauses(accept: str) -> Iterator[_AcceptClause]:
     for part in accept.split(","):
         name, *rest = part.strip(" ").split(";")
         kind, slash, subtype = (text.strip(" ") for text in name.partition("/"))
@@ -247,7 +247,7 @@ def _clauses(accept: str) -> Iterator[_Clause]:
                 quality = _quality(value)
             else:
                 parameters[key.strip(" ")] = value.strip(" ")
-        yield _Clause(kind, subtype or "*", quality, parameters)
+        yield _AcceptClause(kind, subtype or "*", quality, parameters)
 
 
 def _quality(text: str) -> float:
@@ -257,7 +257,7 @@ def _quality(text: str) -> float:
         return 0.0
 
 
-def _ordered(clauses: list[_Clause]) -> list[_Clause]:
+def _ordered(clauses: list[_AcceptClause]) -> list[_AcceptClause]:
     """Sorted by insertion, as Go sorts a few: the order is no proper one (`comes_before` may hold both ways), so that
     another algorithm would give another result."""
     for index in range(1, len(clauses)):

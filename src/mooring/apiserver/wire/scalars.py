@@ -1,10 +1,10 @@
 """Scalars with a form of their own: quantities, times, durations, bytes, int-or-string.
 
-Input: a JSON value. Output: the value as Go writes it; `ScalarError` with Go's message, or `Irregular` if the JSON
-type is wrong.
+Input: a JSON value. Output: the value as Go writes it; `ScalarError` with Go's message, or `UnexpectedJsonType` if the
+JSON type is wrong.
 
 1. A quantity keeps its format and is canonical within it: 0.5 is 500m, 1024Mi is 1Gi, 1e3 stays.
-2. `Irregular` has no text: `examine` finds the message, because it needs the path.
+2. `UnexpectedJsonType` has no text: `examine` finds the message, because it needs the path.
 3. A Time is written in seconds, a MicroTime in microseconds, both in UTC. A Time may have a fraction of any length,
    which is dropped; a MicroTime needs exactly six digits.
 4. The zero time of Go (year 1) is written as null.
@@ -23,8 +23,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from mooring.api.caches import BoundedCache
 from mooring.api.errors import QuantityError
-from mooring.api.memory import Memory
 from mooring.api.quantity import parse_quantity
 from mooring.apiserver.wire.json_text import FLOAT64_MAX, NumberText
 
@@ -37,7 +37,7 @@ _DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 TIMES_CACHED_MAX = 4_096
 """Times to the second, which repeat: the conditions of an object are often of one second."""
 
-_times: Memory[str, str] = Memory(TIMES_CACHED_MAX)
+_times: BoundedCache[str, str] = BoundedCache(TIMES_CACHED_MAX)
 
 
 class TimeFormatError(Exception):
@@ -211,10 +211,10 @@ _FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([
 _NUMERIC_WRONG = "unable to parse numeric part of quantity"
 _SUFFIX_WRONG = "unable to parse quantity's suffix"
 
-_quantities: Memory[str, str] = Memory(QUANTITIES_CACHED_MAX)
+_quantities: BoundedCache[str, str] = BoundedCache(QUANTITIES_CACHED_MAX)
 
 
-class Irregular(Exception):
+class UnexpectedJsonType(Exception):
     """A value of another JSON type than its field has."""
 
 
@@ -255,7 +255,7 @@ def time(raw: object) -> str | None:
     if raw is None:
         return None
     if not isinstance(raw, str):
-        raise Irregular
+        raise UnexpectedJsonType
     try:
         return canonical_time(raw)
     except TimeFormatError as error:
@@ -267,7 +267,7 @@ def micro_time(raw: object) -> str | None:
     if raw is None:
         return None
     if not isinstance(raw, str):
-        raise Irregular
+        raise UnexpectedJsonType
     try:
         return canonical_micro_time(raw)
     except TimeFormatError as error:
@@ -286,23 +286,23 @@ def int_or_string(raw: object) -> int | str:
 def int32(raw: object) -> int:
     if type(raw) is int and INT32_MIN <= raw <= INT32_MAX:
         return raw
-    raise Irregular
+    raise UnexpectedJsonType
 
 
 def int64(raw: object) -> int:
     if type(raw) is int and INT64_MIN <= raw <= INT64_MAX:
         return raw
-    raise Irregular
+    raise UnexpectedJsonType
 
 
 def float64(raw: object) -> float | int:
     """A number. Go writes 1.0 as 1."""
     if isinstance(raw, bool) or not isinstance(raw, int | float):
-        raise Irregular
+        raise UnexpectedJsonType
     if isinstance(raw, NumberText):
         raw = float(raw.text)
     if not -FLOAT64_MAX <= raw <= FLOAT64_MAX:
-        raise Irregular
+        raise UnexpectedJsonType
     number = float(raw)
     return int(number) if number.is_integer() and abs(number) < 1e21 else number
 
@@ -311,10 +311,10 @@ def base64_bytes(raw: object) -> str:
     """Bytes as base64, written anew; Go also takes a list of numbers."""
     if isinstance(raw, list):
         if not all(type(item) is int and 0 <= item < 256 for item in raw):
-            raise Irregular
+            raise UnexpectedJsonType
         return binascii.b2a_base64(bytes(raw), newline=False).decode()
     if not isinstance(raw, str):
-        raise Irregular
+        raise UnexpectedJsonType
     return binascii.b2a_base64(bytes_of_base64(raw), newline=False).decode()
 
 
@@ -405,7 +405,7 @@ def _schema_or_bool(schema: _Schema) -> _Schema:
 def _dependencies(schema: _Schema) -> _Schema:
     def change(raw: Any, dropped: list[str]) -> Any:
         if not isinstance(raw, dict):
-            raise Irregular
+            raise UnexpectedJsonType
         return {key: schema(value, []) if isinstance(value, dict) else _names(value) for key, value in raw.items()}
 
     return change
@@ -415,7 +415,7 @@ def _names(raw: Any) -> Any:
     if not isinstance(raw, list) or not raw:
         return None
     if not all(isinstance(name, str) for name in raw):
-        raise Irregular
+        raise UnexpectedJsonType
     return raw
 
 

@@ -118,7 +118,7 @@ def _own(basic: Basic, raw: object) -> None:
         read(raw)
     except scalars.ScalarError as error:
         raise DecodingError(str(error)) from error
-    except scalars.Irregular as error:
+    except scalars.UnexpectedJsonType as error:
         number = f"number {raw!r}" if name == "int32" else "number"
         found = {"string": "string", "bool": "bool", "slice": "array", "map": "object"}.get(_go_kind(raw), number)
         raise DecodingError(f"json: cannot unmarshal {found} into Go value of type {name}") from error

@@ -19,9 +19,9 @@ from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod, PodStatus
 from mooring.api.well_known import NODE_BOUND_OWNERS
-from mooring.cli.asked_cluster.assemble import Note, assemble, build_engine, read_sources
-from mooring.cli.asked_cluster.cluster_input import ClusterInput
-from mooring.cli.asked_cluster.pods import in_queue_order
+from mooring.cli.cluster_source.assemble import Note, assemble, build_engine, read_sources
+from mooring.cli.cluster_source.cluster_input import ClusterInput
+from mooring.cli.cluster_source.pods import in_queue_order
 from mooring.cli.errors import input_error
 from mooring.cli.manifests.read import find_sources
 from mooring.cli.terminal import ProgressBar
@@ -70,7 +70,7 @@ def run_compare(options: CompareOptions, stdin: BinaryIO, note: Note, clock: Clo
         for name in options.configs
     }
     dump = read_sources(find_sources(options.clusters, "--cluster"), stdin)
-    asked = assemble(
+    source = assemble(
         dump,
         is_live=options.is_live,
         kubeconfig=options.kubeconfig,
@@ -82,7 +82,7 @@ def run_compare(options: CompareOptions, stdin: BinaryIO, note: Note, clock: Clo
         names=", ".join(options.clusters),
         file_option="--cluster",
     )
-    pods, staying, node_today = _divided(asked.cluster, options.places_all)
+    pods, staying, node_today = _divided(source.cluster, options.places_all)
     if not pods:
         raise input_error("found no pods to place: none is pending; --pods all places those of controllers anew")
     try:
@@ -90,7 +90,7 @@ def run_compare(options: CompareOptions, stdin: BinaryIO, note: Note, clock: Clo
         bound: Bound | None = None
         with ProgressBar("placing", len(pods) * len(engines) * options.seeds, SystemClock()) as progress:
             for name, engine in engines.items():
-                _fill(engine, asked.cluster, staying, {pod.metadata.uid for pod in pods})
+                _fill(engine, source.cluster, staying, {pod.metadata.uid for pod in pods})
                 records = [engine.record(pod) for pod in pods]
                 bound = bound or most_pods(engine, [pod for pod in records if engine.is_responsible_for(pod)])
                 outcomes[name] = [
@@ -100,7 +100,7 @@ def run_compare(options: CompareOptions, stdin: BinaryIO, note: Note, clock: Clo
     except ObjectError as error:
         raise input_error(str(error)) from error
     assert bound is not None, "there is at least one configuration"
-    return ConfigurationComparison(asked.cluster.node_count, len(pods), outcomes, bound)
+    return ConfigurationComparison(source.cluster.node_count, len(pods), outcomes, bound)
 
 
 def _divided(cluster: ClusterInput, places_all: bool) -> tuple[list[Pod], list[Pod], dict[str, str]]:

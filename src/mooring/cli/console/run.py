@@ -13,7 +13,7 @@ import signal
 import click
 
 from mooring.api.kinds import NODE
-from mooring.cli.asked_cluster.live import connect
+from mooring.cli.cluster_source.live import connect
 from mooring.cli.errors import input_error
 from mooring.cli.options import note
 from mooring.cli.scheduler.configuration import checked_configuration, read_configuration
@@ -44,9 +44,9 @@ def run_console(kubeconfig: str, context: str, config: str | None, port: int, bi
     start_logs("text", logging.WARNING)
     login = ConsoleLogin(_welcome, "Start the command again: mooring console")
     tls = ServingTls(name="mooring-console")
-    asked = SecurePort(bind_address, port, tls, is_lookup_skipped=True, console=login)
+    secure_port = SecurePort(bind_address, port, tls, is_lookup_skipped=True, console=login)
     try:
-        run_real(_run(connection, configuration, asked, clock))
+        run_real(_run(connection, configuration, secure_port, clock))
     except (ClientError, TlsError) as error:
         text = str(error).removeprefix(f"GET {connection.server}{collection_path(NODE, '')}: ")
         raise input_error(f"cannot read the cluster at {connection.server}: {text}") from None
@@ -65,7 +65,9 @@ def _port_error(group: ExceptionGroup[Exception]) -> PortTakenError | None:
     return None
 
 
-async def _run(connection: Connection, configuration: SchedulerConfiguration, asked: SecurePort, clock: Clock) -> None:
+async def _run(
+    connection: Connection, configuration: SchedulerConfiguration, secure_port: SecurePort, clock: Clock
+) -> None:
     entropy, loop, stop = system_entropy(), asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
@@ -79,7 +81,9 @@ async def _run(connection: Connection, configuration: SchedulerConfiguration, as
         if unreadable:
             note(f"you may not list {', '.join(unreadable)}: rules about them are ignored")
         with ProgressBar(f"reading {connection.server}", observer.kinds, clock) as progress:
-            await observer.run(asked, stop, on_read=lambda: progress.advance(1), on_ready=lambda: _summary(observer))
+            await observer.run(
+                secure_port, stop, on_read=lambda: progress.advance(1), on_ready=lambda: _summary(observer)
+            )
 
 
 def _summary(observer: Observer) -> None:

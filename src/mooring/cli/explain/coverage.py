@@ -40,7 +40,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
 from mooring.api.views.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.well_known import NAMESPACE_NAME_LABEL
-from mooring.cli.asked_cluster.cluster_input import ClusterInput, Supplied
+from mooring.cli.cluster_source.cluster_input import ClusterInput, Supplied
 from mooring.cli.explain.report import NotJudged, Outcome, PodExplanation
 
 VOLUME_PLUGINS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")

@@ -15,8 +15,8 @@ from dataclasses import replace
 
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.api.well_known import DEFAULT_SCHEDULER_NAME
-from mooring.cli.asked_cluster.cluster_input import ClusterInput
-from mooring.cli.asked_cluster.pods import in_queue_order, pending_pods
+from mooring.cli.cluster_source.cluster_input import ClusterInput
+from mooring.cli.cluster_source.pods import in_queue_order, pending_pods
 from mooring.cli.explain.report import (
     GrantedDevice,
     NodeObstacles,

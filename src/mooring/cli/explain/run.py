@@ -12,9 +12,9 @@ from typing import BinaryIO
 from mooring.api.errors import ObjectError
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import TERMINAL_PHASES
-from mooring.cli.asked_cluster.assemble import Note, assemble, build_engine, read_sources
-from mooring.cli.asked_cluster.cluster_input import ClusterInput
-from mooring.cli.asked_cluster.pods import chosen_pod
+from mooring.cli.cluster_source.assemble import Note, assemble, build_engine, read_sources
+from mooring.cli.cluster_source.cluster_input import ClusterInput
+from mooring.cli.cluster_source.pods import chosen_pod
 from mooring.cli.errors import input_error
 from mooring.cli.explain.coverage import Coverage
 from mooring.cli.explain.decide import Explainer
@@ -55,7 +55,7 @@ def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clo
     decided_at_s = request.now_s if request.now_s is not None else clock.wall_s()
     engine = build_engine(request.config, request.plugins, request.seed, decided_at_s, note)
     manifests = read_sources(find_sources(request.files), stdin)
-    asked = assemble(
+    source = assemble(
         manifests,
         is_live=request.is_live,
         kubeconfig=request.kubeconfig,
@@ -67,10 +67,10 @@ def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clo
         names=", ".join(request.files),
         file_option="-f",
     )
-    cluster = asked.cluster
-    coverage = Coverage(asked.supplied)
+    cluster = source.cluster
+    coverage = Coverage(source.supplied)
     coverage.limit(cluster)
-    chosen = [chosen_pod(name, cluster, asked.namespace) for name in request.pods]
+    chosen = [chosen_pod(name, cluster, source.namespace) for name in request.pods]
     chosen = list({pod.key: pod for pod in chosen}.values())
     explained = _explained(request, engine, cluster, chosen, coverage)
     _note_missing_kinds(explained, note)
@@ -82,7 +82,7 @@ def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clo
         seed=request.seed,
         decided_at_s=decided_at_s,
         has_chosen_pods=bool(chosen),
-        server=asked.server,
+        server=source.server,
     )
 
 

@@ -25,7 +25,7 @@ from mooring.api.kinds import Kind
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import DEFAULT_SCHEDULER_NAME, TERMINAL_PHASES
 from mooring.apiserver.server import ApiServer
-from mooring.cli.asked_cluster.live import connect, first_error
+from mooring.cli.cluster_source.live import connect, first_error
 from mooring.cli.errors import InputError, input_error
 from mooring.cli.manifests.read import find_sources, read_objects
 from mooring.cli.parity.compare import DEVICES_MINOR, Observed, Tally, compare_pod

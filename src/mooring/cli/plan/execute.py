@@ -23,8 +23,8 @@ from mooring.api.views.meta import controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PodDisruptionBudget
-from mooring.cli.asked_cluster.assemble import Note
-from mooring.cli.asked_cluster.live import connect
+from mooring.cli.cluster_source.assemble import Note
+from mooring.cli.cluster_source.live import connect
 from mooring.cli.errors import InputError, input_error
 from mooring.cli.plan.run import PlanOptions, run_plan
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError, TooManyRequestsError

@@ -24,8 +24,8 @@ from mooring.api.labels import parse_selector
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
-from mooring.cli.asked_cluster.assemble import AskedCluster, Note, assemble, build_engine, read_sources
-from mooring.cli.asked_cluster.pods import chosen_pod, in_queue_order, pending_pods
+from mooring.cli.cluster_source.assemble import Note, SourceCluster, assemble, build_engine, read_sources
+from mooring.cli.cluster_source.pods import chosen_pod, in_queue_order, pending_pods
 from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject, Manifests, find_sources
@@ -84,7 +84,7 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
     asked_about = read_sources(find_sources(options.pod_files, "--for" if options.for_pod else "MANIFEST"), stdin)
     if options.replicas is not None:
         asked_about.objects = [_scaled(entry, options.replicas) for entry in asked_about.objects]
-    asked = assemble(
+    source = assemble(
         _together(dump, asked_about),
         is_live=options.is_live,
         kubeconfig=options.kubeconfig,
@@ -96,30 +96,30 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
         names=", ".join((*options.clusters, *options.pod_files)),
         file_option="--cluster",
     )
-    pods = _asked_pods(asked, asked_about)
+    pods = _asked_pods(source, asked_about)
     if options.pod_files and not pods:
         raise input_error("found no pods to plan: the manifests hold none, or all their pods have a node already")
     try:
-        for view in (*asked.cluster.objects, *asked.cluster.placed):
+        for view in (*source.cluster.objects, *source.cluster.placed):
             if isinstance(view, Node) and view.metadata.name in options.uncordoned:
                 view = uncordoned(view)
             engine.put(view)
-        return _plan(options, engine, asked, pods)
+        return _plan(options, engine, source, pods)
     except ObjectError as error:
         raise input_error(str(error)) from error
     except PlanError as error:
         raise input_error(str(error)) from error
 
 
-def _plan(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Sequence[Pod]) -> PlanResult:
+def _plan(options: PlanOptions, engine: Engine, source: SourceCluster, pods: Sequence[Pod]) -> PlanResult:
     asked_keys = {pod.key for pod in pods}
-    pending = pending_pods(engine, (pod for pod in asked.cluster.pending if pod.key not in asked_keys))
-    request = _request(options, engine, asked, pods)
+    pending = pending_pods(engine, (pod for pod in source.cluster.pending if pod.key not in asked_keys))
+    request = _request(options, engine, source, pods)
     with ProgressBar("planning", max(len(pending) + len(pods), 1), SystemClock()) as progress:
         return Planner(engine, lambda: pending).plan(request, lambda: progress.advance(1))
 
 
-def _request(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Sequence[Pod]) -> PlanRequest:
+def _request(options: PlanOptions, engine: Engine, source: SourceCluster, pods: Sequence[Pod]) -> PlanRequest:
     seed = options.seed
     if options.removed or options.selector:
         return PlanRequest(Question.REMOVE_NODES, seed, tuple(pods), nodes=_removed(options, engine))
@@ -127,12 +127,12 @@ def _request(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Se
         types = tuple(_node_type(text, options.count, engine) for text in options.examples)
         return PlanRequest(Question.ADD_NODES, seed, tuple(pods), node_types=types)
     if options.fix_pod:
-        pod = chosen_pod(options.fix_pod, asked.cluster, asked.namespace)
+        pod = chosen_pod(options.fix_pod, source.cluster, source.namespace)
         if pod.spec.node_name:
             raise input_error(f"pod {pod.key} is on node {pod.spec.node_name} already")
         return PlanRequest(Question.FIX, seed, (pod,))
     if options.is_capacity:
-        pods = _pod_types(asked, pods)
+        pods = _pod_types(source, pods)
         if options.ratio and len(options.ratio) != len(pods):
             numbers, wanted = counted(len(options.ratio), "number"), counted(len(pods), "pod")
             raise input_error(f"--ratio has {numbers} for {wanted}; wanted one for each")
@@ -144,11 +144,11 @@ def _request(options: PlanOptions, engine: Engine, asked: AskedCluster, pods: Se
     return PlanRequest(Question.PLACE, seed, tuple(pods))
 
 
-def _pod_types(asked: AskedCluster, pods: Sequence[Pod]) -> list[Pod]:
+def _pod_types(source: SourceCluster, pods: Sequence[Pod]) -> list[Pod]:
     """One pod for each workload, with its name, and the pods without one."""
     found: dict[str, Pod] = {}
     for pod in pods:
-        workload = asked.cluster.workload_of.get(pod.key)
+        workload = source.cluster.workload_of.get(pod.key)
         name = workload.rpartition("/")[2] if workload is not None else pod.metadata.name
         found.setdefault(workload or pod.key, replace(pod, metadata=replace(pod.metadata, name=name)))
     return list(found.values())
@@ -163,7 +163,7 @@ def _together(dump: Manifests, asked_about: Manifests) -> Manifests:
     )
 
 
-def _asked_pods(asked: AskedCluster, asked_about: Manifests) -> list[Pod]:
+def _asked_pods(source: SourceCluster, asked_about: Manifests) -> list[Pod]:
     """The pending pods of the manifests and of their workloads."""
     wanted = {
         (entry.view.kind, entry.view.metadata.namespace or "default", entry.view.metadata.name)
@@ -172,9 +172,9 @@ def _asked_pods(asked: AskedCluster, asked_about: Manifests) -> list[Pod]:
     workloads = {f"{kind} {namespace}/{name}" for kind, namespace, name in wanted}
     return [
         pod
-        for pod in in_queue_order(asked.cluster.pending)
+        for pod in in_queue_order(source.cluster.pending)
         if (pod.kind, pod.metadata.namespace, pod.metadata.name) in wanted
-        or asked.cluster.workload_of.get(pod.key) in workloads
+        or source.cluster.workload_of.get(pod.key) in workloads
     ]
 
 

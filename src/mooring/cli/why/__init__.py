@@ -1,6 +1,6 @@
 """`mooring why` and `mooring queue`: ask the running scheduler about its attempts and its queue.
 
 command   the options
-ask       reads the pages of the scheduler
+scheduler_client   reads the pages of the scheduler
 text      the answers for people
 """

@@ -90,7 +90,7 @@ def why(
         raise click.UsageError("--node asks about the cluster as it is now, not about a decision log")
 
     from mooring.cli.terminal import standard_output
-    from mooring.cli.why.ask import SchedulerClient, is_known, logged_decisions, obstacles_on
+    from mooring.cli.why.scheduler_client import SchedulerClient, is_known, logged_decisions, obstacles_on
     from mooring.cli.why.text import attempts_lines, node_lines
     from mooring.kit.clock import SystemClock
 
@@ -118,7 +118,7 @@ def why(
 @output_option("text", "json", "yaml")
 def queue(kubeconfig: str, context: str, address: SchedulerAddress, output: str) -> None:
     from mooring.cli.terminal import standard_output
-    from mooring.cli.why.ask import SchedulerClient
+    from mooring.cli.why.scheduler_client import SchedulerClient
     from mooring.cli.why.text import queue_lines
     from mooring.kit.clock import SystemClock
 

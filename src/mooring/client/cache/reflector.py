@@ -8,7 +8,7 @@ the other (`apply`).
 3. Changes that arrive together are delivered together, without an await in between.
 4. Every error is retried after a delay that doubles from 0.8 to 30 s, with jitter, and at least the server's
    Retry-After. After two minutes without an error the delay starts again. All as in client-go.
-5. A sink with pages (`TakesPages`) gets a list page by page, so that the whole list is never in memory. While the sink
+5. A sink with pages (`PagedSink`) gets a list page by page, so that the whole list is never in memory. While the sink
    reads a page, the server prepares the next one.
 6. An object that cannot be decoded is skipped, counted and logged.
 7. While the server does not answer, the reflectors of a client log one line per retry together, not one each.
@@ -65,7 +65,7 @@ class Sink(Protocol[SunkView]):
 
 
 @runtime_checkable
-class TakesPages(Protocol[SunkView]):
+class PagedSink(Protocol[SunkView]):
     """A sink that gets a list page by page instead of by `replace`. A list that fails starts again."""
 
     def begin_list(self) -> None: ...
@@ -80,7 +80,7 @@ class TakesPages(Protocol[SunkView]):
 
 
 @runtime_checkable
-class ReadsViews(Protocol):
+class ViewReader(Protocol):
     """Items of a listing that can be decoded many at a time."""
 
     def parts(self, view: type[AnyView]) -> Iterator[list[AnyView] | Sequence[bytes]]:
@@ -89,7 +89,7 @@ class ReadsViews(Protocol):
 
 
 @runtime_checkable
-class WatchesAll(Protocol):
+class WatchListClient(Protocol):
     """A client with watches that start with all objects (WatchList)."""
 
     def watch_all(self, kind: Kind, selection: Selection = EVERYTHING) -> Watch: ...
@@ -151,11 +151,11 @@ class Reflector(Generic[AnyView]):
         """
         self._client = client
         self._outage = _Outage.of(client)
-        self._watches_all = client if is_filled_by_watching and isinstance(client, WatchesAll) else None
+        self._watches_all = client if is_filled_by_watching and isinstance(client, WatchListClient) else None
         self._kind = kind
         self._view = view
         self._sink = sink
-        self._takes_pages: TakesPages[AnyView] | None = sink if isinstance(sink, TakesPages) else None
+        self._takes_pages: PagedSink[AnyView] | None = sink if isinstance(sink, PagedSink) else None
         self._clock = clock
         self._entropy = entropy
         self._selection = selection
@@ -221,7 +221,7 @@ class Reflector(Generic[AnyView]):
                 return True
         return False
 
-    async def _watch_all(self, client: WatchesAll) -> None:
+    async def _watch_all(self, client: WatchListClient) -> None:
         initial: dict[str, AnyView] | None = {}
         self._counts["watches"] += 1
         async with client.watch_all(self._kind, self._selection) as watch:
@@ -291,7 +291,7 @@ class Reflector(Generic[AnyView]):
 
     def _views_in(self, page: Listing) -> Iterator[list[AnyView]]:
         """Part by part: views are used while they are in the processor's cache."""
-        if not isinstance(page.items, ReadsViews):
+        if not isinstance(page.items, ViewReader):
             yield self._views_one_by_one(page.items)
             return
         for part in page.items.parts(self._view):
@@ -317,7 +317,7 @@ class Reflector(Generic[AnyView]):
             try:
                 await self._watch_once()
             except ExpiredError:
-                logger.info("watch of %s: the history after %s is gone; listing again", self._kind, self._revision)
+                logger.info("watch of %s: the history after %s is compacted; listing again", self._kind, self._revision)
                 is_expired = True
             except ClientError as error:
                 await self._back_off(error)

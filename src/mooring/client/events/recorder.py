@@ -60,7 +60,9 @@ class EventRecorder:
     ) -> None:
         """Something happened to `regarding`. core/v1 Events have no action and no related object."""
         if type not in ("Normal", "Warning"):
-            logger.error("no event is recorded: its type is %r, wanted Normal or Warning (%s: %s)", type, reason, note)
+            logger.error(
+                "no event is recorded: its type is %r, expected Normal or Warning (%s: %s)", type, reason, note
+            )
             return
         reference = regarding if isinstance(regarding, ObjectReference) else reference_to(regarding)
         self._record((type, action, reason, self.controller, self.instance, reference, related), note)

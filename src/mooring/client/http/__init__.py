@@ -9,7 +9,7 @@ In reading order:
     watch        watch events
     errors       from a Status, or from any other answer, to a `StatusError`
     transport    the connection pool and the requests of one API server
-    wire         one HTTP/1.1 connection, and the parser of answers
+    http_connection   one HTTP/1.1 connection, and the parser of answers
     dial         new connections: name lookup, proxies, TLS
     tls          TLS contexts
     proxy        proxies from the environment; SOCKS5

@@ -29,7 +29,7 @@ from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from mooring.client.errors import BadRequestError, ExpiredError
 from mooring.client.http.connection import Connection
 from mooring.client.http.lists import listing_of
-from mooring.client.http.requests import Asked, HttpRequests, Repeat
+from mooring.client.http.requests import HttpRequests, RequestStatistics, RetryPolicy
 from mooring.client.http.transport import DRY_RUN, HttpTransport
 from mooring.client.http.watch import HttpWatch
 from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection
@@ -161,16 +161,16 @@ class HttpClient:
         return self._requests.statistics()
 
     @property
-    def asked(self) -> Asked:
+    def request_statistics(self) -> RequestStatistics:
         """Request metrics."""
-        return self._requests.asked
+        return self._requests.request_statistics
 
     # ------------------------------------------------------------------------------------------------ reads
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
         target = object_path(kind, namespace, name)
-        answer = await self._requests.ask(
-            "GET", target, about=f"{kind.resource} {name}", answers=(kind.kind,), repeat=Repeat.AFTER_LOSS
+        answer = await self._requests.send(
+            "GET", target, about=f"{kind.resource} {name}", answers=(kind.kind,), repeat=RetryPolicy.AFTER_LOSS
         )
         return _object(answer)
 
@@ -188,8 +188,12 @@ class HttpClient:
             return await self._list_everything(kind, selection, revision)
         # A continue token includes the revision; the server rejects a request with both.
         since = "" if continue_token else revision
-        asked: dict[str, str | int] = {"limit": limit, "continue": continue_token, "resourceVersion": since}
-        return await self._page(kind, selection, asked)
+        request_statistics: dict[str, str | int] = {
+            "limit": limit,
+            "continue": continue_token,
+            "resourceVersion": since,
+        }
+        return await self._page(kind, selection, request_statistics)
 
     async def _list_everything(self, kind: Kind, selection: Selection, revision: str) -> Listing:
         since = {"resourceVersion": revision, "resourceVersionMatch": "NotOlderThan"} if revision else {}
@@ -205,8 +209,8 @@ class HttpClient:
 
     async def _page(self, kind: Kind, selection: Selection, parameters: Mapping[str, str | int]) -> Listing:
         target = with_query(collection_path(kind, selection.namespace), selection, parameters)
-        answer = await self._requests.ask(
-            "GET", target, about=kind.resource, answers=(f"{kind.kind}List",), repeat=Repeat.AFTER_LOSS
+        answer = await self._requests.send(
+            "GET", target, about=kind.resource, answers=(f"{kind.kind}List",), repeat=RetryPolicy.AFTER_LOSS
         )
         return listing_of(kind, answer)
 
@@ -227,8 +231,8 @@ class HttpClient:
 
     def _watch(self, kind: Kind, selection: Selection, parameters: Mapping[str, str]) -> HttpWatch:
         watch_s = int(WATCH_S_MIN * (1.0 + self._entropy.uniform()))
-        asked: dict[str, str | int] = {"watch": "true", **parameters, "timeoutSeconds": watch_s}
-        target = with_query(collection_path(kind, selection.namespace), selection, asked)
+        request_statistics: dict[str, str | int] = {"watch": "true", **parameters, "timeoutSeconds": watch_s}
+        target = with_query(collection_path(kind, selection.namespace), selection, request_statistics)
         opening = self._requests.stream(target, about=kind.resource, s_max=watch_s + WATCH_GRACE_S)
         return HttpWatch(opening, kind.resource)
 
@@ -241,20 +245,20 @@ class HttpClient:
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
         target = creation_path(kind, namespace)
-        answer = await self._requests.ask("POST", target, _encode(body), about=kind.resource, answers=(kind.kind,))
+        answer = await self._requests.send("POST", target, _encode(body), about=kind.resource, answers=(kind.kind,))
         return _object(answer) if is_answer_wanted else b""
 
     async def dry_run_create(self, kind: Kind, namespace: str, body: JsonObject) -> Document:
         """The object that `create` would store. Nothing is stored, so it is sent although nothing may be written."""
         target = f"{creation_path(kind, namespace)}{DRY_RUN}"
-        answer = await self._requests.ask("POST", target, _encode(body), about=kind.resource, answers=(kind.kind,))
+        answer = await self._requests.send("POST", target, _encode(body), about=kind.resource, answers=(kind.kind,))
         document: Document = msgspec.json.decode(_object(answer))
         return document
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         target = object_path(kind, namespace, name, subresource)
         answers = _kinds_of(kind, subresource)
-        answer = await self._requests.ask(
+        answer = await self._requests.send(
             "PUT", target, _encode(body), about=f"{kind.resource} {name}", answers=answers
         )
         return _object(answer)
@@ -266,7 +270,7 @@ class HttpClient:
         if form is PatchForm.APPLY:
             # As controllers do: conflicts with other field managers are overwritten.
             target = f"{target}?fieldManager={FIELD_MANAGER}&force=true"
-        answer = await self._requests.ask(
+        answer = await self._requests.send(
             "PATCH",
             target,
             _encode(patch),
@@ -279,7 +283,9 @@ class HttpClient:
     async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
         body = _encode(_delete_options(deletion if deletion is not None else Deletion()))
         target = object_path(kind, namespace, name)
-        await self._requests.ask("DELETE", target, body, about=f"{kind.resource} {name}", answers=("Status", kind.kind))
+        await self._requests.send(
+            "DELETE", target, body, about=f"{kind.resource} {name}", answers=("Status", kind.kind)
+        )
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
         metadata = {"name": name, "namespace": namespace}
@@ -291,13 +297,13 @@ class HttpClient:
             "metadata": metadata,
             "target": {"kind": "Node", "name": node_name},
         }
-        await self._requests.ask(
+        await self._requests.send(
             "POST",
             binding_path(namespace, name),
             _encode(binding),
             about=f"pods {name}",
             answers=("Status", "Binding"),
-            repeat=Repeat.NEVER_AFTER_FAILURE,
+            repeat=RetryPolicy.NEVER_AFTER_FAILURE,
         )
 
     async def evict(self, namespace: str, name: str, uid: str) -> None:
@@ -308,18 +314,18 @@ class HttpClient:
             "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
-        await self._requests.ask(
+        await self._requests.send(
             "POST",
             object_path(POD, namespace, name, "eviction"),
             _encode(eviction),
             about=f"pods {name}",
             answers=("Status", "Eviction"),
-            repeat=Repeat.NEVER_AFTER_FAILURE,
+            repeat=RetryPolicy.NEVER_AFTER_FAILURE,
         )
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
         target = object_path(SERVICE_ACCOUNT, namespace, name, "token")
-        answer = await self._requests.ask(
+        answer = await self._requests.send(
             "POST", target, _encode(request), about=f"serviceaccounts {name}", answers=("TokenRequest",)
         )
         return _object(answer)

@@ -67,7 +67,7 @@ class Credentials(Protocol):
         ...
 
 
-class FixedCredentials:
+class StaticCredentials:
     """Always the same identity."""
 
     def __init__(self, identity: Identity = ANONYMOUS) -> None:
@@ -95,7 +95,7 @@ class Connection:
     server_name: str = ""
     """The name in the server's certificate, if it is not the host of `server`."""
     proxy: str = ""
-    credentials: Credentials = field(default_factory=FixedCredentials)
+    credentials: Credentials = field(default_factory=StaticCredentials)
     impersonation: Sequence[tuple[str, str]] = ()
     """The Impersonate-* headers."""
     namespace: str = ""
@@ -202,7 +202,7 @@ class FileCredentials:
                 raise
             return self._token
         if not token:
-            raise OSError(f"{self._token_file} is empty; wanted a token")
+            raise OSError(f"{self._token_file} is empty; expected a token")
         return token
 
     def _read_certificate(self) -> Certificate | None:

@@ -1,6 +1,6 @@
 """New connections: name lookup, Unix sockets, proxies, TLS.
 
-Inputs: a `Connection` with its proxy, or a host and a port. Output: a connected `Wire`; or a `DialError` or
+Inputs: a `Connection` with its proxy, or a host and a port. Output: a connected `HttpConnection`; or a `DialError` or
 `ConnectError` with the reason.
 
 1. The addresses of a name are tried one after the other, `NEXT_ADDRESS_S` apart, without waiting for a failure.
@@ -22,8 +22,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import aiohappyeyeballs
 
 from mooring.client.http.connection import Connection, basic
+from mooring.client.http.http_connection import ConnectionClosedError, HttpConnection
 from mooring.client.http.proxy import SOCKS, connect_by_socks
-from mooring.client.http.wire import ConnectionClosedError, Wire
 
 UNTRUSTED = "the server cannot be trusted"
 """How the error of a server without a valid certificate begins."""
@@ -66,7 +66,7 @@ class Dialler:
         """The value of the Host header."""
         return "localhost" if self._unix_path else self._server.netloc.rpartition("@")[2]
 
-    async def dial(self, security: ssl.SSLContext | None) -> Wire:
+    async def dial(self, security: ssl.SSLContext | None) -> HttpConnection:
         """Raises `DialError`."""
         try:
             async with asyncio.timeout(CONNECT_S_MAX):
@@ -91,7 +91,7 @@ class Dialler:
 
     async def _connect(
         self, address: SplitResult, security: ssl.SSLContext | None, name: str, socks_target: SplitResult | None = None
-    ) -> Wire:
+    ) -> HttpConnection:
         async def open_tunnel(sock: socket.socket) -> None:
             if socks_target is not None:
                 where = socks_target.hostname or "", socks_target.port or _PORTS[socks_target.scheme]
@@ -100,7 +100,7 @@ class Dialler:
         port = address.port or _PORTS[address.scheme]
         return await connect(address.hostname or "", port, security, name, before_tls=open_tunnel)
 
-    async def _connect_through(self, proxy: SplitResult, security: ssl.SSLContext | None) -> Wire:
+    async def _connect_through(self, proxy: SplitResult, security: ssl.SSLContext | None) -> HttpConnection:
         wire = await self._connect(proxy, security if proxy.scheme == "https" else None, proxy.hostname or "")
         if not self._is_secure:
             return wire
@@ -131,7 +131,7 @@ async def connect(
     *,
     timeout_s: float | None = None,
     before_tls: Callable[[socket.socket], Awaitable[None]] | None = None,
-) -> Wire:
+) -> HttpConnection:
     """Connect to a host, without a proxy. Raises `ConnectError`.
 
     `server_name` is the name that the server's certificate must bear; empty: the host.
@@ -149,7 +149,7 @@ async def connect(
                 if before_tls is not None:
                     await before_tls(sock)
                 _, wire = await loop.create_connection(
-                    lambda: Wire(loop),
+                    lambda: HttpConnection(loop),
                     sock=sock,
                     ssl=tls,
                     server_hostname=(server_name or host) if tls is not None else None,
@@ -162,10 +162,10 @@ async def connect(
         raise ConnectError(error, host, address) from error
 
 
-async def connect_unix(path: str) -> Wire:
+async def connect_unix(path: str) -> HttpConnection:
     """Connect to a Unix socket. Raises `OSError`."""
     loop = asyncio.get_running_loop()
-    _, wire = await loop.create_unix_connection(lambda: Wire(loop), path)
+    _, wire = await loop.create_unix_connection(lambda: HttpConnection(loop), path)
     return wire
 
 

@@ -15,7 +15,6 @@ from mooring.api.views.meta import View
 from mooring.client.errors import (
     AlreadyExistsError,
     BadRequestError,
-    Cause,
     ClientError,
     ConflictError,
     ExpiredError,
@@ -24,6 +23,7 @@ from mooring.client.errors import (
     NoAnswerError,
     NotFoundError,
     ServerError,
+    StatusCause,
     StatusError,
     TooManyRequestsError,
     UnauthorizedError,
@@ -135,7 +135,7 @@ def error_of_status(status: StatusView, *, code: int = 0, retry_after_s: float |
         status.message or "",
         code=code or None,
         reason=status.reason or None,
-        causes=[Cause(each.reason or "", each.message or "", each.field or "") for each in details.causes or ()],
+        causes=[StatusCause(each.reason or "", each.message or "", each.field or "") for each in details.causes or ()],
         details={name: value for name, value in named.items() if value},
         retry_after_s=retry_after_s,
     )
@@ -164,8 +164,8 @@ def unexpected_answer(
     content_type = headers.get("Content-Type", "no content type")
     said = body[:FOREIGN_QUOTE_BYTES_MAX].decode(errors="replace")
     text = (
-        f"{method} {about}: the answer is not of an API server: "
-        f"wanted an object of kind {' or '.join(expected)}, got {content_type}: {said!r}"
+        f"{method} {about}: the response does not come from an API server: "
+        f"expected an object of kind {' or '.join(expected)}, got {content_type}: {said!r}"
     )
     return ServerError(text) if method == "GET" else NoAnswerError(f"{text}; the outcome is unknown")
 
@@ -201,6 +201,6 @@ def _foreign_error(code: int, headers: Mapping[str, str], body: bytes, method: s
         f"{message if message is not None else found} ({method.lower()} {about})",
         code=code,
         reason=reason or None,
-        causes=[Cause("UnexpectedServerResponse", found, "")],
+        causes=[StatusCause("UnexpectedServerResponse", found, "")],
         retry_after_s=retry_after_s(headers),
     )

@@ -18,8 +18,8 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from mooring.client.http.connection import basic
 from mooring.client.http.dial import address_text, connect
+from mooring.client.http.http_connection import HttpConnection
 from mooring.client.http.transport import HttpStream, user_agent
-from mooring.client.http.wire import Wire
 
 REDIRECT_CODES = (301, 302, 303, 307, 308)
 
@@ -74,7 +74,7 @@ class HttpUrl:
 
 async def connect_to(
     url: HttpUrl, tls: ssl.SSLContext | None, server_name: str = "", *, timeout_s: float | None = None
-) -> Wire:
+) -> HttpConnection:
     """Connect to the server of a URL. `tls` is used if the URL's scheme is https. Raises `ConnectError`."""
     return await connect(url.host, url.port, tls if url.is_secure else None, server_name, timeout_s=timeout_s)
 

@@ -40,12 +40,12 @@ class RawList(msgspec.Struct, rename="camel"):
     items: list[msgspec.Raw] | None = None
 
 
-class _Start(msgspec.Struct, rename="camel"):
+class _ListStart(msgspec.Struct, rename="camel"):
     metadata: ListMetadata
 
 
 _decoder = msgspec.json.Decoder(RawList)
-_start_decoder = msgspec.json.Decoder(_Start)
+_start_decoder = msgspec.json.Decoder(_ListStart)
 _heads: dict[Kind, bytes] = {}
 _TYPED = (b'{"kind":', b'{"apiVersion":')
 _ITEMS = b',"items":['

@@ -126,7 +126,7 @@ async def _authenticate(sock: socket.socket, user: tuple[str, str] | None) -> No
     await _send(sock, b"\x01" + _short(name) + _short(password))
     _, code = await _read(sock, 2)
     if code != 0:
-        raise OSError("the SOCKS proxy does not know the name or the password")
+        raise OSError("the SOCKS proxy rejects the name or the password")
 
 
 def _socks_address(host: str) -> bytes:

@@ -6,13 +6,13 @@ Input: a request. Output: the body of a successful answer; or a `ClientError`.
 2. A 429 or 5xx with a Retry-After is repeated after that time, at most `TRIES_MAX` times, as in client-go.
 3. Only reads are repeated after a broken connection. A write without an answer is a `NoAnswerError`: the server may
    have carried it out.
-4. `Repeat.NEVER_AFTER_FAILURE` is for requests that must not be carried out twice (a binding): there a 5xx is a
+4. `RetryPolicy.NEVER_AFTER_FAILURE` is for requests that must not be carried out twice (a binding): there a 5xx is a
    `NoAnswerError` too, because the outcome is unknown.
 5. A successful answer is the API's only if its body is an object of one of the kinds that the caller expects
    (`answers`). Anything else, such as the HTML page of a proxy, is an error: for a read a `ServerError`; for a write a
    `NoAnswerError`, because the server may have carried it out or may never have seen it.
 6. A 401 renews the identity once, if possible.
-7. Requests are counted and timed (`Asked`) as in client-go, for the same dashboards.
+7. Requests are counted and timed (`RequestStatistics`) as in client-go, for the same dashboards.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DURATION_BOUNDS_S = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.
 SIZE_BOUNDS_BYTES = (64, 256, 512, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216)
 
 
-class Asked:
+class RequestStatistics:
     """Request metrics, by method."""
 
     __slots__ = ("durations", "outcomes", "received", "sent", "turns")
@@ -69,7 +69,7 @@ class Asked:
         self.received[method].observe(received_bytes)
 
 
-class Repeat(Enum):
+class RetryPolicy(Enum):
     """When a request may be repeated."""
 
     AFTER_LOSS = auto()
@@ -91,13 +91,13 @@ class HttpRequests:
         self._transport = transport
         self._clock = clock
         self._bucket = bucket
-        self.asked = Asked()
+        self.request_statistics = RequestStatistics()
         self._counts = dict.fromkeys(("requests", "failures", "refusals", "retries", "throttled", "renewals"), 0)
 
     def statistics(self) -> dict[str, int]:
         return dict(self._counts)
 
-    async def ask(
+    async def send(
         self,
         method: str,
         target: str,
@@ -105,7 +105,7 @@ class HttpRequests:
         *,
         about: str,
         answers: Sequence[str],
-        repeat: Repeat = Repeat.WHEN_ASKED,
+        repeat: RetryPolicy = RetryPolicy.WHEN_ASKED,
         content_type: str = JSON,
     ) -> bytes:
         """The body of a successful answer, an object of one of the kinds `answers`. `about` names the object in errors.
@@ -115,16 +115,16 @@ class HttpRequests:
             identity = self._next_identity_nowait() or await self._next_identity(method)
             started_s = self._clock.now_s()
             try:
-                answer = await self._transport.ask(
+                answer = await self._transport.send(
                     method, target, identity, content_type if body is not None else "", body
                 )
             except NoAnswerError as error:
-                self.asked.answered(method, NO_ANSWER, self._clock.now_s() - started_s)
+                self.request_statistics.answered(method, NO_ANSWER, self._clock.now_s() - started_s)
                 turn = turn or _Attempts(self, method, about, repeat)
                 await turn.after_loss(error)
                 continue
-            self.asked.answered(method, answer.code, self._clock.now_s() - started_s)
-            self.asked.transferred(method, len(body) if body is not None else 0, len(answer.body))
+            self.request_statistics.answered(method, answer.code, self._clock.now_s() - started_s)
+            self.request_statistics.transferred(method, len(body) if body is not None else 0, len(answer.body))
             if answer.code < 300:
                 if kind_in(answer.body) not in answers:
                     self.count("failures")
@@ -135,18 +135,18 @@ class HttpRequests:
 
     @asynccontextmanager
     async def stream(self, target: str, *, about: str, s_max: float) -> AsyncIterator[HttpStream]:
-        """An answer that is read as it arrives. Raises as `ask`, before the first byte."""
-        turn = _Attempts(self, "GET", about, Repeat.AFTER_LOSS)
+        """An answer that is read as it arrives. Raises as `send`, before the first byte."""
+        turn = _Attempts(self, "GET", about, RetryPolicy.AFTER_LOSS)
         while True:
             identity = await self._next_identity("GET")
             try:
                 opened = self._transport.stream(target, identity, s_max)
                 stream = await opened.__aenter__()
             except NoAnswerError as error:
-                self.asked.outcomes["GET", NO_ANSWER] += 1
+                self.request_statistics.outcomes["GET", NO_ANSWER] += 1
                 await turn.after_loss(error)
                 continue
-            self.asked.outcomes["GET", stream.code] += 1
+            self.request_statistics.outcomes["GET", stream.code] += 1
             try:
                 if stream.code < 300:
                     yield stream
@@ -179,7 +179,7 @@ class HttpRequests:
         counts["requests"] += 1
         if self._bucket is not None:
             delay_s = self._bucket.reserve_s()
-            self.asked.turns[method].observe(max(delay_s, 0.0))
+            self.request_statistics.turns[method].observe(max(delay_s, 0.0))
             if delay_s > 0:
                 counts["throttled"] += 1
                 await self._clock.wait(delay_s)
@@ -200,7 +200,7 @@ class HttpRequests:
 class _Attempts:
     """The attempts of one request, and whether it may be repeated."""
 
-    def __init__(self, requests: HttpRequests, method: str, about: str, repeat: Repeat) -> None:
+    def __init__(self, requests: HttpRequests, method: str, about: str, repeat: RetryPolicy) -> None:
         self._requests = requests
         self._method = method
         self._about = about
@@ -211,7 +211,7 @@ class _Attempts:
     async def after_loss(self, error: NoAnswerError) -> None:
         """Wait until the next attempt, or raise."""
         self._requests.count("failures")
-        is_safe = self._repeat is Repeat.AFTER_LOSS and isinstance(error, ConnectionLostError)
+        is_safe = self._repeat is RetryPolicy.AFTER_LOSS and isinstance(error, ConnectionLostError)
         if not is_safe or self._tries >= TRIES_MAX:
             raise error
         # The first time at once: a server may close an idle connection at any time.
@@ -231,11 +231,11 @@ class _Attempts:
         raise self._error(code, headers, answer)
 
     def _may_repeat(self, code: int) -> bool:
-        return code == 429 or (code >= 500 and self._repeat is not Repeat.NEVER_AFTER_FAILURE)
+        return code == 429 or (code >= 500 and self._repeat is not RetryPolicy.NEVER_AFTER_FAILURE)
 
     def _error(self, code: int, headers: Mapping[str, str], answer: bytes) -> ClientError:
         error = error_of_answer(code, headers, answer, method=self._method, about=self._about)
-        if isinstance(error, ServerError) and self._repeat is Repeat.NEVER_AFTER_FAILURE:
+        if isinstance(error, ServerError) and self._repeat is RetryPolicy.NEVER_AFTER_FAILURE:
             return NoAnswerError(f"the server failed, and the outcome is unknown: {error}")
         return error
 

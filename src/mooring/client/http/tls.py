@@ -99,4 +99,4 @@ def _load_certificate(context: ssl.SSLContext, certificate: Certificate) -> None
 
 def _refuse_password() -> str:
     # Without this, the ssl module would prompt at the terminal.
-    raise ValueError("the key is protected by a password; wanted a plain one")
+    raise ValueError("the key is protected by a password; expected an unencrypted key")

@@ -38,9 +38,9 @@ from mooring import __version__
 from mooring.client.errors import NoAnswerError, NotLeadingError
 from mooring.client.http.connection import Certificate, Connection, CredentialsError, Identity
 from mooring.client.http.dial import DialError, Dialler
+from mooring.client.http.http_connection import HttpConnection, HttpResponse
 from mooring.client.http.proxy import proxy_for
 from mooring.client.http.tls import tls_context
-from mooring.client.http.wire import Answer, Wire
 
 DRY_RUN = "?dryRun=All"
 """The end of the target of a request that changes nothing: it is no write."""
@@ -49,17 +49,19 @@ IDLE_S = 30.0
 CHECKS = 8
 
 
-class WirePool:
+class ConnectionPool:
     """Connections to one server."""
 
-    def __init__(self, dial: Callable[[], Awaitable[Wire]], *, wires_max: int, request_s_max: float | None) -> None:
+    def __init__(
+        self, dial: Callable[[], Awaitable[HttpConnection]], *, wires_max: int, request_s_max: float | None
+    ) -> None:
         self._dial = dial
         self._wires_max = wires_max
         self._request_s_max = request_s_max
-        self._idle: list[Wire] = []  # the last used one at the end
-        self._busy: dict[Wire, int] = {}  # with the number of the check at which it started
+        self._idle: list[HttpConnection] = []  # the last used one at the end
+        self._busy: dict[HttpConnection, int] = {}  # with the number of the check at which it started
         self._dialling = 0
-        self._waiters: deque[tuple[asyncio.Future[Wire | None], int]] = (
+        self._waiters: deque[tuple[asyncio.Future[HttpConnection | None], int]] = (
             deque()
         )  # with the number of the check at which it started
         self._generation = 0
@@ -67,7 +69,7 @@ class WirePool:
         self._check_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
 
-    def take_nowait(self) -> Wire | None:
+    def take_nowait(self) -> HttpConnection | None:
         """An idle wire, if there is one."""
         idle = self._idle
         while idle:
@@ -76,7 +78,7 @@ class WirePool:
                 return self._lend(wire, self._checks)
         return None
 
-    async def take(self) -> Wire:
+    async def take(self) -> HttpConnection:
         """A wire: an idle one, a new one, or the next one that is returned to the pool. Raises `OSError`."""
         wire = self.take_nowait()
         if wire is not None:
@@ -101,7 +103,7 @@ class WirePool:
         wire.generation = generation
         return self._lend(wire, since)
 
-    def give_back(self, wire: Wire) -> None:
+    def give_back(self, wire: HttpConnection) -> None:
         """The request has ended, in any way."""
         del self._busy[wire]
         if not wire.is_idle or wire.generation != self._generation:
@@ -137,14 +139,14 @@ class WirePool:
 
     # ------------------------------------------------------------------------------------------- waiting
 
-    def _lend(self, wire: Wire, since: int) -> Wire:
+    def _lend(self, wire: HttpConnection, since: int) -> HttpConnection:
         self._busy[wire] = since
         self._schedule_check()
         return wire
 
-    async def _wait_for_turn(self, since: int) -> Wire | None:
+    async def _wait_for_turn(self, since: int) -> HttpConnection | None:
         """A returned wire; None: the caller may dial a new one, which is already counted."""
-        waiter: asyncio.Future[Wire | None] = asyncio.get_running_loop().create_future()
+        waiter: asyncio.Future[HttpConnection | None] = asyncio.get_running_loop().create_future()
         self._waiters.append((waiter, since))
         try:
             return await waiter
@@ -153,14 +155,14 @@ class WirePool:
                 self._pass_on(waiter.result())
             raise
 
-    def _pass_on(self, wire: Wire | None) -> None:
+    def _pass_on(self, wire: HttpConnection | None) -> None:
         if wire is not None:
             self.give_back(wire)
         else:
             self._dialling -= 1
             self._let_dial()
 
-    def _next_waiter(self) -> asyncio.Future[Wire | None] | None:
+    def _next_waiter(self) -> asyncio.Future[HttpConnection | None] | None:
         while self._waiters:
             waiter, _ = self._waiters.popleft()
             if not waiter.done():
@@ -223,7 +225,7 @@ class ConnectionLostError(NoAnswerError):
 class HttpStream:
     """An answer that is read as it arrives. Reading raises `OSError`."""
 
-    def __init__(self, wire: Wire, code: int) -> None:
+    def __init__(self, wire: HttpConnection, code: int) -> None:
         self._wire = wire
         self.code = code
 
@@ -272,7 +274,7 @@ class HttpTransport:
         self._base = connection.server
         self._user_agent = user_agent(component, product)
         self._dialler = Dialler(connection, connection.proxy or proxy_for(connection.server, environment))
-        self._pool = WirePool(self._dial, wires_max=in_flight_max or sys.maxsize, request_s_max=request_s_max)
+        self._pool = ConnectionPool(self._dial, wires_max=in_flight_max or sys.maxsize, request_s_max=request_s_max)
         self._security: ssl.SSLContext | None = None
         self._certificate: Certificate | None = None
         self._identity: Identity | None = None
@@ -285,7 +287,9 @@ class HttpTransport:
         """Close every connection."""
         self._pool.close()
 
-    async def ask(self, method: str, target: str, identity: Identity, content_type: str, body: bytes | None) -> Answer:
+    async def send(
+        self, method: str, target: str, identity: Identity, content_type: str, body: bytes | None
+    ) -> HttpResponse:
         """Send one request and wait for the complete answer. Raises `NoAnswerError` and `NotLeadingError`."""
         if identity is not self._identity:
             self._use_identity(identity)
@@ -295,8 +299,8 @@ class HttpTransport:
             try:
                 is_write = method != "GET" and not target.endswith(DRY_RUN)
                 if is_write and self._may_write is not None and not self._may_write():
-                    raise NotLeadingError("this process does not lead any more: nothing was sent")
-                return await wire.ask(request)
+                    raise NotLeadingError("this process is not the leader any more: nothing was sent")
+                return await wire.send(request)
             finally:
                 self._pool.give_back(wire)
         except OSError as error:
@@ -328,7 +332,7 @@ class HttpTransport:
 
     # ------------------------------------------------------------------------------------------ requests
 
-    async def _dial(self) -> Wire:
+    async def _dial(self) -> HttpConnection:
         return await self._dialler.dial(self._security)
 
     def _use_identity(self, identity: Identity) -> None:

@@ -84,7 +84,7 @@ class HttpEvent:
             return ""
 
 
-class Readable(Protocol):
+class ResponseStream(Protocol):
     """An answer that is read as it arrives."""
 
     async def read_any(self) -> bytes:
@@ -95,11 +95,11 @@ class Readable(Protocol):
 class HttpWatch:
     """Implements `Watch` over HTTP."""
 
-    def __init__(self, opening: AbstractAsyncContextManager[Readable], what: str) -> None:
+    def __init__(self, opening: AbstractAsyncContextManager[ResponseStream], what: str) -> None:
         """`opening` sends the request; `what` names the resource in errors."""
         self._opening = opening
         self._what = what
-        self._stream: Readable | None = None
+        self._stream: ResponseStream | None = None
         self._pieces: list[bytes] = []
         self._pieces_bytes = 0
         self._failure: ClientError | None = None

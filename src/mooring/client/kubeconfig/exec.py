@@ -138,7 +138,7 @@ class ExecCredentials:
                 return False
             case "Always":
                 if not self._is_terminal():
-                    raise self._wrong("wants to talk to a person, but standard input is not a terminal")
+                    raise self._wrong("is interactive, but standard input is not a terminal")
                 return True
             case _:
                 return self._is_terminal()
@@ -157,7 +157,7 @@ class ExecCredentials:
         if not (status.token or status.client_certificate_data or status.client_key_data):
             raise self._wrong("answered with neither a token nor a certificate")
         if bool(status.client_certificate_data) != bool(status.client_key_data):
-            raise self._wrong("answered with only a certificate or only a key; wanted both")
+            raise self._wrong("answered with only a certificate or only a key; expected both")
         return Identity(bearer(status.token), _certificate(status)), self._expiry_of(status)
 
     def _expiry_of(self, status: CredentialStatus) -> float | None:

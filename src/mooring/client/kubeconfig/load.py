@@ -31,9 +31,9 @@ from mooring.client.http.connection import (
     Connection,
     Credentials,
     FileCredentials,
-    FixedCredentials,
     Identity,
     Pem,
+    StaticCredentials,
     basic,
 )
 from mooring.client.http.proxy import is_usable_proxy
@@ -117,7 +117,7 @@ def connection_of(
     cluster = _referred(config, chosen, "cluster", chosen.entry.cluster, config.clusters)
     user = _referred(config, chosen, "user", chosen.entry.user, config.users)
     connection = _connection_to(cluster, master)
-    credentials: Credentials = FixedCredentials()
+    credentials: Credentials = StaticCredentials()
     _check_user(user)
     if connection.is_secure:
         credentials = _credentials_of(user, cluster, connection, clock, environment)
@@ -184,12 +184,12 @@ def _names(entries: Mapping[str, object]) -> str:
 def _connection_to(cluster: Named[ClusterEntry], master: str) -> Connection:
     entry = cluster.entry
     if entry.certificate_authority and entry.certificate_authority_data:
-        raise cluster.wrong("certificate-authority", "is set beside certificate-authority-data; wanted one of them")
+        raise cluster.wrong("certificate-authority", "is set beside certificate-authority-data; expected one of them")
     authority = cluster.decoded("certificate-authority-data", entry.certificate_authority_data)
     if entry.certificate_authority:
         authority = _file_content(cluster, "certificate-authority", entry.certificate_authority)
     if entry.insecure_skip_tls_verify and authority:
-        raise cluster.wrong("insecure-skip-tls-verify", "is set beside a certificate authority; wanted one of them")
+        raise cluster.wrong("insecure-skip-tls-verify", "is set beside a certificate authority; expected one of them")
     if not (master or entry.server):
         raise cluster.wrong("server", "expected the address of the API server, found nothing")
     if entry.proxy_url and not is_usable_proxy(entry.proxy_url):
@@ -226,11 +226,11 @@ def _server_of(address: str, *, is_tls: bool) -> str:
 def _check_user(user: Named[UserEntry]) -> None:
     entry = user.entry
     if entry.token and (entry.username or entry.password):
-        raise user.wrong("token", "is set beside username and password; wanted one of them")
+        raise user.wrong("token", "is set beside username and password; expected one of them")
     if entry.client_certificate and entry.client_certificate_data:
-        raise user.wrong("client-certificate", "is set beside client-certificate-data; wanted one of them")
+        raise user.wrong("client-certificate", "is set beside client-certificate-data; expected one of them")
     if entry.client_key and entry.client_key_data:
-        raise user.wrong("client-key", "is set beside client-key-data; wanted one of them")
+        raise user.wrong("client-key", "is set beside client-key-data; expected one of them")
     if _has_certificate(entry) and not (entry.client_key or entry.client_key_data):
         raise user.wrong("client-key", "is missing: the client certificate is of no use without it")
     if entry.auth_provider is not None:
@@ -275,7 +275,7 @@ def _credentials_of(
         _file_content(user, "tokenFile", entry.token_file)
     authorization = basic(entry.username, entry.password) if entry.username or entry.password else ""
     if authorization and not _has_certificate(entry):
-        return FixedCredentials(Identity(authorization))
+        return StaticCredentials(Identity(authorization))
     if entry.token or token_file or _has_certificate(entry):
         return FileCredentials(
             clock,
@@ -286,7 +286,7 @@ def _credentials_of(
             key=key,
         )
     if entry.exec is None:
-        return FixedCredentials()
+        return StaticCredentials()
     command = entry.exec.command
     plugin = replace_fields(entry.exec, command=user.path(command) if "/" in command else command)
     return ExecCredentials(plugin, clock, cluster=_cluster_info(cluster.entry, connection), environment=environment)

@@ -1,6 +1,6 @@
 """The nodes on which a DaemonSet runs, and its pod for one node. No I/O.
 
-Inputs: the template of a DaemonSet, nodes. Outputs: a `Fit` for each node; pods.
+Inputs: the template of a DaemonSet, nodes. Outputs: a `NodeFit` for each node; pods.
 
 Only node affinity and taints count. A full node gets its pod, too; the scheduler may preempt others for it.
 
@@ -48,7 +48,7 @@ _ALWAYS_TOLERATED = (
 _TOLERATED_ON_HOST_NETWORK = Toleration(key=TAINT_NETWORK_UNAVAILABLE, operator="Exists", effect="NoSchedule")
 
 
-class Fit(NamedTuple):
+class NodeFit(NamedTuple):
     """Whether a DaemonSet runs on a node."""
 
     should_run: bool
@@ -66,7 +66,7 @@ class _NodeRequirements:
         self.node_name = spec.node_name
         self.affinity: RequiredNodeAffinity = required_node_affinity(Pod(spec=spec))
         self.tolerations = (*spec.tolerations, *daemon_tolerations(spec.host_network))
-        self.fits: dict[str, tuple[Mapping[str, str], tuple[Taint, ...], Fit]] = {}
+        self.fits: dict[str, tuple[Mapping[str, str], tuple[Taint, ...], NodeFit]] = {}
 
 
 class FitCache:
@@ -75,7 +75,7 @@ class FitCache:
     def __init__(self) -> None:
         self._requirements: dict[str, _NodeRequirements] = {}
 
-    def fit(self, daemon_set: DaemonSet, node: Node) -> Fit:
+    def fit(self, daemon_set: DaemonSet, node: Node) -> NodeFit:
         uid = daemon_set.metadata.uid
         requirements = self._requirements.get(uid)
         if requirements is None or requirements.generation != daemon_set.metadata.generation:
@@ -139,16 +139,16 @@ def target_node(pod: Pod) -> str | None:
     return None
 
 
-def _evaluate(requirements: _NodeRequirements, node: Node) -> Fit:
+def _evaluate(requirements: _NodeRequirements, node: Node) -> NodeFit:
     name = node.metadata.name
     if requirements.node_name not in ("", name) or not requirements.affinity.matches(node.metadata.labels, name):
-        return Fit(should_run=False, may_stay=False)
+        return NodeFit(should_run=False, may_stay=False)
     if find_untolerated_taint(node.spec.taints, requirements.tolerations) is None:
-        return Fit(should_run=True, may_stay=True)
+        return NodeFit(should_run=True, may_stay=True)
     is_evicted = any(
         taint.effect == NO_EXECUTE and not is_tolerated(taint, requirements.tolerations) for taint in node.spec.taints
     )
-    return Fit(should_run=False, may_stay=not is_evicted)
+    return NodeFit(should_run=False, may_stay=not is_evicted)
 
 
 def daemon_pod(wanted: DaemonSet, hashed: str) -> Document:

@@ -21,8 +21,8 @@ from typing import cast
 
 import msgspec
 
+from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.memory import Memory
 from mooring.api.views.meta import ObjectWithRaw, View
 from mooring.api.views.workloads import Deployment, ReplicaSet
 from mooring.api.well_known import (
@@ -60,7 +60,7 @@ class _Templated(View):
 
 
 _read_template = msgspec.json.Decoder(_Templated).decode
-_canonical: Memory[bytes, bytes] = Memory(TEMPLATES_REMEMBERED_MAX)
+_canonical: BoundedCache[bytes, bytes] = BoundedCache(TEMPLATES_REMEMBERED_MAX)
 
 
 # --- templates -----------------------------------------------------------------------------------------------

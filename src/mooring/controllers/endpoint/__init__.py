@@ -1,4 +1,5 @@
 """The controllers of EndpointSlices and Endpoints.
 
-Read `service_pods` (pods as endpoints of services), then `slices` with `slices_plan`, then `endpoints`.
+Read `service_pods` (pods as endpoints of services), then `slices` with `slices_plan`, then `endpoints` and
+`mirroring`.
 """

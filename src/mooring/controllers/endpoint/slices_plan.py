@@ -51,7 +51,7 @@ EndpointKey: TypeAlias = tuple[tuple[str, ...], str | None, str, str]
 
 
 @dataclass(slots=True)
-class Draft:
+class DesiredSlice:
     """The desired content of a slice, existing or new."""
 
     ports: Ports
@@ -63,8 +63,8 @@ class Draft:
 class SliceChanges:
     """The writes of one IP family of a service."""
 
-    to_create: list[Draft] = field(default_factory=list)
-    to_update: list[Draft] = field(default_factory=list)
+    to_create: list[DesiredSlice] = field(default_factory=list)
+    to_update: list[DesiredSlice] = field(default_factory=list)
     to_delete: list[EndpointSlice] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
@@ -90,7 +90,7 @@ def plan_slices(
         if len(slices) == 1 and _is_placeholder(slices[0], service):
             changes.to_delete.clear()
         else:
-            changes.to_create.append(Draft((), []))
+            changes.to_create.append(DesiredSlice((), []))
     _rename_instead_of_replacing(service, changes)
     return changes
 
@@ -165,14 +165,14 @@ def _plan_ports(
     changes: SliceChanges,
 ) -> None:
     """Plan the endpoints with the same ports. Empties `wanted`."""
-    to_update: list[Draft] = []
+    to_update: list[DesiredSlice] = []
     unchanged: list[EndpointSlice] = []
     for each in slices:
         remaining, is_changed = _remaining_endpoints(each, wanted)
         if is_changed and not remaining:
             changes.to_delete.append(each)
         elif is_changed or not _has_labels_of(each, service):
-            to_update.append(Draft(each.ports, remaining, each))
+            to_update.append(DesiredSlice(each.ports, remaining, each))
         else:
             unchanged.append(each)
     left = [*wanted.values()]
@@ -182,10 +182,10 @@ def _plan_ports(
         roomy = _slice_with_capacity(unchanged, len(left), limit) if len(left) < limit else None
         if roomy is not None:
             unchanged.remove(roomy)
-            draft = Draft(roomy.ports, [*roomy.endpoints], roomy)
+            draft = DesiredSlice(roomy.ports, [*roomy.endpoints], roomy)
             to_update.append(draft)
         else:
-            draft = Draft(ports, [])
+            draft = DesiredSlice(ports, [])
             changes.to_create.append(draft)
         _fill(draft, left, limit)
     changes.to_update += to_update
@@ -205,7 +205,7 @@ def _remaining_endpoints(each: EndpointSlice, wanted: dict[EndpointKey, Endpoint
     return remaining, is_changed
 
 
-def _fill(draft: Draft, left: list[Endpoint], limit: int) -> None:
+def _fill(draft: DesiredSlice, left: list[Endpoint], limit: int) -> None:
     capacity = max(0, limit - len(draft.endpoints))
     draft.endpoints += left[:capacity]
     del left[:capacity]
@@ -231,7 +231,7 @@ def _rename_instead_of_replacing(service: Service, changes: SliceChanges) -> Non
 # --- documents -----------------------------------------------------------------------------------------------
 
 
-def slice_document(draft: Draft, service: Service, family: str, trigger_time: str) -> Document:
+def slice_document(draft: DesiredSlice, service: Service, family: str, trigger_time: str) -> Document:
     """The object of a draft."""
     if draft.existing is not None:
         document = document_of(draft.existing)

@@ -36,7 +36,7 @@ from mooring.kubelet.probes.handlers import (
 )
 from mooring.kubelet.probes.prober import ContainerHealth, Prober, first_health, port_number
 from mooring.kubelet.processes.directories import PodDirectories
-from mooring.kubelet.processes.preparation import NotReadyError, Preparation, Prepared
+from mooring.kubelet.processes.preparation import ContainerPreparer, NotReadyError, PreparedContainer
 from mooring.kubelet.processes.shim.client import ShimProcess, ShimReport
 from mooring.kubelet.runtime import START_ERROR, ContainerState, Exited, Role, Running, Waiting
 from mooring.kubelet.timers import Timers
@@ -140,7 +140,7 @@ class ContainerContext:
     clock: Clock
     timers: Timers
     directories: PodDirectories
-    preparation: Preparation
+    preparation: ContainerPreparer
     prober: Prober
     group: TaskGroup
     address: str
@@ -241,7 +241,7 @@ class ProcessContainer:
         finally:
             self._forget_run()
 
-    async def _prepare(self, attempt: int) -> Prepared | None:
+    async def _prepare(self, attempt: int) -> PreparedContainer | None:
         """None: a retry cannot help."""
         retry_s, reported = RETRY_S_MIN, ""
         while True:
@@ -256,7 +256,7 @@ class ProcessContainer:
             await self._context.clock.wait(retry_s)
             retry_s = min(2 * retry_s, RETRY_S_MAX)
 
-    async def _run_process(self, prepared: Prepared) -> None:
+    async def _run_process(self, prepared: PreparedContainer) -> None:
         if prepared.warning:
             self._context.record_event(self.pod, True, "MountsUnavailable", prepared.warning)
         shim = self._shim = await ShimProcess.start(prepared.wanted)

@@ -59,7 +59,7 @@ class NotReadyError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedContainer:
     """A container that can be started."""
 
     wanted: ShimConfig
@@ -67,7 +67,7 @@ class Prepared:
     """Set if the volumes cannot be mounted at their paths."""
 
 
-class Preparation:
+class ContainerPreparer:
     """Prepares all containers of a kubelet."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Preparation:
         self._sandboxes = sandboxes
         self._place = place
 
-    async def prepare(self, pod: FullPod, container: FullContainer, attempt: int) -> Prepared:
+    async def prepare(self, pod: FullPod, container: FullContainer, attempt: int) -> PreparedContainer:
         """Raises `NotReadyError`."""
         ability = self._sandboxes.ability
         try:
@@ -132,7 +132,7 @@ class Preparation:
         cgroup = self._cgroups.make(_run_name(uid, name, attempt), container.resources)
         log, record = self._directories.log(uid, name, attempt), self._directories.record(uid, name)
         warning = unmountable_message(mounts) if mounts and ability.level == NONE else ""
-        return Prepared(shim_config(argv, environment, log, record, cgroup, sandbox), warning)
+        return PreparedContainer(shim_config(argv, environment, log, record, cgroup, sandbox), warning)
 
     def resize(self, pod_uid: str, container: KubeletContainer, attempt: int) -> str:
         """Set other limits for a run. Returns why that failed."""

@@ -27,7 +27,7 @@ from mooring.kubelet.processes.cgroups import Cgroups, find_cgroups
 from mooring.kubelet.processes.container import ContainerContext, ProcessContainer
 from mooring.kubelet.processes.directories import PodDirectories, abandoned_directories
 from mooring.kubelet.processes.log_files import LogFileReader
-from mooring.kubelet.processes.preparation import Preparation
+from mooring.kubelet.processes.preparation import ContainerPreparer
 from mooring.kubelet.processes.sandboxes import Sandboxes
 from mooring.kubelet.processes.stale_processes import kill_stale_processes
 from mooring.kubelet.references import NodeFacts, ReferenceLookup
@@ -120,7 +120,7 @@ class ProcessRuntime:
             clock=needs.clock,
             timers=needs.timers,
             directories=directories,
-            preparation=Preparation(directories, cgroups, lookup, self._volumes, self._sandboxes, place),
+            preparation=ContainerPreparer(directories, cgroups, lookup, self._volumes, self._sandboxes, place),
             prober=self._prober,
             group=group,
             address=host.address,

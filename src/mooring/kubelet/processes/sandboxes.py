@@ -1,7 +1,7 @@
 """Sandboxes: what this machine allows, and the sandbox of each container.
 
-Input: how pods are to run (`--pod-users`); the identity and mounts of a container. Output: a `HostAbility`, found out
-by starting a process in such a sandbox; a `Sandbox` for the shim; or `PodUsersError`.
+Input: how pods are to run (`--pod-users`); the identity and mounts of a container. Output: a `HostCapabilities`, found
+out by starting a process in such a sandbox; a `Sandbox` for the shim; or `PodUsersError`.
 
  1. As root, pods have separate users unless the settings say otherwise. If that is impossible here, nothing runs:
     pods must not get the rights of root by accident.
@@ -14,7 +14,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mooring.kubelet.processes.security_context import ROOT_ID, HostAbility, PodUsers, ProcessIdentity, id_map
+from mooring.kubelet.processes.security_context import ROOT_ID, HostCapabilities, PodUsers, ProcessIdentity, id_map
 from mooring.kubelet.processes.shim.client import Sandbox, ShimConfig, ShimMount, ShimProcess
 from mooring.kubelet.processes.shim.sandbox import NONE, ROOT, USER_NAMESPACE
 from mooring.kubelet.volumes.mounts import Mount
@@ -33,7 +33,7 @@ class PodUsersError(Exception):
 class Sandboxes:
     """The sandboxes of one kubelet."""
 
-    def __init__(self, ability: HostAbility, users: PodUsers | None) -> None:
+    def __init__(self, ability: HostCapabilities, users: PodUsers | None) -> None:
         self.ability = ability
         self._users = users
 
@@ -46,7 +46,7 @@ class Sandboxes:
         if wanted == SEPARATE:
             if users is None:
                 raise PodUsersError("--pod-users separate needs root: other users have no ids to give to pods")
-            ability = HostAbility(user, group, ROOT, has_pid_namespaces=True, has_separate_users=True)
+            ability = HostCapabilities(user, group, ROOT, has_pid_namespaces=True, has_separate_users=True)
             error = await _try(cls(ability, users), directory)
             if error:
                 users.close()
@@ -57,10 +57,10 @@ class Sandboxes:
             return cls(ability, users)
         level = ROOT if user == ROOT_ID else USER_NAMESPACE
         for has_pid_namespaces in (True, False):
-            sandboxes = cls(HostAbility(user, group, level, has_pid_namespaces), users)
+            sandboxes = cls(HostCapabilities(user, group, level, has_pid_namespaces), users)
             if not await _try(sandboxes, directory):
                 return sandboxes
-        return cls(HostAbility(user, group), users)
+        return cls(HostCapabilities(user, group), users)
 
     def sandbox(self, pod_uid: str, identity: ProcessIdentity, directory: str, mounts: Sequence[Mount]) -> Sandbox:
         """Raises `NoRangeError`."""

@@ -1,7 +1,7 @@
 """Security contexts: the user, groups, capabilities and namespaces of a container; ids of pods on the host.
 
-Input: a pod, a container, what this process can do (`HostAbility`). Output: a `ProcessIdentity`; or a `SecurityError`
-for what cannot be honoured. No field is ignored.
+Input: a pod, a container, what this process can do (`HostCapabilities`). Output: a `ProcessIdentity`; or a
+`SecurityError` for what cannot be honoured. No field is ignored.
 
  1. The container overrides the pod, field by field.
  2. There are no images, so there is no user of an image. A container without runAsUser runs as root in a user
@@ -67,7 +67,7 @@ class SecurityError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class HostAbility:
+class HostCapabilities:
     """What this process can do for its containers."""
 
     user: int
@@ -99,7 +99,7 @@ class ProcessIdentity:
     has_ipc_namespace: bool = False
 
 
-def identity_of(pod: FullPod, container: FullContainer, host: HostAbility) -> ProcessIdentity:
+def identity_of(pod: FullPod, container: FullContainer, host: HostCapabilities) -> ProcessIdentity:
     """Raises `SecurityError`."""
     own, whole = container.security_context, pod.spec.security_context
     for what in _unsupported(pod, container, host):
@@ -123,7 +123,11 @@ def identity_of(pod: FullPod, container: FullContainer, host: HostAbility) -> Pr
 
 
 def _user(
-    own: ContainerSecurityContext, whole: PodSecurityContext, host: HostAbility, name: str, has_user_namespace: bool
+    own: ContainerSecurityContext,
+    whole: PodSecurityContext,
+    host: HostCapabilities,
+    name: str,
+    has_user_namespace: bool,
 ) -> int:
     wanted = own.run_as_user if own.run_as_user is not None else whole.run_as_user
     is_root_forbidden = own.run_as_non_root if own.run_as_non_root is not None else whole.run_as_non_root
@@ -139,7 +143,11 @@ def _user(
 
 
 def _groups(
-    own: ContainerSecurityContext, whole: PodSecurityContext, host: HostAbility, name: str, has_user_namespace: bool
+    own: ContainerSecurityContext,
+    whole: PodSecurityContext,
+    host: HostCapabilities,
+    name: str,
+    has_user_namespace: bool,
 ) -> tuple[int, tuple[int, ...]]:
     wanted = own.run_as_group if own.run_as_group is not None else whole.run_as_group
     further = (*whole.supplemental_groups, *(() if whole.fs_group is None else (whole.fs_group,)))
@@ -160,7 +168,7 @@ def _groups(
     return group, ()
 
 
-def _check_id(number: int, own: int, field: str, host: HostAbility, name: str, has_user_namespace: bool) -> None:
+def _check_id(number: int, own: int, field: str, host: HostCapabilities, name: str, has_user_namespace: bool) -> None:
     if has_user_namespace and number > IDS_MAX:
         raise _config_error(
             f"container {name} has {field} {number}; pods with users of their own have ids up to {IDS_MAX}"
@@ -173,7 +181,7 @@ def _check_id(number: int, own: int, field: str, host: HostAbility, name: str, h
 
 
 def _capabilities(
-    own: ContainerSecurityContext, host: HostAbility, name: str, has_user_namespace: bool
+    own: ContainerSecurityContext, host: HostCapabilities, name: str, has_user_namespace: bool
 ) -> tuple[int, ...] | None:
     added = [each.upper() for each in own.capabilities.add]
     dropped = [each.upper() for each in own.capabilities.drop]
@@ -199,7 +207,7 @@ def _capabilities(
     return tuple(sorted(CAPABILITIES[each] for each in kept | (set(added) - {ALL})))
 
 
-def _unsupported(pod: FullPod, container: FullContainer, host: HostAbility) -> Iterator[str]:
+def _unsupported(pod: FullPod, container: FullContainer, host: HostCapabilities) -> Iterator[str]:
     """What this process cannot do."""
     spec, own, whole = pod.spec, container.security_context, pod.spec.security_context
     has_rights = host.is_root and not host.has_separate_users

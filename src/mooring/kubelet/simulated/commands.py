@@ -43,8 +43,8 @@ class _UnknownCommandError(Exception):
     """A part of the command is not known."""
 
 
-class _Run:
-    """The stages of a command while it is followed."""
+class _CommandStages:
+    """The stages of a command, added while it is followed."""
 
     def __init__(self, role: Role) -> None:
         self._for_annotation = "mooring.dev/init-for" if role is Role.INIT else "mooring.dev/run-for"
@@ -76,7 +76,7 @@ def stage_set_of_command(command: tuple[str, ...], args: tuple[str, ...], role: 
     """The stage set of a known command. Without `command` the image decides what runs, which is not known here."""
     if not command or any(character in word for word in (*command, *args) for character in "${"):
         return None
-    run = _Run(role)
+    run = _CommandStages(role)
     try:
         code = _follow([*command, *args], run)
     except (_UnknownCommandError, ValueError):
@@ -100,7 +100,7 @@ def _connected(stages: Sequence[Stage]) -> Iterator[Stage]:
         yield replace(stage, transitions=transitions)
 
 
-def _follow(argv: Sequence[str], run: _Run) -> int | None:
+def _follow(argv: Sequence[str], run: _CommandStages) -> int | None:
     """The exit code of a command; None if it never ends. Raises `_UnknownCommandError` and `ValueError`."""
     if basename(argv[0]) in SHELLS:
         if len(argv) != 3 or argv[1] != "-c":
@@ -111,7 +111,7 @@ def _follow(argv: Sequence[str], run: _Run) -> int | None:
     return _follow_one(argv, run)[0]
 
 
-def _follow_script(script: str, run: _Run) -> int | None:
+def _follow_script(script: str, run: _CommandStages) -> int | None:
     code, operator = 0, ";"
     for argv, next_operator in _commands(script):
         is_run = operator == ";" or (operator == "&&") is (code == 0)
@@ -121,7 +121,7 @@ def _follow_script(script: str, run: _Run) -> int | None:
                 return result
             code = result
         else:
-            _follow_one(argv, _Run(Role.CONTAINER))  # not run, but has to be known
+            _follow_one(argv, _CommandStages(Role.CONTAINER))  # not run, but has to be known
         operator = next_operator
     return code
 
@@ -146,7 +146,7 @@ def _commands(script: str) -> Iterator[tuple[list[str], str]]:
         yield argv, ";"
 
 
-def _follow_one(argv: Sequence[str], run: _Run, last_code: int = 0) -> tuple[int | None, bool]:
+def _follow_one(argv: Sequence[str], run: _CommandStages, last_code: int = 0) -> tuple[int | None, bool]:
     """The exit code of a simple command, None if it never ends; and whether it ends the script."""
     match basename(argv[0]), argv[1:]:
         case (("true" | ":"), _):

@@ -47,10 +47,10 @@ from mooring.scheduler.config.types import (
     ExtenderTLSConfig,
     IntegerRange,
     LeaderElectionConfiguration,
-    Meaning,
     PluginConfig,
     PluginEntry,
     SchedulerConfiguration,
+    ValueMeaning,
     child,
 )
 
@@ -110,7 +110,7 @@ class StrictDecoder:
         """Data as the type `wanted`; None gives the type's zero."""
         bare, marks = _unannotated(wanted)
         origin, arguments = get_origin(bare), get_args(bare)
-        if Meaning.DURATION in marks:
+        if ValueMeaning.DURATION in marks:
             return self._duration(data, path)
         if bare is int:
             return self._integer(data, path, marks)
@@ -138,7 +138,7 @@ class StrictDecoder:
 
     def _field(self, field: msgspec.structs.FieldInfo, data: object, path: str) -> object:
         value = self.value(field.type, data, path)
-        if not value and Meaning.ZERO_IS_DEFAULT in _unannotated(field.type)[1]:
+        if not value and ValueMeaning.ZERO_IS_DEFAULT in _unannotated(field.type)[1]:
             return field.default
         return value
 
@@ -330,4 +330,4 @@ def _is_duration(wanted: object) -> bool:
     if get_origin(wanted) is not Annotated:
         return False
     bare, *marks = get_args(wanted)
-    return Meaning.DURATION in marks or _is_duration(bare)
+    return ValueMeaning.DURATION in marks or _is_duration(bare)

@@ -41,7 +41,7 @@ class IntegerRange:
     highest: int
 
 
-class Meaning(Enum):
+class ValueMeaning(Enum):
     DURATION = "written as 1m30s, held in seconds"
     ZERO_IS_DEFAULT = "a zero value counts as absent"
 
@@ -51,8 +51,8 @@ INT64 = IntegerRange(-(2**63), 2**63 - 1)
 
 Int32 = Annotated[int, INT32]
 Int64 = Annotated[int, INT64]
-Seconds = Annotated[float, Meaning.DURATION]
-OrDefault = Annotated[T, Meaning.ZERO_IS_DEFAULT]
+Seconds = Annotated[float, ValueMeaning.DURATION]
+OrDefault = Annotated[T, ValueMeaning.ZERO_IS_DEFAULT]
 
 
 # Subclasses inherit these options in msgspec. Type checkers know that only with this decorator.

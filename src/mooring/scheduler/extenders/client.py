@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from mooring.api.decode import Whole
+from mooring.api.decode import UntypedObject
 from mooring.client.interface import Change
 from mooring.kit.logs import fields
 from mooring.kit.tasks import run_bounded
@@ -187,15 +187,15 @@ class RawObjectCache:
 class RawSink:
     """The sink of a reflector: the JSON of the objects that it holds, by key."""
 
-    def __init__(self, key: Callable[[Whole], str], holds: Callable[[Whole], bool]) -> None:
+    def __init__(self, key: Callable[[UntypedObject], str], holds: Callable[[UntypedObject], bool]) -> None:
         self.raw: dict[str, bytes] = {}
         self._key = key
         self._holds = holds
 
-    def replace(self, views: Sequence[Whole], revision: str) -> None:
+    def replace(self, views: Sequence[UntypedObject], revision: str) -> None:
         self.raw = {self._key(view): view.raw for view in views if self._holds(view)}
 
-    def apply(self, change: Change, view: Whole) -> None:
+    def apply(self, change: Change, view: UntypedObject) -> None:
         if change is Change.DELETED or not self._holds(view):
             self.raw.pop(self._key(view), None)
         else:

@@ -22,8 +22,8 @@ from types import TracebackType
 
 from mooring.client.http.dial import exchange_error_text
 from mooring.client.http.exchange import REDIRECT_CODES, HttpUrl, connect_to, encode_request
-from mooring.client.http.transport import WirePool
-from mooring.client.http.wire import Answer, TooLongAnswerError, Wire
+from mooring.client.http.http_connection import HttpConnection, HttpResponse, ResponseTooLongError
+from mooring.client.http.transport import ConnectionPool
 from mooring.scheduler.config.types import ExtenderTLSConfig
 from mooring.scheduler.extenders.extender import Extender, ExtenderError
 
@@ -49,7 +49,7 @@ class ExtenderTransport:
     def __init__(self, extenders: Iterable[Extender], may_write: Callable[[], bool] | None = None) -> None:
         self._may_write = may_write
         self._tls = {extender.name: tls_of(extender) for extender in extenders}
-        self._pools: dict[tuple[str, bool, str], WirePool] = {}
+        self._pools: dict[tuple[str, bool, str], ConnectionPool] = {}
 
     async def __aenter__(self) -> ExtenderTransport:
         return self
@@ -76,7 +76,7 @@ class ExtenderTransport:
                 answer = await self._post(extender, url, body)
         except ExtenderError:
             raise
-        except TooLongAnswerError as error:
+        except ResponseTooLongError as error:
             raise ExtenderError(
                 f"extender at URL {text} answers {verb} with more than {ANSWER_BYTES_MAX} bytes"
             ) from error
@@ -92,7 +92,7 @@ class ExtenderTransport:
             raise ExtenderError(f"failed {verb} with extender at URL {text}, code {answer.code}")
         return answer.body
 
-    async def _post(self, extender: Extender, url: HttpUrl, body: bytes) -> Answer:
+    async def _post(self, extender: Extender, url: HttpUrl, body: bytes) -> HttpResponse:
         request = encode_request("POST", url, _HEADERS, body)
         for _ in range(REDIRECTS_MAX):
             answer = await self._exchange(extender, url, request)
@@ -106,17 +106,17 @@ class ExtenderTransport:
                 request = encode_request("GET", url, _HEADERS[:1])
         raise ValueError(f"stopped after {REDIRECTS_MAX} redirects")
 
-    async def _exchange(self, extender: Extender, url: HttpUrl, request: bytes) -> Answer:
+    async def _exchange(self, extender: Extender, url: HttpUrl, request: bytes) -> HttpResponse:
         pool = self._pool(extender, url)
         wire = pool.take_nowait() or await pool.take()
         try:
             if self._may_write is not None and not self._may_write():
                 raise ExtenderError("this process does not lead any more: nothing was sent")
-            return await wire.ask(request, body_bytes_max=ANSWER_BYTES_MAX)
+            return await wire.send(request, body_bytes_max=ANSWER_BYTES_MAX)
         finally:
             pool.give_back(wire)
 
-    def _pool(self, extender: Extender, url: HttpUrl) -> WirePool:
+    def _pool(self, extender: Extender, url: HttpUrl) -> ConnectionPool:
         key = extender.name, url.is_secure, url.address
         if key not in self._pools:
             tls_config = extender.settings.tls_config
@@ -125,11 +125,11 @@ class ExtenderTransport:
             if url.is_secure and tls is None:
                 tls = ssl.create_default_context()
 
-            async def dial() -> Wire:
+            async def dial() -> HttpConnection:
                 return await connect_to(url, tls, server_name or "")
 
             # `send` has the time limit.
-            self._pools[key] = WirePool(dial, wires_max=CONNECTIONS_MAX, request_s_max=None)
+            self._pools[key] = ConnectionPool(dial, wires_max=CONNECTIONS_MAX, request_s_max=None)
         return self._pools[key]
 
 

@@ -19,7 +19,7 @@ from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.plan.drain import cordon
 from mooring.scheduler.plan.place import eviction_budgets
-from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
+from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of, replacement_of
 from mooring.scheduler.plan.request import Move, Usage
 from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
@@ -52,7 +52,7 @@ def empty_nodes(what_if: WhatIf, moves_max: int) -> Slices[Defragmented]:
     for name in _by_use(what_if, used):
         yield
         fates = [fate_of(pod) for pod in what_if.pods_on(name)]
-        if Fate.IS_LOST in fates or len(best.moves) + fates.count(Fate.MOVES) > moves_max:
+        if RemovalOutcome.IS_LOST in fates or len(best.moves) + fates.count(RemovalOutcome.MOVES) > moves_max:
             continue
         moves = yield from _empty(what_if, [*emptied, name])
         yield from what_if.undo_in_slices(mark)
@@ -78,7 +78,7 @@ def _empty(what_if: WhatIf, names: Sequence[str]) -> Slices[list[Move] | None]:
     moves: list[Move] = []
     for name in names:
         for pod in _on(what_if, name):
-            if fate_of(pod) is not Fate.MOVES:
+            if fate_of(pod) is not RemovalOutcome.MOVES:
                 continue
             if budgets.blocking(pod):
                 return None
@@ -124,7 +124,9 @@ def usage(what_if: WhatIf, pending: int = 0) -> Slices[Usage]:
 def _move_pods_from(what_if: WhatIf, pod: PodInfo, name: str, limit: int) -> Slices[list[Move] | None]:
     """Move the fewest pods away from a node until the pod fits there."""
     budgets = eviction_budgets(what_if)
-    movable = [each for each in _on(what_if, name) if fate_of(each) is Fate.MOVES and not budgets.blocking(each)]
+    movable = [
+        each for each in _on(what_if, name) if fate_of(each) is RemovalOutcome.MOVES and not budgets.blocking(each)
+    ]
     movable.sort(key=lambda each: (-_share(what_if, each, name), each.key))
     evicted: list[PodInfo] = []
     mark = what_if.mark()
@@ -191,7 +193,7 @@ def _used_nodes(what_if: WhatIf) -> Slices[set[str]]:
     used: set[str] = set()
     for name in list(what_if.engine.columns.row_of):
         yield
-        if any(fate_of(pod) is not Fate.ENDS for pod in what_if.pods_on(name)):
+        if any(fate_of(pod) is not RemovalOutcome.ENDS for pod in what_if.pods_on(name)):
             used.add(name)
     return used
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from mooring.scheduler.cache.disruption_budgets import BudgetCount
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.plan.place import Placed, eviction_budgets, in_queue_order, place_pod
-from mooring.scheduler.plan.replacement import Fate, fate_of, replacement_of
+from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of, replacement_of
 from mooring.scheduler.plan.request import DrainedNode, Placement
 from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
@@ -81,18 +81,18 @@ def drain_node(what_if: WhatIf, name: str, budgets: BudgetCount) -> Slices[Drain
     """Evict the pods of a cordoned node, place their replacements, and remove the node."""
     yield
     placed = Placed()
-    by_fate: dict[Fate, list[PodInfo]] = {fate: [] for fate in Fate}
+    by_fate: dict[RemovalOutcome, list[PodInfo]] = {fate: [] for fate in RemovalOutcome}
     blocked: list[str] = []
     without_replacement: list[PodInfo] = []
     for pod in in_queue_order(sorted(what_if.pods_on(name), key=lambda pod: pod.key)):
         yield
         fate = fate_of(pod)
         by_fate[fate].append(pod)
-        if fate is not Fate.ENDS:
+        if fate is not RemovalOutcome.ENDS:
             blocked += [f"PodDisruptionBudget {budget} blocks {pod.key}" for budget in budgets.take(pod)]
             without_replacement.append(pod)
         what_if.evict(pod)
-        if fate is Fate.MOVES:
+        if fate is RemovalOutcome.MOVES:
             outcome = yield from place_pod(what_if, replacement_of(what_if.engine, pod, what_if.claims_of(pod)), name)
             if isinstance(outcome, Placement):
                 placed.placements.append(outcome)
@@ -101,12 +101,12 @@ def drain_node(what_if: WhatIf, name: str, budgets: BudgetCount) -> Slices[Drain
                 placed.pending.append(outcome)
     yield
     what_if.remove_node(name)
-    lost = _keys(by_fate[Fate.IS_LOST])
+    lost = _keys(by_fate[RemovalOutcome.IS_LOST])
     node = DrainedNode(
         name,
         is_safe=not (blocked or placed.pending or lost),
-        pods=len(by_fate[Fate.MOVES]),
-        ends=_keys(by_fate[Fate.ENDS]),
+        pods=len(by_fate[RemovalOutcome.MOVES]),
+        ends=_keys(by_fate[RemovalOutcome.ENDS]),
         lost=lost,
         blocked=tuple(blocked),
     )

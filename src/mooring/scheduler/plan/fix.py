@@ -28,7 +28,7 @@ from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
 from mooring.scheduler.plan.changes import change_node, change_pod
 from mooring.scheduler.plan.new_nodes import NewNode, known_objects_of_nodes, node_like
 from mooring.scheduler.plan.place import eviction_budgets, without_preemption
-from mooring.scheduler.plan.replacement import Fate, fate_of
+from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of
 from mooring.scheduler.plan.request import Fix
 from mooring.scheduler.plan.slices import Slices
 from mooring.scheduler.plan.what_if import WhatIf
@@ -211,7 +211,7 @@ def _to_evict(what_if: WhatIf, pod: PodInfo, changed: Node, name: str) -> Slices
     """
     mark = what_if.mark()
     what_if.put_node(changed)
-    pods = [each for each in what_if.pods_on(name) if fate_of(each) is not Fate.ENDS]
+    pods = [each for each in what_if.pods_on(name) if fate_of(each) is not RemovalOutcome.ENDS]
     pods.sort(
         key=lambda each: (each.priority, tuple(-int(amount) for amount in each.signature.request_vector[:2]), each.key)
     )

@@ -27,7 +27,7 @@ from mooring.scheduler.engine import Engine
 NAME_FIELD = "metadata.name"
 
 
-class Fate(Enum):
+class RemovalOutcome(Enum):
     """What happens to a pod whose node is removed."""
 
     MOVES = "moves"
@@ -37,11 +37,11 @@ class Fate(Enum):
     """No controller creates it again."""
 
 
-def fate_of(pod: PodInfo) -> Fate:
+def fate_of(pod: PodInfo) -> RemovalOutcome:
     owner = pod.signature.owner
     if owner is None:
-        return Fate.IS_LOST
-    return Fate.ENDS if owner.kind in NODE_BOUND_OWNERS else Fate.MOVES
+        return RemovalOutcome.IS_LOST
+    return RemovalOutcome.ENDS if owner.kind in NODE_BOUND_OWNERS else RemovalOutcome.MOVES
 
 
 def replacement_of(engine: Engine, pod: PodInfo, claims: Iterable[ResourceClaim] = ()) -> PodInfo:

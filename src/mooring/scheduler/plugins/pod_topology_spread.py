@@ -77,7 +77,7 @@ _NO_DOMAIN = np.iinfo(np.int32).max
 """The fewest pods of a domain if there is no domain."""
 
 
-class Hard(NamedTuple):
+class HardConstraint(NamedTuple):
     """One hard constraint, counted: matching pods of each domain, and which domains count."""
 
     constraint: Constraint
@@ -92,7 +92,7 @@ class Hard(NamedTuple):
     is_eligible: Bools
 
 
-class Soft(NamedTuple):
+class SoftConstraints(NamedTuple):
     """The soft constraints of a pod, counted for the nodes that can take it."""
 
     constraints: tuple[tuple[Constraint, Int64s, float], ...]
@@ -113,7 +113,12 @@ class _Compiled:
         self.eligibility_key = eligibility_key(signature, constraints, requires_all)
 
 
-class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]], PreScore[Soft], Score[Soft]):
+class PodTopologySpread(
+    PreFilter[tuple[HardConstraint, ...]],
+    Adjustable[tuple[HardConstraint, ...]],
+    PreScore[SoftConstraints],
+    Score[SoftConstraints],
+):
     name = "PodTopologySpread"
     obstacle_kind = ObstacleKind.SPREAD
     filter_reasons = (
@@ -134,7 +139,7 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
 
     # Filter
 
-    def pre_filter(self, pod: PodInfo) -> Proceed[tuple[Hard, ...]] | Skip | Status:
+    def pre_filter(self, pod: PodInfo) -> Proceed[tuple[HardConstraint, ...]] | Skip | Status:
         try:
             compiled = self._hard(pod.signature)
         except LabelSelectorError as error:
@@ -147,7 +152,7 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         ]
         return Proceed(tuple(counted))
 
-    def filter(self, state: tuple[Hard, ...], rows: Rows) -> Int64s:
+    def filter(self, state: tuple[HardConstraint, ...], rows: Rows) -> Int64s:
         bits: Int64s | None = None
         for hard in state:
             # Computed once for each domain, and gathered to the rows.
@@ -160,15 +165,15 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         assert bits is not None, "a pod without hard constraints is skipped"
         return bits
 
-    def measures(self, state: tuple[Hard, ...]) -> int:
+    def measures(self, state: tuple[HardConstraint, ...]) -> int:
         return len(state)
 
-    def contribution(self, state: tuple[Hard, ...], pod: PodInfo, row: int) -> list[int]:
+    def contribution(self, state: tuple[HardConstraint, ...], pod: PodInfo, row: int) -> list[int]:
         # As in kube-scheduler, a terminating pod counts here although it was not counted before.
         signature = pod.signature
         return [int(h.is_eligible[row] and h.constraint.selects(signature.namespace, signature.labels)) for h in state]
 
-    def filter_adjusted(self, state: tuple[Hard, ...], rows: Int64s, difference: Int64s) -> Int64s:
+    def filter_adjusted(self, state: tuple[HardConstraint, ...], rows: Int64s, difference: Int64s) -> Int64s:
         bits = np.zeros(len(rows), dtype=np.int64)
         for hard, more in zip(state, difference, strict=True):
             codes = hard.constraint.column.codes[rows]
@@ -180,16 +185,18 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             bits = np.where(bits != 0, bits, of_constraint)
         return bits
 
-    def explain(self, state: tuple[Hard, ...], row: int, bits: int, context: ExplainContext) -> Sequence[Obstacle]:
+    def explain(
+        self, state: tuple[HardConstraint, ...], row: int, bits: int, context: ExplainContext
+    ) -> Sequence[Obstacle]:
         """Every constraint that the pod would break. Nominated pods are not counted: the reason's message remains."""
         found = [obstacle for hard in state if (obstacle := _obstacle(hard, row)) is not None]
         return found or super().explain(state, row, bits, context)
 
-    def _count_hard(self, constraint: Constraint, nodes: EligibleNodes) -> Hard:
+    def _count_hard(self, constraint: Constraint, nodes: EligibleNodes) -> HardConstraint:
         counts = self._domain_counts(constraint, nodes)
         fewest, elsewhere, lone = _two_smallest(counts[nodes.domains])
         has_min_domains = len(nodes.domains) >= constraint.min_domains
-        return Hard(
+        return HardConstraint(
             constraint, counts, fewest if has_min_domains else 0, elsewhere, lone, has_min_domains, nodes.is_eligible
         )
 
@@ -211,7 +218,7 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         except LabelSelectorError:
             return True  # `pre_score` reports it
 
-    def pre_score(self, pod: PodInfo, feasible: Rows) -> Soft | Skip | Status:
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> SoftConstraints | Skip | Status:
         try:
             compiled = self._soft(pod.signature)
         except LabelSelectorError as error:
@@ -225,9 +232,9 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
             self._count_soft(c, nodes, scored)
             for c, nodes in zip(compiled.constraints, eligible.of_constraint, strict=True)
         ]
-        return Soft(tuple(counted), ignored, eligible.all_labelled)
+        return SoftConstraints(tuple(counted), ignored, eligible.all_labelled)
 
-    def score(self, state: Soft, rows: Rows) -> Int64s:
+    def score(self, state: SoftConstraints, rows: Rows) -> Int64s:
         parts: list[tuple[Float64s, Int64s]] = []
         for constraint, counts, weight in state.constraints:
             bonus = float(constraint.max_skew - 1)
@@ -245,7 +252,7 @@ class PodTopologySpread(PreFilter[tuple[Hard, ...]], Adjustable[tuple[Hard, ...]
         scores = rounded_sum(parts)
         return scores if state.ignored is None else np.where(state.ignored[rows], 0, scores)
 
-    def normalize(self, state: Soft, scores: Int64s, rows: Rows) -> Int64s:
+    def normalize(self, state: SoftConstraints, scores: Int64s, rows: Rows) -> Int64s:
         ignored = None if state.ignored is None else state.ignored[rows]
         scored = scores if ignored is None else scores[~ignored]
         lowest, highest = (int(scored.min()), int(scored.max())) if len(scored) else (0, 0)
@@ -394,7 +401,7 @@ def rounded_sum(parts: Sequence[tuple[Float64s, Int64s]]) -> Int64s:
     return sums.astype(np.int64).take(key)
 
 
-def _fewest_with(hard: Hard, here: Int64s, difference: Int64s) -> Int64s | int:
+def _fewest_with(hard: HardConstraint, here: Int64s, difference: Int64s) -> Int64s | int:
     """Per row: the fewest pods of any domain, if the row's own domain had `difference` more."""
     if not hard.has_min_domains:
         return 0
@@ -418,7 +425,7 @@ def _only(rows: Rows, wanted: Bools) -> Int64s:
     return rows[wanted[rows]]
 
 
-def _obstacle(hard: Hard, row: int) -> Obstacle | None:
+def _obstacle(hard: HardConstraint, row: int) -> Obstacle | None:
     constraint = hard.constraint
     code = int(constraint.column.codes[row])
     if code == ABSENT:

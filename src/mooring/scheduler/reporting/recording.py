@@ -31,7 +31,7 @@ import msgspec
 from mooring import __version__
 from mooring.api.kinds import kind_of_view
 from mooring.api.views.meta import ApiObject, ObjectWithRaw
-from mooring.client.cache.reflector import Sink, TakesPages
+from mooring.client.cache.reflector import PagedSink, Sink
 from mooring.client.interface import Change
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.kit.entropy import Entropy
@@ -385,7 +385,7 @@ class RecordedSink(Generic[AnyKind]):
 class RecordedPagedSink(RecordedSink[AnyKind]):
     """A recorded sink that receives lists page by page."""
 
-    def __init__(self, kind: str, sink: Sink[AnyKind], pages: TakesPages[AnyKind], recording: Recording) -> None:
+    def __init__(self, kind: str, sink: Sink[AnyKind], pages: PagedSink[AnyKind], recording: Recording) -> None:
         super().__init__(kind, sink, recording)
         self._pages = pages
 
@@ -404,7 +404,7 @@ class RecordedPagedSink(RecordedSink[AnyKind]):
 
 def recorded_sink(kind: str, sink: Sink[AnyKind], recording: Recording) -> Sink[AnyKind]:
     """The sink of a reflector, recorded."""
-    if isinstance(sink, TakesPages):
+    if isinstance(sink, PagedSink):
         return RecordedPagedSink(kind, sink, sink, recording)
     return RecordedSink(kind, sink, recording)
 

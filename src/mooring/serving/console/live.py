@@ -75,7 +75,7 @@ class LiveStreams:
         before it begins."""
         watched = [_watched(each) for each in request.query.get("watch", ())]
         if not 0 < len(watched) <= WATCHED_MAX:
-            return text(f"watch: found {len(watched)} pages, wanted 1 to {WATCHED_MAX}\n", 400)
+            return text(f"watch: found {len(watched)} pages, expected 1 to {WATCHED_MAX}\n", 400)
         unknown = [each.path.removeprefix(DATA) for each in watched if each.path.removeprefix(DATA) not in WATCHABLE]
         if unknown:
             return text(f"watch: {unknown[0]!r} is none of {', '.join(sorted(WATCHABLE))}\n", 400)

@@ -61,7 +61,7 @@ class EtcdCompacted(EtcdRefused):
         self.compacted = compacted  # 0: etcd did not report the revision
 
 
-class EtcdAhead(EtcdRefused):
+class EtcdRevisionAhead(EtcdRefused):
     """The revision is not reached yet."""
 
 
@@ -76,7 +76,7 @@ class EtcdFull(WriteRefused):
 # Texts of etcd, and their errors and remedies; searched in this order.
 _MEANINGS: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
     ("required revision has been compacted", EtcdCompacted, ""),
-    ("required revision is a future revision", EtcdAhead, ""),
+    ("required revision is a future revision", EtcdRevisionAhead, ""),
     ("request is too large", ValueTooLarge, "; see --max-request-bytes of etcd"),
     ("received message larger than max", ValueTooLarge, "; see --max-request-bytes of etcd"),
     ("database space exceeded", EtcdFull, "; compact and defragment it, then `etcdctl alarm disarm`"),

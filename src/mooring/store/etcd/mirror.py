@@ -16,8 +16,9 @@ Inputs: all records at a revision, then every change of every key. Outputs: read
 4. A stream starts one revision after the mirror's: no change is lost or repeated. If missed changes are compacted,
    everything is loaded again and every watch is cut off.
 5. `MirrorFollower` never gives up. Without etcd the mirror stands still, and reads that need a newer one fail in time.
-6. `Freshness`: a reader needs the revision of etcd from a request that was sent after the reader arrived. All waiting
-   readers share one request. A reader that waits longer than `request_s_max` for the mirror gets `EtcdUnreachable`.
+6. `RevisionReader`: a reader needs the revision of etcd from a request that was sent after the reader arrived. All
+   waiting readers share one request. A reader that waits longer than `request_s_max` for the mirror gets
+   `EtcdUnreachable`.
 7. If etcd answers with a revision below the mirror's, it was restored from a backup: the mirror is loaded again.
 """
 
@@ -185,7 +186,7 @@ class MirrorFollower:
 
     async def load(self) -> None:
         """Load all records."""
-        records, revision, compacted = await self._endpoints.ask(self._read_everything)
+        records, revision, compacted = await self._endpoints.call(self._read_everything)
         self._mirror.load(records, revision)
         self._mirror.forget_before(compacted)
         self._must_load = False
@@ -221,7 +222,7 @@ class MirrorFollower:
 
     async def _follow_stream(self) -> None:
         # The request for the revision first: it connects, logs in, and finds an endpoint that answers.
-        stream = await self._endpoints.ask(self._new_stream)
+        stream = await self._endpoints.call(self._new_stream)
         async with stream:
             self._stream = stream
             while not self._must_load:
@@ -259,7 +260,7 @@ class MirrorFollower:
         return records, revision, compacted
 
 
-class Freshness:
+class RevisionReader:
     """Asks etcd for its revision, for all readers."""
 
     def __init__(
@@ -272,7 +273,7 @@ class Freshness:
         self._waiters: list[asyncio.Future[int]] = []
         self._is_wanted = asyncio.Event()
         self._is_closed = False
-        self._questions = 0
+        self._requests = 0
         self._readers = 0
 
     async def wait_fresh(self) -> int:
@@ -305,7 +306,7 @@ class Freshness:
             self._is_wanted.clear()
             waiters, self._waiters = self._waiters, []
             try:
-                revision = await self._ask()
+                revision = await self._read_revision()
             except StoreError as error:
                 _resolve(waiters, error)
             except asyncio.CancelledError:
@@ -319,10 +320,10 @@ class Freshness:
         self._is_closed = True
         _resolve(self._waiters, StoreClosed("the store was closed during a read"))
 
-    async def _ask(self) -> int:
+    async def _read_revision(self) -> int:
         before = self._mirror.current_revision()
-        self._questions += 1
-        revision = await self._endpoints.ask(EtcdWire.revision)
+        self._requests += 1
+        revision = await self._endpoints.call(EtcdWire.revision)
         if revision < before:
             logger.error("etcd is at revision %d and was at %d: everything is loaded again", revision, before)
             self._follower.reload()
@@ -330,7 +331,7 @@ class Freshness:
         return revision
 
     def statistics(self) -> dict[str, int]:
-        return {"fresh_readers": self._readers, "fresh_questions": self._questions}
+        return {"fresh_readers": self._readers, "fresh_questions": self._requests}
 
 
 def _resolve(waiters: list[asyncio.Future[int]], outcome: int | StoreError) -> None:

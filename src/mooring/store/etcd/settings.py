@@ -21,7 +21,7 @@ DEFAULT_PORT = 2379
 
 _HAS_TLS: Final = {"etcd": False, "http": False, "etcds": True, "https": True}
 _OPTIONS: Final = ("cacert", "cert", "key", "servername")
-_WANTED: Final = "wanted one such as etcd://127.0.0.1:2379"
+_WANTED: Final = "expected one such as etcd://127.0.0.1:2379"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from typing import Self, TypeVar
 from mooring.kit.clock import Clock
 from mooring.kit.tasks import TaskGroup
 from mooring.store.etcd.errors import EtcdCompacted, EtcdUnreachable
-from mooring.store.etcd.mirror import EtcdMirror, Freshness, MirrorFollower
+from mooring.store.etcd.mirror import EtcdMirror, MirrorFollower, RevisionReader
 from mooring.store.etcd.settings import EtcdAddress, EtcdLimits, parse_address
 from mooring.store.etcd.wire import EtcdEndpoints, EtcdWire, ValueReader, as_it_is, decimal, encoded_key
 from mooring.store.interface import (
@@ -97,12 +97,12 @@ class Compaction:
         if revision <= self._mirror.compacted_revision():
             return
         await self._compact(revision)
-        await self._endpoints.ask(lambda wire: wire.announce_compaction(revision))
+        await self._endpoints.call(lambda wire: wire.announce_compaction(revision))
 
     async def _compact(self, revision: int) -> None:
-        # `ask` may repeat it: then etcd is compacted already.
+        # `call` may repeat it: then etcd is compacted already.
         with suppress(EtcdCompacted):
-            await self._endpoints.ask(lambda wire: wire.compact(revision))
+            await self._endpoints.call(lambda wire: wire.compact(revision))
         self._mirror.forget_before(revision)
 
     def statistics(self) -> dict[str, int]:
@@ -118,7 +118,7 @@ class EtcdWatch(MemoryWatch):
         self,
         mirror: EtcdMirror,
         endpoints: EtcdEndpoints,
-        fresh: Freshness,
+        fresh: RevisionReader,
         limits: EtcdLimits,
         folder: str,
         since: int,
@@ -141,7 +141,7 @@ class EtcdWatch(MemoryWatch):
         until = mirror.current_revision()
         mirror.begin_watch(self, until)
         try:
-            missed = await self._endpoints.ask(lambda wire: self._fetch(wire, until))
+            missed = await self._endpoints.call(lambda wire: self._fetch(wire, until))
         except BaseException as error:
             mirror.end_watch(self)
             if isinstance(error, EtcdCompacted):
@@ -188,7 +188,7 @@ class EtcdStore:
         self._limits = limits
         self._mirror = EtcdMirror(limits)
         self._follower = MirrorFollower(endpoints, self._mirror, clock, limits)
-        self._fresh = Freshness(endpoints, self._mirror, self._follower, limits)
+        self._fresh = RevisionReader(endpoints, self._mirror, self._follower, limits)
         self._compaction = Compaction(endpoints, self._mirror)
         self._tasks = TaskGroup("etcd store")
         self._written = 0
@@ -253,7 +253,7 @@ class EtcdStore:
         if at is None:
             await self._fresh.wait_fresh()
         elif not await self._has(at):
-            extract = await self._ask_past(at, lambda wire: wire.read(encoded_key(key), b"", at=at))
+            extract = await self._read_past(at, lambda wire: wire.read(encoded_key(key), b"", at=at))
             return extract.records[0] if extract.records else None
         return await self._mirror.get(key, at=at)
 
@@ -281,14 +281,14 @@ class EtcdStore:
 
     async def _list_past(self, folder: str, start: str, limit: int, at: int) -> Page:
         first, end = encoded_key(max(folder, start)), encoded_key(folder[:-1] + "0")  # "0" comes after "/"
-        extract = await self._ask_past(at, lambda wire: wire.read(first, end, limit=limit, at=at))
+        extract = await self._read_past(at, lambda wire: wire.read(first, end, limit=limit, at=at))
         remaining = extract.total - len(extract.records)
         following = f"{extract.records[-1].key}\0" if remaining and extract.records else ""
         return Page(extract.records, at, following, remaining)
 
-    async def _ask_past(self, at: int, question: Callable[[EtcdWire], Awaitable[Answer]]) -> Answer:
+    async def _read_past(self, at: int, question: Callable[[EtcdWire], Awaitable[Answer]]) -> Answer:
         try:
-            return await self._endpoints.ask(question)
+            return await self._endpoints.call(question)
         except EtcdCompacted:
             # etcd does not report the compacted revision here.
             raise RevisionGone(at, max(self._mirror.compacted_revision(), at + 1)) from None

@@ -16,7 +16,7 @@ the revision of an answer.
 
 `EtcdEndpoints` uses one endpoint until it does not answer, then the next.
 
-1. A read (`ask`) is repeated on every endpoint in turn, until `unreachable_s_max` has passed (`EtcdUnreachable`).
+1. A read (`call`) is repeated on every endpoint in turn, until `unreachable_s_max` has passed (`EtcdUnreachable`).
 2. A write is sent at most once. It may go to any endpoint that is connected. Without an answer the outcome is unknown
    (`OutcomeUnknown`).
 3. All tasks use the same endpoint. The first task without an answer moves all tasks to the next.
@@ -149,7 +149,7 @@ _CHANNEL_OPTIONS = (
 )
 
 
-class Extract(NamedTuple):
+class KeyRange(NamedTuple):
     """A part of a range of keys. `total` is the number of keys in the range, at `revision`."""
 
     records: Sequence[Record]
@@ -157,7 +157,7 @@ class Extract(NamedTuple):
     revision: int
 
 
-class Turn(NamedTuple):
+class CompactionTurn(NamedTuple):
     """The result of a try to take a compaction turn: whether it is ours, and the key at `revision` of the store."""
 
     is_ours: bool
@@ -204,11 +204,13 @@ class EtcdWire:
         self.cluster = header.cluster_id
         return int(header.revision)
 
-    async def read(self, first: bytes, end: bytes, *, limit: int = 0, at: int = 0) -> Extract:
+    async def read(self, first: bytes, end: bytes, *, limit: int = 0, at: int = 0) -> KeyRange:
         """The records from `first` up to, but not including, `end`; only `first` without an end."""
         request = self._rpc.RangeRequest(key=first, range_end=end, limit=limit, revision=at)
         answer = await self._call(self._keys.Range, request)
-        return Extract([record_of(each, self._read_value) for each in answer.kvs], answer.count, answer.header.revision)
+        return KeyRange(
+            [record_of(each, self._read_value) for each in answer.kvs], answer.count, answer.header.revision
+        )
 
     async def read_compacted(self) -> int:
         """The last announced compaction; 0: none."""
@@ -259,7 +261,7 @@ class EtcdWire:
 
     # --------------------------------------------------------------------------------------------- compacting
 
-    async def take_turn(self, version: int, value: bytes) -> Turn:
+    async def take_turn(self, version: int, value: bytes) -> CompactionTurn:
         """Write the revision of the next compaction, if the key still has that version."""
         rpc = self._rpc
         compare = rpc.Compare
@@ -270,9 +272,13 @@ class EtcdWire:
         answer = await self._call(self._keys.Txn, request)
         revision = answer.header.revision
         if answer.succeeded:
-            return Turn(True, version + 1, value, revision)
+            return CompactionTurn(True, version + 1, value, revision)
         found = answer.responses[0].response_range.kvs
-        return Turn(False, found[0].version, found[0].value, revision) if found else Turn(False, 0, b"", revision)
+        return (
+            CompactionTurn(False, found[0].version, found[0].value, revision)
+            if found
+            else CompactionTurn(False, 0, b"", revision)
+        )
 
     async def compact(self, revision: int) -> None:
         await self._call(self._keys.Compact, self._rpc.CompactionRequest(revision=revision))
@@ -375,7 +381,7 @@ class EtcdEndpoints:
         for wire in self._wires:
             await wire.close()
 
-    async def ask(self, question: Callable[[EtcdWire], Awaitable[Answer]]) -> Answer:
+    async def call(self, question: Callable[[EtcdWire], Awaitable[Answer]]) -> Answer:
         """The result from the first endpoint that answers."""
         began_s, failures = self._clock.now_s(), 0
         while True:
@@ -390,7 +396,7 @@ class EtcdEndpoints:
 
     async def write(self, write: Callable[[EtcdWire], Awaitable[Answer]]) -> Answer:
         """Send a write once. Raises `OutcomeUnknown` if there is no answer."""
-        wire = await self.ask(EtcdWire.make_ready)
+        wire = await self.call(EtcdWire.make_ready)
         try:
             return await write(wire)
         except EtcdUnreachable as error:

@@ -23,9 +23,9 @@ once, and its outcome is reported one iteration later.
 Writers are answered before watches are notified. A writer then knows its revision when its own watch delivers the
 change, and need not read it again.
 
-Where a commit runs (`CommitPlace`): on the loop while the disk is fast, on a thread while it is slow. A thread costs a
-busy loop more than it saves: each of its steps waits for the interpreter lock, and each hand-over wakes a thread. With
-a thousand Deployments that took almost 3 ms for a commit of 1 ms.
+Where a commit runs (`CommitScheduler`): on the loop while the disk is fast, on a thread while it is slow. A thread
+costs a busy loop more than it saves: each of its steps waits for the interpreter lock, and each hand-over wakes a
+thread. With a thousand Deployments that took almost 3 ms for a commit of 1 ms.
 
 6. The moving average of commit times decides. One slow commit counts at most `STRAIN_MAX` times the allowed time.
 7. When the average is too high, commits go to the thread for `away_s`, and then to the loop again; while that is too
@@ -62,7 +62,7 @@ STRAIN_MAX = 4.0
 _WEIGHT_OF_LAST = 0.1
 
 
-class CommitPlace:
+class CommitScheduler:
     """Decides where a commit runs, by the recent speed of the disk."""
 
     def __init__(self, clock: Clock, limits: SqliteLimits) -> None:
@@ -150,7 +150,7 @@ class GroupCommit:
         self._clock = clock
         self._limits = limits
         self._writer = writer
-        self._place = CommitPlace(clock, limits)
+        self._place = CommitScheduler(clock, limits)
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Write] = deque()
         self._is_writer_busy = False

@@ -69,7 +69,7 @@ def in_words(error: sqlite3.Error, path: Path, doing: str) -> FileError:
     said = f"{error} ({name}) while {doing}"
     match code & _PRIMARY_CODE:
         case sqlite3.SQLITE_FULL:
-            return DiskFull(f"{path}: {said}. Free some space: reading goes on, and so does writing when there is room")
+            return DiskFull(f"{path}: {said}. Free some space: reads still work, and writes do when there is space")
         case sqlite3.SQLITE_IOERR:
             return DiskFailing(f"{path}: {said}. Look at the disk and its quota; it can be tried again")
         # The statements are fixed: if one fails, the tables are not ours.

@@ -50,7 +50,7 @@ from mooring.store.sqlite.errors import (
     damaged,
     in_words,
 )
-from mooring.store.sqlite.load import APPLICATION_ID, FORMAT_VERSION, Contents, FileState, checksum_of, load
+from mooring.store.sqlite.load import APPLICATION_ID, FORMAT_VERSION, FileContents, FileState, checksum_of, load
 
 DATABASE_NAME = "store.db"
 RESERVE_NAME = "reserve"
@@ -222,15 +222,15 @@ class StoreFile:
         """Many rows with one statement, not one after the other: between two statements this thread waits for the
         interpreter, which the loop's thread has, and a commit would take as many turns as it has rows. For the same
         reason few rows are a statement that is a commit of its own."""
-        ask = self._connection.execute
+        execute = self._connection.execute
         if len(changes) <= _ROWS_AT_ONCE_MAX:
-            ask(_insertion(len(changes)), _columns_of(changes))
+            execute(_insertion(len(changes)), _columns_of(changes))
             return
-        ask("BEGIN IMMEDIATE")
+        execute("BEGIN IMMEDIATE")
         for start in range(0, len(changes), _ROWS_AT_ONCE_MAX):
             some = changes[start : start + _ROWS_AT_ONCE_MAX]
-            ask(_insertion(len(some)), _columns_of(some))
-        ask("COMMIT")
+            execute(_insertion(len(some)), _columns_of(some))
+        execute("COMMIT")
 
     def note_acknowledged(self, revision: int) -> None:
         try:
@@ -266,22 +266,22 @@ class StoreFile:
 
     def _drop(self, oldest: int, obsolete: Sequence[int]) -> None:
         assert oldest >= self._state.oldest, f"the oldest revision goes from {self._state.oldest} back to {oldest}"
-        ask = self._connection.execute
-        ask("BEGIN IMMEDIATE")
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
         entered = "SELECT count(*), coalesce(sum(checksum), 0) FROM changes WHERE revision > ? AND revision <= ?"
-        count, checksums = ask(entered, (self._state.oldest, oldest)).fetchone()
+        count, checksums = execute(entered, (self._state.oldest, oldest)).fetchone()
         rows, checksums_left = self._state.rows + count, self._state.checksums + checksums
         for start in range(0, len(obsolete), _PARAMETERS_MAX):
             some = obsolete[start : start + _PARAMETERS_MAX]
             which = f"revision IN ({','.join('?' * len(some))})"
-            count, checksums = ask(
+            count, checksums = execute(
                 f"SELECT count(*), coalesce(sum(checksum), 0) FROM changes WHERE {which}", some
             ).fetchone()
-            ask(f"DELETE FROM changes WHERE {which}", some)
+            execute(f"DELETE FROM changes WHERE {which}", some)
             rows, checksums_left = rows - count, checksums_left - checksums
         state = FileState(oldest, rows, checksums_left)
-        ask("UPDATE state SET oldest = ?, rows = ?, checksums = ?, checksum = ?", _columns(state))
-        ask("COMMIT")
+        execute("UPDATE state SET oldest = ?, rows = ?, checksums = ?, checksum = ?", _columns(state))
+        execute("COMMIT")
         self._state = state
 
     def _give_back(self) -> bool:
@@ -322,7 +322,7 @@ class StoreFile:
             self._directory.close()
 
 
-def open_file(path: Path, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
+def open_file(path: Path, limits: SqliteLimits) -> tuple[StoreFile, FileContents]:
     """Lock the directory, load and check its contents (or create an empty store), and open it for writing."""
     directory = DataDirectory(path)
     try:
@@ -344,7 +344,7 @@ def open_file(path: Path, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
     return file, contents
 
 
-def _opened(directory: DataDirectory, limits: SqliteLimits) -> tuple[StoreFile, Contents]:
+def _opened(directory: DataDirectory, limits: SqliteLimits) -> tuple[StoreFile, FileContents]:
     try:
         acknowledged = directory.acknowledged()
         if not directory.database.exists():

@@ -46,7 +46,7 @@ class FileState:
 
 
 @dataclass(slots=True)
-class Contents:
+class FileContents:
     """The contents of a file."""
 
     state: FileState
@@ -64,7 +64,7 @@ def checksum_of(revision: int, key: str, value: bytes | None) -> int:
     return of_key ^ _DELETED if value is None else zlib.crc32(value, of_key)
 
 
-def load(path: Path, acknowledged: int) -> Contents:
+def load(path: Path, acknowledged: int) -> FileContents:
     """Load and check the contents of a file."""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)) as connection:
@@ -103,11 +103,11 @@ def _check_structure(connection: sqlite3.Connection, path: Path) -> None:
         raise damaged(path, str(found).replace("\n", " "))
 
 
-def _read(connection: sqlite3.Connection, path: Path) -> Contents:
+def _read(connection: sqlite3.Connection, path: Path) -> FileContents:
     states = connection.execute("SELECT oldest, rows, checksums, checksum FROM state").fetchall()
     if len(states) != 1 or not _is_state_sound(*states[0]):
         raise damaged(path, f"the line about its oldest revision is wrong ({states})")
-    contents = Contents(FileState(*states[0][:3]))
+    contents = FileContents(FileState(*states[0][:3]))
     base = "SELECT revision, checksum, key, value FROM changes WHERE revision <= ? ORDER BY revision"
     later = "SELECT revision, checksum, key, value FROM changes WHERE revision > ? ORDER BY revision"
     _read_base(connection.execute(base, (contents.state.oldest,)), contents, path)
@@ -118,7 +118,7 @@ def _read(connection: sqlite3.Connection, path: Path) -> Contents:
 _Row = tuple[int, int, str, bytes | None]
 
 
-def _read_base(rows: Iterable[_Row], contents: Contents, path: Path) -> None:
+def _read_base(rows: Iterable[_Row], contents: FileContents, path: Path) -> None:
     records, obsolete = contents.records, contents.obsolete
     count = checksums = 0
     for revision, checksum, key, value in rows:
@@ -137,7 +137,7 @@ def _read_base(rows: Iterable[_Row], contents: Contents, path: Path) -> None:
         raise damaged(path, f"up to revision {state.oldest} there should be {state.rows} rows, and there are {count}")
 
 
-def _read_changes(rows: Iterable[_Row], contents: Contents, path: Path) -> None:
+def _read_changes(rows: Iterable[_Row], contents: FileContents, path: Path) -> None:
     records, changes = contents.records, contents.changes
     expected = contents.state.oldest
     for revision, checksum, key, value in rows:

@@ -5,7 +5,7 @@
 
 1. A write is acknowledged after it is durable. No reader and no watch sees it earlier.
 2. Reads and watches work in memory. They wait for the disk at most as long as a commit takes on a fast disk: on a slow
-   disk, commits run on a thread (`CommitPlace`).
+   disk, commits run on a thread (`CommitScheduler`).
 3. After a crash at any moment, every acknowledged write is there, and no revision is used twice.
 4. A write that cannot be stored fails with an error (`errors`). Reads still work.
 """

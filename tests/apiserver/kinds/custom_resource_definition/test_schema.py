@@ -8,7 +8,11 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.apiserver.custom.schema import read_schema
-from mooring.apiserver.kinds.custom_resource_definition.schema import SchemaWishes, validate_default, validate_schema
+from mooring.apiserver.kinds.custom_resource_definition.schema import (
+    SchemaValidationOptions,
+    validate_default,
+    validate_schema,
+)
 from tests.apiserver.custom.definitions import fields, ruled
 
 NUMBER: Document = {"type": "integer"}
@@ -68,7 +72,7 @@ TEXT: Document = {"type": "string"}
 
 
 def messages(raw: Document, *, has_status: bool = False, **wishes: Any) -> list[str]:
-    errors = validate_schema({"openAPIV3Schema": raw}, "s", SchemaWishes(**wishes), has_status=has_status)
+    errors = validate_schema({"openAPIV3Schema": raw}, "s", SchemaValidationOptions(**wishes), has_status=has_status)
     return [error.message for error in errors]
 
 

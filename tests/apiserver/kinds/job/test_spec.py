@@ -11,7 +11,7 @@ import pytest
 
 from mooring.api.kinds import JOB
 from mooring.apiserver.kinds.job.strategy import JobStrategy
-from mooring.apiserver.strategy import Dependents
+from mooring.apiserver.strategy import DefaultPropagation
 from tests.apiserver.workload_builders import UID, body, changed, created, updated
 
 TEMPLATE = "spec.template"
@@ -244,7 +244,7 @@ def test_a_selector_by_hand_is_left_alone() -> None:
 
 def test_deleting_a_job_without_a_propagation_policy_orphans_its_pods_with_a_warning() -> None:
     strategy = JobStrategy(JOB)
-    assert strategy.dependents is Dependents.ORPHAN
+    assert strategy.dependents is DefaultPropagation.ORPHAN
     assert strategy.warnings_on_delete(is_propagation_said=True) == []
     assert strategy.warnings_on_delete(is_propagation_said=False) == [
         "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "

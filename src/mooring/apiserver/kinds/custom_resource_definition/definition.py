@@ -22,7 +22,7 @@ from mooring.apiserver.kinds.custom_resource_definition.conversion import (
     validate_bundle,
     validate_conversion,
 )
-from mooring.apiserver.kinds.custom_resource_definition.schema import TYPES, SchemaWishes, validate_schema
+from mooring.apiserver.kinds.custom_resource_definition.schema import TYPES, SchemaValidationOptions, validate_schema
 from mooring.apiserver.kinds.custom_resource_definition.structural import (
     has_unatomic_set,
     unsupported,
@@ -140,14 +140,16 @@ def name_errors(definition: Document) -> NameCheck:
 
 def validate_definition(definition: Document) -> list[FieldError]:
     """Field errors of a new definition, apart from its metadata."""
-    errors = _validate_definition_spec(_InternalSpec.of(definition["spec"]), _Wishes(SchemaWishes()))
+    errors = _validate_definition_spec(
+        _InternalSpec.of(definition["spec"]), _ValidationOptions(SchemaValidationOptions())
+    )
     errors += validate_status(definition)
     errors += validate_approval(definition, None)
     return errors + validate_preserving(definition, None)
 
 
 def validate_definition_update(definition: Document, old: Document) -> list[FieldError]:
-    errors = _validate_definition_spec(_InternalSpec.of(definition["spec"]), _wishes_after(definition, old))
+    errors = _validate_definition_spec(_InternalSpec.of(definition["spec"]), _options_after(definition, old))
     errors += _validate_immutable(definition["spec"], old["spec"], is_established=is_true(old, "Established"))
     errors += validate_status(definition)
     errors += validate_approval(definition, old)
@@ -204,10 +206,10 @@ class _InternalSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wishes:
+class _ValidationOptions:
     """The rules that apply to a definition."""
 
-    schema: SchemaWishes
+    schema: SchemaValidationOptions
     needs_known_review: bool = True
     may_have_bad_bundle: bool = True
     unchanged_versions: frozenset[str] = frozenset()
@@ -215,11 +217,11 @@ class _Wishes:
     crowded_versions: frozenset[str] = frozenset()
     """Versions whose selectable fields exceed the limit and are unchanged; an empty name stands for all versions."""
 
-    def of(self, version: str) -> SchemaWishes:
+    def of(self, version: str) -> SchemaValidationOptions:
         return replace(self.schema, has_known_costs=version in self.unchanged_versions)
 
 
-def _wishes_after(definition: Document, old: Document) -> _Wishes:
+def _options_after(definition: Document, old: Document) -> _ValidationOptions:
     before, spec = _InternalSpec.of(old["spec"]), definition["spec"]
     old_versions = {version["name"]: version for version in old["spec"].get("versions") or ()}
     unchanged = [
@@ -239,8 +241,8 @@ def _wishes_after(definition: Document, old: Document) -> _Wishes:
     schemas = before.schemas()
     is_structural = not any(unsupported(raw) or validate_structural(raw, "") for raw in schemas)
     conversion = old["spec"].get("conversion")
-    return _Wishes(
-        SchemaWishes(
+    return _ValidationOptions(
+        SchemaValidationOptions(
             needs_schema=bool(before.shared.get("schema")) or len(schemas) == len(before.versions),
             needs_known_types=not before.any_schema(lambda raw: bool(raw.get("type")) and raw["type"] not in TYPES),
             needs_structural=is_structural,
@@ -265,7 +267,7 @@ def _may_have_bad_bundle(old: Document, conversion: Document | None) -> bool:
 # --- the spec ---------------------------------------------------------------------------------------------------
 
 
-def _validate_definition_spec(internal_spec: _InternalSpec, wishes: _Wishes) -> list[FieldError]:
+def _validate_definition_spec(internal_spec: _InternalSpec, options: _ValidationOptions) -> list[FieldError]:
     spec = internal_spec.spec
     if len(internal_spec.versions) > VERSIONS_MAX:
         return [too_many("spec.versions", len(internal_spec.versions), VERSIONS_MAX)]
@@ -274,14 +276,14 @@ def _validate_definition_spec(internal_spec: _InternalSpec, wishes: _Wishes) -> 
     errors += _SPEC.validate(spec, "spec", "scope")
     has_defaults = internal_spec.any_schema(lambda raw: raw.get("default") is not None)
     if not preserves or has_defaults or internal_spec.any_schema(_has_extension):
-        wishes = replace(wishes, schema=replace(wishes.schema, needs_structural=True))
-    errors += _validate_missing_schema(internal_spec, wishes.schema.needs_schema, preserves)
+        options = replace(options, schema=replace(options.schema, needs_structural=True))
+    errors += _validate_missing_schema(internal_spec, options.schema.needs_schema, preserves)
     if has_defaults and preserves:
         why = "must be false in order to use defaults in the schema"
         errors.append(invalid("spec.preserveUnknownFields", True, why))
-    errors += _validate_versions(internal_spec, wishes)
+    errors += _validate_versions(internal_spec, options)
     errors += _validate_definition_names(spec.get("names") or {})
-    errors += _validate_shared(internal_spec, wishes)
+    errors += _validate_shared(internal_spec, options)
     conversion = spec.get("conversion")
     if conversion is not None and conversion.get("strategy") != "None" and preserves:
         why = "must be None if spec.preserveUnknownFields is true"
@@ -289,8 +291,8 @@ def _validate_definition_spec(internal_spec: _InternalSpec, wishes: _Wishes) -> 
     errors += validate_conversion(
         conversion,
         "spec.conversion",
-        needs_known_review=wishes.needs_known_review,
-        may_have_bad_bundle=wishes.may_have_bad_bundle,
+        needs_known_review=options.needs_known_review,
+        may_have_bad_bundle=options.may_have_bad_bundle,
     )
     return errors
 
@@ -330,14 +332,14 @@ def _has_extension(raw: Document) -> bool:
     )
 
 
-def _validate_versions(internal_spec: _InternalSpec, wishes: _Wishes) -> list[FieldError]:
+def _validate_versions(internal_spec: _InternalSpec, options: _ValidationOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, version in enumerate(internal_spec.versions):
         path = f"spec.versions[{index}]"
         wrong = dns_1035_label_errors(version.get("name", ""))
         if wrong:
             errors.append(invalid(f"{path}.name", version.get("name", ""), ",".join(wrong)))
-        errors += _validate_version(internal_spec, version, path, wishes)
+        errors += _validate_version(internal_spec, version, path, options)
     names = [version.get("name", "") for version in internal_spec.versions]
     if len(frozenset(names)) != len(names):
         errors.append(invalid("spec.versions", internal_spec.shown_versions(), "must contain unique version names"))
@@ -351,7 +353,9 @@ def _validate_versions(internal_spec: _InternalSpec, wishes: _Wishes) -> list[Fi
     return errors
 
 
-def _validate_version(internal_spec: _InternalSpec, version: Document, path: str, wishes: _Wishes) -> list[FieldError]:
+def _validate_version(
+    internal_spec: _InternalSpec, version: Document, path: str, options: _ValidationOptions
+) -> list[FieldError]:
     warning = version.get("deprecationWarning")
     errors = [
         invalid(f"{path}.deprecationWarning", warning, why)
@@ -359,7 +363,7 @@ def _validate_version(internal_spec: _InternalSpec, version: Document, path: str
     ]
     has_status = internal_spec.has_status(version)
     errors += validate_schema(
-        version.get("schema"), f"{path}.schema", wishes.of(version.get("name", "")), has_status=has_status
+        version.get("schema"), f"{path}.schema", options.of(version.get("name", "")), has_status=has_status
     )
     errors += validate_subresources(version.get("subresources"), f"{path}.subresources")
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
@@ -370,7 +374,7 @@ def _validate_version(internal_spec: _InternalSpec, version: Document, path: str
         why = "may only be set when `version.schema.openAPIV3Schema` is not included"
         errors.append(invalid(place, "", why))
     elif fields and raw is not None:
-        may = version["name"] in wishes.crowded_versions
+        may = version["name"] in options.crowded_versions
         errors += validate_selectable(fields, read_schema(raw), place, may_be_too_many=may)
     return errors
 
@@ -400,11 +404,11 @@ def _validate_definition_names(names: Document) -> list[FieldError]:
     return errors + validate_names(names, "spec.names")
 
 
-def _validate_shared(internal_spec: _InternalSpec, wishes: _Wishes) -> list[FieldError]:
+def _validate_shared(internal_spec: _InternalSpec, options: _ValidationOptions) -> list[FieldError]:
     shared = internal_spec.shared
     has_status = any(internal_spec.has_status(version) for version in internal_spec.versions)
     first = internal_spec.versions[0].get("name", "") if internal_spec.versions else ""
-    errors = validate_schema(shared.get("schema"), "spec.validation", wishes.of(first), has_status=has_status)
+    errors = validate_schema(shared.get("schema"), "spec.validation", options.of(first), has_status=has_status)
     errors += validate_subresources(shared.get("subresources"), "spec.subresources")
     for index, column in enumerate(shared.get("additionalPrinterColumns") or ()):
         errors += validate_column(column, f"spec.additionalPrinterColumns[{index}]")
@@ -412,7 +416,7 @@ def _validate_shared(internal_spec: _InternalSpec, wishes: _Wishes) -> list[Fiel
     if fields and raw is None:
         errors.append(invalid("spec.selectableFields", "", "may only be set when validations.schema is included"))
     elif fields and raw is not None:
-        may = "" in wishes.crowded_versions
+        may = "" in options.crowded_versions
         errors += validate_selectable(fields, read_schema(raw), "spec.selectableFields", may_be_too_many=may)
     return errors
 

@@ -16,7 +16,7 @@ from mooring.api.cel.call_estimates import MOST
 from mooring.api.document import Document
 from mooring.apiserver.custom.rule_compiling import (
     CompiledRule,
-    Declared,
+    DeclaredType,
     cardinality_max,
     compiled_rules,
     declared_type,
@@ -55,7 +55,7 @@ class RuleScope:
     """A node of a schema, as its rules see it."""
 
     schema: Schema
-    declared: Declared | None
+    declared: DeclaredType | None
     count_max: int | None
     """How many such values an object can have; None if nothing limits them."""
     costs: TotalCost
@@ -77,7 +77,7 @@ class RuleScope:
         held = self.schema.items or read_schema(raw)
         return self._below(held, self.declared.element if self.declared is not None else None)
 
-    def _below(self, held: Schema, declared: Declared | None) -> RuleScope:
+    def _below(self, held: Schema, declared: DeclaredType | None) -> RuleScope:
         if declared is None:
             declared = declared_type(held, is_root=held.is_embedded)
         count, own = self.count_max, _count_max(self.schema)

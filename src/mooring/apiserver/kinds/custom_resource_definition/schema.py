@@ -150,7 +150,7 @@ def _surrounded(value: Any, way: tuple[str | int, ...]) -> Document:
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaWishes:
+class SchemaValidationOptions:
     """The rules that apply to a schema. An update applies only the rules that the stored schema satisfies."""
 
     needs_schema: bool = True
@@ -176,7 +176,7 @@ class SchemaErrors:
 
 
 def validate_schema(
-    validation: Document | None, path: str, wishes: SchemaWishes, *, has_status: bool
+    validation: Document | None, path: str, options: SchemaValidationOptions, *, has_status: bool
 ) -> list[FieldError]:
     """Field errors of `schema` of a version."""
     raw: Document | None = (validation or {}).get("openAPIV3Schema")
@@ -188,15 +188,15 @@ def validate_schema(
         field_errors.append(forbidden(f"{place}.nullable", "nullable cannot be true at the root"))
     scope: RuleScope | None = None
     late = ""
-    if wishes.needs_structural:
+    if options.needs_structural:
         late = unsupported(raw)
         wrong = [] if late else validate_structural(raw, place)
         if not late and not wrong:
             schema = read_schema(raw)
-            wrong = validate_default(schema, place, needs_pruned=wishes.needs_pruned_defaults)
+            wrong = validate_default(schema, place, needs_pruned=options.needs_pruned_defaults)
             scope = RuleScope.root(schema) if not wrong else None
         field_errors += wrong
-    found = _Walk(wishes).errors(raw, place, _Place(is_root=True), scope)
+    found = _Walk(options).errors(raw, place, _Place(is_root=True), scope)
     field_errors += found.own + found.rules
     if late and not field_errors:
         # Other errors cover this case with a better message, with one exception.
@@ -232,8 +232,8 @@ class _Place:
 
 
 class _Walk:
-    def __init__(self, wishes: SchemaWishes) -> None:
-        self._wishes = wishes
+    def __init__(self, options: SchemaValidationOptions) -> None:
+        self._options = options
 
     def errors(self, raw: Document, path: str, at: _Place, scope: RuleScope | None) -> SchemaErrors:
         found = SchemaErrors(list(self._validate_own(raw, path, at)))
@@ -254,15 +254,15 @@ class _Walk:
         for name, held in sorted((raw.get("dependencies") or {}).items()):
             if isinstance(held, dict):
                 found.add(self.errors(held, f"{path}.dependencies[{name}]", inner, None))
-        found.own += validate_list(raw, path, needs_atomic_sets=self._wishes.needs_atomic_sets)
-        if self._wishes.needs_safe_keys:
+        found.own += validate_list(raw, path, needs_atomic_sets=self._options.needs_atomic_sets)
+        if self._options.needs_safe_keys:
             found.own += validate_map_set(raw, path)
         self._rules(found, raw, path, at, scope)
         return found
 
     def _validate_own(self, raw: Document, path: str, at: _Place) -> Iterator[FieldError]:
         type_name = raw.get("type", "")
-        if self._wishes.needs_known_types and type_name and type_name not in TYPES:
+        if self._options.needs_known_types and type_name and type_name not in TYPES:
             yield not_supported(f"{path}.type", type_name, TYPES)
         if raw.get("default") is not None and at.no_default_because is not None:
             yield forbidden(f"{path}.default", f"must not be set {at.no_default_because}")
@@ -317,7 +317,7 @@ class _Walk:
                 scope,
                 path,
                 no_old_value_within=at.no_old_value_within,
-                has_known_costs=self._wishes.has_known_costs,
+                has_known_costs=self._options.has_known_costs,
             )
 
 

@@ -6,8 +6,6 @@ tenth of a second earlier.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.custom_resource_definition.definition import validate_names
@@ -20,6 +18,14 @@ WEBHOOK_PORT = 443
 _EMPTY_STATUS = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": None}
 
 
+class DefinitionStatusStrategy(StatusStrategy):
+    """Writing the status of a definition. Its metadata can be written too, as in kube-apiserver."""
+
+    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
+        return errors + validate_names(obj["status"].get("acceptedNames") or {}, "status.acceptedNames")
+
+
 class CustomResourceDefinitionStrategy(Strategy):
     """Writing definitions. Whether their names are accepted is decided afterwards, by `custom.establishing`."""
 
@@ -27,9 +33,7 @@ class CustomResourceDefinitionStrategy(Strategy):
     is_costly = True
     validates_finalizer_names = False
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": DefinitionStatusStrategy(self.kind, self)}
+    status_strategy = DefinitionStatusStrategy
 
     def default(self, obj: Document) -> None:
         """Set names that follow from others, and the conversion strategy None."""
@@ -79,14 +83,6 @@ class CustomResourceDefinitionStrategy(Strategy):
     def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
         known = _unrecognized_formats(old)
         return _format_warnings([name for name in _unrecognized_formats(obj) if name not in known])
-
-
-class DefinitionStatusStrategy(StatusStrategy):
-    """Writing the status of a definition. Its metadata can be written too, as in kube-apiserver."""
-
-    def validate_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        errors = validate_object_meta_update(obj["metadata"], old["metadata"], "metadata")
-        return errors + validate_names(obj["status"].get("acceptedNames") or {}, "status.acceptedNames")
 
 
 def _note_stored_version(obj: Document) -> None:

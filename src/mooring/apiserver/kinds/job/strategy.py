@@ -9,8 +9,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.job.spec import (
@@ -35,7 +33,7 @@ from mooring.apiserver.kinds.workloads import (
     pod_name_warnings,
     template_labels,
 )
-from mooring.apiserver.strategy import Dependents, StatusStrategy, Strategy
+from mooring.apiserver.strategy import DefaultPropagation, StatusStrategy
 from mooring.apiserver.tables.columns import (
     AGE,
     NAME,
@@ -50,7 +48,6 @@ from mooring.apiserver.tables.columns import (
     template_spec,
 )
 from mooring.apiserver.validation.fields import FieldError
-from mooring.apiserver.validation.values import means_the_same
 
 BACKOFF_MAX = 6
 INT32_MAX = 2**31 - 1
@@ -115,7 +112,13 @@ def _job_duration_cell(status: Document, now_s: float) -> str:
     return between(start, end) if end else since(start, now_s)
 
 
+class JobStatusStrategy(StatusStrategy):
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_job_status(obj, old)
+
+
 class JobStrategy(WorkloadStrategy):
+    counts_changes_of_meaning = True
     table = KindTable(
         (
             NAME,
@@ -129,11 +132,9 @@ class JobStrategy(WorkloadStrategy):
         ),
         _job_cells,
     )
-    dependents = Dependents.ORPHAN
+    dependents = DefaultPropagation.ORPHAN
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": JobStatusStrategy(self.kind, self)}
+    status_strategy = JobStatusStrategy
 
     def default(self, obj: Document) -> None:
         spec, metadata = obj["spec"], obj["metadata"]
@@ -161,10 +162,6 @@ class JobStrategy(WorkloadStrategy):
             _generate_selector(obj)
         super().prepare_for_create(obj, call)
 
-    def count_generation(self, obj: Document, old: Document) -> None:
-        if not means_the_same(obj["spec"], old["spec"], "batch", "JobSpec"):
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-
     def validate_body(self, obj: Document, call: Call) -> list[FieldError]:
         return validate_job(obj, None)
 
@@ -189,11 +186,6 @@ class JobStrategy(WorkloadStrategy):
 
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
-
-
-class JobStatusStrategy(StatusStrategy):
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_job_status(obj, old)
 
 
 def job_warnings(spec: Document, path: str) -> list[str]:

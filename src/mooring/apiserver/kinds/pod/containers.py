@@ -160,7 +160,7 @@ def _validate_http(action: Document, path: str) -> list[FieldError]:
     return errors
 
 
-def validate_container(container: Document, ground: PodGround, path: str) -> list[FieldError]:
+def validate_container(container: Document, ground: ContainerContext, path: str) -> list[FieldError]:
     """Field errors of a container of any sort."""
     errors = _CONTAINER.validate(container, path, "name", "image", "terminationMessagePolicy")
     if container.get("ports"):
@@ -255,7 +255,7 @@ def _validate_restart_rule(rule: Document, path: str) -> list[FieldError]:
 
 
 @dataclass(frozen=True, slots=True)
-class PodGround:
+class ContainerContext:
     """Facts about the pod that the validation of containers needs."""
 
     volumes: Mapping[str, Document]
@@ -267,7 +267,9 @@ class PodGround:
     options: PodOptions
 
 
-def validate_ordinary_containers(containers: Sequence[Document], ground: PodGround, path: str) -> list[FieldError]:
+def validate_ordinary_containers(
+    containers: Sequence[Document], ground: ContainerContext, path: str
+) -> list[FieldError]:
     if not containers:
         return [required(path)]
     errors: list[FieldError] = []
@@ -284,7 +286,7 @@ def validate_ordinary_containers(containers: Sequence[Document], ground: PodGrou
     return errors + _validate_host_port(containers, path)
 
 
-def validate_init_containers(spec: Document, ground: PodGround, path: str) -> list[FieldError]:
+def validate_init_containers(spec: Document, ground: ContainerContext, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     names = {container.get("name", "") for container in spec.get("containers") or ()}
     for index, container in enumerate(spec.get("initContainers") or ()):
@@ -311,7 +313,7 @@ def validate_init_containers(spec: Document, ground: PodGround, path: str) -> li
     return errors
 
 
-def validate_ephemeral_containers(spec: Document, ground: PodGround, path: str) -> list[FieldError]:
+def validate_ephemeral_containers(spec: Document, ground: ContainerContext, path: str) -> list[FieldError]:
     containers: Sequence[Document] = spec.get("ephemeralContainers") or ()
     if not containers:
         return []

@@ -12,7 +12,7 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
 from mooring.apiserver.kinds.pod.containers import (
-    PodGround,
+    ContainerContext,
     validate_container_image_space,
     validate_ephemeral_containers,
     validate_init_containers,
@@ -157,7 +157,7 @@ def validate_pod_spec(
     claim_names = [claim["name"] for claim in claims if claim.get("name")]
     errors += _validate_resource_claims(claims, metadata, f"{path}.resourceClaims")
     policy, uses_host_users = spec.get("restartPolicy", ""), spec.get("hostUsers") is not False
-    ground = PodGround(usable_volumes, claim_names, grace_s, policy, uses_host_users, options)
+    ground = ContainerContext(usable_volumes, claim_names, grace_s, policy, uses_host_users, options)
     errors += validate_ordinary_containers(spec.get("containers") or (), ground, f"{path}.containers")
     if spec.get("initContainers"):
         errors += validate_init_containers(spec, ground, f"{path}.initContainers")

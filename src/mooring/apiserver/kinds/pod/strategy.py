@@ -41,7 +41,6 @@ from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
 from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, KindTable, age, column, since, wide
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.fields import FieldError
-from mooring.apiserver.validation.values import means_the_same
 from mooring.kit.clock import parse_rfc3339
 
 # --- table ----------------------------------------------------------------------------------------------------
@@ -73,7 +72,7 @@ class _Restarts:
 
 
 @dataclass(slots=True)
-class _Findings:
+class _PodState:
     """What has been found out about a pod so far."""
 
     reason: str
@@ -84,7 +83,7 @@ class _Findings:
 def _pod_cells(pod: Document, now_s: float) -> list[Cell]:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     conditions = status.get("conditions") or ()
-    found = _Findings(status.get("reason") or status.get("phase", ""))
+    found = _PodState(status.get("reason") or status.get("phase", ""))
     if any(each["type"] == "PodScheduled" and each.get("reason") == "SchedulingGated" for each in conditions):
         found.reason = "SchedulingGated"
     init_containers = spec.get("initContainers") or ()
@@ -107,7 +106,7 @@ def _pod_cells(pod: Document, now_s: float) -> list[Cell]:
     ]
 
 
-def _look_at_init(status: Document, count: int, sidecars: set[str], found: _Findings) -> tuple[_Restarts, _Restarts]:
+def _look_at_init(status: Document, count: int, sidecars: set[str], found: _PodState) -> tuple[_Restarts, _Restarts]:
     """Up to the first init container that is not done; the restarts of all, and of sidecars alone."""
     restarts, sidecar_restarts = _Restarts(), _Restarts()
     for index, container in enumerate(status.get("initContainerStatuses") or ()):
@@ -134,7 +133,7 @@ def _look_at_init(status: Document, count: int, sidecars: set[str], found: _Find
 
 
 def _look_at_containers(
-    status: Document, conditions: list[Document] | tuple[()], found: _Findings, restarts: _Restarts
+    status: Document, conditions: list[Document] | tuple[()], found: _PodState, restarts: _Restarts
 ) -> None:
     is_any_running, error = False, ""
     for container in reversed(status.get("containerStatuses") or ()):
@@ -231,6 +230,7 @@ _ENDED = ("Failed", "Succeeded")
 class PodStrategy(Strategy):
     """How pods are created, changed, deleted and selected."""
 
+    counts_changes_of_meaning = True
     table = POD_TABLE
 
     shares_parts = True
@@ -291,10 +291,6 @@ class PodStrategy(Strategy):
         if obj["spec"] is not old["spec"]:
             drop_disabled_spec_fields(obj["spec"], old["spec"])
             self.count_generation(obj, old)
-
-    def count_generation(self, obj: Document, old: Document) -> None:
-        if not means_the_same(obj["spec"], old["spec"], "core", "PodSpec"):
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
         """Kubernetes looks at the metadata a second time, as it does for a new pod."""

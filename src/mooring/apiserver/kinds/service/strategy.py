@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
@@ -126,6 +126,16 @@ def _external_warnings(spec: Document, is_headless: bool) -> list[str]:
     return warnings
 
 
+class ServiceStatusStrategy(StatusStrategy):
+    """Strategy of the status: the addresses of a load balancer."""
+
+    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
+        return validate_balancer_status(obj, old)
+
+    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
+        return balancer_status_warnings(obj)
+
+
 class ServiceStrategy(Strategy):
     """Writing a service."""
 
@@ -144,9 +154,7 @@ class ServiceStrategy(Strategy):
 
     allows_create_on_update = True
 
-    @property
-    def subresources(self) -> Mapping[str, Strategy]:
-        return {"status": ServiceStatusStrategy(self.kind, self)}
+    status_strategy = ServiceStatusStrategy
 
     def name_errors(self, name: str, is_prefix: bool) -> Sequence[str]:
         return name_is_dns_label(name, is_prefix)
@@ -203,16 +211,6 @@ class ServiceStrategy(Strategy):
     def selectable_fields(self, obj: Document) -> dict[str, str]:
         spec = obj["spec"]
         return {"spec.clusterIP": spec.get("clusterIP", ""), "spec.type": spec.get("type", "")}
-
-
-class ServiceStatusStrategy(StatusStrategy):
-    """Strategy of the status: the addresses of a load balancer."""
-
-    def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        return validate_balancer_status(obj, old)
-
-    def warnings_on_update(self, obj: Document, old: Document, call: Call) -> list[str]:
-        return balancer_status_warnings(obj)
 
 
 def _validate_balancer_class_update(spec: Document, old_spec: Document) -> list[FieldError]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from mooring.api.document import Document
-from mooring.apiserver.admission.interface import Chain, Lookup
-from mooring.apiserver.apply.shape import Shape
-from mooring.apiserver.apply.update import stamp_update
+from mooring.apiserver.admission.interface import AdmissionChain, Lookup
+from mooring.apiserver.apply.kind_schema import KindSchema
+from mooring.apiserver.apply.update import update_managed_fields
 from mooring.apiserver.call import Call
 from mooring.apiserver.registry.object_storage import ObjectStorage
 from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.worker import WORKER_BYTES_MIN, Worker
+from mooring.apiserver.worker import WORKER_BYTES_MIN, WorkerThread
 from mooring.kit.entropy import Entropy
 
 Result = TypeVar("Result")
@@ -51,29 +51,29 @@ class Reserver(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RegistryContext:
     """Shared by all verbs."""
 
     object_storage: ObjectStorage
     resources: ResourceTable
     """The resource of another kind, for verbs that write to it: evictions update budgets."""
     lookup: Lookup
-    admission: Chain
+    admission: AdmissionChain
     entropy: Entropy
-    shape_of: Callable[[Resource], Shape]
+    kind_schema_of: Callable[[Resource], KindSchema]
     """The merge shape of a kind, for managed fields."""
     reserve: Reserver
     released: Callable[[Resource, Document], Awaitable[None]]
     """Called for every deleted object, to release its allocated values."""
-    worker: Worker
+    worker: WorkerThread
 
     def run(
         self, strategy: Strategy, call: Call, work: Callable[[*Arguments], Result], *arguments: *Arguments
     ) -> Coroutine[Any, Any, Result]:
-        """Run a step of a write where it blocks no other request. `work` obeys the rules of `Worker`."""
+        """Run a step of a write where it blocks no other request. `work` obeys the rules of `WorkerThread`."""
         size_bytes = max(call.size_bytes, WORKER_BYTES_MIN) if strategy.is_costly else call.size_bytes
         return self.worker.run(size_bytes, work, *arguments)
 
     def stamp(self, resource: Resource, strategy: Strategy, call: Call, live: Document | None, new: Document) -> None:
         """Set the managedFields of `new`."""
-        stamp_update(self.shape_of(resource), live, new, call, strategy.ignored_fields)
+        update_managed_fields(self.kind_schema_of(resource), live, new, call, strategy.ignored_fields)

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from mooring.api.views.pod import Pod
-from mooring.cli.asked_cluster.cluster_input import ClusterInput
+from mooring.cli.cluster_source.cluster_input import ClusterInput
 from mooring.cli.errors import input_error
 from mooring.kit.clock import parse_rfc3339
 from mooring.scheduler.cache.pods import PodInfo

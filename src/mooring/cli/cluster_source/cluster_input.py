@@ -46,7 +46,7 @@ from mooring.client.errors import StatusError
 from mooring.kit.entropy import Entropy
 
 if TYPE_CHECKING:
-    from mooring.cli.asked_cluster.admission import DryRunServer, NewPod
+    from mooring.cli.cluster_source.admission import DryRunServer, NewPod
 
 Identity = tuple[str, str]
 """Kind and `namespace/name`."""
@@ -117,7 +117,7 @@ def complete(
     workloads = [entry for entry in workloads if isinstance(entry.view, WORKLOADS)]
     views = list(found.values())
     if workloads and server is not None:
-        from mooring.cli.asked_cluster.workloads import expand  # imports the controllers
+        from mooring.cli.cluster_source.workloads import expand  # imports the controllers
 
         are_claims_known = "PersistentVolumeClaim" in supplied
         expansion = expand(workloads, views, server, entropy, now_s, are_claims_known=are_claims_known)
@@ -146,7 +146,7 @@ def _server(
     )
     if not is_needed and all(view.spec.priority is not None for view in found.values() if isinstance(view, Pod)):
         return None
-    from mooring.cli.asked_cluster.admission import DryRunServer
+    from mooring.cli.cluster_source.admission import DryRunServer
 
     return DryRunServer(found, policies, now_s)
 

@@ -36,7 +36,7 @@ from mooring.apiserver.http.reply import (
     page_reply,
     text_reply,
 )
-from mooring.apiserver.http.request import Address, Incoming
+from mooring.apiserver.http.request import IncomingRequest, RequestInfo
 from mooring.apiserver.openapi.documents import EncodedDocument, OpenApi
 from mooring.apiserver.server import PLAN_PAGE, ApiServer, Health
 from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery
@@ -65,7 +65,7 @@ _GROUP, _, _VERSION = AGGREGATED_VERSION.partition("/")
 _AGGREGATED_PARAMETERS = f"g={_GROUP};v={_VERSION};as={AGGREGATED_KIND}"
 
 
-def discovery_reply(discovery: Discovery, parts: list[str], incoming: Incoming) -> Reply:
+def discovery_reply(discovery: Discovery, parts: list[str], incoming: IncomingRequest) -> Reply:
     """The reply for `/api`, `/api/v1`, `/apis`, `/apis/apps`, `/apis/apps/v1`."""
     match parts:
         case ["api"] | ["apis"]:
@@ -81,7 +81,7 @@ def discovery_reply(discovery: Discovery, parts: list[str], incoming: Incoming) 
             return page_not_found()
 
 
-def _all_groups(discovery: Discovery, incoming: Incoming, *, is_core: bool) -> Reply:
+def _all_groups(discovery: Discovery, incoming: IncomingRequest, *, is_core: bool) -> Reply:
     if is_core:
         _require_get(incoming)
     content_type, is_aggregated = negotiate_discovery(incoming.header(b"accept"))
@@ -95,7 +95,7 @@ def _all_groups(discovery: Discovery, incoming: Incoming, *, is_core: bool) -> R
     )
 
 
-def _aggregated(discovery: Discovery, incoming: Incoming, content_type: str, *, is_core: bool) -> Reply:
+def _aggregated(discovery: Discovery, incoming: IncomingRequest, content_type: str, *, is_core: bool) -> Reply:
     everything = discovery.aggregated(is_core=is_core)
     headers = [("ETag", everything.etag), ("Vary", "Accept"), ("Cache-Control", "public")]
     if everything.etag in incoming.header(b"if-none-match"):
@@ -104,7 +104,7 @@ def _aggregated(discovery: Discovery, incoming: Incoming, content_type: str, *, 
     return Reply(200, reply.body, f"{content_type};{_AGGREGATED_PARAMETERS}", headers)
 
 
-def _version(discovery: Discovery, incoming: Incoming, group: str, version: str) -> Reply:
+def _version(discovery: Discovery, incoming: IncomingRequest, group: str, version: str) -> Reply:
     found = discovery.resource_list(f"{group}/{version}" if group else version)
     if found is None:
         return error_reply(no_such_thing()) if discovery.is_built_in_group(group) else page_not_found()
@@ -113,11 +113,11 @@ def _version(discovery: Discovery, incoming: Incoming, group: str, version: str)
     return _document_reply(incoming, found)
 
 
-def _document_reply(incoming: Incoming, document: Document) -> Reply:
+def _document_reply(incoming: IncomingRequest, document: Document) -> Reply:
     return _written(incoming, document, negotiate(incoming.header(b"accept"), converts=False).content_type)
 
 
-def _written(incoming: Incoming, document: Document, content_type: str) -> Reply:
+def _written(incoming: IncomingRequest, document: Document, content_type: str) -> Reply:
     if content_type == YAML:
         return Reply(200, written_yaml(document), YAML)
     encoded = msgspec.json.encode(document)
@@ -132,7 +132,7 @@ _PROTOBUF_ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf
 """Clients request it by a name with an `@`, which is no valid media type."""
 
 
-def openapi_reply(openapi: OpenApi, path: str, incoming: Incoming) -> Reply:
+def openapi_reply(openapi: OpenApi, path: str, incoming: IncomingRequest) -> Reply:
     """The reply for a path below /openapi."""
     if path == "/openapi/v2":
         if _only_protobuf(incoming):
@@ -156,12 +156,12 @@ _NO_SCHEMAS = _field(1, b"2.0") + _field(2, _field(1, b"Kubernetes") + _field(2,
 not found in version 3, to see whether there is anything to check; there never is."""
 
 
-def _only_protobuf(incoming: Incoming) -> bool:
+def _only_protobuf(incoming: IncomingRequest) -> bool:
     clauses = [clause.partition(";")[0].strip() for clause in incoming.header(b"accept").split(",")]
     return PROTOBUF in clauses and not any(clause in _ACCEPTED for clause in clauses)
 
 
-def _at_its_hash(written: EncodedDocument, path: str, incoming: Incoming) -> Reply:
+def _at_its_hash(written: EncodedDocument, path: str, incoming: IncomingRequest) -> Reply:
     wanted = incoming.query.text("hash")
     if not wanted:
         return _document(written, incoming)
@@ -170,7 +170,9 @@ def _at_its_hash(written: EncodedDocument, path: str, incoming: Incoming) -> Rep
     return _document(written, incoming, [("Cache-Control", "public, immutable")])
 
 
-def _document(written: EncodedDocument, incoming: Incoming, headers: list[tuple[str, str]] | None = None) -> Reply:
+def _document(
+    written: EncodedDocument, incoming: IncomingRequest, headers: list[tuple[str, str]] | None = None
+) -> Reply:
     clauses = (clause.partition(";")[0].strip() for clause in incoming.header(b"accept").split(","))
     if not any(clause in _ACCEPTED for clause in clauses):
         return Reply(406, b"", "", [("Vary", "Accept")])
@@ -229,14 +231,14 @@ _PATHS = (
 )
 
 
-class PlainPaths:
+class NonResourcePaths:
     """Answers for what is no resource."""
 
     def __init__(self, api_server: ApiServer, metrics: RequestMetrics) -> None:
         self._api_server = api_server
         self._metrics = metrics
 
-    async def answer(self, address: Address, incoming: Incoming, user: User) -> Reply:
+    async def answer(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
         """The reply for a path that is no resource."""
         parts = [part for part in address.path.split("/") if part]
         first = parts[0] if parts else ""
@@ -268,7 +270,7 @@ class PlainPaths:
             case _:
                 return await self._component_page(address, incoming, user)
 
-    async def _component_page(self, address: Address, incoming: Incoming, user: User) -> Reply:
+    async def _component_page(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
         page = self._api_server.component_pages.get(address.path)
         if page is None:
             return page_not_found()
@@ -284,7 +286,7 @@ class PlainPaths:
         page = self._api_server.component_pages.get(asked.path)
         return not_found() if page is None else await self._page_response(page, asked, user)
 
-    async def _metrics_text(self, address: Address, incoming: Incoming, user: User) -> bytes:
+    async def _metrics_text(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> bytes:
         own, page = self._metrics.text(), self._api_server.component_pages.get(address.path)
         if page is None:
             return own
@@ -301,7 +303,7 @@ class PlainPaths:
         return Reply(200, _indented({"paths": sorted({*_PATHS, *below, *self._api_server.component_pages})}))
 
 
-async def _asked(address: Address, incoming: Incoming) -> PageRequest:
+async def _asked(address: RequestInfo, incoming: IncomingRequest) -> PageRequest:
     body = await incoming.body() if incoming.method == "POST" else b""
     return PageRequest(incoming.method, address.path, incoming.query.everything(), body=body)
 
@@ -311,6 +313,6 @@ def _indented(document: Document) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2)
 
 
-def _require_get(incoming: Incoming) -> None:
+def _require_get(incoming: IncomingRequest) -> None:
     if incoming.method != "GET":
         raise method_not_allowed()

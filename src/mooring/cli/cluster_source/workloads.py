@@ -38,7 +38,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodSpec
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet
-from mooring.cli.asked_cluster.admission import DryRunServer, NewPod
+from mooring.cli.cluster_source.admission import DryRunServer, NewPod
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.checks import problems_of
 from mooring.cli.manifests.kinds import WORKLOADS

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from mooring.apiserver.discovery import Discovery
-from mooring.apiserver.http.plain_paths import discovery_reply, openapi_reply
+from mooring.apiserver.http.non_resource_paths import discovery_reply, openapi_reply
 from mooring.apiserver.http.reply import Reply
-from mooring.apiserver.http.request import Incoming, RequestLimits
+from mooring.apiserver.http.request import IncomingRequest, RequestLimits
 from mooring.apiserver.openapi.documents import OpenApi
 from mooring.apiserver.resources import ResourceTable, built_in_resources
 from mooring.client.errors import StatusError
@@ -29,7 +29,7 @@ def discovery() -> Discovery:
 def ask(path: str, accept: str = JSON, method: str = "GET", **headers: str) -> Reply:
     asked = request(method, path, {"Accept": accept, "User-Agent": "test", "Host": "h:1", **headers})
     parts = [part for part in path.partition("?")[0].split("/") if part]
-    return discovery_reply(discovery(), parts, Incoming(asked, RequestLimits()))
+    return discovery_reply(discovery(), parts, IncomingRequest(asked, RequestLimits()))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def openapi() -> OpenApi:
 
 def ask_openapi(path: str, accept: str = "application/json", **headers: str) -> Reply:
     asked = request("GET", path, {"Accept": accept, **headers})
-    return openapi_reply(openapi(), path.partition("?")[0], Incoming(asked, RequestLimits()))
+    return openapi_reply(openapi(), path.partition("?")[0], IncomingRequest(asked, RequestLimits()))
 
 
 def digest() -> str:

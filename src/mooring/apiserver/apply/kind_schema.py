@@ -6,14 +6,14 @@
    immutable afterwards.
 3. An atomic value is owned as a whole, whatever it contains.
 
-Built-in kinds: from a struct of `mooring.api.schema` to its `Shape`.
+Built-in kinds: from a struct of `mooring.api.schema` to its `KindSchema`.
 
 1. A struct has one grain, or two if a field holds it atomically although the struct is granular, or the other way
    round. Both share their fields.
 2. The empty object has the fields that Go always writes: structs, and everything without omitempty. It decides what a
    creator owns: `spec` exists before the creator, `metadata.labels` does not.
 
-Custom kinds: from the OpenAPI schema of a version of a CustomResourceDefinition, or None, to its `Shape`.
+Custom kinds: from the OpenAPI schema of a version of a CustomResourceDefinition, or None, to its `KindSchema`.
 
 1. `x-kubernetes-list-type`, `-list-map-keys`, `-map-type`, `-preserve-unknown-fields` and `-int-or-string` have the
    meaning of kube-apiserver. A list without a type is atomic.
@@ -29,8 +29,8 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
+from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.memory import Memory
 from mooring.api.schema.model import Basic, Field, ListKind, ListOf, MapOf, Scalar, Struct, Type
 from mooring.api.schema.tables import CircularTable, struct_named
 
@@ -52,46 +52,46 @@ class ScalarKind(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class ListGrain:
+class ListSchema:
     """How the items of a list are identified."""
 
     kind: ListKind
-    item: Grain
+    item: ValueSchema
     keys: tuple[str, ...] = ()
     """In the order in which the schema names them."""
     sorted_keys: tuple[str, ...] = field(init=False)
     only_key: str | None = field(init=False)
-    elements: Memory[str, str] = field(init=False)
+    elements: BoundedCache[str, str] = field(init=False)
     """By the value of the only key, if it is a text: `typed`'s notes."""
 
     def __post_init__(self) -> None:
         self.sorted_keys = tuple(sorted(self.keys))
         self.only_key = self.keys[0] if len(self.keys) == 1 else None
-        self.elements = Memory(ELEMENTS_CACHED_MAX)
+        self.elements = BoundedCache(ELEMENTS_CACHED_MAX)
 
 
 @dataclass(slots=True, eq=False)
-class MapGrain:
+class MapSchema:
     """The fields of a struct, the entries of a map, or both."""
 
     is_atomic: bool = False
-    fields: dict[str, Grain] = field(default_factory=dict)
+    fields: dict[str, ValueSchema] = field(default_factory=dict)
     """By name."""
-    item: Grain | None = None
+    item: ValueSchema | None = None
     """Of entries without a name of their own; None if there may be none."""
     defaults: dict[str, object] = field(default_factory=dict)
     """What an absent field means where it is the key of a list item."""
-    plans: Memory[tuple[str, ...], Any] = field(default_factory=lambda: Memory(PLANS_CACHED_MAX))
+    plans: BoundedCache[tuple[str, ...], Any] = field(default_factory=lambda: BoundedCache(PLANS_CACHED_MAX))
     """How `typed` walks through a struct with just these fields; its own notes."""
 
 
 @dataclass(slots=True, eq=False)
-class Grain:
+class ValueSchema:
     """What a value may be, and who can own which part of it."""
 
     scalar: ScalarKind | None = None
-    list: ListGrain | None = None
-    map: MapGrain | None = None
+    list: ListSchema | None = None
+    map: MapSchema | None = None
     is_leaf: bool = field(init=False, default=False)
     """Whether it is always owned as a whole."""
 
@@ -101,23 +101,23 @@ class Grain:
         self.is_leaf = list_is_whole and map_is_whole
 
 
-TEXT = Grain(ScalarKind.TEXT)
-NUMBER = Grain(ScalarKind.NUMBER)
-FLAG = Grain(ScalarKind.FLAG)
-ANY_SCALAR = Grain(ScalarKind.ANY)
+TEXT = ValueSchema(ScalarKind.TEXT)
+NUMBER = ValueSchema(ScalarKind.NUMBER)
+FLAG = ValueSchema(ScalarKind.FLAG)
+ANY_SCALAR = ValueSchema(ScalarKind.ANY)
 
 
-def _whole() -> Grain:
+def _whole() -> ValueSchema:
     """Anything, owned as a whole."""
-    whole = Grain(ScalarKind.ANY)
-    whole.list = ListGrain(ListKind.ATOMIC, whole)
-    whole.map = MapGrain(is_atomic=True, item=whole)
+    whole = ValueSchema(ScalarKind.ANY)
+    whole.list = ListSchema(ListKind.ATOMIC, whole)
+    whole.map = MapSchema(is_atomic=True, item=whole)
     return whole
 
 
-def _deduced() -> Grain:
+def _deduced() -> ValueSchema:
     """Anything: maps entry by entry, lists as a whole."""
-    deduced = Grain(ScalarKind.ANY, ListGrain(ListKind.ATOMIC, WHOLE), MapGrain())
+    deduced = ValueSchema(ScalarKind.ANY, ListSchema(ListKind.ATOMIC, WHOLE), MapSchema())
     assert deduced.map is not None
     deduced.map.item = deduced
     return deduced
@@ -128,19 +128,19 @@ DEDUCED = _deduced()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+class KindSchema:
     """How the objects of one kind are owned, in one version."""
 
-    root: Grain
+    root: ValueSchema
     empty: Document
     """What a new object is compared with: the fields that Go always writes."""
     may_change: bool = False
     """Whether the kind's schema can change while objects exist: custom kinds."""
-    other_versions: Mapping[str, Grain] = field(default_factory=dict)
+    other_versions: Mapping[str, ValueSchema] = field(default_factory=dict)
     """The same kind in other versions, by apiVersion. Their documents differ in nothing but the apiVersion."""
 
-    ownerships: Memory[tuple[object, ...], dict[str, Any]] = field(
-        default_factory=lambda: Memory(OWNERSHIPS_CACHED_MAX)
+    ownerships: BoundedCache[tuple[object, ...], dict[str, Any]] = field(
+        default_factory=lambda: BoundedCache(OWNERSHIPS_CACHED_MAX)
     )
     """What the creator of an object owns, by its outline: notes of `creation`."""
     is_blank_when_empty: bool = field(init=False)
@@ -150,7 +150,7 @@ class Shape:
         rest = [value for name, value in self.empty.items() if name not in ("kind", "apiVersion")]
         object.__setattr__(self, "is_blank_when_empty", _is_blank(rest))
 
-    def grain_at(self, api_version: str, asked_version: str) -> Grain | None:
+    def schema_at(self, api_version: str, asked_version: str) -> ValueSchema | None:
         """How entries of a version are read; None if the version is not served."""
         return self.root if asked_version == api_version else self.other_versions.get(asked_version)
 
@@ -177,10 +177,10 @@ _SCALARS = {
     Basic.MICRO_TIME: ANY_SCALAR,
     Basic.QUANTITY: ANY_SCALAR,
     Basic.RAW_EXTENSION: WHOLE,
-    Basic.FIELDS_V1: Grain(map=MapGrain(item=DEDUCED)),
+    Basic.FIELDS_V1: ValueSchema(map=MapSchema(item=DEDUCED)),
     # These two have no type in OpenAPI, so that any value is valid.
-    Basic.INT_OR_STRING: Grain(ScalarKind.ANY, ListGrain(ListKind.ATOMIC, WHOLE), MapGrain(item=DEDUCED)),
-    Basic.ANY: Grain(ScalarKind.ANY, ListGrain(ListKind.ATOMIC, WHOLE), MapGrain(item=DEDUCED)),
+    Basic.INT_OR_STRING: ValueSchema(ScalarKind.ANY, ListSchema(ListKind.ATOMIC, WHOLE), MapSchema(item=DEDUCED)),
+    Basic.ANY: ValueSchema(ScalarKind.ANY, ListSchema(ListKind.ATOMIC, WHOLE), MapSchema(item=DEDUCED)),
 }
 
 _ZEROS: dict[Basic, object] = {
@@ -210,43 +210,43 @@ _GO_STRUCTS = frozenset(
 )
 """Single values to us, structs to Go, which omitempty does not leave out."""
 
-_grains: CircularTable[tuple[Struct, bool], Grain] = CircularTable()
+_schemas: CircularTable[tuple[Struct, bool], ValueSchema] = CircularTable()
 
 
 @cache
-def struct_shape(struct: Struct, api_version: str = "", kind: str = "") -> Shape:
+def kind_schema_of_struct(struct: Struct, api_version: str = "", kind: str = "") -> KindSchema:
     """The shape of a kind."""
     empty = _empty(struct)
     if api_version:
         empty |= {"apiVersion": api_version, "kind": kind or struct.name}
-    return Shape(grain_of_struct(struct), empty)
+    return KindSchema(schema_of_struct(struct), empty)
 
 
-def grain_of_struct(struct: Struct, is_atomic: bool | None = None) -> Grain:
+def schema_of_struct(struct: Struct, is_atomic: bool | None = None) -> ValueSchema:
     """The grain of a struct, as it is held by a field that says (or does not say) whether it is atomic."""
     whole = struct.is_atomic if is_atomic is None else is_atomic
-    found = _grains.get((struct, whole))
-    return found if found is not None else _made_grain(struct, whole)
+    found = _schemas.get((struct, whole))
+    return found if found is not None else _made_schema(struct, whole)
 
 
-def _made_grain(struct: Struct, whole: bool) -> Grain:
-    with _grains.filling() as grains:
-        if (struct, whole) in grains:
-            return grains[struct, whole]
-        counterpart = grains.get((struct, not whole))
+def _made_schema(struct: Struct, whole: bool) -> ValueSchema:
+    with _schemas.filling() as value_schemas:
+        if (struct, whole) in value_schemas:
+            return value_schemas[struct, whole]
+        counterpart = value_schemas.get((struct, not whole))
         fields = counterpart.map.fields if counterpart is not None and counterpart.map is not None else {}
         defaults = counterpart.map.defaults if counterpart is not None and counterpart.map is not None else {}
-        grain = grains[struct, whole] = Grain(map=MapGrain(whole, fields, None, defaults))
+        value_schema = value_schemas[struct, whole] = ValueSchema(map=MapSchema(whole, fields, None, defaults))
         if counterpart is None:
             _fill(struct, fields, defaults)
-        return grain
+        return value_schema
 
 
-def _fill(struct: Struct, fields: dict[str, Grain], defaults: dict[str, object]) -> None:
+def _fill(struct: Struct, fields: dict[str, ValueSchema], defaults: dict[str, object]) -> None:
     if struct.is_object:
         fields |= {"apiVersion": TEXT, "kind": TEXT}
     for name, known in struct.fields.items():
-        fields[name] = _grain_of_field(known)
+        fields[name] = _schema_of_field(known)
         default = known.default if known.default is not None else _zero_key(known)
         if default is not None:
             defaults[name] = default
@@ -259,26 +259,28 @@ def _zero_key(known: Field) -> object:
     return None if known.type.basic in _GO_STRUCTS else _ZEROS.get(known.type.basic)
 
 
-def _grain_of_field(known: Field) -> Grain:
+def _schema_of_field(known: Field) -> ValueSchema:
     match known.type:
         case ListOf(item):
-            return Grain(list=ListGrain(known.list_kind or ListKind.ATOMIC, _grain_of_type(item), known.list_keys))
+            return ValueSchema(
+                list=ListSchema(known.list_kind or ListKind.ATOMIC, _schema_of_type(item), known.list_keys)
+            )
         case MapOf(value):
-            return Grain(map=MapGrain(bool(known.is_atomic), item=_grain_of_type(value)))
+            return ValueSchema(map=MapSchema(bool(known.is_atomic), item=_schema_of_type(value)))
         case Struct() as struct:
-            return grain_of_struct(struct, known.is_atomic)
+            return schema_of_struct(struct, known.is_atomic)
         case scalar:
             return _SCALARS[scalar.basic]
 
 
-def _grain_of_type(held: Type) -> Grain:
+def _schema_of_type(held: Type) -> ValueSchema:
     match held:
         case ListOf(item):
-            return Grain(list=ListGrain(ListKind.ATOMIC, _grain_of_type(item)))
+            return ValueSchema(list=ListSchema(ListKind.ATOMIC, _schema_of_type(item)))
         case MapOf(value):
-            return Grain(map=MapGrain(item=_grain_of_type(value)))
+            return ValueSchema(map=MapSchema(item=_schema_of_type(value)))
         case Struct() as struct:
-            return grain_of_struct(struct)
+            return schema_of_struct(struct)
         case scalar:
             return _SCALARS[scalar.basic]
 
@@ -307,37 +309,37 @@ def _is_go_struct(held: Type) -> bool:
 Schema = Mapping[str, Any]
 
 
-def custom_shapes(
+def custom_kind_schemas(
     kind: str, schemas: Mapping[str, Schema | None], *, preserves_unknown: bool = False
-) -> dict[str, Shape]:
+) -> dict[str, KindSchema]:
     """The shapes of a custom kind in all its versions, from their schemas by apiVersion. They share their grains.
 
     `preserves_unknown` is `spec.preserveUnknownFields` of the definition.
     """
     roots = {version: _root(schema, preserves_unknown) for version, schema in schemas.items()}
     return {
-        version: Shape(root, {"apiVersion": version, "kind": kind}, may_change=True, other_versions=roots)
+        version: KindSchema(root, {"apiVersion": version, "kind": kind}, may_change=True, other_versions=roots)
         for version, root in roots.items()
     }
 
 
-def _root(schema: Schema | None, preserves_unknown: bool) -> Grain:
+def _root(schema: Schema | None, preserves_unknown: bool) -> ValueSchema:
     if schema is None:
         return DEDUCED
-    root = _grain(schema, preserves_unknown)
+    root = _value_schema(schema, preserves_unknown)
     if root.map is not None:
-        metadata = grain_of_struct(struct_named("meta", "ObjectMeta"))
+        metadata = schema_of_struct(struct_named("meta", "ObjectMeta"))
         root.map.fields |= {"apiVersion": TEXT, "kind": TEXT, "metadata": metadata}
     return root
 
 
-def _grain(schema: Schema, preserves_unknown: bool) -> Grain:
+def _value_schema(schema: Schema, preserves_unknown: bool) -> ValueSchema:
     preserves_unknown = preserves_unknown or schema.get("x-kubernetes-preserve-unknown-fields") is True
     match schema.get("type"):
         case "object":
-            return Grain(map=_map_grain(schema, preserves_unknown))
+            return ValueSchema(map=_map_schema(schema, preserves_unknown))
         case "array":
-            return Grain(list=_list_grain(schema, preserves_unknown))
+            return ValueSchema(list=_list_schema(schema, preserves_unknown))
         case "integer" | "number":
             return NUMBER
         case "boolean":
@@ -345,33 +347,33 @@ def _grain(schema: Schema, preserves_unknown: bool) -> Grain:
         case "string":
             return TEXT if schema.get("format", "") in ("", "byte") else ANY_SCALAR
         case _:
-            lists, maps = _list_grain(schema, preserves_unknown), _map_grain(schema, preserves_unknown)
-            return Grain(ScalarKind.ANY, lists, maps)
+            lists, maps = _list_schema(schema, preserves_unknown), _map_schema(schema, preserves_unknown)
+            return ValueSchema(ScalarKind.ANY, lists, maps)
 
 
-def _map_grain(schema: Schema, preserves_unknown: bool) -> MapGrain:
+def _map_schema(schema: Schema, preserves_unknown: bool) -> MapSchema:
     properties: Mapping[str, Schema] = schema.get("properties") or {}
-    grain = MapGrain(
+    value_schema = MapSchema(
         is_atomic=schema.get("x-kubernetes-map-type") == "atomic",
-        fields={name: _grain(held, preserves_unknown) for name, held in properties.items()},
+        fields={name: _value_schema(held, preserves_unknown) for name, held in properties.items()},
         defaults={name: held["default"] for name, held in properties.items() if held.get("default") is not None},
     )
     match schema.get("additionalProperties"):
         case None:
-            grain.item = DEDUCED if preserves_unknown or not properties else None
+            value_schema.item = DEDUCED if preserves_unknown or not properties else None
         case bool(is_allowed):
-            grain.item = DEDUCED if is_allowed else None
+            value_schema.item = DEDUCED if is_allowed else None
         case held:
-            grain.item = _grain(held, preserves_unknown)
+            value_schema.item = _value_schema(held, preserves_unknown)
     if schema.get("x-kubernetes-embedded-resource"):
-        metadata = grain_of_struct(struct_named("meta", "ObjectMeta"))
-        grain.fields = {"apiVersion": TEXT, "kind": TEXT, "metadata": metadata} | grain.fields
-    return grain
+        metadata = schema_of_struct(struct_named("meta", "ObjectMeta"))
+        value_schema.fields = {"apiVersion": TEXT, "kind": TEXT, "metadata": metadata} | value_schema.fields
+    return value_schema
 
 
-def _list_grain(schema: Schema, preserves_unknown: bool) -> ListGrain:
+def _list_schema(schema: Schema, preserves_unknown: bool) -> ListSchema:
     held = schema.get("items")
-    item = WHOLE if held is None else _grain(held, preserves_unknown)
+    item = WHOLE if held is None else _value_schema(held, preserves_unknown)
     kind = ListKind(schema.get("x-kubernetes-list-type") or ListKind.ATOMIC.value)
     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ()) if kind is ListKind.MAP else ()
-    return ListGrain(kind, item, keys)
+    return ListSchema(kind, item, keys)

@@ -10,7 +10,7 @@ from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.views.workloads import Namespace
-from mooring.cli.asked_cluster.cluster_input import ClusterInput, complete, skipped_note
+from mooring.cli.cluster_source.cluster_input import ClusterInput, complete, skipped_note
 from mooring.cli.manifests.read import Source, read_manifests
 from mooring.kit.entropy import Entropy
 

@@ -12,8 +12,8 @@ from mooring.api.decode import decode
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.storage import PersistentVolumeClaim
 from mooring.api.views.workloads import ReplicaSet
-from mooring.cli.asked_cluster import workloads
-from mooring.cli.asked_cluster.cluster_input import ClusterInput, complete
+from mooring.cli.cluster_source import workloads
+from mooring.cli.cluster_source.cluster_input import ClusterInput, complete
 from mooring.cli.errors import InputError
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject

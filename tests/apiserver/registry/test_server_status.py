@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.kinds import RESOURCE_QUOTA
-from mooring.apiserver.registry.own_status import OwnStatus
+from mooring.apiserver.registry.server_status import ServerStatusWriter
 from mooring.kit.loop import run
 from tests.apiserver.registry.fixture import NOW, RegistryFixture
 
@@ -27,7 +27,9 @@ def test_usage_is_written_once_for_each_state_and_its_manager_is_the_server() ->
         await api_server.put(
             RESOURCE_QUOTA, "q", {"managedFields": [ENTRY]}, spec={"hard": {"pods": "2"}}, status=status
         )
-        ledger = OwnStatus(api_server.parts.object_storage, api_server.parts.resources, api_server.parts.shape_of)
+        ledger = ServerStatusWriter(
+            api_server.parts.object_storage, api_server.parts.resources, api_server.parts.kind_schema_of
+        )
         read = await api_server.get(RESOURCE_QUOTA, "q")
         outcomes = [await ledger.write_used(read, {"pods": number}, NOW) for number in ("1", "2")]
         return outcomes, await api_server.get(RESOURCE_QUOTA, "q")

@@ -30,17 +30,17 @@ from mooring.apiserver.custom.naming import (
     is_served,
     is_true,
     named_status,
-    taken_names,
+    names_in_use,
     with_condition,
 )
 from mooring.apiserver.custom.schema import any_schema
+from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.delete import CLEANUP_FINALIZER, DeleteOptions, delete
-from mooring.apiserver.registry.own_status import OwnStatus
-from mooring.apiserver.registry.parts import Parts
-from mooring.apiserver.registry.reading import Reader
+from mooring.apiserver.registry.reading import ObjectReader
+from mooring.apiserver.registry.server_status import ServerStatusWriter
 from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.storage.stored_form import decoded
-from mooring.apiserver.worker import WORKER_BYTES_MIN, Worker
+from mooring.apiserver.worker import WORKER_BYTES_MIN, WorkerThread
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import EVERYTHING
 from mooring.kit.clock import Clock, format_rfc3339
@@ -57,13 +57,15 @@ _SERVER = User("system:apiserver", groups=("system:masters", "system:authenticat
 _encode = msgspec.json.Encoder().encode
 
 
-class Establisher:
+class DefinitionController:
     """Follows the definitions, and acts on them."""
 
-    def __init__(self, parts: Parts, reader: Reader, ledger: OwnStatus, clock: Clock) -> None:
+    def __init__(
+        self, parts: RegistryContext, reader: ObjectReader, status_writer: ServerStatusWriter, clock: Clock
+    ) -> None:
         self._parts = parts
         self._reader = reader
-        self._ledger = ledger
+        self._status_writer = status_writer
         self._clock = clock
         self._known: dict[str, Document] = {}
         self._due: dict[str, None] = {}
@@ -74,20 +76,20 @@ class Establisher:
     def put(self, kind: Kind, document: Document) -> None:
         name = document["metadata"]["name"]
         self._known[name] = document
-        self._look_at(name)
+        self._enqueue(name)
 
     def remove(self, kind: Kind, document: Document) -> None:
         gone = self._known.pop(document["metadata"]["name"], document)
-        self._look_at_others(gone)
+        self._enqueue_others(gone)
 
-    def _look_at(self, name: str) -> None:
+    def _enqueue(self, name: str) -> None:
         self._due[name] = None
         self._has_changes.set()
 
-    def _look_at_others(self, definition: Document) -> None:
+    def _enqueue_others(self, definition: Document) -> None:
         for name, other in self._known.items():
             if other["spec"]["group"] == definition["spec"]["group"] and name != definition["metadata"]["name"]:
-                self._look_at(name)
+                self._enqueue(name)
 
     # --------------------------------------------------------------------------------------------------- acting
 
@@ -103,13 +105,13 @@ class Establisher:
                 if definition is None:
                     continue
                 try:
-                    await self._tend(definition)
+                    await self._sync(definition)
                 except WriteConflict:
                     continue  # the watch delivers the conflicting change
                 except Exception:
-                    log.exception("the definition %s cannot be tended", name)
+                    log.exception("cannot sync the definition %s", name)
 
-    async def _tend(self, definition: Document) -> None:
+    async def _sync(self, definition: Document) -> None:
         metadata = definition["metadata"]
         if "deletionTimestamp" in metadata:
             if CLEANUP_FINALIZER in (metadata.get("finalizers") or ()):
@@ -118,10 +120,10 @@ class Establisher:
         now = self._now()
         group = definition["spec"]["group"]
         others = [other for other in self._known.values() if other["spec"]["group"] == group]
-        status = named_status(definition, taken_names(others), now)
+        status = named_status(definition, names_in_use(others), now)
         if status is not None:
             await self._write(definition, status)
-            self._look_at_others(definition)
+            self._enqueue_others(definition)
             return
         for planned in (established_status, approval_status):
             status = planned(definition, now)
@@ -130,7 +132,7 @@ class Establisher:
                 return
 
     async def _write(self, definition: Document, status: Document) -> None:
-        await self._ledger.write(CUSTOM_RESOURCE_DEFINITION, definition, status, self._now())
+        await self._status_writer.write(CUSTOM_RESOURCE_DEFINITION, definition, status, self._now())
 
     # ------------------------------------------------------------------------------------------------- deleting
 
@@ -143,8 +145,8 @@ class Establisher:
             resource = await self._parts.worker.run(cost_bytes, stored_resource, definition)
             await self._delete_objects(resource)
             if await self._count(resource):
-                await self._tell_progress(definition)
-                self._look_again_later(name)
+                await self._write_progress(definition)
+                self._enqueue_later(name)
                 return
         finalizers = [each for each in definition["metadata"]["finalizers"] if each != CLEANUP_FINALIZER]
         object_storage, revision = self._parts.object_storage, int(definition["metadata"]["resourceVersion"])
@@ -161,7 +163,7 @@ class Establisher:
         }
         await object_storage.put(CUSTOM_RESOURCE_DEFINITION, changed, if_revision=revision)
 
-    async def _tell_progress(self, definition: Document) -> None:
+    async def _write_progress(self, definition: Document) -> None:
         text = "CustomResource deletion is in progress"
         progress = condition("Terminating", is_met=True, reason="InstanceDeletionInProgress", message=text)
         status = with_condition(definition["status"], progress, self._now())
@@ -196,8 +198,8 @@ class Establisher:
         listing = await self._reader.list(resource, EVERYTHING, limit=0, continue_token="", revision="", is_exact=None)
         return list(listing.items)
 
-    def _look_again_later(self, name: str) -> None:
-        asyncio.get_running_loop().call_later(REMAINING_CHECK_S, self._look_at, name)
+    def _enqueue_later(self, name: str) -> None:
+        asyncio.get_running_loop().call_later(REMAINING_CHECK_S, self._enqueue, name)
 
     def _now(self) -> str:
         return format_rfc3339(int(self._clock.wall_s()))
@@ -206,7 +208,7 @@ class Establisher:
 class CustomKinds:
     """Follows the definitions."""
 
-    def __init__(self, resources: ResourceTable, worker: Worker) -> None:
+    def __init__(self, resources: ResourceTable, worker: WorkerThread) -> None:
         self._resources = resources
         self._worker = worker
         self._served: dict[str, list[Resource]] = {}
@@ -246,7 +248,7 @@ class CustomKinds:
 
 
 def _cost_bytes(definition: Document, spec: bytes) -> int:
-    """The size of a definition for the `Worker`. Compiling a short rule or pattern can take long."""
+    """The size of a definition for the `WorkerThread`. Compiling a short rule or pattern can take long."""
     schemas = [(version.get("schema") or {}).get("openAPIV3Schema") or {} for version in definition["spec"]["versions"]]
     if len(spec) < WORKER_BYTES_MIN and any(any_schema(schema, _is_compiled) for schema in schemas):
         return WORKER_BYTES_MIN

@@ -9,8 +9,8 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, Kind
-from mooring.apiserver.access.authorization import Attributes, AuthorizationDecision, HeldRules
-from mooring.apiserver.access.device_guard import DeviceGuard
+from mooring.apiserver.access.admin_access import AdminAccessCheck
+from mooring.apiserver.access.authorization import Attributes, AuthorizationDecision, SubjectRules
 from mooring.apiserver.access.users import NODE_NAME_KEY, User
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.call import Call, Operation
@@ -50,8 +50,8 @@ class Allowing:
     def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         return AuthorizationDecision(f"{attributes.verb} {attributes.subresource}" in self.rights)
 
-    def rules_for(self, user: User, namespace: str) -> HeldRules:
-        return HeldRules(())
+    def rules_for(self, user: User, namespace: str) -> SubjectRules:
+        return SubjectRules(())
 
 
 def guarded(
@@ -59,7 +59,7 @@ def guarded(
 ) -> list[str]:
     operation = Operation.CREATE if old is None else Operation.UPDATE
     call = Call("patch", kind, user or User("anna"), 0.0, "", "web", subresource="" if old is None else "status")
-    wait(DeviceGuard(Allowing(*rights)).admit(Attempt(operation, call, obj, old), Namespaces()))
+    wait(AdminAccessCheck(Allowing(*rights)).admit(Attempt(operation, call, obj, old), Namespaces()))
     return messages(call.prior_errors)
 
 
@@ -75,7 +75,7 @@ def test_a_marked_namespace_has_administrators() -> None:
     call = Call("create", RESOURCE_CLAIM, User("anna"), 0.0, "", "web")
     obj = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"adminAccess": True}}]}}}
     marked = Namespaces(**{"resource.kubernetes.io_admin-access": "true"})
-    wait(DeviceGuard(Allowing()).admit(Attempt(Operation.CREATE, call, obj, None), marked))
+    wait(AdminAccessCheck(Allowing()).admit(Attempt(Operation.CREATE, call, obj, None), marked))
     assert call.prior_errors == []
 
 
@@ -134,7 +134,7 @@ def test_the_message_for_a_driver() -> None:
 
 
 def test_nothing_else_is_looked_at() -> None:
-    guard = DeviceGuard(Allowing())
+    guard = AdminAccessCheck(Allowing())
     assert guard.handles(RESOURCE_CLAIM, "status", Operation.UPDATE)
     assert not guard.handles(RESOURCE_CLAIM, "", Operation.UPDATE)
     assert not guard.handles(POD, "", Operation.CREATE)

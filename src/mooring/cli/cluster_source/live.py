@@ -23,7 +23,7 @@ from mooring.api.views.meta import ApiObject, ObjectWithRaw
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import PriorityClass
-from mooring.cli.asked_cluster.cluster_input import Supplied
+from mooring.cli.cluster_source.cluster_input import Supplied
 from mooring.cli.errors import InputError, input_error
 from mooring.cli.terminal import ProgressBar
 from mooring.client.errors import ClientError, ExpiredError, ForbiddenError, NotFoundError

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
-from mooring.cli.asked_cluster import live
+from mooring.cli.cluster_source import live
 from mooring.cli.errors import InputError
 from mooring.client.http.connection import Connection
 from mooring.kit.clock import SystemClock

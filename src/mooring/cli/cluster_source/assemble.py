@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.workloads import Deployment, ReplicaSet
-from mooring.cli.asked_cluster.cluster_input import ClusterInput, Supplied, complete, plural, skipped_note
-from mooring.cli.asked_cluster.live import LiveCluster, connect, read_cluster
+from mooring.cli.cluster_source.cluster_input import ClusterInput, Supplied, complete, plural, skipped_note
+from mooring.cli.cluster_source.live import LiveCluster, connect, read_cluster
 from mooring.cli.errors import input_error
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import Manifests, Source, read_manifests
@@ -30,7 +30,7 @@ Note = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class AskedCluster:
+class SourceCluster:
     """The cluster as a scheduler would find it."""
 
     cluster: ClusterInput
@@ -62,7 +62,7 @@ def assemble(
     note: Note,
     names: str,
     file_option: str,
-) -> AskedCluster:
+) -> SourceCluster:
     """Completes the objects of the files, over those of the live cluster if one is asked. Raises `InputError`.
 
     `names` names the files in errors, `file_option` the option of the command that takes them."""
@@ -83,8 +83,8 @@ def assemble(
         wanted = f"wanted at least one: kubectl get nodes -o yaml > nodes.yaml, then add {file_option} nodes.yaml"
         raise input_error(f"found no nodes in {names}; {wanted}")
     if live is None:
-        return AskedCluster(cluster, supplied)
-    return AskedCluster(cluster, supplied, live.server, live.namespace)
+        return SourceCluster(cluster, supplied)
+    return SourceCluster(cluster, supplied, live.server, live.namespace)
 
 
 def build_engine(

@@ -11,12 +11,12 @@ from typing import cast
 
 import pytest
 
-from mooring.client.http.wire import (
+from mooring.client.http.http_connection import (
     STREAM_BYTES_MAX,
-    AnswerReader,
-    BrokenAnswerError,
-    TooLongAnswerError,
-    Wire,
+    BrokenResponseError,
+    HttpConnection,
+    ResponseReader,
+    ResponseTooLongError,
     headers_in,
 )
 from mooring.kit.loop import run
@@ -46,9 +46,9 @@ class FakeTransport:
         self.is_paused = False
 
 
-def play(scenario: Callable[[Wire, FakeTransport], Awaitable[None]]) -> None:
+def play(scenario: Callable[[HttpConnection, FakeTransport], Awaitable[None]]) -> None:
     async def playing() -> None:
-        wire, transport = Wire(asyncio.get_running_loop()), FakeTransport()
+        wire, transport = HttpConnection(asyncio.get_running_loop()), FakeTransport()
         wire.connection_made(cast(asyncio.Transport, transport))
         assert wire.is_idle
         await scenario(wire, transport)
@@ -57,9 +57,9 @@ def play(scenario: Callable[[Wire, FakeTransport], Awaitable[None]]) -> None:
 
 
 def test_a_request_and_its_answer() -> None:
-    async def scenario(wire: Wire, transport: FakeTransport) -> None:
+    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         for _ in range(2):
-            waiter = wire.ask(b"GET / HTTP/1.1\r\n\r\n")
+            waiter = wire.send(b"GET / HTTP/1.1\r\n\r\n")
             assert not wire.is_idle
             wire.data_received(OK[:20])
             wire.data_received(OK[20:])
@@ -85,16 +85,16 @@ def test_a_request_and_its_answer() -> None:
         pytest.param(lambda wire: wire.abort(TimeoutError("late")), TimeoutError, "late", id="the end of patience"),
     ],
 )
-def test_what_ends_a_wire_is_told(happens: Callable[[Wire], None], error: type[OSError], words: str) -> None:
-    async def scenario(wire: Wire, transport: FakeTransport) -> None:
-        waiter = wire.ask(b"GET / HTTP/1.1\r\n\r\n")
+def test_what_ends_a_wire_is_told(happens: Callable[[HttpConnection], None], error: type[OSError], words: str) -> None:
+    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
+        waiter = wire.send(b"GET / HTTP/1.1\r\n\r\n")
         happens(wire)
         with pytest.raises(error, match=words):
             await waiter
         assert transport.is_aborted
         assert not wire.is_idle
         with pytest.raises(error, match=words):
-            await wire.ask(b"GET / HTTP/1.1\r\n\r\n")
+            await wire.send(b"GET / HTTP/1.1\r\n\r\n")
         with pytest.raises(error, match=words):
             await wire.open_stream(b"GET / HTTP/1.1\r\n\r\n")
 
@@ -102,7 +102,7 @@ def test_what_ends_a_wire_is_told(happens: Callable[[Wire], None], error: type[O
 
 
 def test_what_nobody_asked_for_ends_a_wire() -> None:
-    async def scenario(wire: Wire, transport: FakeTransport) -> None:
+    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         wire.data_received(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
         assert transport.is_aborted
         assert not wire.is_idle
@@ -111,8 +111,8 @@ def test_what_nobody_asked_for_ends_a_wire() -> None:
 
 
 def test_a_server_that_keeps_no_connection_is_not_asked_on_it_again() -> None:
-    async def scenario(wire: Wire, transport: FakeTransport) -> None:
-        waiter = wire.ask(b"GET / HTTP/1.1\r\n\r\n")
+    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
+        waiter = wire.send(b"GET / HTTP/1.1\r\n\r\n")
         wire.data_received(b"HTTP/1.1 200 OK\r\n\r\nhello")
         wire.connection_lost(None)
         assert (await waiter).body == b"hello"
@@ -122,7 +122,7 @@ def test_a_server_that_keeps_no_connection_is_not_asked_on_it_again() -> None:
 
 
 def test_a_stream_is_read_as_it_comes() -> None:
-    async def scenario(wire: Wire, transport: FakeTransport) -> None:
+    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         loop = asyncio.get_running_loop()
         loop.call_later(1.0, wire.data_received, STREAM + b"3\r\none\r\n")
         assert await wire.open_stream(b"GET / HTTP/1.1\r\n\r\n") == 200
@@ -137,7 +137,7 @@ def test_a_stream_is_read_as_it_comes() -> None:
 
 
 def test_what_came_before_a_cut_is_read_before_it_is_told() -> None:
-    async def scenario(wire: Wire, transport: FakeTransport) -> None:
+    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         asyncio.get_running_loop().call_later(1.0, wire.data_received, STREAM + b"3\r\none\r\n")
         await wire.open_stream(b"GET / HTTP/1.1\r\n\r\n")
         wire.connection_lost(None)
@@ -149,7 +149,7 @@ def test_what_came_before_a_cut_is_read_before_it_is_told() -> None:
 
 
 def test_a_stream_is_not_read_faster_than_its_reader_takes_it() -> None:
-    async def scenario(wire: Wire, transport: FakeTransport) -> None:
+    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         asyncio.get_running_loop().call_later(1.0, wire.data_received, STREAM)
         await wire.open_stream(b"GET / HTTP/1.1\r\n\r\n")
         large = b"x" * (STREAM_BYTES_MAX // 2 + 1)
@@ -166,8 +166,8 @@ def test_a_stream_is_not_read_faster_than_its_reader_takes_it() -> None:
 OK_HEAD = b"HTTP/1.1 200 OK\r\n"
 
 
-def read(answer: bytes, piece_bytes: int, *, has_ended: bool = False) -> AnswerReader:
-    reader = AnswerReader()
+def read(answer: bytes, piece_bytes: int, *, has_ended: bool = False) -> ResponseReader:
+    reader = ResponseReader()
     for start in range(0, len(answer), piece_bytes):
         reader.feed(answer[start : start + piece_bytes])
     if has_ended:
@@ -262,7 +262,7 @@ def test_a_connection_with_something_left_over_is_not_used_again(answer: bytes) 
     ],
 )
 def test_what_is_no_answer(answer: bytes, words: str) -> None:
-    with pytest.raises(BrokenAnswerError, match=words.replace("(", r"\(")):
+    with pytest.raises(BrokenResponseError, match=words.replace("(", r"\(")):
         read(answer, 10_000, has_ended=True)
 
 
@@ -278,8 +278,8 @@ def test_what_is_no_answer(answer: bytes, words: str) -> None:
     ],
 )
 def test_a_limit_is_kept(monkeypatch: pytest.MonkeyPatch, answer: bytes, words: str) -> None:
-    monkeypatch.setattr("mooring.client.http.wire.HEADER_BYTES_MAX", 100)
-    with pytest.raises(BrokenAnswerError, match=words):
+    monkeypatch.setattr("mooring.client.http.http_connection.HEADER_BYTES_MAX", 100)
+    with pytest.raises(BrokenResponseError, match=words):
         read(answer, 10)
 
 
@@ -297,8 +297,8 @@ def test_headers_are_found_however_they_are_written() -> None:
     ],
 )
 def test_a_body_has_a_limit(head: bytes, body: bytes) -> None:
-    reader = AnswerReader(5)
+    reader = ResponseReader(5)
     reader.feed(OK_HEAD + head + body)
     assert reader.answer().body == b"hello"
-    with pytest.raises(TooLongAnswerError, match="more than 4 bytes"):
-        AnswerReader(4).feed(OK_HEAD + head + body)
+    with pytest.raises(ResponseTooLongError, match="more than 4 bytes"):
+        ResponseReader(4).feed(OK_HEAD + head + body)

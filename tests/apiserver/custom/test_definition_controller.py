@@ -12,21 +12,21 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION
-from mooring.apiserver.custom.establishing import CustomKinds
+from mooring.apiserver.custom.definition_controller import CustomKinds
 from mooring.apiserver.custom.naming import (
     APPROVED_ANNOTATION,
-    TakenNames,
+    NamesInUse,
     approval_status,
     condition,
     condition_of,
     established_status,
     is_true,
     named_status,
-    taken_names,
+    names_in_use,
     with_condition,
 )
 from mooring.apiserver.resources import ResourceTable
-from mooring.apiserver.worker import Worker
+from mooring.apiserver.worker import WorkerThread
 from mooring.kit.loop import run, run_real
 from tests.apiserver.custom.definitions import definition, version, widget
 from tests.apiserver.http.served import Served, served
@@ -118,7 +118,7 @@ def served_kinds(table: ResourceTable) -> list[str]:
 
 def test_kinds_come_change_and_go() -> None:
     table = ResourceTable()
-    custom = CustomKinds(table, Worker())
+    custom = CustomKinds(table, WorkerThread())
     _put(custom, definition(accepted=False))
     assert served_kinds(table) == []
     _put(custom, definition())
@@ -131,7 +131,7 @@ def test_kinds_come_change_and_go() -> None:
 
 def test_changes_without_effect_on_clients() -> None:
     table = ResourceTable()
-    custom = CustomKinds(table, Worker())
+    custom = CustomKinds(table, WorkerThread())
     _put(custom, definition())
     before = table.generation
     other = definition()
@@ -143,7 +143,7 @@ def test_changes_without_effect_on_clients() -> None:
 
 def test_a_broken_definition_does_not_stop_the_others() -> None:
     table = ResourceTable()
-    custom = CustomKinds(table, Worker())
+    custom = CustomKinds(table, WorkerThread())
     broken = definition()
     broken["spec"]["versions"] = [{"name": "v1", "served": True, "storage": False}]
     _put(custom, broken)
@@ -172,7 +172,7 @@ def test_the_time_of_a_condition_changes_with_its_status_only() -> None:
 
 def test_free_names_are_accepted_and_the_kind_is_established_then() -> None:
     fresh = definition(accepted=False)
-    named = named_status(fresh, TakenNames(), NOW)
+    named = named_status(fresh, NamesInUse(), NOW)
     assert named is not None
     assert named["acceptedNames"] == fresh["spec"]["names"]
     assert [(each["type"], each["status"], each["reason"]) for each in named["conditions"]] == [
@@ -186,20 +186,20 @@ def test_free_names_are_accepted_and_the_kind_is_established_then() -> None:
         ("True", "InitialNamesAccepted"),
     ]
     done = {**fresh, "status": established}
-    assert named_status(done, TakenNames(), NOW) is None
+    assert named_status(done, NamesInUse(), NOW) is None
     assert established_status(done, NOW) is None
 
 
 @pytest.mark.parametrize(
     ("taken", "reason", "message"),
     [
-        pytest.param(TakenNames(resources={"widgets"}), "PluralConflict", '"widgets" is already in use', id="plural"),
-        pytest.param(TakenNames(resources={"widget"}), "SingularConflict", '"widget" is already in use', id="singular"),
-        pytest.param(TakenNames(kinds={"Widget"}), "KindConflict", '"Widget" is already in use', id="kind"),
-        pytest.param(TakenNames(kinds={"WidgetList"}), "ListKindConflict", '"WidgetList" is already in use', id="list"),
+        pytest.param(NamesInUse(resources={"widgets"}), "PluralConflict", '"widgets" is already in use', id="plural"),
+        pytest.param(NamesInUse(resources={"widget"}), "SingularConflict", '"widget" is already in use', id="singular"),
+        pytest.param(NamesInUse(kinds={"Widget"}), "KindConflict", '"Widget" is already in use', id="kind"),
+        pytest.param(NamesInUse(kinds={"WidgetList"}), "ListKindConflict", '"WidgetList" is already in use', id="list"),
     ],
 )
-def test_taken_names_are_not(taken: TakenNames, reason: str, message: str) -> None:
+def test_taken_names_are_not(taken: NamesInUse, reason: str, message: str) -> None:
     fresh = definition(accepted=False)
     status = named_status(fresh, taken, NOW)
     assert status is not None
@@ -214,7 +214,7 @@ def test_taken_names_are_not(taken: TakenNames, reason: str, message: str) -> No
 def test_all_conflicting_short_names_are_reported_together() -> None:
     fresh = definition(accepted=False)
     fresh["spec"]["names"]["shortNames"] = ["w", "x", "y"]
-    status = named_status(fresh, TakenNames(resources={"w", "x"}), NOW)
+    status = named_status(fresh, NamesInUse(resources={"w", "x"}), NOW)
     assert status is not None
     found = condition_of({"status": status}, "NamesAccepted")
     assert found is not None
@@ -223,7 +223,7 @@ def test_all_conflicting_short_names_are_reported_together() -> None:
 
 
 def test_names_of_a_group() -> None:
-    taken = taken_names([definition(), definition(accepted=False)])
+    taken = names_in_use([definition(), definition(accepted=False)])
     assert {"widgets", "widget"} <= taken.resources
     assert {"Widget", "WidgetList"} <= taken.kinds
 

@@ -13,7 +13,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class Memory(dict[Key, Value]):
+class BoundedCache(dict[Key, Value]):
     """Values by key. If `get` returns None, compute the value and `put` it."""
 
     __slots__ = ("size_max",)

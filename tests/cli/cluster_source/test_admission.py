@@ -11,8 +11,8 @@ import pytest
 from mooring.api.views.meta import LabelSelector, ObjectMeta
 from mooring.api.views.pod import Pod, PodSpec
 from mooring.api.views.workloads import PriorityClass
-from mooring.cli.asked_cluster.admission import DryRunServer
-from mooring.cli.asked_cluster.cluster_input import ClusterInput, complete
+from mooring.cli.cluster_source.admission import DryRunServer
+from mooring.cli.cluster_source.cluster_input import ClusterInput, complete
 from mooring.cli.errors import InputError
 from mooring.cli.manifests.read import Source, read_manifests
 from mooring.client.errors import ForbiddenError

@@ -1,6 +1,6 @@
 """One HTTP/1.1 connection, with at most one request at a time, and the parser of its answers.
 
-Inputs: requests as bytes; the bytes that the event loop reads. Outputs: answers, whole (`ask`) or as they arrive
+Inputs: requests as bytes; the bytes that the event loop reads. Outputs: answers, whole (`send`) or as they arrive
 (`open_stream`, `read_any`).
 
                 ask, open_stream                 answer complete, server keeps the connection
@@ -37,19 +37,19 @@ _ENCODING = b"\r\ntransfer-encoding:"
 _LENGTH = b"\r\ncontent-length:"
 
 
-class BrokenAnswerError(ConnectionError):
+class BrokenResponseError(ConnectionError):
     """The server sent something else than an HTTP answer, or only a part of one."""
 
 
-class ConnectionClosedError(BrokenAnswerError):
+class ConnectionClosedError(BrokenResponseError):
     """The server closed the connection before the first byte of an answer."""
 
 
-class TooLongAnswerError(BrokenAnswerError):
+class ResponseTooLongError(BrokenResponseError):
     """The body of an answer has more bytes than its reader accepts."""
 
 
-class Answer:
+class HttpResponse:
     """One complete answer."""
 
     __slots__ = ("_head", "body", "code")
@@ -72,7 +72,7 @@ class _Framing(Enum):
     END_OF_CONNECTION = auto()
 
 
-class AnswerReader:
+class ResponseReader:
     """Parses one answer."""
 
     __slots__ = (
@@ -105,7 +105,7 @@ class AnswerReader:
         self._rest = b""  # of an incomplete head or line
 
     def feed(self, data: bytes) -> None:
-        """Raises `BrokenAnswerError`."""
+        """Raises `BrokenResponseError`."""
         if self._rest:
             data, self._rest = self._rest + data, b""
         if not self.code:
@@ -121,18 +121,20 @@ class AnswerReader:
             self.pieces.append(data)
 
     def end(self) -> None:
-        """The connection has ended. Raises `BrokenAnswerError` if the answer is incomplete."""
+        """The connection has ended. Raises `BrokenResponseError` if the answer is incomplete."""
         if self.code and self._framing is _Framing.END_OF_CONNECTION:
             self.is_complete = True
         if self.is_complete:
             return
         if not self.code and not self._rest:
             raise ConnectionClosedError("the server hung up")
-        raise BrokenAnswerError("the server hung up in the middle of an answer" if self.code else "the server hung up")
+        raise BrokenResponseError(
+            "the server hung up in the middle of an answer" if self.code else "the server hung up"
+        )
 
-    def answer(self) -> Answer:
+    def answer(self) -> HttpResponse:
         pieces = self.pieces
-        return Answer(self.code, self.head, pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        return HttpResponse(self.code, self.head, pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
     # ----------------------------------------------------------------------------------------------- head
 
@@ -145,9 +147,9 @@ class AnswerReader:
                 return data[end + 4 :]
             data = data[end + 4 :]
         if len(data) > HEADER_BYTES_MAX:
-            raise BrokenAnswerError(f"the server answered with a head of more than {HEADER_BYTES_MAX} bytes")
+            raise BrokenResponseError(f"the server answered with a head of more than {HEADER_BYTES_MAX} bytes")
         if len(data) > 5 and not data.startswith(b"HTTP/"):
-            raise BrokenAnswerError(f"the server does not speak HTTP: {data[:40]!r}")
+            raise BrokenResponseError(f"the server does not speak HTTP: {data[:40]!r}")
         self._rest = data
         return b""
 
@@ -161,11 +163,11 @@ class AnswerReader:
             self.is_complete = True
         elif encoding:
             if not encoding.endswith(b"chunked"):
-                raise BrokenAnswerError(f"the server encoded its answer as {encoding!r}; wanted chunks")
+                raise BrokenResponseError(f"the server encoded its answer as {encoding!r}; wanted chunks")
             self._framing = _Framing.CHUNKS
         elif length:
             if not length.isdigit():
-                raise BrokenAnswerError(f"the server announced an answer of {length!r} bytes")
+                raise BrokenResponseError(f"the server announced an answer of {length!r} bytes")
             self._left = int(length)
             self._announce(self._left)
             self.is_complete = not self._left
@@ -211,14 +213,14 @@ class AnswerReader:
                 return
 
     def _announce(self, size: int) -> None:
-        """Count bytes of the body before they arrive. Raises `TooLongAnswerError`."""
+        """Count bytes of the body before they arrive. Raises `ResponseTooLongError`."""
         self._body_bytes += size
         if self._body_bytes > self._body_bytes_max:
-            raise TooLongAnswerError(f"the answer has more than {self._body_bytes_max} bytes")
+            raise ResponseTooLongError(f"the answer has more than {self._body_bytes_max} bytes")
 
     def _keep_rest(self, rest: bytes) -> None:
         if len(rest) > HEADER_BYTES_MAX:
-            raise BrokenAnswerError(f"the server began a chunk with a line of more than {HEADER_BYTES_MAX} bytes")
+            raise BrokenResponseError(f"the server began a chunk with a line of more than {HEADER_BYTES_MAX} bytes")
         self._rest = rest
 
 
@@ -234,7 +236,7 @@ def headers_in(head: bytes) -> dict[str, str]:
 
 def _code_in(head: bytes) -> int:
     if not head.startswith(b"HTTP/1.") or not head[9:12].isdigit():
-        raise BrokenAnswerError(f"the server does not speak HTTP/1.1: {head[:40]!r}")
+        raise BrokenResponseError(f"the server does not speak HTTP/1.1: {head[:40]!r}")
     return int(head[9:12])
 
 
@@ -254,7 +256,7 @@ def _chunk_bytes(line: bytes) -> int:
     except ValueError:
         size = -1
     if size < 0:
-        raise BrokenAnswerError(f"the server began a chunk with {line[:40]!r}")
+        raise BrokenResponseError(f"the server began a chunk with {line[:40]!r}")
     return size
 
 
@@ -266,14 +268,14 @@ _arriving = memoryview(bytearray(READ_BYTES_MAX))
 of this size for each kilobyte over TLS, which costs several times the decryption."""
 
 
-class Wire(asyncio.BufferedProtocol):
+class HttpConnection(asyncio.BufferedProtocol):
     """One HTTP/1.1 connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._transport: asyncio.Transport | None = None
-        self._reader: AnswerReader | None = None
-        self._waiter: asyncio.Future[Answer] | None = None
+        self._reader: ResponseReader | None = None
+        self._waiter: asyncio.Future[HttpResponse] | None = None
         self._stream_waiter: asyncio.Future[None] | None = None
         self._is_stream = False
         self._is_paused = False
@@ -288,13 +290,13 @@ class Wire(asyncio.BufferedProtocol):
         """Whether a request can be sent."""
         return self._reader is None and self._failure is None and self._transport is not None
 
-    def ask(self, request: bytes, *, body_bytes_max: int = sys.maxsize) -> asyncio.Future[Answer]:
+    def send(self, request: bytes, *, body_bytes_max: int = sys.maxsize) -> asyncio.Future[HttpResponse]:
         """Send a request. A caller that stops waiting for the answer must abort the wire."""
         waiter = self._waiter = self._loop.create_future()
         if self._transport is None:  # closed since the pool handed it out
             waiter.set_exception(self._failure or ConnectionResetError("the server hung up"))
             return waiter
-        self._reader = AnswerReader(body_bytes_max)
+        self._reader = ResponseReader(body_bytes_max)
         self._transport.write(request)
         return waiter
 
@@ -315,7 +317,7 @@ class Wire(asyncio.BufferedProtocol):
         """Send a request whose answer is read as it arrives. Returns the status code."""
         if self._transport is None:
             raise self._failure or ConnectionResetError("the server hung up")
-        reader = self._reader = AnswerReader()
+        reader = self._reader = ResponseReader()
         self._is_stream = True
         self._transport.write(request)
         while not reader.code:
@@ -347,7 +349,7 @@ class Wire(asyncio.BufferedProtocol):
         self._stream_waiter = self._loop.create_future()
         await self._stream_waiter
 
-    def _notify_reader(self, reader: AnswerReader) -> None:
+    def _notify_reader(self, reader: ResponseReader) -> None:
         if not self._is_paused and len(reader.pieces) > 1 and sum(map(len, reader.pieces)) > STREAM_BYTES_MAX:
             self._is_paused = True
             assert self._transport is not None
@@ -374,7 +376,7 @@ class Wire(asyncio.BufferedProtocol):
             return
         try:
             reader.feed(data)
-        except BrokenAnswerError as error:
+        except BrokenResponseError as error:
             self._break(error)
             return
         if self._is_stream:
@@ -387,7 +389,7 @@ class Wire(asyncio.BufferedProtocol):
         if reader is not None and self._failure is None:
             try:
                 reader.end()
-            except BrokenAnswerError as broken:
+            except BrokenResponseError as broken:
                 error = error or broken
             else:
                 error = None
@@ -397,7 +399,7 @@ class Wire(asyncio.BufferedProtocol):
 
     # ----------------------------------------------------------------------------------------------- endings
 
-    def _finish(self, reader: AnswerReader) -> None:
+    def _finish(self, reader: ResponseReader) -> None:
         waiter, self._waiter, self._reader = self._waiter, None, None
         if not reader.keeps_alive:
             self._break(ConnectionResetError("the server keeps no connection"))

@@ -32,10 +32,10 @@ _NOT_ADMIN = f"admin access to devices requires the `{ADMIN_LABEL}: true` label 
 _ON_THE_NODE, _ANYWHERE = "associated-node:", "arbitrary-node:"
 
 
-class DeviceGuard(Admission):
+class AdminAccessCheck(Admission):
     """Checks writes of claims and of templates of claims."""
 
-    name = "DeviceGuard"
+    name = "AdminAccessCheck"
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer

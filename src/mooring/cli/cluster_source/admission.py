@@ -30,14 +30,14 @@ from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.pod import Pod, PodSpec
 from mooring.apiserver.access.authorization import EverythingAllowed
 from mooring.apiserver.access.users import MASTERS_GROUP, User
-from mooring.apiserver.admission.interface import Attempt, Chain
+from mooring.apiserver.admission.interface import AdmissionChain, Attempt
 from mooring.apiserver.admission.table import admission_plugins
 from mooring.apiserver.bootstrap import system_priority_classes
 from mooring.apiserver.call import Call, FieldValidation, Operation
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.wire.decode import decode_body
-from mooring.cli.asked_cluster.cluster_input import Identity
+from mooring.cli.cluster_source.cluster_input import Identity
 from mooring.cli.errors import InputError, Problem
 from mooring.cli.manifests.read import Body, PlainObject
 from mooring.client.errors import StatusError
@@ -136,7 +136,7 @@ class DryRunServer:
         self._now = format_rfc3339(int(now_s))
         self._lookup = InputLookup(views, self._now)
         plugins = admission_plugins(_NoQuotas(), EverythingAllowed(), SystemClock(), Entropy(0), WITHOUT)
-        self._chain = Chain(plugins.mutating, plugins.validating, self._lookup)
+        self._chain = AdmissionChain(plugins.mutating, plugins.validating, self._lookup)
         self._strategies: dict[Kind, Strategy] = {}
         self._priorities: dict[str, PodSpec] = {}
         for policy in policies:

@@ -13,10 +13,28 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.schema.model import ListKind
-from mooring.apiserver.apply.patch import misfits, misfits_text
-from mooring.apiserver.apply.shape import DEDUCED, TEXT, WHOLE, Grain, ListGrain, MapGrain, Shape, custom_shapes
+from mooring.apiserver.apply.kind_schema import (
+    DEDUCED,
+    TEXT,
+    WHOLE,
+    KindSchema,
+    ListSchema,
+    MapSchema,
+    ValueSchema,
+    custom_kind_schemas,
+)
+from mooring.apiserver.apply.patch import type_mismatches, type_mismatches_text
 from mooring.apiserver.apply.typed import all_fields, claimed_fields
-from tests.apiserver.apply.builders import CONFIG_MAP, DEPLOYMENT, POD, THING, THING_VERSION, shape_of, shown, thing
+from tests.apiserver.apply.builders import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    POD,
+    THING,
+    THING_VERSION,
+    kind_schema_of,
+    shown,
+    thing,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,32 +43,38 @@ from tests.apiserver.apply.builders import CONFIG_MAP, DEPLOYMENT, POD, THING, T
         pytest.param(TEXT, True, id="a text"),
         pytest.param(WHOLE, True, id="anything as a whole"),
         pytest.param(DEDUCED, False, id="anything, maps by entry"),
-        pytest.param(Grain(map=MapGrain(is_atomic=True)), True, id="an atomic map"),
-        pytest.param(Grain(map=MapGrain()), False, id="a map"),
-        pytest.param(Grain(list=ListGrain(ListKind.ATOMIC, TEXT)), True, id="an atomic list"),
-        pytest.param(Grain(list=ListGrain(ListKind.SET, TEXT)), False, id="a set"),
+        pytest.param(ValueSchema(map=MapSchema(is_atomic=True)), True, id="an atomic map"),
+        pytest.param(ValueSchema(map=MapSchema()), False, id="a map"),
+        pytest.param(ValueSchema(list=ListSchema(ListKind.ATOMIC, TEXT)), True, id="an atomic list"),
+        pytest.param(ValueSchema(list=ListSchema(ListKind.SET, TEXT)), False, id="a set"),
     ],
 )
-def test_what_is_owned_as_a_whole(grain: Grain, is_leaf: bool) -> None:
-    assert grain.is_leaf is is_leaf
+def test_what_is_owned_as_a_whole(value_schema: ValueSchema, is_leaf: bool) -> None:
+    assert value_schema.is_leaf is is_leaf
 
 
 def test_entries_of_versions_that_are_not_served_are_unreadable() -> None:
-    assert CONFIG_MAP.grain_at("v1", "v1") is CONFIG_MAP.root
-    assert CONFIG_MAP.grain_at("v1", "v2") is None
+    assert CONFIG_MAP.schema_at("v1", "v1") is CONFIG_MAP.root
+    assert CONFIG_MAP.schema_at("v1", "v2") is None
 
 
-def at(shape: Shape, path: str) -> Grain:
+def at(kind_schema: KindSchema, path: str) -> ValueSchema:
     """The grain of a field; `[]` steps into a list or a map."""
-    grain = shape.root
+    value_schema = kind_schema.root
     for step in path.split("."):
         if step == "[]":
-            inner = grain.list.item if grain.list is not None else grain.map.item if grain.map is not None else None
+            inner = (
+                value_schema.list.item
+                if value_schema.list is not None
+                else value_schema.map.item
+                if value_schema.map is not None
+                else None
+            )
         else:
-            inner = grain.map.fields[step] if grain.map is not None else None
+            inner = value_schema.map.fields[step] if value_schema.map is not None else None
         assert inner is not None, f"{path}: nothing at {step}"
-        grain = inner
-    return grain
+        value_schema = inner
+    return value_schema
 
 
 @pytest.mark.parametrize(
@@ -61,9 +85,11 @@ def at(shape: Shape, path: str) -> Grain:
             {"metadata": {}, "spec": {"containers": None}, "status": {}, "apiVersion": "v1", "kind": "Pod"},
             id="structs and what has no omitempty",
         ),
-        pytest.param(shape_of("v1", "ConfigMap"), {"metadata": {}, "apiVersion": "v1", "kind": "ConfigMap"}, id="none"),
         pytest.param(
-            shape_of("v1", "Event"),
+            kind_schema_of("v1", "ConfigMap"), {"metadata": {}, "apiVersion": "v1", "kind": "ConfigMap"}, id="none"
+        ),
+        pytest.param(
+            kind_schema_of("v1", "Event"),
             {
                 "metadata": {},
                 "involvedObject": {},
@@ -80,8 +106,8 @@ def at(shape: Shape, path: str) -> Grain:
         ),
     ],
 )
-def test_a_new_object_is_compared_with_the_empty_one(shape: Shape, empty: dict[str, Any]) -> None:
-    assert shape.empty == empty
+def test_a_new_object_is_compared_with_the_empty_one(kind_schema: KindSchema, empty: dict[str, Any]) -> None:
+    assert kind_schema.empty == empty
 
 
 @pytest.mark.parametrize(
@@ -96,10 +122,12 @@ def test_a_new_object_is_compared_with_the_empty_one(shape: Shape, empty: dict[s
         pytest.param(DEPLOYMENT, "spec.template.spec.volumes", ListKind.MAP, ("name",), id="in a template, too"),
     ],
 )
-def test_lists_are_merged_as_the_schema_says(shape: Shape, path: str, kind: ListKind, keys: tuple[str, ...]) -> None:
-    grain = at(shape, path).list
-    assert grain is not None
-    assert (grain.kind, grain.keys) == (kind, keys)
+def test_lists_are_merged_as_the_schema_says(
+    kind_schema: KindSchema, path: str, kind: ListKind, keys: tuple[str, ...]
+) -> None:
+    value_schema = at(kind_schema, path).list
+    assert value_schema is not None
+    assert (value_schema.kind, value_schema.keys) == (kind, keys)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +142,9 @@ def test_lists_are_merged_as_the_schema_says(shape: Shape, path: str, kind: List
     ],
 )
 def test_maps_and_structs_are_atomic_where_the_schema_says_so(path: str, is_atomic: bool) -> None:
-    grain = at(DEPLOYMENT, path).map
-    assert grain is not None
-    assert grain.is_atomic is is_atomic
+    value_schema = at(DEPLOYMENT, path).map
+    assert value_schema is not None
+    assert value_schema.is_atomic is is_atomic
 
 
 @pytest.mark.parametrize(
@@ -179,9 +207,9 @@ def test_metadata_is_that_of_all_kinds() -> None:
 
 
 def test_without_a_schema_the_values_decide() -> None:
-    shape = custom_shapes("Thing", {THING_VERSION: None})[THING_VERSION]
+    kind_schema = custom_kind_schemas("Thing", {THING_VERSION: None})[THING_VERSION]
     document = {"spec": {"a": {"b": 1}, "l": [1, 2]}, "top": 5}
-    assert shown(claimed_fields(shape.root, document)) == [
+    assert shown(claimed_fields(kind_schema.root, document)) == [
         ".spec",
         ".top",
         ".spec.a",
@@ -208,8 +236,10 @@ def test_without_a_schema_the_values_decide() -> None:
     ],
 )
 def test_unknown_fields(schema: Document, error: str) -> None:
-    found = misfits(custom_shapes("Thing", {THING_VERSION: {"type": "object", **schema}})[THING_VERSION].root, {"x": 1})
-    assert (misfits_text(found) if found else "") == error
+    found = type_mismatches(
+        custom_kind_schemas("Thing", {THING_VERSION: {"type": "object", **schema}})[THING_VERSION].root, {"x": 1}
+    )
+    assert (type_mismatches_text(found) if found else "") == error
 
 
 def test_an_embedded_object_has_metadata() -> None:
@@ -217,14 +247,14 @@ def test_an_embedded_object_has_metadata() -> None:
         "type": "object",
         "properties": {"held": {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {}}},
     }
-    shape = custom_shapes("Thing", {THING_VERSION: schema})[THING_VERSION]
+    kind_schema = custom_kind_schemas("Thing", {THING_VERSION: schema})[THING_VERSION]
     document = {"held": {"kind": "Pod", "metadata": {"finalizers": ["x"]}}}
-    assert '.held.metadata.finalizers[="x"]' in shown(claimed_fields(shape.root, document))
+    assert '.held.metadata.finalizers[="x"]' in shown(claimed_fields(kind_schema.root, document))
 
 
 def test_other_versions_are_read_by_their_own_schema() -> None:
     other = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-map-type": "atomic"}}}
-    shape = custom_shapes("Thing", {"g/v1": {"type": "object"}, "g/v2": other})["g/v1"]
-    grain = shape.grain_at("g/v1", "g/v2")
-    assert grain is not None
-    assert shown(claimed_fields(grain, {"spec": {"a": 1}})) == [".spec"]
+    kind_schema = custom_kind_schemas("Thing", {"g/v1": {"type": "object"}, "g/v2": other})["g/v1"]
+    value_schema = kind_schema.schema_at("g/v1", "g/v2")
+    assert value_schema is not None
+    assert shown(claimed_fields(value_schema, {"spec": {"a": 1}})) == [".spec"]
