@@ -97,9 +97,9 @@ def a_plan(**spec: Any) -> dict[str, Any]:
     return {"apiVersion": "mooring.dev/v1alpha1", "kind": "Plan", "metadata": {"name": "ask"}, "spec": spec}
 
 
-def pod_of(name: str, cpu: str) -> dict[str, Any]:
+def pod_of(name: str, cpu: str, namespace: str = "default") -> dict[str, Any]:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    return {"metadata": {"name": name}, "spec": {"containers": [container]}}
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"containers": [container]}}
 
 
 def without_empty_fields(value: Any) -> Any:
@@ -215,6 +215,23 @@ def test_names_in_other_namespaces_are_masked(tmp_path: Path, processes: str) ->
             assert names(path, ADMIN_TOKEN, method, body) == both
         assert up.ask("GET", "/debug/queue?pod=secret/classified", token=LIMITED_TOKEN).code == 403
         assert up.ask("GET", "/debug/queue?pod=default/large", token=LIMITED_TOKEN).code == 200
+        assert up.ask("GET", "/debug/decisions?pod=secret/none", token=LIMITED_TOKEN).code == 403
+        asked: tuple[tuple[dict[str, Any], bool], ...] = (
+            ({"podNames": ["secret/classified"]}, True),
+            ({"podNames": ["secret/none"]}, False),
+            ({"pods": [pod_of("x", "1", "secret")]}, True),
+        )
+        for spec, is_known in asked:
+            for path, body, code in (
+                ("/plan", spec, 200),
+                ("/console/data/plan", spec, 200),
+                (PLANS, a_plan(**spec), 201),
+            ):
+                answer = up.ask("POST", path, body, token=LIMITED_TOKEN)
+                assert answer.code == 403
+                assert b"you cannot list pods in the namespace" in answer.body
+                assert up.ask("POST", path, body).code == (code if is_known else 422)
+        assert up.ask("POST", "/plan", {"podNames": ["default/large"]}, token=LIMITED_TOKEN).code == 200
         for path in ("explain", "manifest", "pod"):
             for pod, code in (("secret/classified", 403), ("default/large", 200)):
                 assert up.ask("GET", f"/console/data/{path}?pod={pod}", token=LIMITED_TOKEN).code == code, (path, pod)

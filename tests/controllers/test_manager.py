@@ -163,6 +163,15 @@ def test_a_controller_that_is_wanted_and_not_here_is_told(caplog: pytest.LogCapt
     assert caplog.messages == ["controller bootstrap-signer-controller is not implemented and is skipped"]
 
 
+@pytest.mark.parametrize("enabled", [("*",), ("garbage-collector-controller", "job-controller")])
+def test_the_garbage_collector_is_switched_off_by_its_flag(enabled: tuple[str, ...]) -> None:
+    settings = settings_of_flags({"--enable-garbage-collector": "false"})
+    manager = ControllerManager(NO_CLIENT, VirtualClock(), Entropy(2), settings, enabled)
+    names = {controller.name for controller in manager.controllers}
+    assert "garbage-collector-controller" not in names
+    assert "job-controller" in names
+
+
 def test_no_controller_is_both_here_and_not_here() -> None:
     assert not NOT_IMPLEMENTED & CONTROLLERS.keys()
 

@@ -19,7 +19,6 @@ import msgspec
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
-from mooring.api.views.node import Node
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.interface import Client
@@ -49,15 +48,12 @@ class Bench:
     async def start(self, storage_class: StorageClass | None = None) -> VolumeProvisioner:
         context = ControllerContext(self.client, self.clock, Entropy(2))
         informers = context.informers
-        nodes = informers.informer(Node).lister
         self.volume_cache = volumes = OwnWritesCache("test", informers.informer(PersistentVolume))
         self.claim_cache = claims = OwnWritesCache("test", informers.informer(PersistentVolumeClaim))
         informers.start(self.group)
         await self.clock.wait(1)
         self.writer = _Overheard(self.client, context.recorder("test"), volumes, claims, self.recorded)
-        return VolumeProvisioner(
-            self.client, self.writer, lambda name: storage_class, nodes, lambda volume: self.is_released
-        )
+        return VolumeProvisioner(self.client, self.writer, lambda name: storage_class, lambda volume: self.is_released)
 
     async def claim(self, **parts: Any) -> PersistentVolumeClaim:
         document = claim(**parts)

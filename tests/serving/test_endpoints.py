@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -19,6 +20,7 @@ from mooring.serving.pages import (
     forbidden,
     masked,
     named_namespaces,
+    namespaces_of,
     not_found,
     unauthorized,
 )
@@ -142,15 +144,16 @@ BODY = b'{"pod": "secret/db-0", "text": "0/4 nodes: evict open/web-1 and secret/
 NAMESPACES = frozenset({"open", "secret"})
 
 
-def seen(body: bytes, *readable: str, query: dict[str, list[str]] | None = None) -> PageResponse:
+def seen(body: bytes, *readable: str, asked: Iterable[str] = ()) -> PageResponse:
     async def may_read(namespace: str) -> bool:
         return namespace in readable
 
     clock = VirtualClock()
 
     async def main() -> PageResponse:
-        response = PageResponse(body, namespaces=await named_namespaces(body, NAMESPACES, clock))
-        return await masked(PageRequest("GET", "/", query or {}), response, may_read, clock)
+        named = await named_namespaces(body, NAMESPACES, clock)
+        response = PageResponse(body, namespaces=named, requested_namespaces=namespaces_of(asked))
+        return await masked(PageRequest("GET", "/", {}), response, may_read, clock)
 
     return run(main(), clock)
 
@@ -182,9 +185,10 @@ def test_what_is_no_name_stays(body: bytes) -> None:
 
 
 def test_a_pod_that_the_caller_may_not_read_cannot_be_asked_for() -> None:
-    response = seen(BODY, "open", query={"pod": ["secret/db-0"]})
-    assert (response.code, response.body) == (403, b'forbidden: you cannot list pods in the namespace "secret"\n')
-    assert seen(b'["open/web-1"]', "open", query={"pod": ["open/web-1"]}).code == 200
+    for body in (BODY, b"[]"):  # whether it exists or not
+        response = seen(body, "open", asked=["secret/db-0"])
+        assert (response.code, response.body) == (403, b'forbidden: you cannot list pods in the namespace "secret"\n')
+    assert seen(b'["open/web-1"]', "open", asked=["open/web-1", "no-namespace", "a,b/c", "a\nb/c"]).code == 200
 
 
 def test_a_long_body_is_masked_in_pieces_that_cut_no_name() -> None:

@@ -95,6 +95,7 @@ def test_parameters_and_paths(tmp_path: Path) -> None:
         ("duration: 2h", "duration: 2h\nlevel: pods", 10, "level: Invalid enum value 'pods'"),
         ("duration: 2h", "", 1, "duration is missing"),
         ("duration: 2h", "duration: 2h\nsamples: {every: 1ms}", 10, "samples.every: wanted at least 1 s"),
+        ("duration: 2h", "duration: 9999h\nsamples: {every: 1s}", 10, "35996400 times in 35996400 s; at most 1000000"),
         ("at: 1h", "at: 1h, every: 0s", 8, "events[0].every: wanted at least 1 s"),
         ("duration: 2h", "duration: 2h\nseeds: 5..1", 10, "seeds"),
         ("duration: 2h", "duration: 2h\nties: random", 10, "ties"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from mooring.api.document import Document
 from mooring.api.kinds import SERVICE_ACCOUNT, Kind
@@ -118,14 +119,14 @@ class ApiServer:
 
     async def component_page(self, page: Page, requested: PageRequest, user: User) -> PageResponse:
         """The response of a component, with the names masked that the user may not read."""
-
-        async def may_read(namespace: str) -> bool:
-            attributes = Attributes(user, "list", namespace, api_version="v1", resource="pods")
-            return self.authorizer.authorize(attributes).is_allowed
-
+        may_read = partial(self.may_list_pods, user)
         answer = page(replace(requested, may_read=may_read))
         response = await answer if inspect.isawaitable(answer) else answer
         return await masked(requested, response, may_read, self.clock)
+
+    async def may_list_pods(self, user: User, namespace: str) -> bool:
+        attributes = Attributes(user, "list", namespace, api_version="v1", resource="pods")
+        return self.authorizer.authorize(attributes).is_allowed
 
     # ------------------------------------------------------------------------------------------------- bodies
 

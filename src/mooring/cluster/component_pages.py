@@ -7,8 +7,8 @@ component runs in the worker process, the page of the API server forwards the re
                          └──────── Unix socket ── worker process ── page
 
 1. The socket is in the folder of the worker's other socket, which only the owner of the cluster may enter.
-2. The first line of a body on the socket has the namespaces of the objects that the response names: the API server
-   masks names that the caller may not read.
+2. The first two lines of a body on the socket have the namespaces of the objects that the response and the request
+   name: the API server masks names that the caller may not read, and rejects requests for them.
 3. While the component does not answer, because it starts or has failed, the response is a 503.
 """
 
@@ -64,10 +64,10 @@ def pages_listener(pages: Mapping[str, Page], clock: Clock, path: Path) -> HttpL
         try:
             body = await request.read(BODY_BYTES_MAX)
         except BodyTooLargeError:
-            return Response(413, f"\nmore than {BODY_BYTES_MAX} bytes were sent\n".encode())
+            return Response(413, f"\n\nmore than {BODY_BYTES_MAX} bytes were sent\n".encode())
         response = await _answer(page, PageRequest(request.method, request.path, query, body=body))
-        named = ",".join(sorted(response.namespaces)).encode()
-        return Response(response.code, named + b"\n" + response.body, response.content_type)
+        named, asked = (",".join(sorted(each)) for each in (response.namespaces, response.requested_namespaces))
+        return Response(response.code, f"{named}\n{asked}\n".encode() + response.body, response.content_type)
 
     return HttpListener(serve, clock, unix_path=str(path), ends_with_client=True)
 
@@ -104,8 +104,17 @@ async def _forwarded(request: PageRequest, socket_path: str) -> PageResponse:
     wire = await connect_unix(socket_path)
     try:
         stream = HttpStream(wire, await wire.open_stream(encode_request(request.method, url, headers, request.body)))
-        named, _, body = (await stream.read_all()).partition(b"\n")
-        namespaces = frozenset(named.decode().split(",")) if named else frozenset[str]()
-        return PageResponse(body, stream.code, stream.headers.get("Content-Type", ""), namespaces=namespaces)
+        named, asked, body = (await stream.read_all()).split(b"\n", 2)
+        return PageResponse(
+            body,
+            stream.code,
+            stream.headers.get("Content-Type", ""),
+            namespaces=_names_in(named),
+            requested_namespaces=_names_in(asked),
+        )
     finally:
         wire.abort()
+
+
+def _names_in(line: bytes) -> frozenset[str]:
+    return frozenset(line.decode().split(",")) if line else frozenset()

@@ -6,6 +6,7 @@ Plans run one after the other, in slices between scheduling cycles. A plan ends 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import msgspec
 
@@ -15,9 +16,9 @@ from mooring.scheduler.plan.planner import PlanError, Planner
 from mooring.scheduler.plan.request import PlanRequest, PlanResult
 from mooring.scheduler.plan.slices import Unchanging, run_in_slices
 from mooring.scheduler.plan.what_if import OutdatedPlan
-from mooring.scheduler.plan.wire import decode_request
+from mooring.scheduler.plan.wire import decode_request, pods_named
 from mooring.scheduler.scheduler import Scheduler
-from mooring.serving.pages import PageRequest, PageResponse, as_json, text
+from mooring.serving.pages import PageRequest, PageResponse, as_json, namespaces_of, text
 from mooring.serving.server import Page
 
 PLAN_RETRY_S = 0.005
@@ -39,11 +40,18 @@ class PlanPages:
         """POST a request (`scheduler.plan.wire`)."""
         if page_request.method != "POST":
             return text("wanted POST with a request as JSON\n", 405)
+        try:
+            asked = namespaces_of(pods_named(page_request.body))
+        except PlanError as error:
+            return text(f"{error}\n", 422)
+        return replace(await self._planned(page_request.body), requested_namespaces=asked)
+
+    async def _planned(self, body: bytes) -> PageResponse:
         scheduler = self._scheduler
         async with self._turn:
             await self._let_others_run()
             try:
-                decoding = decode_request(page_request.body, scheduler.engine.columns, scheduler.pending_pods)
+                decoding = decode_request(body, scheduler.engine.columns, scheduler.pending_pods)
                 request = await run_in_slices(decoding, Unchanging(), self._clock.now_s, self._let_others_run)
                 await self._let_others_run()
                 result = await self._plan(request)

@@ -49,6 +49,7 @@ from mooring.serving.pages import (
     as_json,
     is_whole_number,
     named_namespaces,
+    namespaces_of,
     naming_pods,
     text,
 )
@@ -190,15 +191,15 @@ def _console_pages(data: ConsoleData) -> dict[str, Page]:
 
 
 def _naming(scheduler: Scheduler, clock: Clock, page: Page) -> Page:
-    """A page that lists the namespaces of the objects that it names."""
+    """A page that lists the namespaces of the objects that it and its request name."""
 
     async def named(page_request: PageRequest) -> PageResponse:
         answer = page(page_request)
         response = await answer if inspect.isawaitable(answer) else answer
         known = {each.metadata.name for each in scheduler.engine.columns.objects.of(Namespace)}
-        known |= {pod.partition("/")[0] for pod in page_request.query.get("pod", ())}
-        named = await named_namespaces(response.body, known | response.namespaces, clock)
-        return replace(response, namespaces=named)
+        asked = response.requested_namespaces | namespaces_of(page_request.query.get("pod", ()))
+        named = await named_namespaces(response.body, known | response.namespaces | asked, clock)
+        return replace(response, namespaces=named, requested_namespaces=asked)
 
     return named
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from mooring.client.interface import Client
 from mooring.controllers.context import Controller, ControllerContext
 from mooring.controllers.settings import ControllerSettings
-from mooring.controllers.table import CONTROLLERS, enabled_names
+from mooring.controllers.table import CONTROLLERS, enabled_names, switched_off
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -42,11 +42,12 @@ class ControllerManager:
         local_volumes: str = "",
     ) -> None:
         """`enabled` as kube-controller-manager's `--controllers`: names, `*` for all, `-name` for all but that one."""
-        self.context = ControllerContext(
-            client, clock, entropy, settings or ControllerSettings(), root_ca_pem, local_volumes
-        )
+        settings = settings or ControllerSettings()
+        self.context = ControllerContext(client, clock, entropy, settings, root_ca_pem, local_volumes)
         self.controllers: Sequence[Controller] = [
-            CONTROLLERS[name](self.context) for name in enabled_names(enabled, tuple(CONTROLLERS))
+            CONTROLLERS[name](self.context)
+            for name in enabled_names(enabled, tuple(CONTROLLERS))
+            if name not in switched_off(settings)
         ]
         self._working = asyncio.Event()
         self._stopping = asyncio.Event()

@@ -32,7 +32,7 @@ from mooring.controllers.quota import ResourceQuotaController
 from mooring.controllers.replicaset import ReplicaSetController, ReplicationControllerController
 from mooring.controllers.resourceclaim import ResourceClaimController
 from mooring.controllers.serviceaccount import RootCaCertificatePublisher, ServiceAccountController
-from mooring.controllers.settings import SettingError
+from mooring.controllers.settings import ControllerSettings, SettingError
 from mooring.controllers.statefulset.controller import StatefulSetController
 from mooring.controllers.ttl_after_finished import TtlAfterFinishedController
 from mooring.controllers.volume.binder import VolumeBinderController
@@ -167,6 +167,11 @@ def enabled_names(typed: Sequence[str], known: Sequence[str]) -> Sequence[str]:
         if name in NOT_IMPLEMENTED:
             logger.warning("controller %s is not implemented and is skipped", name)
     return [name for name in known if _is_enabled(name, chosen)]
+
+
+def switched_off(settings: ControllerSettings) -> frozenset[str]:
+    """The controllers that a flag of their own switches off, whatever `--controllers` names."""
+    return frozenset() if settings.enable_garbage_collector else frozenset((GarbageCollectorController.name,))
 
 
 def _is_enabled(name: str, chosen: Sequence[str]) -> bool:

@@ -2,14 +2,15 @@
 
 A page that names objects (`NAMESPACE/NAME`) lists their namespaces in its response. The server that knows the caller
 then masks the names in namespaces where the caller may not list pods: `hidden/1`, `hidden/2`. Within a response the
-same name gets the same mask. A long body is read in pieces, between which other requests go on.
+same name gets the same mask. A request that names an object in such a namespace is forbidden: its response would tell
+whether the object exists. A long body is read in pieces, between which other requests go on.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,6 +41,8 @@ class PageResponse:
     """A body of unknown length, instead of `body`."""
     namespaces: frozenset[str] = frozenset()
     """The namespaces of the objects that the body names."""
+    requested_namespaces: frozenset[str] = frozenset()
+    """The namespaces of the objects that the request names."""
     headers: tuple[tuple[str, str], ...] = ()
     """Headers besides those of every response."""
 
@@ -51,7 +54,6 @@ class PageRequest:
     method: str
     path: str
     query: dict[str, list[str]]
-    accept: str = ""
     body: bytes = b""
     may_read: MayRead | None = None
     """For pages that look up what the request names. Pages of other processes do not have it."""
@@ -68,9 +70,16 @@ class PageRequest:
 
 
 _NAME = re.compile(rb"(?<![A-Za-z0-9._/-])([a-z0-9][a-z0-9-]*)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)")
+_NAMESPACE = re.compile(r"[a-z0-9][a-z0-9-]*")
 _NO_NAME = re.compile(rb"[^A-Za-z0-9._/-]")
 PIECE_BYTES = 64 * 1024
 """Searching so much for names takes a few milliseconds."""
+
+
+def namespaces_of(keys: Iterable[str]) -> frozenset[str]:
+    """The namespaces of keys (`NAMESPACE/NAME`). A namespace that cannot exist has no objects to hide."""
+    named = {key.partition("/")[0] for key in keys if "/" in key}
+    return frozenset(each for each in named if _NAMESPACE.fullmatch(each))
 
 
 async def named_namespaces(body: bytes, known: Collection[str], clock: Clock) -> frozenset[str]:
@@ -100,15 +109,15 @@ async def masked(request: PageRequest, response: PageResponse, may_read: MayRead
     permission to list the pods of all namespaces.
     """
     is_filtered = any(request.query.get("filter", ()))
-    if (not response.namespaces and not is_filtered) or await may_read(""):
+    asked = response.requested_namespaces
+    if not (response.namespaces or asked or is_filtered) or await may_read(""):
         return response
     if is_filtered:
         return text("forbidden: a filter needs the permission to list the pods of all namespaces\n", 403)
+    for namespace in sorted(asked):
+        if not await may_read(namespace):
+            return text(f'forbidden: you cannot list pods in the namespace "{namespace}"\n', 403)
     hidden = {namespace for namespace in sorted(response.namespaces) if not await may_read(namespace)}
-    for pod in request.query.get("pod", ()):
-        namespace = pod.partition("/")[0]
-        if namespace in hidden:
-            return text(f'forbidden: you cannot list pods in the namespace "{_harmless(namespace)}"\n', 403)
     masks: dict[bytes, bytes] = {}
 
     def mask(found: re.Match[bytes]) -> bytes:

@@ -142,7 +142,7 @@ class SecureServer:
         if self._console is not None and path.startswith(ROOT):
             if path == LIVE:
                 requested = PageRequest(request.method, path, query)
-                return self._live.response(requested, partial(self._live_page, request))
+                return self._live.response(requested, partial(self._live_page, request), caller.name)
             if self._page_of(path) is None:
                 return self._console.response(path, request, caller)
         try:
@@ -150,7 +150,7 @@ class SecureServer:
         except BodyTooLargeError:
             return text(f"more than {BODY_BYTES_MAX} bytes were sent\n", 413)
         may_read = partial(self._authorizer.may_list_pods, caller)
-        requested = PageRequest(request.method, path, query, request.header(b"accept"), body, may_read)
+        requested = PageRequest(request.method, path, query, body, may_read)
         return await self._page_response(requested, caller)
 
     async def _caller(self, request: Request) -> Caller | None:

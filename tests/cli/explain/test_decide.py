@@ -16,6 +16,7 @@ from mooring.cli.explain.decide import Explainer
 from mooring.cli.explain.report import Outcome, PodExplanation
 from tests.api.builders import selector
 from tests.builders import budget, node, pod
+from tests.device_builders import claim, claiming, device_class, gpus, wants
 from tests.scheduler.harness import engine_of
 
 
@@ -196,3 +197,24 @@ def test_a_nomination_from_the_input_is_honoured() -> None:
     )
     assert second.outcome is Outcome.UNSCHEDULABLE
     assert "a terminating pod on the nominated node" in second.message
+
+
+DEVICES = [device_class(), node("n1"), node("n2"), gpus("n1", 1), gpus("n2", 1), claim("shared", wants())]
+
+
+def test_pods_share_a_claim_that_has_no_devices_yet() -> None:
+    first, second = explained(*DEVICES, claiming("p1", "shared"), claiming("p2", "shared"))
+    assert (first.outcome, second.outcome) == (Outcome.PLACED, Outcome.PLACED)
+    assert first.node == second.node
+    assert [(each.claim, each.device) for each in first.devices] == [("default/shared", "gpu-0")]
+    late = explained_one("p2", *DEVICES, claiming("p1", "shared"), claiming("p2", "shared"))
+    assert (late.node, late.devices) == (first.node, second.devices)
+
+
+def test_alone_each_pod_gets_the_devices_again() -> None:
+    given = cluster(*DEVICES, claiming("p1", "shared"), claiming("p2", "shared"))
+    keys = {"default/p1", "default/p2"}
+    fates = list(Explainer(engine_of(), given, 5).explain(keys, lambda count: None, ignores_others=True))
+    assert [[(each.claim, each.device) for each in fate.devices] for fate in fates] == [
+        [("default/shared", "gpu-0")]
+    ] * 2

@@ -97,6 +97,11 @@ def test_forms(text: str, found: list[str]) -> None:
         ),
         pytest.param("kind: List\nitems:\n- 3", "f:3: found 3; wanted a Kubernetes object", id="an item is a number"),
         pytest.param('{"kind": "List", "items": [\n3]}', "f:2: found 3; wanted a Kubernetes object", id="in JSON too"),
+        pytest.param(
+            '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a\\u001b[2Jb"}}',
+            "f:1: Pod: metadata.name: found 'a\\x1b[2Jb', which contains a control character",
+            id="a name that clears the screen",
+        ),
         pytest.param("apiVersion: v1\nkind: Nonsense", 'f:2: no kind "Nonsense" is registered', id="an unknown kind"),
         pytest.param(
             "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\nspec:\n  priority: high",
@@ -119,6 +124,22 @@ def test_forms(text: str, found: list[str]) -> None:
 def test_complaints_name_the_place_and_the_trouble(text: str | bytes, said: str) -> None:
     lines = complaints(text)
     assert (len(lines), lines[0][: len(said)]) == (1, said)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"apiVersion": "v1", "kind": "List", "items": [null]}', "f:1: found null; wanted a Kubernetes object"),
+        (
+            '{"kind": "List", "items": ' + "[" * 20_000 + "]" * 20_000 + "}",
+            "f:1: cannot be read as YAML or JSON: nested",
+        ),
+    ],
+)
+def test_hostile_lists_are_complaints(text: str, said: str) -> None:
+    with pytest.raises(InputError) as raised:
+        read(text)
+    assert said in str(raised.value)
 
 
 def test_all_complaints_are_made_at_once() -> None:

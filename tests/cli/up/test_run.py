@@ -73,6 +73,11 @@ def test_lines(report: CloneReport, lines: list[str]) -> None:
     assert list(clone_lines(report, 4.0)) == lines
 
 
+def test_a_name_of_the_dump_does_not_control_the_terminal() -> None:
+    *_, line = clone_lines(CloneReport(failures=["Pod default/a\x1b[2Jb: is invalid"]), 4.0)
+    assert line == "  not taken over: Pod default/a[2Jb: is invalid"
+
+
 def test_a_narrow_terminal() -> None:
     assert wrapped("  not taken over: 12 Event, 3 Ingress (no such kind)", 30, indent=0, hanging=4) == [
         "  not taken over: 12 Event, 3",

@@ -10,7 +10,6 @@ from mooring.api.decode import convert_as
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, VOLUME_ATTRIBUTES_CLASS, Kind
 from mooring.api.views.pod import Pod
-from mooring.client.errors import NotFoundError
 from mooring.controllers.volume.protection import uses
 from tests.controllers.cluster_builders import BOUND, claim, claim_view, storage_class, volume
 from tests.controllers.world import Story, World, play
@@ -108,42 +107,6 @@ def test_a_claim_whose_volume_vanishes_is_lost_and_says_so_once() -> None:
         lost = await world.get(PERSISTENT_VOLUME_CLAIM, "c")
         assert lost["status"] == {"phase": "Lost"}
         assert len(await world.events("ClaimLost")) == 1
-
-    run_story(story)
-
-
-def test_the_demo_class_makes_a_volume_at_once_and_takes_it_away_again() -> None:
-    async def story(world: World) -> None:
-        await world.create(storage_class(provisioner="mooring.dev/demo"), claim("c", storage="3Gi"))
-        await world.settle()
-        bound = await world.get(PERSISTENT_VOLUME_CLAIM, "c")
-        name = f"pvc-{bound['metadata']['uid']}"
-        assert bound["status"]["phase"] == "Bound"
-        assert bound["spec"]["volumeName"] == name
-        expected = f"Successfully provisioned volume {name} using mooring.dev/demo"
-        assert await world.events("ProvisioningSucceeded") == [("c", "ProvisioningSucceeded", expected)]
-        await world.delete(PERSISTENT_VOLUME_CLAIM, "c")
-        await world.settle()
-        with pytest.raises(NotFoundError):
-            await world.get(PERSISTENT_VOLUME, name)
-
-    run_story(story)
-
-
-def test_a_demo_claim_that_waits_gets_a_volume_on_the_chosen_host() -> None:
-    async def story(world: World) -> None:
-        labels = {"kubernetes.io/hostname": "host-1"}
-        await world.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": labels}})
-        await world.create(storage_class(provisioner="mooring.dev/demo", waits=True), claim("c"))
-        await world.settle()
-        assert [reason for _, reason, _ in await world.events()] == ["WaitForFirstConsumer"]
-        chosen = {"volume.kubernetes.io/selected-node": "n1"}
-        await world.patch(PERSISTENT_VOLUME_CLAIM, "c", {"metadata": {"annotations": chosen}})
-        await world.settle()
-        (made,) = await world.list(PERSISTENT_VOLUME)
-        (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
-        assert term["matchExpressions"][0]["values"] == ["host-1"]
-        assert (await phases(world))["c"] == "Bound"
 
     run_story(story)
 

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.decode import decode_as
 from mooring.api.document import Document
-from mooring.api.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
-from mooring.api.views.storage import PersistentVolumeClaim, StorageClass
+from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from mooring.api.views.storage import StorageClass
 from mooring.client.errors import NotFoundError
 from mooring.controllers.volume.provisioning import (
-    DEMO_PROVISIONER,
     HOST_PATH,
     BuiltIn,
     External,
@@ -28,13 +26,12 @@ from tests.controllers.volume_bench import Bench, run_story
 
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-DEMO = class_view(provisioner=DEMO_PROVISIONER)
 
 
 @pytest.mark.parametrize(
     ("provisioner", "maker"),
     [
-        pytest.param("mooring.dev/demo", BuiltIn(), id="the built-in one"),
+        pytest.param(HOST_PATH, BuiltIn(), id="host path"),
         pytest.param("example.com/disk", External("example.com/disk"), id="anybody"),
         pytest.param("kubernetes.io/aws-ebs", External("ebs.csi.aws.com"), id="one that became a driver"),
         pytest.param(
@@ -50,14 +47,14 @@ def test_a_class_is_provisioned_by(provisioner: str, maker: Provisioner) -> None
 
 
 def test_the_old_host_path_provisioner_is_disabled() -> None:
-    why = provisioning_error(class_view(provisioner="kubernetes.io/host-path"), claim_view())
+    why = provisioning_error(claim_view())
     assert why == 'Failed to create provisioner: provisioning in volume plugin "kubernetes.io/host-path" is disabled'
 
 
 def test_contents_from_elsewhere_are_for_drivers() -> None:
     source = {"kind": "PersistentVolumeClaim", "name": "other"}
-    why = provisioning_error(class_view(provisioner="mooring.dev/demo"), claim_view(dataSource=source))
-    assert why.startswith('plugin "mooring.dev/demo" is not a CSI plugin.')
+    why = provisioning_error(claim_view(dataSource=source))
+    assert why.startswith('plugin "kubernetes.io/host-path" is not a CSI plugin.')
 
 
 @pytest.mark.parametrize(
@@ -68,7 +65,7 @@ def test_contents_from_elsewhere_are_for_drivers() -> None:
     ],
 )
 def test_a_made_volume_is_the_claims_own(host_name: str | None, affinity: bool) -> None:
-    made = provisioned_volume(class_view(provisioner="mooring.dev/demo"), claim_view(storage="3Gi"), host_name)
+    made = provisioned_volume(class_view(), claim_view(storage="3Gi"), host_name, "/volumes")
     assert made["metadata"]["name"] == "pvc-uid-c"
     assert made["spec"]["claimRef"]["uid"] == "uid-c"
     assert made["spec"]["capacity"] == {"storage": "3Gi"}
@@ -83,7 +80,7 @@ PROVISIONED = "pv.kubernetes.io/provisioned-by"
     ("volume", "remover"),
     [
         pytest.param({}, External(), id="a driver's volume"),
-        pytest.param({"annotations": {PROVISIONED: "mooring.dev/demo"}}, BuiltIn(), id="what we made"),
+        pytest.param({"source": {"hostPath": {"path": "/tmp/x"}}}, BuiltIn(), id="a directory below /tmp"),
         pytest.param({"annotations": {PROVISIONED: "example.com/disk"}}, External("example.com/disk"), id="others"),
         pytest.param(
             {"annotations": {PROVISIONED: "kubernetes.io/gone"}},
@@ -127,12 +124,6 @@ def test_a_released_volume_is_deleted_by(volume: dict[str, Any], remover: Provis
             'Failed to create provisioner: provisioning in volume plugin "kubernetes.io/host-path" is disabled',
             id="not by us",
         ),
-        pytest.param(
-            DEMO,
-            {"annotations": {SELECTED_NODE: "gone"}},
-            'Failed to get target node: node "gone" not found',
-            id="for a node that is gone",
-        ),
     ],
 )
 def test_a_volume_is_not_made(storage_class: StorageClass | None, parts: Document, message: str) -> None:
@@ -157,32 +148,9 @@ def test_others_are_asked_to_make_a_volume() -> None:
     run_story(story)
 
 
-def test_a_volume_is_made_once_on_the_node_that_was_chosen() -> None:
-    async def story(bench: Bench) -> None:
-        labels = {"kubernetes.io/hostname": "host-1"}
-        await bench.client.create(
-            NODE, "", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": labels}}
-        )
-        found = await bench.claim(annotations={SELECTED_NODE: "n1"})
-        provisioner = await bench.start(DEMO)
-        await provisioner.provision(found)
-        (made,) = await bench.volumes()
-        name = f"pvc-{found.metadata.uid}"
-        assert made["metadata"]["name"] == name
-        (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
-        assert term["matchExpressions"][0]["values"] == ["host-1"]
-        expected = f"Successfully provisioned volume {name} using {DEMO_PROVISIONER}"
-        assert bench.recorded == [("ProvisioningSucceeded", expected)]
-        again = decode_as(PersistentVolumeClaim, await bench.client.get(PERSISTENT_VOLUME_CLAIM, "default", "c"))
-        await provisioner.provision(again)
-        assert len(await bench.volumes()) == len(bench.recorded) == 1
-
-    run_story(story)
-
-
 # --- reclaiming -------------------------------------------------------------------------------------------------
 
-BY_US: Document = {"annotations": {"pv.kubernetes.io/provisioned-by": DEMO_PROVISIONER}}
+BY_US: Document = {"source": {"hostPath": {"path": "/tmp/x"}}}
 
 
 @pytest.mark.parametrize(
@@ -194,7 +162,7 @@ BY_US: Document = {"annotations": {"pv.kubernetes.io/provisioned-by": DEMO_PROVI
         pytest.param({**BY_US, "policy": "Recycle"}, False, "VolumeFailedRecycle", id="it is not scrubbed"),
         pytest.param({**BY_US, "policy": "Burn"}, False, "VolumeUnknownReclaimPolicy", id="an unheard-of policy"),
         pytest.param(
-            {"annotations": {**BY_US["annotations"], "pv.kubernetes.io/migrated-to": "csi"}, "policy": "Burn"},
+            {**BY_US, "annotations": {"pv.kubernetes.io/migrated-to": "csi"}, "policy": "Burn"},
             False,
             "",
             id="it is a driver's by now",
@@ -203,8 +171,7 @@ BY_US: Document = {"annotations": {"pv.kubernetes.io/provisioned-by": DEMO_PROVI
 )
 def test_a_released_volume(parts: Document, is_gone: bool, recorded: str) -> None:
     async def story(bench: Bench) -> None:
-        source = {"hostPath": {"path": "/var/x"}} if "annotations" in parts else None
-        found = await bench.volume(source=source, is_valid=parts["policy"] != "Burn", **parts)
+        found = await bench.volume(is_valid=parts["policy"] != "Burn", **parts)
         await (await bench.start()).reclaim(found)
         assert (await bench.volumes() == []) is is_gone
         assert [reason for reason, _ in bench.recorded] == ([recorded] if recorded else [])
@@ -217,7 +184,7 @@ def test_a_released_volume(parts: Document, is_gone: bool, recorded: str) -> Non
 def test_a_volume_that_is_claimed_again_is_not_deleted() -> None:
     async def story(bench: Bench) -> None:
         bench.is_released = False
-        found = await bench.volume(source={"hostPath": {"path": "/var/x"}}, policy="Delete", **BY_US)
+        found = await bench.volume(policy="Delete", **BY_US)
         await (await bench.start()).reclaim(found)
         assert len(await bench.volumes()) == 1
 
@@ -227,7 +194,7 @@ def test_a_volume_that_is_claimed_again_is_not_deleted() -> None:
 def test_our_finalizer_is_taken_off_before_a_volume_is_deleted() -> None:
     async def story(bench: Bench) -> None:
         ours = "kubernetes.io/pv-controller"
-        parts: Document = {"source": {"hostPath": {"path": "/var/x"}}, "policy": "Delete", **BY_US}
+        parts: Document = {"policy": "Delete", **BY_US}
         found = await bench.volume(finalizers=[ours, "example.com/other"], **parts)
         await (await bench.start()).reclaim(found)
         left = (await bench.get(PERSISTENT_VOLUME, "v"))["metadata"]
@@ -239,7 +206,7 @@ def test_our_finalizer_is_taken_off_before_a_volume_is_deleted() -> None:
 
 def test_a_volume_that_is_gone_already_is_no_failure() -> None:
     async def story(bench: Bench) -> None:
-        found = await bench.volume(source={"hostPath": {"path": "/var/x"}}, policy="Delete", **BY_US)
+        found = await bench.volume(policy="Delete", **BY_US)
         await bench.client.delete(PERSISTENT_VOLUME, "", "v")
         await (await bench.start()).reclaim(found)
         with pytest.raises(NotFoundError):

@@ -92,6 +92,14 @@ def test_a_pod_that_is_none_is_refused(pod: object) -> None:
         decode({"pods": [pod]})
 
 
+def test_a_quantity_that_no_column_can_hold_is_refused() -> None:
+    # As text: msgspec does not encode such a number.
+    requests = b'{"resources": {"requests": {"cpu": 1000000000000000000000000}}}'
+    body = b'{"pods": [{"metadata": {"name": "x", "namespace": "a"}, "spec": {"containers": [%b]}}]}' % requests
+    with pytest.raises(PlanError, match="an integer <= 9223372036854775807"):
+        run_to_end(decode_request(body, engine_of(node("n1")).columns, tuple), lambda: None)
+
+
 def test_null_is_no_node() -> None:
     (type_,) = decode({"question": "addNodes", "nodeTypes": [{"like": "n1", "node": None}]}).node_types
     assert type_.name == "n1"

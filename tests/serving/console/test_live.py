@@ -17,6 +17,7 @@ from mooring.serving.console.live import (
     HEARTBEAT_S,
     STALLED_S_MAX,
     STREAMS_MAX,
+    STREAMS_OF_USER_MAX,
     WATCHED_MAX,
     LiveStreams,
 )
@@ -28,11 +29,11 @@ from mooring.serving.pages import PageRequest, PageResponse, as_json, text, unau
 Answers = Callable[[PageRequest], PageResponse]
 
 
-def begin(streams: LiveStreams, answers: Answers, *watched: str) -> AsyncGenerator[bytes, None]:
+def begin(streams: LiveStreams, answers: Answers, *watched: str, user: str = "jane") -> AsyncGenerator[bytes, None]:
     async def answer(request: PageRequest) -> PageResponse:
         return answers(request)
 
-    response = streams.response(PageRequest("GET", "/console/data/live", {"watch": list(watched)}), answer)
+    response = streams.response(PageRequest("GET", "/console/data/live", {"watch": list(watched)}), answer, user)
     assert (response.code, response.content_type) == (200, "text/event-stream")
     assert response.stream is not None
     return response.stream
@@ -107,7 +108,7 @@ def test_a_stream_has_a_few_pages(watched: int, code: int) -> None:
         raise AssertionError("nothing is asked")
 
     request = PageRequest("GET", "/console/data/live", {"watch": ["overview"] * watched})
-    assert LiveStreams(VirtualClock()).response(request, answer).code == code
+    assert LiveStreams(VirtualClock()).response(request, answer, "jane").code == code
 
 
 def test_at_the_limit_no_other_stream_begins_until_one_ends() -> None:
@@ -118,13 +119,33 @@ def test_at_the_limit_no_other_stream_begins_until_one_ends() -> None:
 
     async def main() -> None:
         streams, request = LiveStreams(clock), PageRequest("GET", "/console/data/live", {"watch": ["overview"]})
-        begun = [begin(streams, lambda request: as_json({}), "overview") for _ in range(STREAMS_MAX)]
+        users = [f"user-{number // STREAMS_OF_USER_MAX}" for number in range(STREAMS_MAX)]
+        begun = [begin(streams, lambda request: as_json({}), "overview", user=user) for user in users]
         for events in begun:
             await anext(events)
         assert streams.open == STREAMS_MAX
-        assert streams.response(request, answer).code == 429
+        assert streams.response(request, answer, "jane").code == 429
         await begun[-1].aclose()
-        assert streams.response(request, answer).code == 200
+        assert streams.response(request, answer, "jane").code == 200
+
+    run(main(), clock)
+
+
+def test_one_user_leaves_places_for_others() -> None:
+    clock = VirtualClock()
+
+    async def answer(request: PageRequest) -> PageResponse:
+        return as_json({})
+
+    async def main() -> None:
+        streams, request = LiveStreams(clock), PageRequest("GET", "/console/data/live", {"watch": ["overview"]})
+        begun = [begin(streams, lambda request: as_json({}), "overview") for _ in range(STREAMS_OF_USER_MAX)]
+        for events in begun:
+            await anext(events)
+        assert streams.response(request, answer, "jane").code == 429
+        assert streams.response(request, answer, "john").code == 200
+        await begun[0].aclose()
+        assert streams.response(request, answer, "jane").code == 200
 
     run(main(), clock)
 

@@ -155,6 +155,31 @@ def test_changes_come_from_the_page_itself(headers: dict[str, str], is_own_origi
     run_real(main())
 
 
+@pytest.mark.parametrize(
+    ("site", "code"), [("same-origin", 200), ("none", 200), ("same-site", 401), ("cross-site", 401), ("other", 401)]
+)
+def test_a_page_of_another_port_cannot_use_the_session(site: str, code: int) -> None:
+    async def main() -> None:
+        async with served() as (url, token, _):
+            session = {**await logged_in(url, token), "Sec-Fetch-Site": site}
+            assert (await asked(url, "/console/data/queue", session))[0] == code
+            with_token = {**session, "Authorization": "Bearer jane"}
+            assert (await asked(url, "/console/data/queue", with_token))[0] == 200
+
+    run_real(main())
+
+
+@pytest.mark.parametrize("destination", ["image", "iframe", "script", "empty"])
+def test_another_page_cannot_log_its_visitor_in(destination: str) -> None:
+    async def main() -> None:
+        async with served() as (url, token, _):
+            code, headers, _ = await asked(url, f"/console/login?token={token}", {"Sec-Fetch-Dest": destination})
+            assert (code, "Set-Cookie" in headers) == (403, False)
+            await logged_in(url, token)  # it has not been redeemed
+
+    run_real(main())
+
+
 def test_a_stream_is_authorized_page_by_page_masked_and_ends_with_the_server() -> None:
     async def main() -> None:
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as client:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from mooring.kit.clock import VirtualClock
 from mooring.serving.authentication import Caller
-from mooring.serving.console.sessions import LOGIN_S_MAX, LOGINS_MAX, SESSION_S_MAX, SESSIONS_MAX, ConsoleSessions
+from mooring.serving.console.sessions import (
+    LOGIN_S_MAX,
+    LOGINS_MAX,
+    OF_USER_MAX,
+    SESSION_S_MAX,
+    SESSIONS_MAX,
+    ConsoleSessions,
+)
 
 ALICE = Caller("alice", groups=("team",))
 
 
-def session_of(sessions: ConsoleSessions[Caller]) -> str:
-    token = sessions.redeem(sessions.new_login(ALICE))
+def session_of(sessions: ConsoleSessions[Caller], user: Caller = ALICE) -> str:
+    token = sessions.redeem(sessions.new_login(user))
     assert token is not None
     return token
 
@@ -44,7 +51,19 @@ def test_logins_and_sessions_expire() -> None:
 
 def test_at_the_limits_the_oldest_is_dropped() -> None:
     sessions = ConsoleSessions[Caller](VirtualClock())
-    tokens = [session_of(sessions) for _ in range(SESSIONS_MAX + 1)]
+    tokens = [session_of(sessions, Caller(f"user-{number}")) for number in range(SESSIONS_MAX + 1)]
     assert [sessions.user_of(token) is not None for token in (tokens[0], tokens[1], tokens[-1])] == [False, True, True]
-    logins = [sessions.new_login(ALICE) for _ in range(LOGINS_MAX + 1)]
+    logins = [sessions.new_login(Caller(f"user-{number}")) for number in range(LOGINS_MAX + 1)]
     assert [sessions.redeem(login) is not None for login in (logins[0], logins[1], logins[-1])] == [False, True, True]
+
+
+def test_a_user_who_logs_in_often_ends_no_session_of_others() -> None:
+    sessions = ConsoleSessions[Caller](VirtualClock())
+    session, login = session_of(sessions, Caller("bob")), sessions.new_login(Caller("bob"))
+    # The same user with other credentials.
+    tokens = [session_of(sessions, Caller("alice", extra={"id": [str(number)]})) for number in range(SESSIONS_MAX)]
+    for _ in range(LOGINS_MAX):
+        sessions.new_login(ALICE)
+    assert sessions.user_of(session) is not None
+    assert sessions.redeem(login) is not None
+    assert sum(sessions.user_of(token) is not None for token in tokens) == OF_USER_MAX

@@ -27,7 +27,7 @@ Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """Integers as wide as Kubernetes declares them. Past the door they go into columns of that width."""
 
-RawQuantity: TypeAlias = str | int | float
+RawQuantity: TypeAlias = str | Int64 | float
 """A quantity in JSON ("500m", 2, 0.5); `mooring.api.quantity` parses it."""
 
 ResourceList: TypeAlias = Mapping[str, RawQuantity]

@@ -228,7 +228,8 @@ class RequestHandler:
         path = address.path
         if path == LIVE and incoming.method == "GET":
             requested = PageRequest("GET", path, incoming.query.everything())
-            return page_reply(self._live.response(requested, partial(self._live_page, request, incoming, user)))
+            answer = partial(self._live_page, request, incoming, user)
+            return page_reply(self._live.response(requested, answer, user.name))
         if path.startswith(ROOT) and not path.startswith((DATA, DO)):
             return page_reply(self._console.response(path, request, user))
         return await self._plain.answer(address, incoming, user)

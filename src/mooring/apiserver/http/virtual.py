@@ -26,7 +26,7 @@ from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.update import write_managed_fields
 from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import PLAN, REVIEWS
-from mooring.apiserver.errors import invalid_kind, method_not_allowed
+from mooring.apiserver.errors import forbidden, invalid_kind, method_not_allowed
 from mooring.apiserver.http.objects import with_write_options
 from mooring.apiserver.http.reply import Reply, created_status, json_reply, with_warnings
 from mooring.apiserver.http.request import IncomingRequest, RequestInfo
@@ -82,6 +82,7 @@ class VirtualResources:
         request = await worker.run(len(data), _plan_request, plan)
         nodes = [each["node"] for each in request.get("nodeTypes") or () if each.get("node")]
         await worker.run(len(data), _default_all, self._resource(NODE).strategy, nodes)
+        await self._check_namespaces(request.get("pods") or [], plan, user)
         await self._admit_pods(request.get("pods") or [], call, len(data))
         await worker.run(len(data), _stamp, PLAN, plan, call)
         page = self._api_server.component_pages[PLAN_PAGE]
@@ -92,6 +93,12 @@ class VirtualResources:
             raise _plan_error(plan, response)
         plan["status"] = await worker.run(len(response.body), _plan_status, response.body)
         return with_warnings(json_reply(201, plan), call.warnings)
+
+    async def _check_namespaces(self, pods: list[Document], plan: Document, user: User) -> None:
+        """Admission would tell what exists in a namespace: service accounts, limits."""
+        for namespace in sorted({(pod.get("metadata") or {}).get("namespace") or "default" for pod in pods}):
+            if not await self._api_server.may_list_pods(user, namespace):
+                raise forbidden(PLAN, _name_of(plan), f'you cannot list pods in the namespace "{namespace}"')
 
     async def _admit_pods(self, pods: list[Document], call: Call, size_bytes: int) -> None:
         parts, strategy = self._api_server.parts, self._resource(POD).strategy
@@ -187,11 +194,18 @@ def _validate_all(strategy: Strategy, pods: list[Document], calls: list[Call]) -
             raise invalid_kind(POD, call.name, errors)
 
 
+def _name_of(plan: Document) -> str:
+    name: str = (plan.get("metadata") or {}).get("name") or ""
+    return name
+
+
 def _plan_error(plan: Document, response: PageResponse) -> StatusError:
     text = response.body.decode(errors="replace").strip()
+    if response.code == 403:
+        return forbidden(PLAN, _name_of(plan), text.removeprefix("forbidden: "))
     if response.code != 422:
         return ServerError(text, code=response.code, reason="ServiceUnavailable" if response.code == 503 else None)
-    name = (plan.get("metadata") or {}).get("name") or ""
+    name = _name_of(plan)
     cause = StatusCause("FieldValueInvalid", text, "spec")
     details = {"name": name, "group": PLAN.group, "kind": PLAN.kind}
     return InvalidError(f'{PLAN.kind}.{PLAN.group} "{name}" is invalid: spec: {text}', causes=[cause], details=details)

@@ -1,7 +1,7 @@
 """Asks the engine about each pending pod and turns its answers into `PodExplanation`s.
 
 1. Pods are decided in queue order: by priority, then by age, then in input order; a pod without a creation time is
-   the newest. Each sees the pods before it as placed, as in a cluster.
+   the newest. Each sees the pods before it as placed, with the devices of their claims, as in a cluster.
 2. A pod that would preempt is nominated and its victims stay, as at the moment of kube-scheduler's decision.
 3. Pods that are not shown are decided if they come before one that is.
 """
@@ -35,6 +35,7 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.cycle.explain import explain
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.framework.status import Status
+from mooring.scheduler.plan.what_if import ClaimAllocationStep, names_claims
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 
 _PREEMPTION = "preemption: "
@@ -46,6 +47,8 @@ class Explainer:
     def __init__(self, engine: Engine, cluster: ClusterInput, node_limit: int | None) -> None:
         self._engine = engine
         self._node_limit = node_limit
+        self._allocations: dict[str, ClaimAllocationStep] = {}
+        """By the uid of a pod."""
         for view in (*cluster.objects, *cluster.placed):
             engine.put(view)
         self._budgets = DisruptionBudgets(engine.columns.objects.of(PodDisruptionBudget))
@@ -67,7 +70,9 @@ class Explainer:
                 if ignores_others:
                     self._undo(record, nominated_node)
             elif not ignores_others and self._engine.is_responsible_for(record):
-                self._apply(self._engine.decide(record))
+                decision = self._engine.decide(record)
+                if self._apply(decision) is None and decision.is_placed:
+                    self._allocate(record)
             decided(1)
 
     def _explain(self, record: PodInfo) -> PodExplanation:
@@ -81,7 +86,17 @@ class Explainer:
         status = self._apply(decision)
         if status is not None:
             return self._explanation(record, Outcome.ERROR, f"{status.plugin} could not reserve: {status.message}")
-        return replace(explanation, devices=self._devices(record)) if decision.is_placed else explanation
+        if not decision.is_placed:
+            return explanation
+        devices = self._devices(record)
+        self._allocate(record)
+        return replace(explanation, devices=devices)
+
+    def _allocate(self, record: PodInfo) -> None:
+        """Gives the claims of a placed pod their devices, as PreBind does: other pods may use the same claims."""
+        if names_claims(record):
+            step = self._allocations[record.uid] = ClaimAllocationStep(record)
+            step.apply(self._engine)
 
     def _devices(self, record: PodInfo) -> tuple[GrantedDevice, ...]:
         """The devices that were allocated to the pod when it was assumed."""
@@ -107,8 +122,10 @@ class Explainer:
         return None
 
     def _undo(self, record: PodInfo, nominated_node: str) -> None:
-        """Undoes `_apply`."""
+        """Undoes `_apply` and `_allocate`."""
         if record.node_name:
+            if record.uid in self._allocations:
+                self._allocations.pop(record.uid).undo(self._engine)
             self._engine.forget(record)
         if self._engine.is_responsible_for(record):
             self._engine.renominate(record, nominated_node)

@@ -30,6 +30,9 @@ def problems_of(view: ApiObject) -> Iterator[FieldProblem]:
     """All invalid values of an object."""
     if not view.metadata.name and not view.metadata.generate_name:
         yield "metadata.name", "found no name; give the object one"
+    for path, name in (("metadata.name", view.metadata.name), ("metadata.namespace", view.metadata.namespace)):
+        if not name.isprintable():  # it would control the terminal; no API server stores it
+            yield path, f"found {name!r}, which contains a control character"
     for path, raw in quantities_of(view):
         fault = _quantity_problem(raw)
         if fault is not None:

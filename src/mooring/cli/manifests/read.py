@@ -157,7 +157,7 @@ class _Reader:
         """Reads one object, or one list, from its bytes; False if it is anything else."""
         try:
             head = _decode_listed(content)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
         self._is_empty = False
         if head.items is None or not (head.kind or "").endswith("List"):
@@ -291,7 +291,7 @@ class _Reader:
             return
         faults = list(problems_of(view))
         for path, text in faults:
-            subject = f'{kind} "{view.key}"' if view.metadata.name else kind
+            subject = f'{kind} "{view.key}"' if view.metadata.name and view.key.isprintable() else kind
             self._complain(origin, path, f"{subject}: {path}: {text}")
         if not faults:
             self.manifests.objects.append(ManifestObject(view, origin, None if view.metadata.uid else body))

@@ -101,7 +101,8 @@ class TextOrigin:
     def at(self, path: str = "") -> str:
         spelled = path.replace('["', ".").replace('"]', "")
         whole = f"{self.prefix}.{spelled}" if self.prefix and spelled else self.prefix or spelled
-        line = load_documents(self.text, self.file)[self.number].line_of(whole)
+        documents = load_documents(self.text, self.file)
+        line = documents[self.number].line_of(whole) if self.number < len(documents) else 1  # `null` is no document
         return f"{self.file}:{line + self.lines_before}"
 
 

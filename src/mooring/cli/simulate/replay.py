@@ -1,12 +1,15 @@
 """`mooring simulate --replay`: decide everything in a recording again, and show what differs.
 
 Without a configuration the recorded one is used, and the replay must agree decision by decision.
+
+A recording runs no code: the plugins of its scheduler are loaded from the files that the user names, never from those
+that the recording names.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from mooring.kit.clock import Clock
 from mooring.kit.loop import run
 from mooring.scheduler.catalogue import registry_with
 from mooring.scheduler.config.types import ConfigurationError, SchedulerConfiguration
-from mooring.scheduler.framework.loading import PluginFileError, plugins_from
+from mooring.scheduler.framework.loading import PluginFileError
 from mooring.scheduler.framework.registry import BadPluginError, Registry
 from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.reporting.recording import RecordingHeader, recorded_plugin
@@ -69,15 +72,15 @@ def run_replay(options: ReplayOptions, clock: Clock) -> ReplayOutcome:
         config, plugins, is_exact = _requested(options)
         header = reader.header
         if is_exact:
-            configuration, registry = _recorded(options, header, notes)
+            configuration, registry = _recorded(options, header)
+            notes += _changed_plugins(header, registry)
         else:
             document = read_configuration(config) if config else None
-            sources = plugins or _sources(header, notes, options.file)
-            configuration, registry = checked_configuration(config, document, sources)
+            configuration, registry = checked_configuration(config, document, plugins)
             check_recordable(configuration)
         if header.mooring != __version__:
             notes.append(f"recorded by mooring {header.mooring}; this is {__version__}")
-        found = Replay(reader, configuration, registry, is_exact=is_exact)
+        found = _replay(options, reader, configuration, registry, is_exact)
         is_interrupted = _watched(found, clock)
     except ScenarioError as error:
         raise input_error(error.text, error.where) from error
@@ -107,28 +110,37 @@ def _requested(options: ReplayOptions) -> tuple[str, tuple[str, ...], bool]:
     return policy.config or scenario.config, (*scenario.plugins, *policy.plugins), False
 
 
-def _recorded(
-    options: ReplayOptions, header: RecordingHeader, notes: list[str]
-) -> tuple[SchedulerConfiguration, Registry]:
+def _recorded(options: ReplayOptions, header: RecordingHeader) -> tuple[SchedulerConfiguration, Registry]:
     try:
-        sources = options.plugins or _sources(header, notes, options.file)
-        registry, _ = registry_with(sources)
+        registry, _ = registry_with(options.plugins)
+        for plugin in header.plugins:
+            if registry.get(plugin.name) is None:
+                text = f"the recorded scheduler had the plugin {plugin.name}; if you trust it: --plugin {plugin.source}"
+                raise input_error(text, f"{options.file}:1")
         return load_configuration_or_policy(header.configuration), registry
     except (ConfigurationError, PluginFileError, BadPluginError) as error:
         raise input_error(f"the recorded configuration cannot be used: {error}", f"{options.file}:1") from error
 
 
-def _sources(header: RecordingHeader, notes: list[str], file: str) -> tuple[str, ...]:
-    """Where the recorded plugins are."""
+def _replay(
+    options: ReplayOptions,
+    reader: RecordingReader,
+    configuration: SchedulerConfiguration,
+    registry: Registry,
+    is_exact: bool,
+) -> Replay:
+    try:
+        return Replay(reader, configuration, registry, is_exact=is_exact)
+    except ConfigurationError as error:
+        raise input_error(f"the configuration cannot be used: {error}", f"{options.file}:1") from error
+
+
+def _changed_plugins(header: RecordingHeader, registry: Registry) -> Iterator[str]:
     for plugin in header.plugins:
-        try:
-            found = {each.name: recorded_plugin(each) for each in plugins_from(plugin.source)}
-        except PluginFileError as error:
-            text = f"the recorded scheduler had the plugin {plugin.name}, and {error}; name its file with --plugin"
-            raise input_error(text, f"{file}:1") from error
-        if plugin.name not in found or found[plugin.name].hash != plugin.hash:
-            notes.append(f"{plugin.source} has changed since the recording")
-    return tuple(dict.fromkeys(plugin.source for plugin in header.plugins))
+        found = registry.get(plugin.name)
+        assert found is not None, f"plugin {plugin.name} is not registered"
+        if recorded_plugin(found).hash != plugin.hash:
+            yield f"the plugin {plugin.name} has changed since the recording"
 
 
 def _watched(found: Replay, clock: Clock) -> bool:

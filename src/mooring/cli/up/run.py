@@ -75,7 +75,9 @@ def clone_lines(report: CloneReport, took_s: float) -> Iterator[str]:
     for reason, by_kind in report.left_out.items():
         yield f"  not taken over: {_counts(by_kind)} ({reason})"
     for failure in report.failures[:FAILURES_SHOWN_MAX]:
-        yield f"  not taken over: {textwrap.shorten(failure, FAILURE_LETTERS_MAX, placeholder=' ...')}"
+        shown = textwrap.shorten(failure, FAILURE_LETTERS_MAX, placeholder=" ...")
+        # A name from the dump must not control the terminal.
+        yield f"  not taken over: {''.join(letter for letter in shown if letter.isprintable())}"
     if len(report.failures) > FAILURES_SHOWN_MAX:
         yield f"  not taken over: {len(report.failures) - FAILURES_SHOWN_MAX} more"
 

@@ -1,6 +1,6 @@
 """The PersistentVolume binder binds claims to volumes, and releases volumes.
 
-Inputs: claims, volumes, storage classes, pods and nodes, from informers. Outputs: bindings, phases, requests to
+Inputs: claims, volumes, storage classes and pods, from informers. Outputs: bindings, phases, requests to
 provisioners, reclaimed volumes, events.
 
 1. One worker syncs claims and volumes, and each sync sees the writes of the last one (`OwnWritesCache`), so that no
@@ -19,7 +19,6 @@ from mooring.api.decode import decode_as
 from mooring.api.errors import LabelSelectorError
 from mooring.api.kinds import PERSISTENT_VOLUME_CLAIM
 from mooring.api.storage import class_of_claim, class_of_volume
-from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.client.errors import ClientError, NotFoundError
@@ -79,9 +78,7 @@ class VolumeBinderController(Controller):
         add_claim_index(self._pods)
         recorder = context.recorder("persistentvolume-controller")
         self._writer = VolumeWriter(context.client, recorder, self._volume_cache, self._claim_cache)
-        self._provisioner = VolumeProvisioner(
-            context.client, self._writer, self.storage_class, informers.informer(Node).lister, self._is_released
-        )
+        self._provisioner = VolumeProvisioner(context.client, self._writer, self.storage_class, self._is_released)
         self._claims.add_handler(
             self.name,
             on_add=lambda claim, is_initial: self.queue.add(claim.key),

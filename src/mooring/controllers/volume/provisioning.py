@@ -3,13 +3,11 @@
 Inputs: claims that need a volume; released volumes. Outputs: volumes created and deleted, claims annotated for
 external provisioners, events.
 
-1. Storage classes of `DEMO_PROVISIONER` get a volume at once: a host path, so that a new cluster can run pods with
-   claims. Only the node that uses it creates the directory.
-2. Other provisioners are external. The claim is annotated with the provisioner's name.
-3. No in-tree plugin provisions. The messages are those of kube-controller-manager.
-4. The name of a volume contains the uid of its claim, so that it is created once.
-5. An external provisioner deletes the storage of its volumes when they are Released.
-6. `Recycle` fails: scrubbing is not supported, and a volume with old data must not be bound again.
+1. Provisioners are external. The claim is annotated with the provisioner's name.
+2. No in-tree plugin provisions. The messages are those of kube-controller-manager.
+3. The name of a volume contains the uid of its claim, so that it is created once.
+4. An external provisioner deletes the storage of its volumes when they are Released.
+5. `Recycle` fails: scrubbing is not supported, and a volume with old data must not be bound again.
 """
 
 from __future__ import annotations
@@ -23,8 +21,7 @@ from typing import TypeAlias, assert_never
 from mooring.api.csi_translation import DRIVERS
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME
-from mooring.api.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, class_of_claim
-from mooring.api.views.node import Node
+from mooring.api.storage import BOUND_BY_CONTROLLER, class_of_claim
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.api.well_known import (
     HOSTNAME,
@@ -34,15 +31,12 @@ from mooring.api.well_known import (
     STORAGE_PROVISIONER,
     STORAGE_PROVISIONER_BETA,
 )
-from mooring.client.cache.informer import Lister
-from mooring.client.errors import AlreadyExistsError, ClientError, NotFoundError
+from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.interface import Client
 from mooring.controllers.documents import document_of
 from mooring.controllers.volume.plan import VolumeEvent
 from mooring.controllers.volume.writer import IN_TREE_PREFIX, VolumeWriter, annotate, claim_reference, set_migration
 
-DEMO_PROVISIONER = "mooring.dev/demo"
-DEMO_FOLDER = "/var/lib/mooring/volumes"
 HOST_PATH = "kubernetes.io/host-path"
 NFS = "kubernetes.io/nfs"
 _DELETABLE_HOST_PATH = re.compile("/tmp/.+")
@@ -51,7 +45,7 @@ PROVISIONING_FAILED = "ProvisioningFailed"
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """Handled by the built-in provisioner."""
+    """Handled by the host path plugin: it provisions nothing, and deletes volumes below /tmp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +69,7 @@ def provisioner_of(found: StorageClass) -> Provisioner:
     provisioner = found.provisioner
     if provisioner in DRIVERS:
         return External(DRIVERS[provisioner])
-    if provisioner in (DEMO_PROVISIONER, HOST_PATH):
+    if provisioner == HOST_PATH:
         return BuiltIn()
     if provisioner == NFS:
         return Unsupported("no provisionable volume plugin matched")
@@ -84,15 +78,11 @@ def provisioner_of(found: StorageClass) -> Provisioner:
     return External(provisioner)
 
 
-def provisioning_error(found: StorageClass, claim: PersistentVolumeClaim) -> str:
-    """Why the built-in provisioner cannot create the volume. Empty if it can."""
+def provisioning_error(claim: PersistentVolumeClaim) -> str:
+    """Why the host path plugin does not create the volume."""
     if claim.spec.data_source is not None:
-        return (
-            f'plugin "{found.provisioner}" is not a CSI plugin. Only CSI plugin can provision a claim with a datasource'
-        )
-    if found.provisioner == HOST_PATH:
-        return f'Failed to create provisioner: provisioning in volume plugin "{HOST_PATH}" is disabled'
-    return ""
+        return f'plugin "{HOST_PATH}" is not a CSI plugin. Only CSI plugin can provision a claim with a datasource'
+    return f'Failed to create provisioner: provisioning in volume plugin "{HOST_PATH}" is disabled'
 
 
 def provisioned_volume_name(claim: PersistentVolumeClaim) -> str:
@@ -100,7 +90,7 @@ def provisioned_volume_name(claim: PersistentVolumeClaim) -> str:
 
 
 def provisioned_volume(
-    found: StorageClass, claim: PersistentVolumeClaim, host_name: str | None, folder: str = DEMO_FOLDER
+    found: StorageClass, claim: PersistentVolumeClaim, host_name: str | None, folder: str
 ) -> Document:
     """A directory as volume, on one host if the scheduler selected a node."""
     name = provisioned_volume_name(claim)
@@ -131,8 +121,6 @@ def deleter_of(volume: PersistentVolume) -> Provisioner:
     """The provisioner that deletes the storage of a volume with policy Delete."""
     annotations = volume.metadata.annotations
     provisioner = annotations.get(PROVISIONED_BY, "")
-    if provisioner == DEMO_PROVISIONER:
-        return BuiltIn()
     if provisioner and provisioner != HOST_PATH:
         if provisioner == NFS:
             return Unsupported("no deletable volume plugin matched")
@@ -158,13 +146,11 @@ class VolumeProvisioner:
         client: Client,
         writer: VolumeWriter,
         storage_class: Callable[[str], StorageClass | None],
-        nodes: Lister[Node],
         is_released: Callable[[PersistentVolume], bool],
     ) -> None:
         self._client = client
         self._writer = writer
         self._storage_class = storage_class
-        self._nodes = nodes
         self._is_released = is_released
 
     # ----------------------------------------------------------------------------------------- provisioning
@@ -181,7 +167,9 @@ class VolumeProvisioner:
             case External(name):
                 await self._request_external(claim, name)
             case BuiltIn():
-                await self._provision_built_in(claim, found)
+                if claim.spec.data_source is None:
+                    claim = await self._annotate(claim, found.provisioner)
+                self._fail(claim, provisioning_error(claim))
             case never:
                 assert_never(never)
 
@@ -197,31 +185,6 @@ class VolumeProvisioner:
             "the provisioner is running and correctly registered."
         )
         self._writer.record_event(claim, VolumeEvent("Normal", "ExternalProvisioning", message))
-
-    async def _provision_built_in(self, claim: PersistentVolumeClaim, found: StorageClass) -> None:
-        why_not = provisioning_error(found, claim)
-        if not why_not or claim.spec.data_source is None:
-            claim = await self._annotate(claim, found.provisioner)
-        if why_not:
-            self._fail(claim, why_not)
-            return
-        host_name: str | None = None
-        node_name = claim.metadata.annotations.get(SELECTED_NODE)
-        if node_name is not None:
-            node = self._nodes.get("", node_name)
-            if node is None:
-                self._fail(claim, f'Failed to get target node: node "{node_name}" not found')
-                return
-            host_name = node.metadata.labels.get(HOSTNAME, node_name)
-        try:
-            await self._client.create(PERSISTENT_VOLUME, "", provisioned_volume(found, claim, host_name))
-        except AlreadyExistsError:
-            return
-        except ClientError as error:
-            self._fail(claim, f"Error creating provisioned PV object for claim {claim.key}: {error}.")
-            raise
-        message = f"Successfully provisioned volume {provisioned_volume_name(claim)} using {found.provisioner}"
-        self._writer.record_event(claim, VolumeEvent("Normal", "ProvisioningSucceeded", message))
 
     async def _annotate(self, claim: PersistentVolumeClaim, provisioner: str) -> PersistentVolumeClaim:
         """Write the provisioner's name into the claim."""

@@ -117,6 +117,9 @@ class Registry:
             )
         self._plugins[plugin.name] = plugin
 
+    def get(self, name: str) -> type[Plugin] | None:
+        return self._plugins.get(name)
+
     def implements(self, name: str, point: ExtensionPoint) -> bool:
         plugin = self._plugins.get(name)
         return plugin is not None and _serves(plugin, point)

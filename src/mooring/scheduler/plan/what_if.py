@@ -119,8 +119,8 @@ class WhatIf:
         if status is None:
             self._add(step)
             self._placements.setdefault(id(decision.pod), []).append(step)
-            if _names_claims(decision.pod):
-                self._do(_ClaimAllocationStep(decision.pod))
+            if names_claims(decision.pod):
+                self._do(ClaimAllocationStep(decision.pod))
         else:
             decision.pod.node_name = ""
             self._engine.renominate(decision.pod, step.nominated_node)
@@ -281,11 +281,11 @@ class _WithdrawalStep:
         self.placement.apply(engine)
 
 
-def _names_claims(pod: PodInfo) -> bool:
+def names_claims(pod: PodInfo) -> bool:
     return pod.view is not None and bool(pod.view.spec.resource_claims)
 
 
-class _ClaimAllocationStep:
+class ClaimAllocationStep:
     """The claims of a placed pod get their devices, as in PreBind: other pods may use the same claims then."""
 
     size = SIZE_WITH_CLAIMS

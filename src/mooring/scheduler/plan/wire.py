@@ -62,7 +62,35 @@ class RequestBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     moves_max: int = 50
 
 
+class _PodName(msgspec.Struct, frozen=True):
+    namespace: str = ""
+    name: str = ""
+
+
+class _NamedPod(msgspec.Struct, frozen=True):
+    metadata: _PodName = _PodName()
+
+
+class _Names(msgspec.Struct, rename="camel"):
+    """The part of a request that names pods."""
+
+    pods: list[_NamedPod] = []
+    pod_names: list[str] = []
+
+
+_names_decoder = msgspec.json.Decoder(_Names)
 _decoder = msgspec.json.Decoder(RequestBody)
+
+
+def pods_named(body: bytes) -> list[str]:
+    """The pods that a request names, as keys. Raises `PlanError`.
+
+    A plan tells whether a pending pod exists, and whether the claims of a given pod do."""
+    try:
+        asked = _names_decoder.decode(body or b"{}")
+    except msgspec.MsgspecError as error:
+        raise PlanError(f"not a plan request: {error}") from None
+    return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in asked.pods] + asked.pod_names
 
 
 def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence[PodInfo]]) -> Slices[PlanRequest]:

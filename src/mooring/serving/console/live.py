@@ -13,14 +13,15 @@
 2. A page that has not changed is not sent. After `HEARTBEAT_S` without an event the stream sends a comment.
 3. The next data are read when the client has taken the last ones: a slow client skips states and needs no more memory
    than one state. One that reads nothing is disconnected (`http.long_running`).
-4. At most `STREAMS_MAX` streams are open. Beyond that: 429. The server closes the generator of a stream when its
-   connection ends, so that its place is free again at once.
+4. At most `STREAMS_MAX` streams are open, `STREAMS_OF_USER_MAX` of them of one user. Beyond that: 429. The server
+   closes the generator of a stream when its connection ends, so that its place is free again at once.
 5. Events are text. Of a table that is sent as bytes a stream has the version, and the client requests the bytes.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -35,6 +36,8 @@ HEARTBEAT_S = 15.0
 WATCHABLE = frozenset(("about", "learn", "node", "nodes/version", "overview", "past", "pod", "queue", "workloads"))
 """The parts that are cheap enough to be computed again each second."""
 STREAMS_MAX = 64
+STREAMS_OF_USER_MAX = 16
+"""One user cannot take the places of all others."""
 WATCHED_MAX = 8
 """Pages of one stream."""
 STALLED_S_MAX = 60.0
@@ -61,10 +64,15 @@ class LiveStreams:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.open = 0
+        self._open_of: Counter[str] = Counter()
 
-    def response(self, request: PageRequest, answer: Answer) -> PageResponse:
-        """The response to a request for a stream."""
+    @property
+    def open(self) -> int:
+        return self._open_of.total()
+
+    def response(self, request: PageRequest, answer: Answer, user: str) -> PageResponse:
+        """The response to a request for a stream. The server sends it without waiting, so no other one is counted
+        before it begins."""
         watched = [_watched(each) for each in request.query.get("watch", ())]
         if not 0 < len(watched) <= WATCHED_MAX:
             return text(f"watch: found {len(watched)} pages, expected 1 to {WATCHED_MAX}\n", 400)
@@ -73,10 +81,12 @@ class LiveStreams:
             return text(f"watch: {unknown[0]!r} is none of {', '.join(sorted(WATCHABLE))}\n", 400)
         if self.open >= STREAMS_MAX:
             return text(f"{STREAMS_MAX} pages are open already; close one and try again\n", 429)
-        return PageResponse(b"", 200, EVENT_STREAM, stream=self._events(watched, answer))
+        if self._open_of[user] >= STREAMS_OF_USER_MAX:
+            return text(f"you have {STREAMS_OF_USER_MAX} pages open already; close one and try again\n", 429)
+        return PageResponse(b"", 200, EVENT_STREAM, stream=self._events(watched, answer, user))
 
-    async def _events(self, watched: Sequence[_Watched], answer: Answer) -> AsyncGenerator[bytes, None]:
-        self.open += 1
+    async def _events(self, watched: Sequence[_Watched], answer: Answer, user: str) -> AsyncGenerator[bytes, None]:
+        self._open_of[user] += 1
         sent_s = self._clock.now_s()
         try:
             while True:
@@ -93,7 +103,9 @@ class LiveStreams:
                     sent_s = self._clock.now_s()
                 await self._clock.wait(EACH_S)
         finally:
-            self.open -= 1
+            self._open_of[user] -= 1
+            if not self._open_of[user]:
+                del self._open_of[user]
 
 
 def _watched(text: str) -> _Watched:

@@ -10,7 +10,8 @@
 1. The cookie of a session authenticates requests below /console/ and no others: no request that another site causes
    reaches the API with it. It is HttpOnly, Secure and SameSite=Strict.
 2. A session authenticates GET, and POST only with the header `X-Mooring-Console` and the origin of this server: forms
-   and scripts of other sites can send neither.
+   and scripts of other sites can send neither. A GET that a page of another origin causes has no session: SameSite
+   does not stop another port of the same host. A login is a navigation of a tab, no image or frame of another page.
 3. Requests are authorized by RBAC like those for other paths (`nonResourceURLs`). A session has the rights of the user
    that its login was made for, and cannot make another login.
 4. The name of the cookie contains a random id of this server, because all ports of a host share their cookies.
@@ -76,7 +77,8 @@ class ConsolePaths(Generic[Account]):
 
     def session_user(self, request: Request) -> Account | None:
         """The user of the session, if the request has the cookie of one and is a request that a session may make."""
-        return self._user(request) if request.method == "GET" or _is_own_post(request) else None
+        is_own = _is_own_post(request) or (request.method == "GET" and not _is_of_another_page(request))
+        return self._user(request) if is_own else None
 
     def _is_forged(self, request: Request) -> bool:
         """Whether a request has nothing but the cookie of a session, and another site may have caused it."""
@@ -99,6 +101,8 @@ class ConsolePaths(Generic[Account]):
             return None
         if request.method != "GET":
             return method_not_allowed()
+        if request.header(b"sec-fetch-dest") not in ("", "document"):
+            return refused("open the link in a tab of a browser")
         session = self._sessions.redeem((request.query.get("token") or ("",))[0])
         if session is None:
             return self.unauthorized()
@@ -127,6 +131,11 @@ class ConsolePaths(Generic[Account]):
 def headers_below(path: str) -> tuple[tuple[str, str], ...]:
     """The headers of every response of the console; none for other paths."""
     return HEADERS if unquote(path).startswith(ROOT) or path == ROOT.rstrip("/") else ()
+
+
+def _is_of_another_page(request: Request) -> bool:
+    """Whether a page of another origin caused the request. Other clients than browsers send no such header."""
+    return request.header(b"sec-fetch-site") not in ("", "none", "same-origin")
 
 
 def _is_own_post(request: Request) -> bool:

@@ -4,14 +4,15 @@
 
 1. A token is 256 random bits. Only its digest is held, and a lookup by digest takes no time that reveals a token.
 2. A login is redeemed once. A session is the user that the login was made for, and is authorized like that user.
-3. At the limits the oldest login or session is dropped.
+3. At the limits the oldest login or session is dropped; at the limit of a user, the oldest of that user: a user who
+   makes many does not end the sessions of others.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from cryptography.fernet import Fernet
 
@@ -21,8 +22,16 @@ LOGIN_S_MAX = 3_600.0
 SESSION_S_MAX = 12 * 3_600.0
 LOGINS_MAX = 100
 SESSIONS_MAX = 100
+OF_USER_MAX = 10
+"""Logins, and sessions, of one user."""
 
-Account = TypeVar("Account")
+
+class NamedAccount(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Account = TypeVar("Account", bound=NamedAccount)
 """How a server represents a user: `User` in the API server, `Caller` in other components."""
 
 
@@ -57,7 +66,10 @@ class ConsoleSessions(Generic[Account]):
         return session.user if session is not None and self._clock.now_s() <= session.end_s else None
 
     def _add(self, entries: dict[bytes, _Entry[Account]], count_max: int, user: Account, valid_s: float) -> str:
-        while len(entries) >= count_max:
+        own = [digest for digest, entry in entries.items() if entry.user.name == user.name]
+        if len(own) >= OF_USER_MAX:
+            del entries[own[0]]
+        elif len(entries) >= count_max:
             del entries[next(iter(entries))]
         token = new_token()
         entries[_digest(token)] = _Entry(user, self._clock.now_s() + valid_s)

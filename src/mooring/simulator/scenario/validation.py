@@ -26,6 +26,8 @@ from mooring.simulator.scenario.values import rate_per_h, seconds, seeds_of
 
 INTERVAL_S_MIN = 1.0
 """The shortest time between two samples, two occurrences of an event, and two scans of the autoscaler."""
+OCCURRENCES_MAX = 1_000_000
+"""Samples of a simulation, and occurrences of one event."""
 PODS_MAX = 10_000_000
 """Pods of one workload."""
 NAME_LENGTH_MAX = 50
@@ -50,7 +52,7 @@ def validate_scenario(scenario: Scenario, reporter: Reporter) -> None:
     elif not workload.has_end:
         raise reporter.error("", "duration is missing; only a trace, or a dump that is replayed, has an end")
     if scenario.samples.every:
-        reporter.check_interval("samples.every", scenario.samples.every)
+        reporter.check_interval("samples.every", scenario.samples.every, scenario.duration_s)
     try:
         seeds_of(scenario.seeds)
     except ValueError as error:
@@ -159,7 +161,7 @@ def _validate_cluster_level(scenario: Scenario, reporter: Reporter) -> None:
 def _validate_event(scenario: Scenario, event: ScenarioEvent, place: str, reporter: Reporter) -> None:
     reporter.check_duration(f"{place}.at", event.at)
     if event.every:
-        reporter.check_interval(f"{place}.every", event.every)
+        reporter.check_interval(f"{place}.every", event.every, scenario.duration_s)
     found = event.change()
     if found is None:
         raise reporter.error(place, f"wanted exactly one of {', '.join(CHANGES[:-1])} and {CHANGES[-1]}")
@@ -228,7 +230,11 @@ class Reporter:
         if length_s < 0:
             raise self.error(place, f"{text} is negative")
 
-    def check_interval(self, place: str, text: str) -> None:
+    def check_interval(self, place: str, text: str, duration_s: float | None = None) -> None:
+        """With a duration, what happens in this interval happens at most `OCCURRENCES_MAX` times."""
         self.check_duration(place, text)
         if seconds(text) < INTERVAL_S_MIN:
             raise self.error(place, f"wanted at least {INTERVAL_S_MIN:g} s")
+        times = (duration_s or 0.0) / seconds(text)
+        if times > OCCURRENCES_MAX:
+            raise self.error(place, f"{times:.0f} times in {duration_s:.0f} s; at most {OCCURRENCES_MAX}")
