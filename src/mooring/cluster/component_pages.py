@@ -66,8 +66,8 @@ def pages_listener(pages: Mapping[str, Page], clock: Clock, path: Path) -> HttpL
         except BodyTooLargeError:
             return Response(413, f"\n\nmore than {BODY_BYTES_MAX} bytes were sent\n".encode())
         response = await _answer(page, PageRequest(request.method, request.path, query, body=body))
-        named, asked = (",".join(sorted(each)) for each in (response.namespaces, response.requested_namespaces))
-        return Response(response.code, f"{named}\n{asked}\n".encode() + response.body, response.content_type)
+        named, requested = (",".join(sorted(each)) for each in (response.namespaces, response.requested_namespaces))
+        return Response(response.code, f"{named}\n{requested}\n".encode() + response.body, response.content_type)
 
     return HttpListener(serve, clock, unix_path=str(path), ends_with_client=True)
 
@@ -104,13 +104,13 @@ async def _forwarded(request: PageRequest, socket_path: str) -> PageResponse:
     wire = await connect_unix(socket_path)
     try:
         stream = HttpStream(wire, await wire.open_stream(encode_request(request.method, url, headers, request.body)))
-        named, asked, body = (await stream.read_all()).split(b"\n", 2)
+        named, requested, body = (await stream.read_all()).split(b"\n", 2)
         return PageResponse(
             body,
             stream.code,
             stream.headers.get("Content-Type", ""),
             namespaces=_names_in(named),
-            requested_namespaces=_names_in(asked),
+            requested_namespaces=_names_in(requested),
         )
     finally:
         wire.abort()

@@ -41,10 +41,10 @@ class PlanPages:
         if page_request.method != "POST":
             return text("wanted POST with a request as JSON\n", 405)
         try:
-            asked = namespaces_of(pods_named(page_request.body))
+            requested = namespaces_of(pods_named(page_request.body))
         except PlanError as error:
             return text(f"{error}\n", 422)
-        return replace(await self._planned(page_request.body), requested_namespaces=asked)
+        return replace(await self._planned(page_request.body), requested_namespaces=requested)
 
     async def _planned(self, body: bytes) -> PageResponse:
         scheduler = self._scheduler

@@ -197,9 +197,9 @@ def _naming(scheduler: Scheduler, clock: Clock, page: Page) -> Page:
         answer = page(page_request)
         response = await answer if inspect.isawaitable(answer) else answer
         known = {each.metadata.name for each in scheduler.engine.columns.objects.of(Namespace)}
-        asked = response.requested_namespaces | namespaces_of(page_request.query.get("pod", ()))
-        named = await named_namespaces(response.body, known | response.namespaces | asked, clock)
-        return replace(response, namespaces=named, requested_namespaces=asked)
+        requested = response.requested_namespaces | namespaces_of(page_request.query.get("pod", ()))
+        named = await named_namespaces(response.body, known | response.namespaces | requested, clock)
+        return replace(response, namespaces=named, requested_namespaces=requested)
 
     return named
 

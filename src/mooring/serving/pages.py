@@ -109,12 +109,12 @@ async def masked(request: PageRequest, response: PageResponse, may_read: MayRead
     permission to list the pods of all namespaces.
     """
     is_filtered = any(request.query.get("filter", ()))
-    asked = response.requested_namespaces
-    if not (response.namespaces or asked or is_filtered) or await may_read(""):
+    requested = response.requested_namespaces
+    if not (response.namespaces or requested or is_filtered) or await may_read(""):
         return response
     if is_filtered:
         return text("forbidden: a filter needs the permission to list the pods of all namespaces\n", 403)
-    for namespace in sorted(asked):
+    for namespace in sorted(requested):
         if not await may_read(namespace):
             return text(f'forbidden: you cannot list pods in the namespace "{namespace}"\n', 403)
     hidden = {namespace for namespace in sorted(response.namespaces) if not await may_read(namespace)}

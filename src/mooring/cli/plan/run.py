@@ -42,7 +42,7 @@ SCALABLE = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What is asked for on the command line."""
+    """What is requested on the command line."""
 
     manifests: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()

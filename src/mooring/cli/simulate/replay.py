@@ -37,7 +37,7 @@ PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What is asked for on the command line."""
+    """What is requested on the command line."""
 
     file: str
     config: str = ""

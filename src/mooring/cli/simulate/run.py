@@ -38,7 +38,7 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class SimulateOptions:
-    """What is asked for on the command line."""
+    """What is requested on the command line."""
 
     scenario: str
     values: Mapping[str, str] = field(default_factory=dict)

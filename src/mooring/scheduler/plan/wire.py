@@ -87,10 +87,10 @@ def pods_named(body: bytes) -> list[str]:
 
     A plan tells whether a pending pod exists, and whether the claims of a given pod do."""
     try:
-        asked = _names_decoder.decode(body or b"{}")
+        requested = _names_decoder.decode(body or b"{}")
     except msgspec.MsgspecError as error:
         raise PlanError(f"not a plan request: {error}") from None
-    return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in asked.pods] + asked.pod_names
+    return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in requested.pods] + requested.pod_names
 
 
 def decode_request(body: bytes, columns: Columns, pending: Callable[[], Sequence[PodInfo]]) -> Slices[PlanRequest]:

@@ -329,14 +329,14 @@ class ServiceReservation:
         """Ports of one number (TCP and UDP) share a node port unless the Service names two."""
         ports = self._spec.get("ports") or []
         by_number: dict[int, int] = {}
-        requested = _requested_node_ports(ports)
+        requested_by_number = _requested_node_ports(ports)
         for index, port in enumerate(ports):
             requested, number = port.get("nodePort", 0), port.get("port", 0)
             if not requested and not allocates_node_ports(self._spec):
                 continue
             shared = by_number.get(number)
             if shared is None:
-                port["nodePort"] = by_number[number] = self._take_port_for(index, requested.get(number, 0))
+                port["nodePort"] = by_number[number] = self._take_port_for(index, requested_by_number.get(number, 0))
             elif not requested:
                 port["nodePort"] = shared
             elif requested != shared:
