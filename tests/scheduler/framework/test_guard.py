@@ -29,7 +29,7 @@ from mooring.scheduler.framework.plugin import (
 from mooring.scheduler.framework.post_filter import FailedAttempt, PostFilterResult
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.framework.status import Code, Reason, Status
-from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, OwnTerms, RequiredTerms
+from mooring.scheduler.plugins.inter_pod_affinity import InterPodAffinity, OwnTerms, Preferred, RequiredTerms
 from mooring.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from tests.builders import HOSTNAME, node, pod
 from tests.scheduler.config.builders import plugins, with_profile
@@ -286,3 +286,23 @@ def test_a_subclass_does_not_inherit_other_forms_of_an_overridden_rule() -> None
     assert plugin.filter_adjusted(terms, rows, np.ones((3, 1), dtype=np.int64)).tolist() == [0]
     assert InterPodAffinity.filter_scope is Scope.TOPOLOGY
     assert HatesNobody.filter_scope is Scope.CLUSTER
+
+
+class PrefersLaterRows(InterPodAffinity):
+    """A user's subclass that also scores nodes for pods without terms."""
+
+    name = "PrefersLaterRows"
+
+    def __init__(self, columns: Columns) -> None:
+        super().__init__(columns, InterPodAffinityArgs())
+
+    def pre_score(self, pod: PodInfo, feasible: Rows) -> Preferred:
+        return Preferred({})
+
+    def score(self, state: Preferred, rows: Rows) -> Int64s:
+        return np.arange(len(NODES), dtype=np.int64)[rows]
+
+
+def test_a_subclass_that_overrides_the_score_scores_pods_for_which_the_built_in_plugin_has_none() -> None:
+    decision = decide(engine_with(PrefersLaterRows), pod("new"))
+    assert decision.scores["n2"]["PrefersLaterRows"] > decision.scores["n1"]["PrefersLaterRows"]

@@ -246,8 +246,11 @@ class Score(Plugin, ABC, Generic[ScoreState]):
         own = cls.__dict__  # as for `Filter`
         if "score" in own and "score_row" not in own:
             cls.score_row = Score.score_row  # type: ignore[method-assign]
-        if ("score" in own or "pre_score" in own) and "score_scope" not in own:
-            cls.score_scope = Scope.CLUSTER
+        if "score" in own or "pre_score" in own:
+            if "score_scope" not in own:
+                cls.score_scope = Scope.CLUSTER
+            if "has_score" not in own:
+                cls.has_score = Score.has_score  # type: ignore[method-assign]
 
     def has_score(self, pod: PodInfo) -> bool:
         """Whether there is anything to score for this pod. If not, `pre_score` is not called.
