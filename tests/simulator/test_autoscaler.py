@@ -234,7 +234,7 @@ def options_for(pods: list[Pod], *pools: Pool, room: int = 9, requested: int = 0
             {pool.name: numbered.next_nodes(pool.name, room) for pool in pools},
             {pool.name: pool for pool in pools},
         )
-        return run_to_end(steps, lambda: None)
+        return run_to_end(steps)
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ def test_a_pod_that_exists_may_be_given_as_an_example() -> None:
         "status": {"phase": "Running"},
     }
     body = msgspec.json.encode({"pods": [given], "copies": [2]})
-    request = run_to_end(decode_request(body, engine.columns, lambda: ()), lambda: None)
+    request = run_to_end(decode_request(body, engine.columns, lambda: ()))
     assert [each.pod for each in planned_beside(engine, request).placements] == [
         "default/placed-1-0",
         "default/placed-1-1",

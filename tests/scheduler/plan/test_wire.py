@@ -68,7 +68,7 @@ def test_the_schema_knows_every_question() -> None:
 
 def decode(document: object) -> PlanRequest:
     steps = decode_request(msgspec.json.encode(document), engine_of(node("n1")).columns, tuple)
-    return run_to_end(steps, lambda: None)
+    return run_to_end(steps)
 
 
 LARGE = {"metadata": {"name": "x", "namespace": "a", "labels": {"large": "x" * OBJECT_BYTES_MAX}}}
@@ -97,7 +97,7 @@ def test_a_quantity_that_no_column_can_hold_is_refused() -> None:
     requests = b'{"resources": {"requests": {"cpu": 1000000000000000000000000}}}'
     body = b'{"pods": [{"metadata": {"name": "x", "namespace": "a"}, "spec": {"containers": [%b]}}]}' % requests
     with pytest.raises(PlanError, match="an integer <= 9223372036854775807"):
-        run_to_end(decode_request(body, engine_of(node("n1")).columns, tuple), lambda: None)
+        run_to_end(decode_request(body, engine_of(node("n1")).columns, tuple))
 
 
 def test_null_is_no_node() -> None:

@@ -55,13 +55,6 @@ class SortedRows(Sequence[int]):
     def __iter__(self) -> Iterator[int]:
         return chain.from_iterable(self._blocks)
 
-    def __contains__(self, row: object) -> bool:
-        if not isinstance(row, int) or not 0 <= row < len(self._blocks) << BLOCK_BITS:
-            return False
-        block = self._blocks[row >> BLOCK_BITS]
-        place = bisect_left(block, row)
-        return place < len(block) and block[place] == row
-
     @overload
     def __getitem__(self, place: int) -> int: ...
 

@@ -42,7 +42,7 @@ class Unchanging:
         """Nothing is applied."""
 
 
-def run_to_end(slices: Slices[Result], progress: Callable[[], None]) -> Result:
+def run_to_end(slices: Slices[Result], progress: Callable[[], None] = lambda: None) -> Result:
     """The result of a computation that is not suspended. `progress` is called after each step."""
     while True:
         try:

@@ -139,7 +139,7 @@ class Autoscaler:
             return
         requested = [each.node for each in self._requested.values()]
         with WhatIf(self._cluster.engine, self._seed) as what_if:
-            options = run_to_end(scale_up_options(what_if, pods, requested, new_nodes, self._pools), _no_progress)
+            options = run_to_end(scale_up_options(what_if, pods, requested, new_nodes, self._pools))
         if options:
             chosen = choose_option(options, self._settings.expander, self._entropy)
             pool = chosen.pool.name
@@ -206,7 +206,7 @@ class Autoscaler:
         if not candidates:
             return []
         with WhatIf(engine, self._seed) as what_if:
-            found = run_to_end(unneeded_nodes(what_if, candidates), _no_progress)
+            found = run_to_end(unneeded_nodes(what_if, candidates))
         self._recheck_s |= {name: now_s + RECHECK_S for name in candidates if name not in found}
         return found
 
@@ -249,7 +249,3 @@ class Autoscaler:
 
 def _of_age(since_s: Mapping[str, float], until_s: float) -> list[str]:
     return [name for name, at_s in since_s.items() if at_s <= until_s]
-
-
-def _no_progress() -> None:
-    """Nothing is shown."""
