@@ -119,8 +119,8 @@ class _Full(MemoryStore):
 def test_what_the_store_refuses_is_an_error_of_the_api() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         store = _Full()
-        storage = ObjectStorage(store, api_server.parts.worker)
-        api_server.parts = replace(api_server.parts, object_storage=storage)
+        storage = ObjectStorage(store, api_server.context.worker)
+        api_server.context = replace(api_server.context, object_storage=storage)
         with pytest.raises(ServerError, match="no space") as refused:
             await client.create(CONFIG_MAP, "default", {"metadata": {"name": "a"}})
         assert refused.value.code == 507

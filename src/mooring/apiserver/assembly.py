@@ -168,7 +168,7 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
     disabled = settings.disabled_admission_plugins
     plugins = admission_plugins(status_writer, authorizer, clock, entropy.fork("admission"), disabled)
     guards = (EscalationCheck(roles, authorizer), AdminAccessCheck(authorizer))
-    parts = RegistryContext(
+    context = RegistryContext(
         object_storage=object_storage,
         resources=resources,
         lookup=lookup,
@@ -185,7 +185,7 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
         clock=clock,
         entropy=entropy,
         resources=resources,
-        parts=parts,
+        context=context,
         storage=storage,
         reader=ObjectReader(storage),
         lookup=lookup,
@@ -198,7 +198,7 @@ async def open_api_server(store: Store, clock: Clock, entropy: Entropy, settings
     )
     async with worker, kubelets, TaskGroup("apiserver") as group:
         await deliver_objects(store, _ROLES, _RoleHandler(roles, worker), group, worker)
-        establisher = DefinitionController(parts, api_server.reader, status_writer, clock)
+        establisher = DefinitionController(context, api_server.reader, status_writer, clock)
         await deliver_objects(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), CustomKinds(resources, worker), group, worker)
         await deliver_objects(store, (kinds.CUSTOM_RESOURCE_DEFINITION,), establisher, group, worker)
         group.start_background(establisher.run(), name="establish custom kinds")

@@ -109,8 +109,8 @@ class LoopbackClient:
         data = _encode(body)
         call.size_bytes = len(data)
         read = self._api_server.body_reader(resource, call, data, JSON)
-        obj = await self._api_server.parts.run(resource.strategy, call, read)
-        return await creating.create(self._api_server.parts, resource, call, obj)
+        obj = await self._api_server.context.run(resource.strategy, call, read)
+        return await creating.create(self._api_server.context, resource, call, obj)
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
         with _STORE_ERRORS:
@@ -119,7 +119,7 @@ class LoopbackClient:
             data = _encode(body)
             call.size_bytes = len(data)
             read = self._api_server.body_reader(resource, call, data, JSON)
-            changed = await put(self._api_server.parts, resource, call, read)
+            changed = await put(self._api_server.context, resource, call, read)
             return changed.answer or _answer(kind, changed.document)
 
     async def patch(
@@ -129,14 +129,14 @@ class LoopbackClient:
             resource = self._api_server.resources.of_kind(kind)
             call = self._call("patch", kind, namespace, name, subresource)
             read = self._api_server.document_reader(resource, form)
-            changed = await patches.patch(self._api_server.parts, resource, call, patches.Patch(form, patch), read)
+            changed = await patches.patch(self._api_server.context, resource, call, patches.Patch(form, patch), read)
             return changed.answer or _answer(kind, changed.document)
 
     async def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion | None = None) -> None:
         with _STORE_ERRORS:
             resource = self._api_server.resources.of_kind(kind)
             call = self._call("delete", kind, namespace, name)
-            await deleting.delete(self._api_server.parts, resource, call, _delete_options(deletion))
+            await deleting.delete(self._api_server.context, resource, call, _delete_options(deletion))
 
     async def bind(self, namespace: str, name: str, uid: str, node_name: str) -> None:
         with _STORE_ERRORS:
@@ -145,7 +145,7 @@ class LoopbackClient:
             if uid:
                 metadata["uid"] = uid
             target = {"kind": "Node", "name": node_name}
-            await bind(self._api_server.parts, call, {"metadata": metadata, "target": target})
+            await bind(self._api_server.context, call, {"metadata": metadata, "target": target})
 
     async def evict(self, namespace: str, name: str, uid: str) -> None:
         """Evict a pod. `TooManyRequestsError` if a disruption budget forbids it."""
@@ -153,7 +153,7 @@ class LoopbackClient:
             call = self._call("create", POD, namespace, name, "eviction")
             metadata = {"name": name, "namespace": namespace}
             body = {"metadata": metadata, "deleteOptions": {"preconditions": {"uid": uid}}}
-            await evict(self._api_server.parts, call, body)
+            await evict(self._api_server.context, call, body)
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
         with _STORE_ERRORS:

@@ -87,7 +87,7 @@ class ApiServer:
     clock: Clock
     entropy: Entropy
     resources: ResourceTable
-    parts: RegistryContext
+    context: RegistryContext
     reader: ObjectReader
     lookup: Lookup
     authenticator: Authenticator
@@ -197,7 +197,7 @@ class ApiServer:
         assert struct is not None, f"{kind} has no schema"
         also = _EVICTION_VERSIONS if kind == "Eviction" else ()
         named, validation = NamedKind(api_version, kind), call.field_validation
-        decoded = await self.parts.worker.run(
+        decoded = await self.context.worker.run(
             len(data), decode_body, data, content_type, named, struct, validation, also
         )
         apply_field_validation(decoded.strict_errors, call)
@@ -229,7 +229,7 @@ def _shared(old: Document) -> Document:
 
 async def issue_token(api_server: ApiServer, call: Call, request: Document) -> Document:
     """Admit a TokenRequest and answer it with a token of an existing service account. Raises `StatusError`s."""
-    await api_server.parts.admission.admit(Attempt(Operation.CREATE, call, request, None, body_kind="TokenRequest"))
+    await api_server.context.admission.admit(Attempt(Operation.CREATE, call, request, None, body_kind="TokenRequest"))
     account = await api_server.lookup.get(SERVICE_ACCOUNT, call.namespace, call.name)
     if account is None:
         raise not_found(SERVICE_ACCOUNT, call.name)

@@ -36,7 +36,7 @@ async def run_components(
         from mooring.cluster.console_pods import manifest_pods_page, pods_by_status
 
         client = component_client(api_server, "console")
-        page = manifest_pods_page(client, api_server.parts.worker, pods_by_status(client))
+        page = manifest_pods_page(client, api_server.context.worker, pods_by_status(client))
         api_server.component_pages["/console/data/pods"] = page
     async with TaskGroup("components") as group:
         if worker is not None:

@@ -29,7 +29,7 @@ class RegistryFixture:
     def __init__(self, mutating: Sequence[Admission] = ()) -> None:
         self.store = MemoryStore()
         lookup, worker = StoreLookup(self.store), WorkerThread()
-        self.parts = RegistryContext(
+        self.context = RegistryContext(
             object_storage=ObjectStorage(self.store, worker),
             resources=ResourceTable(built_in_resources()),
             lookup=lookup,
@@ -46,15 +46,15 @@ class RegistryFixture:
         whole = {"name": name, "uid": f"uid-{name}", "creationTimestamp": NOW, **(metadata or {})}
         if kind.is_namespaced:
             whole["namespace"] = NS
-        return (await self.parts.object_storage.create(kind, {"metadata": whole, **parts})).revision
+        return (await self.context.object_storage.create(kind, {"metadata": whole, **parts})).revision
 
     async def get(self, kind: Kind, name: str) -> Document:
-        found = await self.parts.object_storage.find(kind, NS if kind.is_namespaced else "", name)
+        found = await self.context.object_storage.find(kind, NS if kind.is_namespaced else "", name)
         assert found is not None, f"{kind} {name} is gone"
         return found.document
 
     async def is_gone(self, name: str) -> bool:
-        return await self.parts.object_storage.find(POD, NS, name) is None
+        return await self.context.object_storage.find(POD, NS, name) is None
 
 
 def call(kind: Kind, name: str, subresource: str = "", *, is_dry_run: bool = False) -> Call:

@@ -35,7 +35,7 @@ def bound(
         await api_server.put(NODE, "zoned", {"labels": {ZONE: "z"}})
         await api_server.put(POD, "p", metadata, spec={"containers": [], **(spec or {})}, status={"phase": "Pending"})
         asked = call(BINDING, "") if is_old_way else call(POD, "p", "binding", is_dry_run=is_dry_run)
-        await bind(api_server.parts, asked, body)
+        await bind(api_server.context, asked, body)
         return await api_server.get(POD, "p")
 
     return run(play())

@@ -45,7 +45,7 @@ class Maker:
             **{"namespace": NS, "field_manager": "hand", **options},
         )
         resource = self.api_server.resources.of_kind(CONFIG_MAP)
-        parts = replace(self.api_server.parts, entropy=entropy) if entropy is not None else self.api_server.parts
+        parts = replace(self.api_server.context, entropy=entropy) if entropy is not None else self.api_server.context
         body = msgspec.json.encode({"metadata": metadata, "data": {"x": "1"}})
         read_body = self.api_server.body_reader(resource, call, body, "application/json")
         return await create(parts, resource, call, read_body())

@@ -65,8 +65,8 @@ def deleted(
         api_server = RegistryFixture()
         await api_server.put(kind, "o", metadata, **parts)
         asked = call(kind, "o", is_dry_run=is_dry_run)
-        answer = await delete(api_server.parts, api_server.parts.resources.of_kind(kind), asked, options)
-        found = await api_server.parts.object_storage.find(kind, NS, "o")
+        answer = await delete(api_server.context, api_server.context.resources.of_kind(kind), asked, options)
+        found = await api_server.context.object_storage.find(kind, NS, "o")
         return After(answer, found.document if found is not None else None, asked.warnings)
 
     return run(play())
@@ -256,7 +256,7 @@ def test_only_what_was_meant_is_deleted(options: DeleteOptions, why: str) -> Non
 def test_what_is_not_there_cannot_be_deleted() -> None:
     async def play() -> None:
         api_server = RegistryFixture()
-        await delete(api_server.parts, api_server.parts.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
+        await delete(api_server.context, api_server.context.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
 
     with pytest.raises(NotFoundError, match='configmaps "o" not found'):
         run(play())
@@ -281,7 +281,7 @@ def test_admission_is_asked_before_anything_is_done() -> None:
     async def play() -> None:
         api_server = RegistryFixture()
         await api_server.put(CONFIG_MAP, "o")
-        parts = replace(api_server.parts, admission=Guard((), (), api_server.parts.lookup))
+        parts = replace(api_server.context, admission=Guard((), (), api_server.context.lookup))
         with pytest.raises(StatusError, match="not o"):
             await delete(parts, parts.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
         await api_server.get(CONFIG_MAP, "o")
@@ -329,12 +329,12 @@ def test_the_first_deletion_does_nothing_but_mark_it() -> None:
     async def play(*, is_dry_run: bool) -> tuple[Document, Any]:
         api_server = RegistryFixture()
         object_storage, resource = (
-            api_server.parts.object_storage,
-            api_server.parts.resources.of_kind(CUSTOM_RESOURCE_DEFINITION),
+            api_server.context.object_storage,
+            api_server.context.resources.of_kind(CUSTOM_RESOURCE_DEFINITION),
         )
         revision = (await object_storage.create(CUSTOM_RESOURCE_DEFINITION, definition())).revision
         call = Call("delete", CUSTOM_RESOURCE_DEFINITION, User("u"), 0.0, NOW, is_dry_run=is_dry_run)
-        marked = await mark_definition(api_server.parts, resource, call, StoredObject(definition(), revision, b""))
+        marked = await mark_definition(api_server.context, resource, call, StoredObject(definition(), revision, b""))
         found = await object_storage.find(CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
         return marked, found
 

@@ -70,7 +70,7 @@ async def put_budget(api_server: RegistryFixture, name: str = "b", policy: str |
 
 async def ask(api_server: RegistryFixture, body: Document | None = None, *, is_dry_run: bool = False) -> None:
     await evict(
-        api_server.parts, call(POD, "p", "eviction", is_dry_run=is_dry_run), eviction() if body is None else body
+        api_server.context, call(POD, "p", "eviction", is_dry_run=is_dry_run), eviction() if body is None else body
     )
 
 

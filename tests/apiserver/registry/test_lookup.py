@@ -22,11 +22,11 @@ def test_an_answer_sees_every_write_before_it() -> None:
         assert first is not None
         assert (first["data"], first["metadata"]["resourceVersion"]) == ({"a": "1"}, str(revision))
         changed: Document = {**first, "data": {"a": "2"}}
-        revision = await api_server.parts.object_storage.put(CONFIG_MAP, changed, if_revision=revision)
+        revision = await api_server.context.object_storage.put(CONFIG_MAP, changed, if_revision=revision)
         second = await lookup.get(CONFIG_MAP, NS, "o")
         assert second is not None
         assert second["data"] == {"a": "2"}
-        await api_server.parts.object_storage.delete(CONFIG_MAP, NS, "o", if_revision=revision)
+        await api_server.context.object_storage.delete(CONFIG_MAP, NS, "o", if_revision=revision)
         assert await lookup.get(CONFIG_MAP, NS, "o") is None
 
     run(play())
@@ -53,7 +53,7 @@ def test_labels_are_read_without_the_rest_of_the_object() -> None:
         await api_server.put(NODE, "n")
         assert await lookup.labels(NODE, "", "n") == {}
         labelled: Document = {"metadata": {"name": "m", "labels": {"zone": "z1"}}, "spec": {"podCIDR": "10.0.0.0/24"}}
-        await api_server.parts.object_storage.create(NODE, labelled)
+        await api_server.context.object_storage.create(NODE, labelled)
         assert await lookup.labels(NODE, "", "m") == {"zone": "z1"}
 
     run(play())

@@ -60,7 +60,7 @@ class Patched:
         )
         resource = self._api_server.resources.of_kind(kind)
         reader = self._api_server.document_reader(resource, form)
-        return (await patch(self._api_server.parts, resource, call, Patch(form, content), reader)).document
+        return (await patch(self._api_server.context, resource, call, Patch(form, content), reader)).document
 
 
 def play(story: Any) -> None:

@@ -70,7 +70,7 @@ def log(spec: Document, options: LogOptions, *, node: Any = None, logs: Kubelets
         await api_server.put(POD, "p", spec=spec)
         if node is not None:
             await api_server.put(NODE, spec.get("nodeName", "n"), status=node)
-        stream = await open_log(api_server.parts.lookup, call(POD, "p", "log"), options, logs, Elsewhere())
+        stream = await open_log(api_server.context.lookup, call(POD, "p", "log"), options, logs, Elsewhere())
         return None if stream is None else [line async for line in stream]
 
     return run(play())

@@ -33,12 +33,12 @@ class ListFixture:
     async def fill(self) -> None:
         for name in "abc":
             self.revisions[name] = await self.api_server.put(CONFIG_MAP, name)
-        self.revisions["gone"] = await self.api_server.parts.object_storage.delete(
+        self.revisions["gone"] = await self.api_server.context.object_storage.delete(
             CONFIG_MAP, NS, "b", if_revision=self.revisions["b"]
         )
 
     def resource(self, kind: Kind) -> Resource:
-        return self.api_server.parts.resources.of_kind(kind)
+        return self.api_server.context.resources.of_kind(kind)
 
     async def list(
         self, *, limit: int = 0, continue_token: str = "", revision: str = "", is_exact: bool | None = None

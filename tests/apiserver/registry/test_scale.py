@@ -44,12 +44,12 @@ class Scaled:
     async def put(self, replicas: int, **metadata: Any) -> Document:
         body = {"metadata": {"name": "web", **metadata}, "spec": {"replicas": replicas}}
         resource = self._api_server.resources.of_kind(DEPLOYMENT)
-        return await put_scale(self._api_server.parts, resource, self._call("hand"), body)
+        return await put_scale(self._api_server.context, resource, self._call("hand"), body)
 
     async def patch(self, content: object, form: PatchForm = PatchForm.MERGE, by: str = "hand") -> Document:
         reader = self._api_server.other_document_reader("autoscaling/v1", "Scale")
         resource = self._api_server.resources.of_kind(DEPLOYMENT)
-        return await patch_scale(self._api_server.parts, resource, self._call(by), Patch(form, content), reader)
+        return await patch_scale(self._api_server.context, resource, self._call(by), Patch(form, content), reader)
 
     def _call(self, manager: str) -> Call:
         return Call(

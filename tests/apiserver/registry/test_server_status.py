@@ -28,7 +28,7 @@ def test_usage_is_written_once_for_each_state_and_its_manager_is_the_server() ->
             RESOURCE_QUOTA, "q", {"managedFields": [ENTRY]}, spec={"hard": {"pods": "2"}}, status=status
         )
         ledger = ServerStatusWriter(
-            api_server.parts.object_storage, api_server.parts.resources, api_server.parts.kind_schema_of
+            api_server.context.object_storage, api_server.context.resources, api_server.context.kind_schema_of
         )
         read = await api_server.get(RESOURCE_QUOTA, "q")
         outcomes = [await ledger.write_used(read, {"pods": number}, NOW) for number in ("1", "2")]

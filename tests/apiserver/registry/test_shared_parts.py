@@ -160,7 +160,7 @@ async def outcome(api_server: ApiServer, kind: Kind, name: str, write: Write) ->
         if write.form is not None:
             wanted = read_patch(msgspec.json.encode(write.what), write.form, call)
             changed = await patches.patch(
-                api_server.parts, resource, call, wanted, api_server.document_reader(resource, write.form)
+                api_server.context, resource, call, wanted, api_server.document_reader(resource, write.form)
             )
         else:
             call.verb = "update"
@@ -168,7 +168,7 @@ async def outcome(api_server: ApiServer, kind: Kind, name: str, write: Write) ->
             obj["metadata"]["resourceVersion"] = str(record.revision)
             write.what(obj)
             body = api_server.body_reader(resource, call, msgspec.json.encode(obj), "application/json")
-            changed = await update.put(api_server.parts, resource, call, body)
+            changed = await update.put(api_server.context, resource, call, body)
     except StatusError as error:
         return f"{error.code} {error.message} {error.details}"
     now = await api_server.store.get(kind.key(namespace, name))

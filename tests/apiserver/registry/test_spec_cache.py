@@ -48,7 +48,7 @@ async def outcome(api_server: ApiServer, body: Document, validation: FieldValida
     call = Call("create", POD, User("u"), 0.0, NOW, NS, field_manager="m", field_validation=validation)
     try:
         read = api_server.body_reader(resource, call, msgspec.json.encode(body), "application/json")
-        made = (await create(api_server.parts, resource, call, read())).document
+        made = (await create(api_server.context, resource, call, read())).document
     except StatusError as error:
         return error.code, error.message, error.details, call.warnings
     for field in ("uid", "resourceVersion"):

@@ -45,14 +45,14 @@ class Written:
     async def put(self, body: Document, **options: Any) -> Changed:
         resource, call = self.api_server.resources.of_kind(self.kind), self.call(**options)
         reader = self.api_server.body_reader(resource, call, msgspec.json.encode(body), "application/json")
-        return await put(self.api_server.parts, resource, call, reader)
+        return await put(self.api_server.context, resource, call, reader)
 
     async def change(self, make: Callable[[Document], Awaitable[Document]]) -> Changed:
         async def made(old: Document | None) -> Document:
             assert old is not None
             return await make(old)
 
-        return await change(self.api_server.parts, self.api_server.resources.of_kind(self.kind), self.call(), made)
+        return await change(self.api_server.context, self.api_server.resources.of_kind(self.kind), self.call(), made)
 
     def call(self, **options: Any) -> Call:
         return Call(

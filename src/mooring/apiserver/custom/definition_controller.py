@@ -61,9 +61,9 @@ class DefinitionController:
     """Follows the definitions, and acts on them."""
 
     def __init__(
-        self, parts: RegistryContext, reader: ObjectReader, status_writer: ServerStatusWriter, clock: Clock
+        self, context: RegistryContext, reader: ObjectReader, status_writer: ServerStatusWriter, clock: Clock
     ) -> None:
-        self._parts = parts
+        self._context = context
         self._reader = reader
         self._status_writer = status_writer
         self._clock = clock
@@ -142,14 +142,14 @@ class DefinitionController:
             from mooring.apiserver.custom.serving import stored_resource  # imports CEL: only if there are definitions
 
             cost_bytes = _cost_bytes(definition, _encode(definition["spec"]))
-            resource = await self._parts.worker.run(cost_bytes, stored_resource, definition)
+            resource = await self._context.worker.run(cost_bytes, stored_resource, definition)
             await self._delete_objects(resource)
             if await self._count(resource):
                 await self._write_progress(definition)
                 self._enqueue_later(name)
                 return
         finalizers = [each for each in definition["metadata"]["finalizers"] if each != CLEANUP_FINALIZER]
-        object_storage, revision = self._parts.object_storage, int(definition["metadata"]["resourceVersion"])
+        object_storage, revision = self._context.object_storage, int(definition["metadata"]["resourceVersion"])
         if not finalizers:
             await object_storage.delete(CUSTOM_RESOURCE_DEFINITION, "", name, if_revision=revision)
             return
@@ -187,7 +187,7 @@ class DefinitionController:
                 name=metadata["name"],
             )
             try:
-                await delete(self._parts, resource, call, DeleteOptions())
+                await delete(self._context, resource, call, DeleteOptions())
             except NotFoundError:
                 continue
 

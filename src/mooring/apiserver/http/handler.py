@@ -117,7 +117,7 @@ class RequestHandler:
     def __init__(self, api_server: ApiServer, limits: RequestLimits) -> None:
         self._api_server = api_server
         self._limits = limits
-        self._worker = api_server.parts.worker
+        self._worker = api_server.context.worker
         self._objects = ObjectRequests(api_server)
         self._subresources = SubresourceRequests(api_server)
         self._deadlines = Deadlines(limits.request_s_max)

@@ -55,7 +55,7 @@ class ObjectRequests:
 
     def __init__(self, api_server: ApiServer) -> None:
         self._api_server = api_server
-        self._worker = api_server.parts.worker
+        self._worker = api_server.context.worker
 
     # ---------------------------------------------------------------------------------------------- reading
 
@@ -95,10 +95,10 @@ class ObjectRequests:
         data = await incoming.body()
         call.size_bytes = len(data)
         read = self._api_server.body_reader(resource, call, data, incoming.content_type)
-        obj = await self._api_server.parts.run(resource.strategy, call, read)
+        obj = await self._api_server.context.run(resource.strategy, call, read)
         if not resource.kind.is_namespaced and not call.name:
             call = replace(call, name=obj["metadata"].get("name", ""))
-        created = await creating.create(self._api_server.parts, resource, call, obj)
+        created = await creating.create(self._api_server.context, resource, call, obj)
         return await self._written(rendering, resource, call, 201, created.document, created.answer)
 
     async def _written(
@@ -115,7 +115,7 @@ class ObjectRequests:
         data = await incoming.body()
         call.size_bytes = len(data)
         read = self._api_server.body_reader(resource, call, data, incoming.content_type)
-        return await self._changed(rendering, resource, call, await put(self._api_server.parts, resource, call, read))
+        return await self._changed(rendering, resource, call, await put(self._api_server.context, resource, call, read))
 
     async def _changed(self, rendering: Rendering, resource: Resource, call: Call, changed: Changed) -> Reply:
         code = 201 if changed.is_created else 200
@@ -126,7 +126,7 @@ class ObjectRequests:
     ) -> Reply:
         data = await incoming.body()
         wanted = await self._api_server.read_other(call, data, incoming.content_type, SCALE_VERSION, "Scale")
-        return rendering.written(200, _SCALES, await scale.put_scale(self._api_server.parts, resource, call, wanted))
+        return rendering.written(200, _SCALES, await scale.put_scale(self._api_server.context, resource, call, wanted))
 
     async def patch(self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         form = _PATCH_FORMS.get(incoming.content_type)
@@ -143,10 +143,10 @@ class ObjectRequests:
             raise
         if call.subresource == "scale":
             read_scale = self._api_server.other_document_reader(SCALE_VERSION, "Scale")
-            scaled = await scale.patch_scale(self._api_server.parts, resource, call, wanted, read_scale)
+            scaled = await scale.patch_scale(self._api_server.context, resource, call, wanted, read_scale)
             return rendering.written(200, _SCALES, scaled)
         read = self._api_server.document_reader(resource, form)
-        changed = await patches.patch(self._api_server.parts, resource, call, wanted, read)
+        changed = await patches.patch(self._api_server.context, resource, call, wanted, read)
         return await self._changed(rendering, resource, call, changed)
 
     # ---------------------------------------------------------------------------------------------- deleting
@@ -154,7 +154,7 @@ class ObjectRequests:
     async def delete(self, resource: Resource, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         options, is_dry_run = await self._delete_options(incoming)
         call = replace(call, is_dry_run=is_dry_run)
-        deleted = await deleting.delete(self._api_server.parts, resource, call, options)
+        deleted = await deleting.delete(self._api_server.context, resource, call, options)
         is_accepted = not deleted.is_gone and options.orphans is False
         code = 202 if is_accepted else 200
         if deleted.document.get("kind") == "Status":
@@ -173,7 +173,7 @@ class ObjectRequests:
             metadata = cast(Document, decoded(raw))["metadata"]
             one = replace(call, name=metadata["name"], namespace=metadata.get("namespace", ""))
             try:
-                await deleting.delete(self._api_server.parts, resource, one, options)
+                await deleting.delete(self._api_server.context, resource, one, options)
             except NotFoundError:
                 continue
         return await self._listed(resource, rendering, listing)
@@ -244,14 +244,14 @@ class SubresourceRequests:
     async def _bind(self, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
         body = await self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
-        await bind(self._api_server.parts, call, body)
+        await bind(self._api_server.context, call, body)
         return rendering.document(201, created_status())
 
     async def _evict(self, call: Call, incoming: IncomingRequest, rendering: Rendering) -> Reply:
         call = with_write_options(call, incoming, "CreateOptions")
         data = await incoming.body()
         body = await self._api_server.read_other(call, data, incoming.content_type, "policy/v1", "Eviction")
-        await evict(self._api_server.parts, call, body)
+        await evict(self._api_server.context, call, body)
         return rendering.document(201, created_status())
 
     async def _log(self, call: Call, incoming: IncomingRequest) -> Reply:

@@ -69,7 +69,7 @@ class VirtualResources:
             raise method_not_allowed()
         call = self._call(BINDING, address, incoming, user)
         body = await self._api_server.read_other(call, await incoming.body(), incoming.content_type, "v1", "Binding")
-        await bind(self._api_server.parts, call, body)
+        await bind(self._api_server.context, call, body)
         return with_warnings(json_reply(201, created_status()), call.warnings)
 
     async def _plan(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
@@ -78,7 +78,7 @@ class VirtualResources:
         call = self._call(PLAN, address, incoming, user)
         data = await incoming.body()
         plan = await self._api_server.read_other(call, data, incoming.content_type, PLAN.api_version, PLAN.kind)
-        worker = self._api_server.parts.worker
+        worker = self._api_server.context.worker
         request = await worker.run(len(data), _plan_request, plan)
         nodes = [each["node"] for each in request.get("nodeTypes") or () if each.get("node")]
         await worker.run(len(data), _default_all, self._resource(NODE).strategy, nodes)
@@ -101,19 +101,19 @@ class VirtualResources:
                 raise forbidden(PLAN, _name_of(plan), f'you cannot list pods in the namespace "{namespace}"')
 
     async def _admit_pods(self, pods: list[Document], call: Call, size_bytes: int) -> None:
-        parts, strategy = self._api_server.parts, self._resource(POD).strategy
+        context, strategy = self._api_server.context, self._resource(POD).strategy
         calls: list[Call] = []
         for pod in pods:
             metadata = pod.setdefault("metadata", {})
             namespace = metadata["namespace"] = metadata.get("namespace") or "default"
             name = metadata.get("name", "")
             calls.append(replace(call, kind=POD, namespace=namespace, name=name, is_dry_run=True, prior_errors=[]))
-        await parts.worker.run(size_bytes, _default_all, strategy, pods)
+        await context.worker.run(size_bytes, _default_all, strategy, pods)
         for number, (pod, each) in enumerate(zip(pods, calls, strict=True)):
             if number % ADMITTED_AT_ONCE == 0:
                 await self._api_server.clock.wait(0)  # admission plugins need not wait
-            await parts.admission.admit(Attempt(Operation.CREATE, each, pod, None))
-        await parts.worker.run(size_bytes, _validate_all, strategy, pods, calls)
+            await context.admission.admit(Attempt(Operation.CREATE, each, pod, None))
+        await context.worker.run(size_bytes, _validate_all, strategy, pods, calls)
 
     def _resource(self, kind: Kind) -> Resource:
         resource = self._api_server.resources.find(kind.api_version, kind.plural)
@@ -128,7 +128,7 @@ class VirtualResources:
         call = self._call(kind, address, incoming, user)
         data = await incoming.body()
         review = await self._api_server.read_other(call, data, incoming.content_type, kind.api_version, kind.kind)
-        await self._api_server.parts.worker.run(len(data), _stamp, kind, review, call)
+        await self._api_server.context.worker.run(len(data), _stamp, kind, review, call)
         if NODES_GROUP in (review.get("spec") or {}).get("groups", ()) or NODES_GROUP in user.groups:
             await self._api_server.node_graph.wait_filled()
         return with_warnings(json_reply(201, self._reviewed(kind, review, address, user)), call.warnings)

@@ -148,7 +148,7 @@ class _WatchRequest:
             query.resource, query.selection, limit=0, continue_token="", revision="", is_exact=None
         )
         size_bytes = sum(map(len, listing.items))
-        state = await self._api_server.parts.worker.run(size_bytes, self._state, listing.items)
+        state = await self._api_server.context.worker.run(size_bytes, self._state, listing.items)
         if options.bookmarks and options.initial_events:
             state += self._lines.bookmark(int(listing.revision), _INITIAL_EVENTS_END)
         for start in range(0, len(state), SLICE_BYTES):

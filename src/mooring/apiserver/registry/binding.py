@@ -29,27 +29,27 @@ BINDING = Kind("v1", "Binding", "bindings")
 _STORE_PREFIX = REGISTRY.removesuffix("/")
 
 
-async def bind(parts: RegistryContext, call: Call, body: Document) -> None:
+async def bind(context: RegistryContext, call: Call, body: Document) -> None:
     """Give a pod the node that the Binding names. `call.kind` is the pod's, or `BINDING`."""
     metadata: Document = body.setdefault("metadata", {})
     ensure_namespace(POD, metadata, call.namespace)
     attempt = Attempt(Operation.CREATE, call, body, None, body_kind="Binding")
-    await parts.admission.admit(attempt)
+    await context.admission.admit(attempt)
     name = metadata.get("name", "")
     if call.kind is POD and name != call.name:
         raise BadRequestError("name in URL does not match name in Binding object")
     errors = validate_binding(body)
     if errors:
         raise plain_error(aggregated(errors))
-    await parts.admission.check(attempt)
+    await context.admission.check(attempt)
     if not name:
         raise BadRequestError("Name parameter required.")
-    await _write(parts, call, name, body)
+    await _write(context, call, name, body)
 
 
-async def _write(parts: RegistryContext, call: Call, name: str, body: Document) -> None:
+async def _write(context: RegistryContext, call: Call, name: str, body: Document) -> None:
     for _ in range(WRITE_TRIES_MAX):
-        found = await parts.object_storage.find_partly(POD, call.namespace, name, FIELDS_READ_BY_BINDING)
+        found = await context.object_storage.find_partly(POD, call.namespace, name, FIELDS_READ_BY_BINDING)
         if found is None:
             raise not_found(POD, name)
         pod, metadata = found.document, body["metadata"]
@@ -60,7 +60,7 @@ async def _write(parts: RegistryContext, call: Call, name: str, body: Document) 
         if call.is_dry_run:
             return
         try:
-            await parts.object_storage.put(POD, bound_pod(pod, body, call.now), if_revision=found.revision)
+            await context.object_storage.put(POD, bound_pod(pod, body, call.now), if_revision=found.revision)
             return
         except WriteConflict:
             continue

@@ -48,36 +48,36 @@ class Created(NamedTuple):
         return self.written.answer if self.written is not None else None
 
 
-async def create(parts: RegistryContext, resource: Resource, call: Call, obj: Document) -> Created:
+async def create(context: RegistryContext, resource: Resource, call: Call, obj: Document) -> Created:
     """Create an object. `obj` is changed."""
-    await parts.run(resource.strategy, call, _begin, parts, resource, call, obj)
-    await parts.admission.admit(Attempt(Operation.CREATE, call, obj, None))
+    await context.run(resource.strategy, call, _begin, context, resource, call, obj)
+    await context.admission.admit(Attempt(Operation.CREATE, call, obj, None))
     metadata = obj["metadata"]
     drop_duplicate_owners(metadata, call, is_after_admission=True)
     if metadata.get("name") or not metadata.get("generateName"):
-        return await create_admitted(parts, resource, call, obj)
-    return await _create_with_generated_name(parts, resource, call, obj)
+        return await create_admitted(context, resource, call, obj)
+    return await _create_with_generated_name(context, resource, call, obj)
 
 
-def _begin(parts: RegistryContext, resource: Resource, call: Call, obj: Document) -> None:
+def _begin(context: RegistryContext, resource: Resource, call: Call, obj: Document) -> None:
     check_document_size(obj, call)
     metadata = obj["metadata"]
     wipe_system_fields(metadata)
     ensure_namespace(resource.kind, metadata, call.namespace)
     drop_duplicate_owners(metadata, call, is_after_admission=False)
-    parts.stamp(resource, resource.strategy, call, None, obj)
+    context.stamp(resource, resource.strategy, call, None, obj)
 
 
-async def create_admitted(parts: RegistryContext, resource: Resource, call: Call, obj: Document) -> Created:
+async def create_admitted(context: RegistryContext, resource: Resource, call: Call, obj: Document) -> Created:
     """The second half: prepare, validate, check, store."""
     kind, metadata = resource.kind, obj["metadata"]
-    fill_system_fields(metadata, call, parts.entropy)
+    fill_system_fields(metadata, call, context.entropy)
     ensure_namespace(kind, metadata, call.namespace)
-    reservation = await parts.reserve(resource, call, obj, None)
+    reservation = await context.reserve(resource, call, obj, None)
     try:
-        await parts.run(resource.strategy, call, _prepare, resource, call, obj)
-        await parts.admission.check(Attempt(Operation.CREATE, call, obj, None))
-        written = await _store(parts, resource, call, obj)
+        await context.run(resource.strategy, call, _prepare, resource, call, obj)
+        await context.admission.check(Attempt(Operation.CREATE, call, obj, None))
+        written = await _store(context, resource, call, obj)
         reservation.keep()
     finally:
         reservation.close()
@@ -106,34 +106,36 @@ def _validate_address(strategy: Strategy, metadata: Document) -> Sequence[FieldE
     return validate_object_meta(metadata, strategy.kind.is_namespaced, name_is_path_segment, "metadata")
 
 
-async def _create_with_generated_name(parts: RegistryContext, resource: Resource, call: Call, obj: Document) -> Created:
+async def _create_with_generated_name(
+    context: RegistryContext, resource: Resource, call: Call, obj: Document
+) -> Created:
     prefix = obj["metadata"]["generateName"]
     for tries_left in reversed(range(GENERATED_NAME_TRIES_MAX)):
-        attempt = {**obj, "metadata": {**obj["metadata"], "name": generated_name(prefix, parts.entropy)}}
+        attempt = {**obj, "metadata": {**obj["metadata"], "name": generated_name(prefix, context.entropy)}}
         try:
-            return await create_admitted(parts, resource, call, attempt)
+            return await create_admitted(context, resource, call, attempt)
         except AlreadyExistsError:
             if not tries_left:
                 raise
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-async def _store(parts: RegistryContext, resource: Resource, call: Call, obj: Document) -> WriteResult | None:
+async def _store(context: RegistryContext, resource: Resource, call: Call, obj: Document) -> WriteResult | None:
     """Store the object. None for a dry run."""
     kind, metadata = resource.kind, obj["metadata"]
     name = metadata["name"]
     existing = None
     if call.is_dry_run:  # preconditions are not checked for what is not stored
-        existing = await parts.object_storage.find(kind, call.namespace, name)
+        existing = await context.object_storage.find(kind, call.namespace, name)
     else:
         if metadata.pop("resourceVersion", "") not in ("", "0") and call.verb == "create":
             raise plain_error("resourceVersion should not be set on objects to be created")
         try:
-            written = await parts.object_storage.create(kind, obj)
+            written = await context.object_storage.create(kind, obj)
             metadata["resourceVersion"] = str(written.revision)
             return written
         except WriteConflict:
-            existing = await parts.object_storage.find(kind, call.namespace, name)
+            existing = await context.object_storage.find(kind, call.namespace, name)
             if existing is None:
                 raise already_exists(kind, name) from None
     if existing is not None:

@@ -63,7 +63,7 @@ class Deleted(NamedTuple):
     is_gone: bool
 
 
-async def delete(parts: RegistryContext, resource: Resource, call: Call, options: DeleteOptions) -> Deleted:
+async def delete(context: RegistryContext, resource: Resource, call: Call, options: DeleteOptions) -> Deleted:
     """Delete one object, or mark it as terminating."""
     kind = resource.kind
     if options.grace_s is not None and options.grace_s < 0:
@@ -72,18 +72,18 @@ async def delete(parts: RegistryContext, resource: Resource, call: Call, options
     for text in resource.strategy.warnings_on_delete(is_propagation_said=is_propagation_said):
         call.warn(text)
     for _ in range(WRITE_TRIES_MAX):
-        found = await parts.object_storage.find(kind, call.namespace, call.name)
+        found = await context.object_storage.find(kind, call.namespace, call.name)
         if found is None:
             raise not_found(kind, call.name)
         try:
             if kind is NAMESPACE:
-                namespace = await _mark_namespace(parts, resource, call, found, options)
+                namespace = await _mark_namespace(context, resource, call, found, options)
                 if namespace is not None:
                     return Deleted(namespace, False)
             if kind is CUSTOM_RESOURCE_DEFINITION and "deletionTimestamp" not in found.document["metadata"]:
                 _check_marked_preconditions(resource, call, found, options)
-                return Deleted(await mark_definition(parts, resource, call, found), False)
-            return await _deleted(parts, resource, call, found, options)
+                return Deleted(await mark_definition(context, resource, call, found), False)
+            return await _deleted(context, resource, call, found, options)
         except WriteConflict as error:
             if error.current is None and not call.is_dry_run:
                 # Another request has finished the deletion.
@@ -92,11 +92,11 @@ async def delete(parts: RegistryContext, resource: Resource, call: Call, options
 
 
 async def _deleted(
-    parts: RegistryContext, resource: Resource, call: Call, found: StoredObject, options: DeleteOptions
+    context: RegistryContext, resource: Resource, call: Call, found: StoredObject, options: DeleteOptions
 ) -> Deleted:
     kind, obj, metadata = resource.kind, found.document, found.document["metadata"]
     _check_preconditions(resource, call, found, options)
-    await parts.admission.check_deletion(Attempt(Operation.DELETE, call, None, obj))
+    await context.admission.check_deletion(Attempt(Operation.DELETE, call, None, obj))
     ending = _ending(resource, call, obj, options)
     if ending is _PENDING:
         return _answer(resource, obj, is_gone=False)
@@ -112,17 +112,17 @@ async def _deleted(
     revision = found.revision
     if stays or (is_graceful and changed != obj):
         if not call.is_dry_run and changed != obj:
-            revision = await parts.object_storage.put(kind, changed, if_revision=revision)
+            revision = await context.object_storage.put(kind, changed, if_revision=revision)
             changed["metadata"]["resourceVersion"] = str(revision)
         if stays:
             return Deleted(changed, False)
     if call.is_dry_run:
         return _answer(resource, changed if is_graceful else obj, is_gone=True)
-    gone_at = await parts.object_storage.delete(kind, call.namespace, call.name, if_revision=revision)
+    gone_at = await context.object_storage.delete(kind, call.namespace, call.name, if_revision=revision)
     answered = changed if is_graceful else obj
     if is_graceful or resource.returns_deleted:
         answered["metadata"]["resourceVersion"] = str(gone_at)
-    await parts.released(resource, answered)
+    await context.released(resource, answered)
     return _answer(resource, answered, is_gone=True)
 
 
@@ -242,14 +242,14 @@ def _answer(resource: Resource, obj: Document, *, is_gone: bool) -> Deleted:
 
 
 async def _mark_namespace(
-    parts: RegistryContext, resource: Resource, call: Call, found: StoredObject, options: DeleteOptions
+    context: RegistryContext, resource: Resource, call: Call, found: StoredObject, options: DeleteOptions
 ) -> Document | None:
     """The terminating namespace; None if it has no finalizers left and can be deleted."""
     namespace, metadata = found.document, found.document["metadata"]
     _check_marked_preconditions(resource, call, found, options)
     if "deletionTimestamp" in metadata:
         return namespace if namespace["spec"].get("finalizers") else None
-    await parts.admission.check_deletion(Attempt(Operation.DELETE, call, None, namespace))
+    await context.admission.check_deletion(Attempt(Operation.DELETE, call, None, namespace))
     changed: Document = {
         **namespace,
         "metadata": {**metadata, "deletionTimestamp": call.now},
@@ -257,7 +257,7 @@ async def _mark_namespace(
     }
     _set_finalizers(changed["metadata"], _finalizers(resource, metadata, options))
     if not call.is_dry_run:
-        written = await parts.object_storage.put(resource.kind, changed, if_revision=found.revision)
+        written = await context.object_storage.put(resource.kind, changed, if_revision=found.revision)
         changed["metadata"]["resourceVersion"] = str(written)
     return changed
 
@@ -276,10 +276,10 @@ def _check_marked_preconditions(resource: Resource, call: Call, found: StoredObj
         raise conflict(resource.kind, call.name, why)
 
 
-async def mark_definition(parts: RegistryContext, resource: Resource, call: Call, found: StoredObject) -> Document:
+async def mark_definition(context: RegistryContext, resource: Resource, call: Call, found: StoredObject) -> Document:
     """The terminating definition."""
     definition, metadata = found.document, found.document["metadata"]
-    await parts.admission.check(Attempt(Operation.DELETE, call, None, definition))
+    await context.admission.check(Attempt(Operation.DELETE, call, None, definition))
     finalizers = list(metadata.get("finalizers") or ())
     if CLEANUP_FINALIZER not in finalizers:
         finalizers.append(CLEANUP_FINALIZER)
@@ -290,7 +290,7 @@ async def mark_definition(parts: RegistryContext, resource: Resource, call: Call
         "status": with_condition(definition.get("status") or {}, pending, call.now),
     }
     if not call.is_dry_run:
-        written = await parts.object_storage.put(resource.kind, changed, if_revision=found.revision)
+        written = await context.object_storage.put(resource.kind, changed, if_revision=found.revision)
         changed["metadata"]["resourceVersion"] = str(written)
     return changed
 

@@ -64,18 +64,18 @@ _EVICTED: Document = {
 }
 
 
-async def evict(parts: RegistryContext, call: Call, body: Document) -> None:
+async def evict(context: RegistryContext, call: Call, body: Document) -> None:
     """Delete a pod, if its disruption budget allows it."""
-    eviction, options = await _admitted(parts, call, body)
+    eviction, options = await _admitted(context, call, body)
     for _ in range(WRITE_TRIES_MAX):
-        pod = await _pod(parts, call)
+        pod = await _pod(context, call)
         if not _needs_no_budget(pod.document):
-            return await _evict_within_budget(parts, eviction, options, pod)
+            return await _evict_within_budget(context, eviction, options, pod)
         # A pending pod may start meanwhile, and then its budget counts.
         is_guarded = options.revision is None and not _is_ending(pod.document)
         try:
             guarded = replace(options, revision=str(pod.revision)) if is_guarded else options
-            return await _mark_and_delete(parts, eviction, guarded)
+            return await _mark_and_delete(context, eviction, guarded)
         except ConflictError:
             if not is_guarded:
                 raise
@@ -90,11 +90,11 @@ class _Eviction(NamedTuple):
     """The options of the deletion, as they were sent."""
 
 
-async def _admitted(parts: RegistryContext, call: Call, body: Document) -> tuple[_Eviction, DeleteOptions]:
+async def _admitted(context: RegistryContext, call: Call, body: Document) -> tuple[_Eviction, DeleteOptions]:
     metadata: Document = body.setdefault("metadata", {})
     ensure_namespace(POD, metadata, call.namespace)
     attempt = Attempt(Operation.CREATE, call, body, None, body_kind="Eviction")
-    await parts.admission.admit(attempt)
+    await context.admission.admit(attempt)
     if metadata.get("name", "") != call.name:
         raise BadRequestError("name in URL does not match name in Eviction object")
     given: Document = body.get("deleteOptions") or {}
@@ -105,43 +105,43 @@ async def _admitted(parts: RegistryContext, call: Call, body: Document) -> tuple
     dry_runs = given.get("dryRun") or []
     if dry_runs and call.is_dry_run and dry_runs != ["All"]:
         raise plain_error(f"Non-matching dry-run options in request and content: [All] and [{' '.join(dry_runs)}]")
-    await parts.admission.check(attempt)
+    await context.admission.check(attempt)
     return _Eviction(replace(call, is_dry_run=call.is_dry_run or bool(dry_runs)), given), delete_options(given)
 
 
 async def _evict_within_budget(
-    parts: RegistryContext, eviction: _Eviction, options: DeleteOptions, pod: StoredObject
+    context: RegistryContext, eviction: _Eviction, options: DeleteOptions, pod: StoredObject
 ) -> None:
     budgets = [
         budget
-        for budget in await parts.lookup.list(POD_DISRUPTION_BUDGET, eviction.call.namespace)
+        for budget in await context.lookup.list(POD_DISRUPTION_BUDGET, eviction.call.namespace)
         if _covers(budget, pod.document)
     ]
     if len(budgets) > 1:
         raise plain_error(_SEVERAL_BUDGETS)
     if not budgets:
-        return await _mark_and_delete(parts, eviction, options)
+        return await _mark_and_delete(context, eviction, options)
     if not _is_ready(pod.document) and _lets_unready_go(budgets[0]):
-        return await _delete_unready(parts, eviction, options, pod, budgets[0])
-    await _spend(parts, eviction.call, budgets[0])
-    await _mark_and_delete(parts, eviction, options)
+        return await _delete_unready(context, eviction, options, pod, budgets[0])
+    await _spend(context, eviction.call, budgets[0])
+    await _mark_and_delete(context, eviction, options)
 
 
 async def _delete_unready(
-    parts: RegistryContext, eviction: _Eviction, options: DeleteOptions, pod: StoredObject, budget: Document
+    context: RegistryContext, eviction: _Eviction, options: DeleteOptions, pod: StoredObject, budget: Document
 ) -> None:
     try:
-        await _mark_and_delete(parts, eviction, replace(options, revision=str(pod.revision)))
+        await _mark_and_delete(context, eviction, replace(options, revision=str(pod.revision)))
     except ConflictError:
         if options.revision is not None:
             raise
         raise still_processing(budget) from None
 
 
-async def _spend(parts: RegistryContext, call: Call, budget: Document) -> None:
+async def _spend(context: RegistryContext, call: Call, budget: Document) -> None:
     """Take one disruption from a budget. Raises `StatusError` if there is none left."""
     name = budget["metadata"]["name"]
-    writer = ServerStatusWriter(parts.object_storage, parts.resources, parts.kind_schema_of)
+    writer = ServerStatusWriter(context.object_storage, context.resources, context.kind_schema_of)
     for _ in range(WRITE_TRIES_MAX):
         status = spent(budget, call.name, call.now)
         if call.is_dry_run:
@@ -149,7 +149,7 @@ async def _spend(parts: RegistryContext, call: Call, budget: Document) -> None:
         try:
             return await writer.write(POD_DISRUPTION_BUDGET, budget, status, call.now)
         except WriteConflict:
-            found = await parts.lookup.get(POD_DISRUPTION_BUDGET, call.namespace, name)
+            found = await context.lookup.get(POD_DISRUPTION_BUDGET, call.namespace, name)
             if found is None:
                 raise not_found(POD_DISRUPTION_BUDGET, name) from None
             budget = found
@@ -159,27 +159,27 @@ async def _spend(parts: RegistryContext, call: Call, budget: Document) -> None:
 # --- pods -------------------------------------------------------------------------------------------------------
 
 
-async def _pod(parts: RegistryContext, call: Call) -> StoredObject:
-    found = await parts.object_storage.find(POD, call.namespace, call.name)
+async def _pod(context: RegistryContext, call: Call) -> StoredObject:
+    found = await context.object_storage.find(POD, call.namespace, call.name)
     if found is None:
         raise not_found(POD, call.name)
     return found
 
 
-async def _mark_and_delete(parts: RegistryContext, eviction: _Eviction, options: DeleteOptions) -> None:
+async def _mark_and_delete(context: RegistryContext, eviction: _Eviction, options: DeleteOptions) -> None:
     call = eviction.call
     if not call.is_dry_run:
-        revision = await _mark(parts, call, options)
+        revision = await _mark(context, call, options)
         if options.revision is not None:
             options = replace(options, revision=str(revision))
     check_delete_options(eviction.given)  # so late, because only the deletion reads them
-    await delete(parts, parts.resources.of_kind(POD), replace(call, subresource=""), options)
+    await delete(context, context.resources.of_kind(POD), replace(call, subresource=""), options)
 
 
-async def _mark(parts: RegistryContext, call: Call, options: DeleteOptions) -> int:
+async def _mark(context: RegistryContext, call: Call, options: DeleteOptions) -> int:
     """Set the condition of an evicted pod, and return its new revision."""
     for _ in range(WRITE_TRIES_MAX):
-        found = await _pod(parts, call)
+        found = await _pod(context, call)
         pod = found.document
         if options.uid and options.uid != pod["metadata"]["uid"]:
             raise other_uid_in_deletion(POD, call.name, options.uid, pod["metadata"]["uid"])
@@ -188,7 +188,7 @@ async def _mark(parts: RegistryContext, call: Call, options: DeleteOptions) -> i
         if not _set_disrupted(pod, call.now):
             return found.revision
         try:
-            return await parts.object_storage.put(POD, pod, if_revision=found.revision)
+            return await context.object_storage.put(POD, pod, if_revision=found.revision)
         except WriteConflict:
             continue
     raise conflict(POD, call.name)

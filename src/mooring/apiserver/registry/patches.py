@@ -49,18 +49,18 @@ ReadDocument = Callable[[Document, Document | None], DecodedDocument]
 `DecodingError` with Go's words if it does not fit."""
 
 
-async def patch(parts: RegistryContext, resource: Resource, call: Call, wanted: Patch, read: ReadDocument) -> Changed:
+async def patch(context: RegistryContext, resource: Resource, call: Call, wanted: Patch, read: ReadDocument) -> Changed:
     """Patch an object; server-side apply creates it if it is missing."""
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
     if _copies(wanted):
         call.size_bytes = max(call.size_bytes, COPIED_BYTES_MAX)
 
     async def make(old: Document | None) -> Document:
-        return await parts.run(strategy, call, patched, old)
+        return await context.run(strategy, call, patched, old)
 
     def patched(old: Document | None) -> Document:
         if wanted.form is PatchForm.APPLY:
-            new = _applied(parts, resource, strategy, call, wanted, old, read)
+            new = _applied(context, resource, strategy, call, wanted, old, read)
         else:
             if old is None:  # also of kinds that a PUT may create
                 raise not_found(resource.kind, call.name)
@@ -72,11 +72,11 @@ async def patch(parts: RegistryContext, resource: Resource, call: Call, wanted: 
         ensure_namespace(resource.kind, metadata, call.namespace)
         ensure_name(metadata, call)
         if wanted.form is not PatchForm.APPLY:
-            parts.stamp(resource, strategy, call, old, new)
+            context.stamp(resource, strategy, call, old, new)
         return new
 
     may_create = wanted.form is PatchForm.APPLY and not call.subresource
-    return await change(parts, resource, call, make, may_create=may_create)
+    return await change(context, resource, call, make, may_create=may_create)
 
 
 def _copies(wanted: Patch) -> bool:
@@ -86,7 +86,7 @@ def _copies(wanted: Patch) -> bool:
 
 
 def _applied(
-    parts: RegistryContext,
+    context: RegistryContext,
     resource: Resource,
     strategy: Strategy,
     call: Call,
@@ -95,7 +95,7 @@ def _applied(
     read: ReadDocument,
 ) -> Document:
     assert isinstance(wanted.content, dict), "a body of server-side apply is checked when it is read"
-    merged = apply_patch(parts.kind_schema_of(resource), old, wanted.content, call, strategy.ignored_fields)
+    merged = apply_patch(context.kind_schema_of(resource), old, wanted.content, call, strategy.ignored_fields)
     try:
         new = read(merged, None).document
     except DecodingError as error:

@@ -29,15 +29,15 @@ from mooring.apiserver.resources import Resource
 from mooring.client.interface import PatchForm
 
 
-async def put_scale(parts: RegistryContext, resource: Resource, call: Call, scale: Document) -> Document:
+async def put_scale(context: RegistryContext, resource: Resource, call: Call, scale: Document) -> Document:
     """Scale an object by a whole Scale. The name in the Scale is checked before the object is read."""
     ensure_namespace(resource.kind, scale["metadata"], call.namespace)
     ensure_name(scale["metadata"], call)
-    return await _scale(parts, resource, call, lambda _: deepcopy(scale), None)
+    return await _scale(context, resource, call, lambda _: deepcopy(scale), None)
 
 
 async def patch_scale(
-    parts: RegistryContext, resource: Resource, call: Call, wanted: Patch, read: ReadDocument
+    context: RegistryContext, resource: Resource, call: Call, wanted: Patch, read: ReadDocument
 ) -> Document:
     """Scale an object by a patch of its Scale."""
 
@@ -59,11 +59,11 @@ async def patch_scale(
             return read(applied, None).document
         return read_patched(wanted, patched_plain(wanted, have, SCALE_VERSION, "Scale"), call, read)
 
-    return await _scale(parts, resource, call, make, wanted)
+    return await _scale(context, resource, call, make, wanted)
 
 
 async def _scale(
-    parts: RegistryContext,
+    context: RegistryContext,
     resource: Resource,
     call: Call,
     make_scale: Callable[[Document], Document],
@@ -99,7 +99,7 @@ async def _scale(
         return new
 
     through_object = replace(call, subresource="")
-    changed = await change(parts, resource, through_object, make)
+    changed = await change(context, resource, through_object, make)
     call.warnings[:] = through_object.warnings
     return rules.scale_of(resource.kind, changed.document)
 

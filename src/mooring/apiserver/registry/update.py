@@ -61,7 +61,7 @@ class Changed(NamedTuple):
 
 
 async def change(
-    parts: RegistryContext,
+    context: RegistryContext,
     resource: Resource,
     call: Call,
     make: Make,
@@ -78,7 +78,7 @@ async def change(
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
     may_create = may_create or strategy.allows_create_on_update
     for _ in range(WRITE_TRIES_MAX):
-        found = found or await parts.object_storage.find(kind, call.namespace, call.name)
+        found = found or await context.object_storage.find(kind, call.namespace, call.name)
         if found is None and not may_create:
             raise not_found(kind, call.name)
         if found is not None:
@@ -92,8 +92,8 @@ async def change(
         obj = await make(found.document if found is not None else None)
         try:
             if found is None:
-                return Changed(await _created(parts, resource, call, obj), is_created=True)
-            return await _replaced(parts, resource, strategy, call, found, obj)
+                return Changed(await _created(context, resource, call, obj), is_created=True)
+            return await _replaced(context, resource, strategy, call, found, obj)
         except _WrittenMeanwhile:
             found = None
     raise conflict(kind, call.name)
@@ -103,27 +103,27 @@ class _WrittenMeanwhile(Exception):
     """Another request wrote first."""
 
 
-async def _created(parts: RegistryContext, resource: Resource, call: Call, obj: Document) -> Document:
-    await parts.admission.admit(Attempt(Operation.CREATE, call, obj, None))
+async def _created(context: RegistryContext, resource: Resource, call: Call, obj: Document) -> Document:
+    await context.admission.admit(Attempt(Operation.CREATE, call, obj, None))
     drop_duplicate_owners(obj["metadata"], call, is_after_admission=True)
     try:
-        return (await create_admitted(parts, resource, call, obj)).document
+        return (await create_admitted(context, resource, call, obj)).document
     except AlreadyExistsError:
         raise _WrittenMeanwhile from None
 
 
 async def _replaced(
-    parts: RegistryContext, resource: Resource, strategy: Strategy, call: Call, found: StoredObject, obj: Document
+    context: RegistryContext, resource: Resource, strategy: Strategy, call: Call, found: StoredObject, obj: Document
 ) -> Changed:
     old, metadata = found.document, obj["metadata"]
-    await parts.admission.admit(Attempt(Operation.UPDATE, call, obj, old))
+    await context.admission.admit(Attempt(Operation.UPDATE, call, obj, old))
     drop_duplicate_owners(metadata, call, is_after_admission=True)
     _check_revision(resource, strategy, call, metadata, found)
-    reservation = await parts.reserve(resource, call, obj, old)
+    reservation = await context.reserve(resource, call, obj, old)
     try:
-        await parts.run(strategy, call, _prepare, resource, strategy, call, obj, old)
-        await parts.admission.check(Attempt(Operation.UPDATE, call, obj, old))
-        result = await _written(parts, resource, call, found, obj)
+        await context.run(strategy, call, _prepare, resource, strategy, call, obj, old)
+        await context.admission.check(Attempt(Operation.UPDATE, call, obj, old))
+        result = await _written(context, resource, call, found, obj)
         reservation.keep()
     except WriteConflict:
         raise _WrittenMeanwhile from None  # a request with a resourceVersion gets a conflict in the next attempt
@@ -170,20 +170,20 @@ def _prepare(resource: Resource, strategy: Strategy, call: Call, obj: Document, 
 
 
 async def _written(
-    parts: RegistryContext, resource: Resource, call: Call, found: StoredObject, obj: Document
+    context: RegistryContext, resource: Resource, call: Call, found: StoredObject, obj: Document
 ) -> Changed:
     """The object after the write; the stored one if nothing changed."""
     kind, old, metadata = resource.kind, found.document, obj["metadata"]
     if _is_finished(old["metadata"], metadata) and not resource.strategy.is_held(obj):
         if not call.is_dry_run:
-            await parts.object_storage.delete(kind, call.namespace, call.name, if_revision=found.revision)
+            await context.object_storage.delete(kind, call.namespace, call.name, if_revision=found.revision)
         return Changed(obj)
     metadata["resourceVersion"] = str(found.revision)
-    if await parts.run(resource.strategy, call, _is_unchanged, obj, old):
+    if await context.run(resource.strategy, call, _is_unchanged, obj, old):
         return Changed(old)
     if call.is_dry_run:
         return Changed(obj)
-    written = await parts.object_storage.replace(kind, obj, if_revision=found.revision)
+    written = await context.object_storage.replace(kind, obj, if_revision=found.revision)
     metadata["resourceVersion"] = str(written.revision)
     return Changed(obj, written=written)
 
@@ -205,11 +205,11 @@ ReadBody = Callable[[], Document]
 """The body as a document, a fresh one each time."""
 
 
-async def put(parts: RegistryContext, resource: Resource, call: Call, read_body: ReadBody) -> Changed:
+async def put(context: RegistryContext, resource: Resource, call: Call, read_body: ReadBody) -> Changed:
     """Replace an object, in whole or through a subresource."""
     strategy = resource.strategies[call.subresource] if call.subresource else resource.strategy
-    found = await parts.object_storage.find(resource.kind, call.namespace, call.name)
-    first: Document | None = await parts.run(strategy, call, read_body)
+    found = await context.object_storage.find(resource.kind, call.namespace, call.name)
+    first: Document | None = await context.run(strategy, call, read_body)
     assert first is not None
     uid = first["metadata"].get("uid", "")
     _check(resource, call, first)
@@ -218,16 +218,16 @@ async def put(parts: RegistryContext, resource: Resource, call: Call, read_body:
         nonlocal first
         new, first = first, None
         if new is None:
-            new = await parts.run(strategy, call, read_body)
+            new = await context.run(strategy, call, read_body)
             _check(resource, call, new)
-        await parts.run(strategy, call, stamp, old, new)
+        await context.run(strategy, call, stamp, old, new)
         return new
 
     def stamp(old: Document | None, new: Document) -> None:
         check_document_size(new, call)
-        parts.stamp(resource, strategy, call, old, new)
+        context.stamp(resource, strategy, call, old, new)
 
-    return await change(parts, resource, call, make, uid=uid, found=found)
+    return await change(context, resource, call, make, uid=uid, found=found)
 
 
 def _check(resource: Resource, call: Call, obj: Document) -> None:
