@@ -21,8 +21,26 @@ from tests.scheduler.world import World, play
 
 def record(wall_s: float, name: str, attempt: int, on: str | None = None, **fields: Any) -> DecisionRecord:
     message = "" if on else "0/1 nodes are available"
-    facts = (wall_s, 0.0, f"default/{name}", name, "default-scheduler", attempt, "", on, 1, message, "")
-    return DecisionRecord(*facts, (), (), (), "", (), **fields)
+    facts = {
+        "wall_s": wall_s,
+        "took_s": 0.0,
+        "filter_s": 0.0,
+        "select_s": 0.0,
+        "pod": f"default/{name}",
+        "uid": name,
+        "revision": "",
+        "scheduler": "default-scheduler",
+        "attempt": attempt,
+        "requeued_by": "",
+        "seed": 0,
+        "configuration": "",
+        "node": on,
+        "feasible_nodes": 1,
+        "best_nodes": (),
+        "rejections": (),
+        "message": message,
+    }
+    return DecisionRecord(**(facts | fields))  # type: ignore[arg-type]
 
 
 RECORDS = [

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import msgspec
 from msgspec import field
@@ -30,13 +29,23 @@ class PreemptionPlan:
     victims: tuple[PodInfo, ...]
 
 
-class NodeScores(NamedTuple):
+class NodeScores(msgspec.Struct, frozen=True, gc=False):
     """What one node scored."""
 
     node_name: str
-    total: int
-    scores: Mapping[str, int]
-    """By plugin, with its weight."""
+    plugins: tuple[str, ...]
+    """The same tuple for all nodes of a signature, which takes less memory than a dictionary for each node."""
+    values: tuple[int, ...]
+    """The score of each plugin, with its weight."""
+
+    @property
+    def total(self) -> int:
+        return sum(self.values)
+
+    @property
+    def scores(self) -> dict[str, int]:
+        """The scores by plugin."""
+        return dict(zip(self.plugins, self.values, strict=True))
 
 
 class Decision(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -171,6 +171,14 @@ class PluginStates:
                 self.node_scores.append((use, state))
 
 
+class EqualScores(NamedTuple):
+    """The normalized scores that do not vary between nodes."""
+
+    plugins: tuple[str, ...]
+    """The plugins of `SignatureResults.row_scores`; the last ones are those of `values`."""
+    values: tuple[int, ...]
+
+
 class SignatureResults:
     """The cached results for one signature. Only this class writes them."""
 
@@ -191,6 +199,9 @@ class SignatureResults:
         self._pods_position = -1
         self._raw_scores: list[Int64s] = []
         """The scores of `states.normalized_scores` before normalizing."""
+        self._summands: list[Int64s] = []
+        """The weighted scores of each plugin of `states.node_scores` and `states.pod_scores` but the last one, whose
+        scores follow from the sum."""
         self._varying: list[int] = []
         """Which of them differ between nodes. The others decide nothing."""
         self._normalized: Int64s | None = None
@@ -199,8 +210,8 @@ class SignatureResults:
         """Its summands, by plugin."""
         self._row_scores: dict[int, NodeScores] = {}
         """What `row_scores` returned for rows that have not changed since."""
-        self._equal_scores: dict[str, int] | None = None
-        """The scores of the plugins that do not vary; None: not computed since a node changed."""
+        self._equal_scores: EqualScores | None = None
+        """None: not computed since a node changed."""
         self._best: SortedRows | None = None
         """The rows with the highest total, while single rows change; None: unknown."""
         self._best_total = REJECTED
@@ -262,29 +273,30 @@ class SignatureResults:
         if found is None:
             if len(self._row_scores) >= ROW_SCORES_MAX:
                 self._row_scores.clear()
-            scores = self._compute_row_scores(row)
-            found = NodeScores(self._columns.node_names[row], sum(scores.values()), scores)
-            self._row_scores[row] = found
+            found = self._row_scores[row] = self._compute_row_scores(row)
         return found
 
-    def _compute_row_scores(self, row: int) -> dict[str, int]:
-        scores: dict[str, int] = {}
-        of_node = self.arrays.node_scores.item(row)
-        _add_scores(scores, self.states.node_scores, row, of_node)
-        _add_scores(scores, self.states.pod_scores, row, self.arrays.scores.item(row) - of_node)
+    def _compute_row_scores(self, row: int) -> NodeScores:
         if self._equal_scores is None:
             self._equal_scores = self._compute_equal_scores(row)
-        scores |= self._equal_scores
-        return scores
+        plugins, equal_values = self._equal_scores
+        values = [scores.item(row) for scores in self._summands]
+        if len(plugins) > len(equal_values):
+            values.append(self.arrays.scores.item(row) - sum(values))
+        values += equal_values
+        return NodeScores(self._columns.node_names[row], plugins, tuple(values))
 
-    def _compute_equal_scores(self, row: int) -> dict[str, int]:
+    def _compute_equal_scores(self, row: int) -> EqualScores:
         """The normalized scores that are equal on all rows, and therefore if they are normalized over one row."""
         alone = np.array((row,), dtype=np.int64)
-        return {
-            use.plugin.name: use.weight * use.plugin.normalize(state, self._raw_scores[index][alone], alone).item(0)
-            for index, (use, state) in enumerate(self.states.normalized_scores)
-            if index not in self._varying
-        }
+        states = self.states
+        plugins = [use.plugin.name for use, _ in (*states.node_scores, *states.pod_scores)]
+        values: list[int] = []
+        for index, (use, state) in enumerate(states.normalized_scores):
+            if index not in self._varying:
+                plugins.append(use.plugin.name)
+                values.append(use.weight * use.plugin.normalize(state, self._raw_scores[index][alone], alone).item(0))
+        return EqualScores(tuple(plugins), tuple(values))
 
     @property
     def has_row_cache(self) -> bool:
@@ -337,6 +349,8 @@ class SignatureResults:
             self.arrays = spare.pop() if spare else RowArrays(columns.capacity)
         self.arrays.fits[:] = False
         self._raw_scores = [np.zeros(columns.capacity, dtype=np.int64) for _ in self.states.normalized_scores]
+        added = len(self.states.node_scores) + len(self.states.pod_scores)
+        self._summands = [np.zeros(columns.capacity, dtype=np.int64) for _ in range(added - 1)]
         self._compute(pod, columns.live_rows, columns.live_rows)
         if self._row_cache is not None:
             self._row_cache.forget(None)
@@ -358,7 +372,7 @@ class SignatureResults:
             self._equal_scores = None
             arrays.node_first[node_rows], arrays.node_bits[node_rows] = FITS, 0
             write_rejections(states.node_filters, node_rows, arrays.node_first, arrays.node_bits)
-            arrays.node_scores[node_rows] = _weighted_sum(states.node_scores, node_rows)
+            arrays.node_scores[node_rows] = _weighted_sum(states.node_scores, node_rows, self._summands)
             for (use, state), raw in zip(states.normalized_scores, self._raw_scores, strict=True):
                 raw[node_rows] = use.plugin.score(state, node_rows)
             live = self._columns.live_rows
@@ -368,7 +382,8 @@ class SignatureResults:
         arrays.first[rows], arrays.bits[rows] = arrays.node_first[rows], arrays.node_bits[rows]
         write_rejections(states.pod_filters, rows, arrays.first, arrays.bits)
         arrays.fits[rows] = arrays.first[rows] == FITS
-        arrays.scores[rows] = arrays.node_scores[rows] + _weighted_sum(states.pod_scores, rows)
+        summands = self._summands[len(states.node_scores) :]
+        arrays.scores[rows] = arrays.node_scores[rows] + _weighted_sum(states.pod_scores, rows, summands)
         if len(self._columns.nominations):
             self._add_nominated_pods(pod, rows)
 
@@ -380,7 +395,7 @@ class SignatureResults:
             number, bits = first_rejection(
                 states.pod_filters, row, arrays.node_first.item(row), arrays.node_bits.item(row)
             )
-            score = arrays.node_scores.item(row) + _weighted_sum_of_row(states.pod_scores, row)
+            score = arrays.node_scores.item(row) + self._pod_scores_of_row(row)
             arrays.first[row], arrays.bits[row], arrays.scores[row] = number, bits, score
             fits = number == FITS
             if fits is not arrays.fits.item(row):
@@ -397,6 +412,16 @@ class SignatureResults:
             self._add_nominated_pods(pod, changed)
             if self._row_cache is not None:
                 self._row_cache.forget(changed)
+
+    def _pod_scores_of_row(self, row: int) -> int:
+        """As `_weighted_sum` of the pod scores, for one row."""
+        total, summands = 0, self._summands
+        for number, (use, state) in enumerate(self.states.pod_scores, start=len(self.states.node_scores)):
+            score = use.weight * use.plugin.score_row(state, row)
+            total += score
+            if number < len(summands):
+                summands[number][row] = score
+        return total
 
     def _move_among_best(self, best: SortedRows, row: int, total: int) -> None:
         """Update the best rows after one row's total changed."""
@@ -537,25 +562,14 @@ def first_rejection(filters: Sequence[FilterState], row: int, first: int, bits: 
     return first, bits
 
 
-def _weighted_sum(scores: Sequence[ScoreState], rows: Rows) -> Int64s | int:
+def _weighted_sum(scores: Sequence[ScoreState], rows: Rows, summands: Sequence[Int64s] = ()) -> Int64s | int:
+    """The sum of the plugins' scores. The first ones are also written to `summands`."""
     total: Int64s | int = 0
-    for use, state in scores:
+    for index, (use, state) in enumerate(scores):
         of_rows = use.plugin.score(state, rows)
-        total = total + (of_rows if use.weight == 1 else use.weight * of_rows)
+        if use.weight != 1:
+            of_rows = use.weight * of_rows
+        if index < len(summands):
+            summands[index][rows] = of_rows
+        total = total + of_rows
     return total
-
-
-def _weighted_sum_of_row(scores: Sequence[ScoreState], row: int) -> int:
-    total = 0
-    for use, state in scores:
-        total += use.weight * use.plugin.score_row(state, row)
-    return total
-
-
-def _add_scores(scores: dict[str, int], states: Sequence[ScoreState], row: int, total: int) -> None:
-    """Add the weighted score of each plugin. Their sum is known, so the last one need not be called."""
-    left = len(states)
-    for use, state in states:
-        left -= 1
-        score = scores[use.plugin.name] = use.weight * use.plugin.score_row(state, row) if left else total
-        total -= score

@@ -12,6 +12,7 @@ Input: an attempt, after Filter. Output: a `Ranking`, of which the cycle selects
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -91,22 +92,20 @@ def rank(
 
 def best_nodes(attempt: PodAttempt, ranking: Ranking, selected: int, count: int) -> tuple[NodeScores, ...]:
     """The scores of at most `count` nodes: the selected one first, then by total."""
-    others = [row for row in _best_few(attempt, ranking, count) if row != selected]
-    rows = [selected, *others[: count - 1]]
+    rows = [selected, *[row for row in _best_few(attempt, ranking, count) if row != selected]][:count]
+    row_scores = attempt.results.row_scores
     try:
-        cached = map(attempt.results.row_scores, rows)
         if not ranking.parts:
-            return tuple(cached)
-        return tuple([_with_parts(of_row, ranking, row) for of_row, row in zip(cached, rows)])
+            return tuple([row_scores(row) for row in rows])
+        return tuple([_with_parts(row_scores(row), ranking, row) for row in rows])
     except PluginError:
         return ()  # a score that decides nothing, because it is equal on all rows, may fail here
 
 
 def _best_few(attempt: PodAttempt, ranking: Ranking, count: int) -> list[int]:
-    if len(ranking.best) >= count:
-        few = ranking.best[:count]
-        return few if isinstance(few, list) else np.asarray(few).tolist()
-    total = ranking.total
+    best, total = ranking.best, ranking.total
+    if len(best) >= count:
+        return best[:count].tolist() if isinstance(best, np.ndarray) else list(islice(best, count))
     if total is None:
         total = np.where(attempt.results.fits, attempt.results.totals(), REJECTED)
     count = min(count, attempt.feasible_count, len(total))
@@ -119,8 +118,9 @@ def _best_few(attempt: PodAttempt, ranking: Ranking, count: int) -> list[int]:
 def _with_parts(cached: NodeScores, ranking: Ranking, row: int) -> NodeScores:
     rows = ranking.rows
     place = row - (rows.start or 0) if isinstance(rows, slice) else int(np.searchsorted(rows, row))
-    scores = {**cached.scores, **{name: part.item(place) for name, part in ranking.parts}}
-    return NodeScores(cached.node_name, sum(scores.values()), scores)
+    plugins = (*cached.plugins, *[name for name, _ in ranking.parts])
+    values = [part.item(place) for _, part in ranking.parts]
+    return NodeScores(cached.node_name, plugins, (*cached.values, *values))
 
 
 def score_details(attempt: PodAttempt, cluster_scores: list[ClusterScore]) -> dict[str, Int64s]:

@@ -20,7 +20,7 @@ import msgspec
 from mooring.kit.clock import Clock, format_rfc3339_micro
 from mooring.scheduler.cycle.decision import Decision, NodeScores
 from mooring.scheduler.cycle.schedule_pod import NO_STEPS, Steps
-from mooring.scheduler.framework.status import RejectionCount
+from mooring.scheduler.framework.status import Code, RejectionCount
 from mooring.scheduler.reporting.nearest_misses import NearestMiss
 
 RECORDS_BYTES_MAX = 64 << 20
@@ -39,7 +39,6 @@ _SCORE_BYTES = 64
 _REJECTION_BYTES = 160
 _VICTIM_BYTES = 100
 
-
 BOUND = "bound"
 
 
@@ -48,40 +47,42 @@ class DecisionRecord(msgspec.Struct, gc=False):
 
     wall_s: float
     took_s: float
+    filter_s: float
+    """Time of PreFilter and Filter."""
+    select_s: float
+    """Time of PreScore and Score, or of PostFilter."""
     pod: str
     """NAMESPACE/NAME."""
     uid: str
+    revision: str
+    """The resourceVersion of the pod as it was tried."""
     scheduler: str
     attempt: int
     """The number of this attempt for the pod, from 1."""
-    result: str
-    """The code of the decision."""
+    requeued_by: str
+    """The event after which the pod was tried again; empty for the first attempt."""
+    seed: int
+    """The seed of the scheduler, which breaks ties."""
+    configuration: str
+    """A hash of the scheduler's configuration."""
     node: str | None
     feasible_nodes: int
-    message: str
-    error: str
-    rejected_by: tuple[str, ...]
-    """The plugins whose events may help the pod, or the plugin that failed."""
-    rejections: tuple[RejectionCount, ...]
     best_nodes: tuple[NodeScores, ...]
-    preemption_node: str
-    victims: tuple[str, ...]
-    requeued_by: str = ""
-    """The event after which the pod was tried again; empty for the first attempt."""
+    rejections: tuple[RejectionCount, ...]
     binding: str = ""
     """`bound`, or why the pod was not bound; empty while that is open."""
-    revision: str = ""
-    """The resourceVersion of the pod as it was tried."""
-    seed: int = 0
-    """The seed of the scheduler, which breaks ties."""
-    configuration: str = ""
-    """A hash of the scheduler's configuration."""
-    filter_s: float = 0.0
-    """Time of PreFilter and Filter."""
-    select_s: float = 0.0
-    """Time of PreScore and Score, or of PostFilter."""
+
+    # Of an attempt that found no node:
+    result: str = Code.SUCCESS.value
+    """The code of the decision."""
+    message: str = ""
+    error: str = ""
+    rejected_by: tuple[str, ...] = ()
+    """The plugins whose events may help the pod, or the plugin that failed."""
+    preemption_node: str = ""
+    victims: tuple[str, ...] = ()
     nearest: tuple[NearestMiss, ...] = ()
-    """If no node was found: the nearest nodes, and what was missing there. Empty if many pods were rejected at once."""
+    """The nearest nodes, and what was missing there. Empty if many pods were rejected at once."""
 
     @property
     def bytes_estimated(self) -> int:
@@ -90,7 +91,7 @@ class DecisionRecord(msgspec.Struct, gc=False):
             _RECORD_BYTES
             + len(self.message)
             + len(self.pod)
-            + (len(nodes) * (_NODE_BYTES + _SCORE_BYTES * len(nodes[0].scores)) if nodes else 0)
+            + (len(nodes) * (_NODE_BYTES + _SCORE_BYTES * len(nodes[0].values)) if nodes else 0)
             + _REJECTION_BYTES * len(self.rejections)
             + _VICTIM_BYTES * len(self.victims)
             + (sum([miss.bytes_estimated for miss in self.nearest]) if self.nearest else 0)
@@ -125,7 +126,7 @@ class DecisionRecord(msgspec.Struct, gc=False):
             document["error"] = self.error
         if self.best_nodes:
             document["bestNodes"] = [
-                {"node": each.node_name, "total": each.total, "scores": dict(each.scores)} for each in self.best_nodes
+                {"node": each.node_name, "total": each.total, "scores": each.scores} for each in self.best_nodes
             ]
         if self.rejected_by:
             document["rejectedBy"] = list(self.rejected_by)
@@ -150,43 +151,44 @@ def record_of(
     wall_s: float,
     took_s: float,
     requeued_by: str = "",
-    *,
-    seed: int = 0,
-    configuration: str = "",
     steps: Steps = NO_STEPS,
     nearest: tuple[NearestMiss, ...] = (),
+    seed: int = 0,
+    configuration: str = "",
 ) -> DecisionRecord:
-    plan, pod = decision.preemption, decision.pod
+    pod, node_name = decision.pod, decision.node_name
     started_s, filtered_s, ended_s = steps
     rejections = decision.rejections
     if len(rejections) > REJECTIONS_MAX:
         rejections = tuple(sorted(rejections, key=lambda each: -each.nodes)[:REJECTIONS_MAX])
-    return DecisionRecord(
+    record = DecisionRecord(
         wall_s,
         took_s,
-        pod.key,
-        pod.uid,
-        pod.signature.scheduler_name,
-        attempt,
-        decision.code.value,
-        decision.node_name,
-        decision.feasible_count,
-        (decision.message or "")[:MESSAGE_LENGTH_MAX],
-        decision.error or "",
-        () if decision.node_name is not None else tuple(decision.rejecting_plugins),
-        rejections,
-        decision.best_nodes,
-        plan.node_name if plan is not None else "",
-        tuple([victim.key for victim in islice(plan.victims, VICTIMS_MAX)]) if plan is not None else (),
-        requeued_by,
-        "",
-        pod.view.metadata.resource_version if pod.view is not None else "",
-        seed,
-        configuration,
         filtered_s - started_s,
         ended_s - filtered_s,
-        nearest,
+        pod.key,
+        pod.uid,
+        pod.view.metadata.resource_version if pod.view is not None else "",
+        pod.signature.scheduler_name,
+        attempt,
+        requeued_by,
+        seed,
+        configuration,
+        node_name,
+        decision.feasible_count,
+        decision.best_nodes,
+        rejections,
     )
+    if node_name is None:
+        record.result = decision.code.value
+        record.message = (decision.message or "")[:MESSAGE_LENGTH_MAX]
+        record.error = decision.error or ""
+        record.rejected_by = tuple(decision.rejecting_plugins)
+        record.nearest = nearest
+        if decision.preemption is not None:
+            record.preemption_node = decision.preemption.node_name
+            record.victims = tuple([victim.key for victim in islice(decision.preemption.victims, VICTIMS_MAX)])
+    return record
 
 
 Listener = Callable[[DecisionRecord], None]
@@ -238,10 +240,10 @@ class DecisionRecords:
             self._clock.wall_s(),
             took_s,
             requeued_by,
-            seed=self._seed,
-            configuration=self._configuration,
-            steps=steps,
-            nearest=nearest,
+            steps,
+            nearest,
+            self._seed,
+            self._configuration,
         )
         self._records.append(record)
         if record.node is not None:
