@@ -1,4 +1,4 @@
-"""Draws the plots of docs/simulate.md: our runs of the FGD experiment, and the figures of its authors as crosses.
+"""Draws the plots of examples/simulations/fgd: our runs, and the figures of the authors as crosses.
 
     mooring simulate examples/simulations/fgd/experiment.yaml --set nodes=… --set pods=… --output DIR
     python tools/plot_fgd.py DIR/samples.csv docs/plots

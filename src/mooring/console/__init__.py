@@ -4,6 +4,10 @@ Input: the package's own files. Output: `Asset`s by name. `serving.console` serv
 
 `static/vendor/` holds modules from npm; its `manifest.json` has their versions, licences and hashes, and
 `tools/vendor_console.py` updates them. There is no build step: a browser loads the files as they are.
+
+A page is one module with a component and a line in `app.js`, and the names of its data in `FOLLOWED` and `TAKEN` of
+`data.js`. Its data are a function of `scheduler/console/data.py`, a path in `cluster/scheduler_pages.py`, and the same
+path in `SCHEDULER_PATHS` of `cluster/component_pages.py`.
 """
 
 from __future__ import annotations
