@@ -1,4 +1,4 @@
-"""A api_server for the tests of what pods can be asked for: a store with pods, and the parts that verbs need."""
+"""Fixture of the registry tests: a store in memory and the registry context that the verbs need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NS = "team"
 
 
 class RegistryFixture:
-    """Parts on a store in memory, and what is in it."""
+    """A registry context on a store in memory, with helpers to fill and read the store."""
 
     def __init__(self, mutating: Sequence[Admission] = ()) -> None:
         self.store = MemoryStore()
@@ -42,7 +42,7 @@ class RegistryFixture:
         )
 
     async def put(self, kind: Kind, name: str, metadata: Document | None = None, **parts: Any) -> int:
-        """Store an object as it is; its revision."""
+        """Store an object without validation and return its revision."""
         whole = {"name": name, "uid": f"uid-{name}", "creationTimestamp": NOW, **(metadata or {})}
         if kind.is_namespaced:
             whole["namespace"] = NS

@@ -1,4 +1,4 @@
-"""Pods get their nodes."""
+"""The binding subresource of pods and the bindings resource assign a pod to a node."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def bound(
         pytest.param({"annotations": {"a": "b"}}, id="with annotations"),
     ],
 )
-def test_a_pod_gets_its_node(metadata: Any) -> None:
+def test_binding_sets_the_node_name_and_the_pod_scheduled_condition(metadata: Any) -> None:
     pod = bound(binding(**metadata), spec={"nodeSelector": {"a": "b"}})
     assert pod["spec"] == {"containers": [], "nodeSelector": {"a": "b"}, "nodeName": "n"}
     assert pod["status"] == {"phase": "Pending", "conditions": [SCHEDULED]}
@@ -58,13 +58,13 @@ def test_a_pod_gets_its_node(metadata: Any) -> None:
     assert "managedFields" not in pod["metadata"]
 
 
-def test_labels_come_from_the_binding_and_from_admission() -> None:
+def test_binding_adds_labels_from_the_binding_and_from_admission() -> None:
     body = binding(target={"kind": "Node", "name": "zoned"}, labels={"l": "new"})
     pod = bound(body, metadata={"labels": {"l": "old", "m": "kept", ZONE: "mine"}})
     assert pod["metadata"]["labels"] == {"l": "new", "m": "kept", ZONE: "z"}
 
 
-def test_the_old_way_to_bind_brings_no_labels() -> None:
+def test_a_binding_through_the_bindings_resource_adds_no_labels() -> None:
     pod = bound(binding(target={"kind": "Node", "name": "zoned"}), is_old_way=True)
     assert (pod["spec"]["nodeName"], pod["metadata"].get("labels")) == ("zoned", None)
 
@@ -92,7 +92,7 @@ def refusal(body: Document, **where: Any) -> StatusError:
     ],
 )
 @pytest.mark.parametrize("metadata", [{}, {"labels": {"a": "b"}}], ids=["plain", "with labels"])
-def test_a_pod_that_cannot_be_bound(where: Any, why: str, metadata: Any) -> None:
+def test_binding_a_bound_gated_or_terminating_pod_is_a_conflict(where: Any, why: str, metadata: Any) -> None:
     error = refusal(binding(**metadata), **where)
     assert isinstance(error, ConflictError)
     assert error.message == f'Operation cannot be fulfilled on pods/binding "p": {why}'
@@ -122,7 +122,9 @@ def test_a_pod_that_cannot_be_bound(where: Any, why: str, metadata: Any) -> None
         pytest.param({"uid": "x"}, True, "/pods", "UID in precondition: x, UID in object meta: uid-p", id="a dry run"),
     ],
 )
-def test_a_pod_that_was_not_meant(metadata: Any, is_dry_run: bool, key: str, failed: str) -> None:
+def test_a_binding_with_another_uid_or_resource_version_is_a_conflict(
+    metadata: Any, is_dry_run: bool, key: str, failed: str
+) -> None:
     assert refusal(binding(**metadata), is_dry_run=is_dry_run).message == (
         f'Operation cannot be fulfilled on pods "p": StorageError: invalid object, Code: 4, Key: {key}/{NS}/p, '
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {failed}"
@@ -149,7 +151,7 @@ def test_a_pod_that_was_not_meant(metadata: Any, is_dry_run: bool, key: str, fai
         ),
     ],
 )
-def test_a_binding_that_cannot_be_meant(body: Document, kind: type[StatusError], message: str) -> None:
+def test_an_inconsistent_or_invalid_binding_is_rejected(body: Document, kind: type[StatusError], message: str) -> None:
     error = refusal(body)
     assert (type(error), error.message) == (kind, message)
 
@@ -161,7 +163,7 @@ def test_a_binding_that_cannot_be_meant(body: Document, kind: type[StatusError],
         pytest.param({"target": {"name": "n"}}, BadRequestError, "Name parameter required.", id="no name"),
     ],
 )
-def test_the_old_way_finds_the_pod_by_the_name_in_the_binding(
+def test_the_bindings_resource_finds_the_pod_by_the_name_in_the_binding(
     body: Document, kind: type[StatusError], message: str
 ) -> None:
     error = refusal(body, is_old_way=True)

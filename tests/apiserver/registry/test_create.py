@@ -1,4 +1,4 @@
-"""Creating: how a new object is called, what the server adds to it, and what is refused."""
+"""Create: names of new objects, fields that the server sets, and rejected requests."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def play(story: Callable[[Maker], Awaitable[None]]) -> None:
     with_api_server(scenario)
 
 
-# ---------------------------------------------------------------------------------------------- how it is called
+# --------------------------------------------------------------------------------------------------------- names
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def play(story: Callable[[Maker], Awaitable[None]]) -> None:
         pytest.param({"generateName": "a" * 70}, r"a{58}[a-z0-9]{5}", id="by one that is not too long"),
     ],
 )
-def test_how_a_new_object_is_called(metadata: Document, pattern: str) -> None:
+def test_create_uses_the_name_or_generates_one_from_generate_name(metadata: Document, pattern: str) -> None:
     async def story(maker: Maker) -> None:
         created = (await maker.create(metadata)).document
         assert re.fullmatch(pattern, created["metadata"]["name"])
@@ -85,7 +85,7 @@ def test_how_a_new_object_is_called(metadata: Document, pattern: str) -> None:
 
 
 class Unlucky(Entropy):
-    """Makes up the same suffix again and again before another one."""
+    """Returns the same suffix `repeats` times before random ones."""
 
     def __init__(self, repeats: int) -> None:
         super().__init__(1)
@@ -104,7 +104,7 @@ class Unlucky(Entropy):
         pytest.param(GENERATED_NAME_TRIES_MAX, False, id="but not for ever"),
     ],
 )
-def test_a_name_that_was_made_up_may_be_taken(repeats: int, is_created: bool) -> None:
+def test_create_retries_a_generated_name_that_is_taken(repeats: int, is_created: bool) -> None:
     async def story(maker: Maker) -> None:
         await maker.create({"name": "it-aaaaa"})
         if is_created:
@@ -123,7 +123,7 @@ def test_a_name_that_was_made_up_may_be_taken(repeats: int, is_created: bool) ->
 # ---------------------------------------------------------------------------------------- what the server adds
 
 
-def test_what_only_the_server_can_say_is_said_by_the_server() -> None:
+def test_create_overwrites_system_fields_in_metadata() -> None:
     wishes = {
         "name": "it",
         "uid": "mine",
@@ -146,7 +146,7 @@ def test_what_only_the_server_can_say_is_said_by_the_server() -> None:
     play(story)
 
 
-def test_what_clients_get_is_what_is_stored() -> None:
+def test_the_response_to_a_create_equals_the_stored_object() -> None:
     async def story(maker: Maker) -> None:
         created = await maker.create({"name": "it"})
         assert created.answer is not None
@@ -155,7 +155,7 @@ def test_what_clients_get_is_what_is_stored() -> None:
     play(story)
 
 
-def test_an_owner_who_is_named_twice_is_named_once_and_told_of() -> None:
+def test_duplicate_owner_references_are_dropped_with_a_warning() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
 
     async def story(maker: Maker) -> None:
@@ -168,7 +168,7 @@ def test_an_owner_who_is_named_twice_is_named_once_and_told_of() -> None:
     play(story)
 
 
-# -------------------------------------------------------------------------------------------- what is refused
+# ------------------------------------------------------------------------------------------ rejected requests
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_an_owner_who_is_named_twice_is_named_once_and_told_of() -> None:
         ),
     ],
 )
-def test_what_is_refused_leaves_nothing_behind(metadata: Document, options: Document, code: int, words: str) -> None:
+def test_a_rejected_create_stores_nothing(metadata: Document, options: Document, code: int, words: str) -> None:
     async def story(maker: Maker) -> None:
         await maker.create({"name": "taken"})
         await maker.create({"name": "going", "finalizers": ["a.io/b"]})
@@ -237,7 +237,7 @@ def test_what_is_refused_leaves_nothing_behind(metadata: Document, options: Docu
     play(story)
 
 
-def test_a_dry_run_stores_nothing_and_says_what_would_be() -> None:
+def test_a_dry_run_create_stores_nothing_and_returns_the_object() -> None:
     async def story(maker: Maker) -> None:
         before = await maker.names()
         created = await maker.create({"generateName": "it-"}, is_dry_run=True)

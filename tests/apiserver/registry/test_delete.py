@@ -1,8 +1,6 @@
-"""Deleting: gone at once, ending, or ending on; and what is answered.
+"""Delete: immediate and graceful deletion, finalizers, preconditions, and the response.
 
-Delete options are read and checked.
-
-Deleting a definition marks it first.
+Also the validation of delete options, and the first delete of a CustomResourceDefinition, which only marks it.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ PLAIN = DeleteOptions()
 class After(NamedTuple):
     answer: Deleted
     left: Document | None
-    """What is stored; None if it is gone."""
+    """The stored object; None if it was deleted."""
     warnings: list[str]
 
 
@@ -59,7 +57,7 @@ def deleted(
     is_dry_run: bool = False,
     **parts: Any,
 ) -> After:
-    """One object, and what a deletion makes of it."""
+    """Create one object, delete it, and return the result."""
 
     async def play() -> After:
         api_server = RegistryFixture()
@@ -73,15 +71,15 @@ def deleted(
 
 
 def running(metadata: Document | None = None, grace_s: int | None = None, **how: Any) -> After:
-    """A pod on a node, which has 30 seconds to end unless the request says otherwise."""
+    """Delete a pod on a node. Its grace period is 30 seconds unless the request has another one."""
     spec = {"containers": [], "nodeName": "n", "terminationGracePeriodSeconds": 30}
     return deleted(POD, DeleteOptions(grace_s=grace_s), metadata, spec=spec, status={"phase": "Running"}, **how)
 
 
-# --- gone -------------------------------------------------------------------------------------------------------------
+# --- immediate deletion -----------------------------------------------------------------------------------------------
 
 
-def test_what_nothing_holds_is_gone_and_a_status_says_of_whom() -> None:
+def test_delete_removes_an_object_without_finalizers_and_returns_a_status() -> None:
     after = deleted()
     assert after.left is None
     assert after.answer == Deleted(
@@ -96,7 +94,7 @@ def test_what_nothing_holds_is_gone_and_a_status_says_of_whom() -> None:
     )
 
 
-def test_some_kinds_are_answered_with_the_object_as_of_its_deletion() -> None:
+def test_delete_of_a_service_returns_the_deleted_object() -> None:
     answer = deleted(SERVICE, spec={}).answer
     assert answer.is_gone
     assert (answer.document["metadata"]["name"], answer.document["metadata"]["resourceVersion"]) == ("o", "3")
@@ -110,7 +108,7 @@ def test_some_kinds_are_answered_with_the_object_as_of_its_deletion() -> None:
         pytest.param({"nodeName": "n"}, "Failed", id="it has failed"),
     ],
 )
-def test_a_pod_that_does_not_run_is_gone_at_once(spec: Document, phase: str) -> None:
+def test_a_pod_that_does_not_run_is_deleted_immediately(spec: Document, phase: str) -> None:
     spec = {"containers": [], "terminationGracePeriodSeconds": 30, **spec}
     after = deleted(POD, spec=spec, status={"phase": phase})
     assert after.left is None
@@ -118,7 +116,7 @@ def test_a_pod_that_does_not_run_is_gone_at_once(spec: Document, phase: str) -> 
     assert after.answer.document["metadata"]["deletionGracePeriodSeconds"] == 0
 
 
-# --- ending -----------------------------------------------------------------------------------------------------------
+# --- graceful deletion ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -130,7 +128,7 @@ def test_a_pod_that_does_not_run_is_gone_at_once(spec: Document, phase: str) -> 
         pytest.param(-7, "2026-01-02T03:04:06Z", 1, id="less than nothing is a second"),
     ],
 )
-def test_a_running_pod_is_marked_and_stays(grace_s: int | None, stamp: str, given_s: int) -> None:
+def test_delete_marks_a_running_pod_with_its_grace_period(grace_s: int | None, stamp: str, given_s: int) -> None:
     after = running({"generation": 4}, grace_s)
     assert after.left is not None
     metadata = after.left["metadata"]
@@ -141,13 +139,13 @@ def test_a_running_pod_is_marked_and_stays(grace_s: int | None, stamp: str, give
     assert after.answer.document["metadata"]["resourceVersion"] == "3"
 
 
-def test_a_running_pod_can_be_taken_out_at_once() -> None:
+def test_a_grace_period_of_zero_deletes_a_running_pod_immediately() -> None:
     after = running(grace_s=0)
     assert (after.left, after.answer.is_gone) == (None, True)
 
 
 def begun(s_ago: int = 0) -> Document:
-    """The deletion began so long ago, with 30 seconds to end in."""
+    """Metadata of a pod whose deletion began `s_ago` seconds ago with a grace period of 30 seconds."""
     at = format_rfc3339(NOW_S + 30 - s_ago)
     return {"deletionTimestamp": at, "deletionGracePeriodSeconds": 30, "generation": 5}
 
@@ -164,7 +162,9 @@ def begun(s_ago: int = 0) -> Document:
         pytest.param(-7, 0, "2026-01-02T03:04:06Z", 1, id="less than nothing is a second"),
     ],
 )
-def test_a_time_of_grace_can_only_be_shortened(grace_s: int | None, began_s_ago: int, stamp: str, left_s: int) -> None:
+def test_a_repeated_delete_can_only_shorten_the_grace_period(
+    grace_s: int | None, began_s_ago: int, stamp: str, left_s: int
+) -> None:
     after = running(begun(began_s_ago), grace_s)
     assert after.left is not None
     metadata = after.left["metadata"]
@@ -173,7 +173,7 @@ def test_a_time_of_grace_can_only_be_shortened(grace_s: int | None, began_s_ago:
     assert not after.answer.is_gone
 
 
-def test_a_pod_that_ends_is_taken_out_by_whoever_stopped_it() -> None:
+def test_a_grace_period_of_zero_deletes_a_terminating_pod() -> None:
     after = running(begun(), grace_s=0)
     assert (after.left, after.answer.is_gone) == (None, True)
 
@@ -181,7 +181,7 @@ def test_a_pod_that_ends_is_taken_out_by_whoever_stopped_it() -> None:
 # --- finalizers and dependents ----------------------------------------------------------------------------------------
 
 
-def test_finalizers_hold_an_object_that_would_be_gone_and_are_counted_once() -> None:
+def test_delete_marks_an_object_with_finalizers_once() -> None:
     after = deleted(metadata={"finalizers": [OWN], "generation": 2})
     assert after.left is not None
     metadata = after.left["metadata"]
@@ -218,7 +218,7 @@ def test_finalizers_hold_an_object_that_would_be_gone_and_are_counted_once() -> 
         ),
     ],
 )
-def test_what_becomes_of_dependents(
+def test_the_propagation_policy_sets_the_deletion_finalizers(
     kind: Kind, have: list[str], options: DeleteOptions, finalizers: list[str] | None
 ) -> None:
     after = deleted(kind, options, {"finalizers": have} if have else {}, spec={})
@@ -226,7 +226,7 @@ def test_what_becomes_of_dependents(
     assert after.answer.is_gone is (finalizers is None)
 
 
-# --- conditions -------------------------------------------------------------------------------------------------------
+# --- preconditions, dry runs, admission, options ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -246,14 +246,14 @@ def test_what_becomes_of_dependents(
         ),
     ],
 )
-def test_only_what_was_meant_is_deleted(options: DeleteOptions, why: str) -> None:
+def test_delete_with_a_failed_precondition_is_a_conflict(options: DeleteOptions, why: str) -> None:
     with pytest.raises(ConflictError) as caught:
         deleted(CONFIG_MAP, options)
     assert caught.value.message == f'Operation cannot be fulfilled on ConfigMap "o": {why}'
     assert deleted(CONFIG_MAP, DeleteOptions(uid="uid-o", revision="2")).left is None
 
 
-def test_what_is_not_there_cannot_be_deleted() -> None:
+def test_delete_of_a_missing_object_is_not_found() -> None:
     async def play() -> None:
         api_server = RegistryFixture()
         await delete(api_server.context, api_server.context.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
@@ -263,7 +263,7 @@ def test_what_is_not_there_cannot_be_deleted() -> None:
 
 
 @pytest.mark.parametrize("kind", [CONFIG_MAP, POD], ids=["gone at once", "gone gracefully"])
-def test_a_dry_run_answers_and_leaves_everything(kind: Kind) -> None:
+def test_a_dry_run_delete_returns_a_response_and_changes_nothing(kind: Kind) -> None:
     real, tried = deleted(kind, spec={"containers": []}), deleted(kind, spec={"containers": []}, is_dry_run=True)
     assert (real.answer.is_gone, tried.answer.is_gone) == (True, True)
     assert tried.left is not None
@@ -272,7 +272,7 @@ def test_a_dry_run_answers_and_leaves_everything(kind: Kind) -> None:
     assert "deletionTimestamp" not in running(is_dry_run=True).left["metadata"]  # type: ignore[index]
 
 
-def test_admission_is_asked_before_anything_is_done() -> None:
+def test_a_delete_rejected_by_admission_changes_nothing() -> None:
     class Guard(AdmissionChain):
         async def check_deletion(self, attempt: Attempt) -> None:
             assert attempt.old is not None
@@ -300,7 +300,7 @@ def test_admission_is_asked_before_anything_is_done() -> None:
     ],
     ids=["none", "at once, for a try", "which one", "leave what it owns", "the same, the old way"],
 )
-def test_read(document: Document, expected: tuple[DeleteOptions, bool]) -> None:
+def test_delete_options_are_read(document: Document, expected: tuple[DeleteOptions, bool]) -> None:
     assert checked_delete_options(document) == expected
 
 
@@ -319,13 +319,13 @@ def test_read(document: Document, expected: tuple[DeleteOptions, bool]) -> None:
     ],
     ids=["said twice", "no policy", "no dry run"],
 )
-def test_refused(document: Document, fault: str) -> None:
+def test_invalid_delete_options_are_rejected(document: Document, fault: str) -> None:
     with pytest.raises(InvalidError) as caught:
         checked_delete_options(document)
     assert caught.value.message == f'DeleteOptions.meta.k8s.io "" is invalid: {fault}'
 
 
-def test_the_first_deletion_does_nothing_but_mark_it() -> None:
+def test_the_first_delete_of_a_custom_resource_definition_only_marks_it() -> None:
     async def play(*, is_dry_run: bool) -> tuple[Document, Any]:
         api_server = RegistryFixture()
         object_storage, resource = (

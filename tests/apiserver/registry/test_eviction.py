@@ -1,7 +1,4 @@
-"""Pods are evicted if their budgets allow it.
-
-A disruption budget says yes or no.
-"""
+"""The eviction subresource of pods, and how an eviction updates the status of a PodDisruptionBudget."""
 
 from __future__ import annotations
 
@@ -74,7 +71,7 @@ async def ask(api_server: RegistryFixture, body: Document | None = None, *, is_d
     )
 
 
-def test_without_a_budget_a_pod_ends_and_tells_why() -> None:
+def test_eviction_without_a_budget_deletes_the_pod_with_a_disruption_target_condition() -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server)
         await ask(api_server, eviction(gracePeriodSeconds=3))
@@ -85,7 +82,7 @@ def test_without_a_budget_a_pod_ends_and_tells_why() -> None:
     play(scenario)
 
 
-def test_a_budget_is_spent_by_the_server_itself() -> None:
+def test_eviction_decrements_the_allowed_disruptions_of_the_budget() -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server)
         await put_budget(api_server, disruptionsAllowed=1)
@@ -101,7 +98,7 @@ def test_a_budget_is_spent_by_the_server_itself() -> None:
 @pytest.mark.parametrize(
     ("options", "is_dry_run"), [({"dryRun": ["All"]}, False), ({}, True)], ids=["in the body", "in the address"]
 )
-def test_a_dry_run_spends_nothing(options: Any, is_dry_run: bool) -> None:
+def test_a_dry_run_eviction_writes_nothing(options: Any, is_dry_run: bool) -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server)
         await put_budget(api_server, disruptionsAllowed=1)
@@ -112,7 +109,7 @@ def test_a_dry_run_spends_nothing(options: Any, is_dry_run: bool) -> None:
     play(scenario)
 
 
-def test_a_budget_that_is_spent_keeps_the_pod() -> None:
+def test_eviction_is_rejected_if_the_budget_allows_no_disruption() -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server)
         await put_budget(api_server, disruptionsAllowed=0)
@@ -131,7 +128,7 @@ def test_a_budget_that_is_spent_keeps_the_pod() -> None:
         pytest.param({"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}, id="it is ending"),
     ],
 )
-def test_no_budget_is_asked_if(pod: Any) -> None:
+def test_eviction_of_a_pod_that_is_not_running_ignores_budgets(pod: Any) -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server, **pod)
         await put_budget(api_server, disruptionsAllowed=0)
@@ -150,7 +147,9 @@ def test_no_budget_is_asked_if(pod: Any) -> None:
         pytest.param(None, 0, 0, False, id="nobody wants any"),
     ],
 )
-def test_a_pod_that_is_not_ready(policy: str | None, healthy: int, desired: int, is_evicted: bool) -> None:
+def test_the_unhealthy_pod_eviction_policy_applies_to_a_pod_that_is_not_ready(
+    policy: str | None, healthy: int, desired: int, is_evicted: bool
+) -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server, is_ready=False)
         await put_budget(
@@ -166,7 +165,7 @@ def test_a_pod_that_is_not_ready(policy: str | None, healthy: int, desired: int,
     play(scenario)
 
 
-def test_two_budgets_are_one_too_many() -> None:
+def test_eviction_of_a_pod_with_two_budgets_is_an_error() -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server)
         await put_budget(api_server, "a", disruptionsAllowed=1)
@@ -215,7 +214,7 @@ def test_two_budgets_are_one_too_many() -> None:
         ),
     ],
 )
-def test_refused(body: Document, kind: type[StatusError], message: str) -> None:
+def test_an_invalid_eviction_is_rejected(body: Document, kind: type[StatusError], message: str) -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server)
         with pytest.raises(kind) as caught:
@@ -225,7 +224,7 @@ def test_refused(body: Document, kind: type[StatusError], message: str) -> None:
     play(scenario)
 
 
-def test_dry_runs_that_contradict_each_other() -> None:
+def test_different_dry_run_options_in_query_and_body_are_an_error() -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         with pytest.raises(
             ServerError, match=r"Non-matching dry-run options in request and content: \[All\] and \[x\]"
@@ -235,7 +234,7 @@ def test_dry_runs_that_contradict_each_other() -> None:
     play(scenario)
 
 
-def test_no_such_pod() -> None:
+def test_eviction_of_a_missing_pod_is_not_found() -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         with pytest.raises(NotFoundError, match='pods "p" not found'):
             await ask(api_server)
@@ -261,7 +260,7 @@ def allowed(status: str, reason: str = "", message: str = "") -> Document:
     }
 
 
-def test_one_less_and_the_pod_is_on_its_way_out() -> None:
+def test_spent_decrements_the_allowed_disruptions_and_records_the_pod() -> None:
     status = spent(budget(disruptionsAllowed=2, disruptedPods={"a": BEFORE}), "p", NOW_TEXT)
     assert status == {"observedGeneration": 2, "disruptionsAllowed": 1, "disruptedPods": {"a": BEFORE, "p": NOW_TEXT}}
 
@@ -274,7 +273,7 @@ def test_one_less_and_the_pod_is_on_its_way_out() -> None:
         pytest.param([allowed("False", "SyncFailed", "m")], BEFORE, id="it was so before"),
     ],
 )
-def test_the_last_one_is_told_in_a_condition(conditions: list[Document], since: str) -> None:
+def test_spending_the_last_disruption_sets_disruption_allowed_to_false(conditions: list[Document], since: str) -> None:
     other = {"type": "Other", "status": "True"}
     status = spent(budget(disruptionsAllowed=1, conditions=[*conditions, other]), "p", NOW_TEXT)
     told = {
@@ -313,7 +312,9 @@ def test_the_last_one_is_told_in_a_condition(conditions: list[Document], since: 
         pytest.param({"currentHealthy": 3}, "does not allow evicting pods currently", None, id="no reason"),
     ],
 )
-def test_not_now(status: Document, why: str, retry_after_s: int | None) -> None:
+def test_a_budget_without_allowed_disruptions_is_a_too_many_requests_error(
+    status: Document, why: str, retry_after_s: int | None
+) -> None:
     with pytest.raises(TooManyRequestsError) as caught:
         spent(budget(**status), "p", NOW_TEXT)
     error = caught.value
@@ -335,7 +336,7 @@ def test_not_now(status: Document, why: str, retry_after_s: int | None) -> None:
         ),
     ],
 )
-def test_not_at_all(status: Document, why: str) -> None:
+def test_an_invalid_budget_status_forbids_evictions(status: Document, why: str) -> None:
     with pytest.raises(ForbiddenError) as caught:
         spent(budget(**status), "p", NOW_TEXT)
     assert caught.value.message == f'poddisruptionbudget.policy "b" is forbidden: {why}'

@@ -1,4 +1,4 @@
-"""Looking up: always as the store has it, decoded once for each state."""
+"""StoreLookup reads the current state of the store and decodes each revision of an object once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.kit.loop import run
 from tests.apiserver.registry.fixture import NS, RegistryFixture
 
 
-def test_an_answer_sees_every_write_before_it() -> None:
+def test_get_sees_every_write_before_it() -> None:
     async def play() -> None:
         api_server = RegistryFixture()
         lookup = StoreLookup(api_server.store)
@@ -32,7 +32,7 @@ def test_an_answer_sees_every_write_before_it() -> None:
     run(play())
 
 
-def test_what_has_not_changed_is_decoded_once() -> None:
+def test_an_unchanged_object_is_decoded_once() -> None:
     async def play() -> None:
         api_server = RegistryFixture()
         lookup = StoreLookup(api_server.store)
@@ -59,7 +59,7 @@ def test_labels_are_read_without_the_rest_of_the_object() -> None:
     run(play())
 
 
-def test_a_list_is_of_one_kind_and_one_namespace() -> None:
+def test_list_returns_objects_of_one_kind_and_one_namespace() -> None:
     async def play() -> None:
         api_server = RegistryFixture()
         lookup = StoreLookup(api_server.store)
@@ -73,7 +73,7 @@ def test_a_list_is_of_one_kind_and_one_namespace() -> None:
     run(play())
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_cached_documents_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_storage, "CACHED_DOCUMENTS_MAX", 2)
 
     async def play() -> None:

@@ -1,4 +1,4 @@
-"""What is the server's in metadata, and what an address says that the object must say too."""
+"""System fields of metadata, and checks of name and namespace against the URL."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FORGED: Document = {
 }
 
 
-def test_a_creators_values_of_the_systems_fields_are_dropped_and_the_server_gives_its_own() -> None:
+def test_create_replaces_the_system_fields_of_metadata() -> None:
     metadata = {"name": "p", "labels": {"a": "b"}, **FORGED}
     wipe_system_fields(metadata)
     assert metadata == {"name": "p", "labels": {"a": "b"}}
@@ -62,7 +62,7 @@ DYING: Document = {**OLD, "deletionTimestamp": NOW, "deletionGracePeriodSeconds"
         ),
     ],
 )
-def test_an_updaters_values_are_overruled(sent: Document, old: Document, kept: Document) -> None:
+def test_update_restores_the_system_fields_of_metadata(sent: Document, old: Document, kept: Document) -> None:
     metadata = dict(sent)
     keep_system_fields(metadata, old)
     assert metadata == kept
@@ -77,13 +77,13 @@ def test_an_updaters_values_are_overruled(sent: Document, old: Document, kept: D
         pytest.param(NODE, {"namespace": "team"}, {}, id="a node can have none, and loses it"),
     ],
 )
-def test_the_namespace_is_that_of_the_address(kind: Kind, sent: Document, kept: Document) -> None:
+def test_ensure_namespace_sets_the_namespace_of_the_url(kind: Kind, sent: Document, kept: Document) -> None:
     metadata = dict(sent)
     ensure_namespace(kind, metadata, "team")
     assert metadata == kept
 
 
-def test_another_namespace_is_refused() -> None:
+def test_ensure_namespace_rejects_another_namespace() -> None:
     with pytest.raises(BadRequestError) as caught:
         ensure_namespace(POD, {"namespace": "other"}, "team")
     assert caught.value.message == (
@@ -102,7 +102,7 @@ def test_another_namespace_is_refused() -> None:
         ),
     ],
 )
-def test_the_name_must_be_that_of_the_address(metadata: Document, message: str) -> None:
+def test_ensure_name_rejects_a_name_that_differs_from_the_url(metadata: Document, message: str) -> None:
     ensure_name({"name": "p"}, call(POD, "p"))
     with pytest.raises(BadRequestError) as caught:
         ensure_name(metadata, call(POD, "p"))
@@ -145,7 +145,7 @@ WARNING = (
 @pytest.mark.parametrize(
     ("is_after", "after"), [(False, ""), (True, " after mutating admission happens")], ids=["before", "after"]
 )
-def test_an_owner_is_named_once(
+def test_duplicate_owner_references_are_dropped_with_a_warning(
     owners: list[Document], kept: list[Document], uids: str, is_after: bool, after: str
 ) -> None:
     asked, metadata = call(POD, "p"), {"ownerReferences": list(owners)}

@@ -1,4 +1,4 @@
-"""Patches: from what somebody wants changed to what is stored, or why not."""
+"""Patches: stored results, field managers, and rejected patches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OBJECTS: dict[Kind, Document] = {
 
 
 class Patched:
-    """One object of each kind, called `it`, and somebody who patches them."""
+    """One object of each kind, named `it`, and a client that patches them."""
 
     def __init__(self, api_server: ApiServer, client: LoopbackClient) -> None:
         self._api_server = api_server
@@ -107,7 +107,7 @@ def names_of(document: Document) -> object:
         pytest.param(DEPLOYMENT, STRATEGIC, CONTAINERS, names_of, ["d", "c"], id="a list with names is merged"),
     ],
 )
-def test_what_a_patch_makes_of_an_object(
+def test_each_patch_type_changes_the_stored_object(
     kind: Kind, form: PatchForm, content: object, told: Any, expected: object
 ) -> None:
     async def story(patched: Patched) -> None:
@@ -128,7 +128,7 @@ def test_what_a_patch_makes_of_an_object(
         pytest.param({"data": {"x": None}}, {"tester": ["f:y"]}, id="who takes one away has nothing"),
     ],
 )
-def test_who_manages_what_a_patch_has_changed(content: object, managers: object) -> None:
+def test_the_field_manager_of_a_patch_owns_the_changed_fields(content: object, managers: object) -> None:
     async def story(patched: Patched) -> None:
         entries = (await patched.patch(CONFIG_MAP, content))["metadata"]["managedFields"]
         fields = {entry["manager"]: entry["fieldsV1"]["f:data"] for entry in entries}
@@ -199,9 +199,7 @@ def test_a_dry_run_writes_nothing() -> None:
         ),
     ],
 )
-def test_patches_that_are_refused_change_nothing(
-    kind: Kind, form: PatchForm, content: object, code: int, words: str
-) -> None:
+def test_a_rejected_patch_changes_nothing(kind: Kind, form: PatchForm, content: object, code: int, words: str) -> None:
     async def story(patched: Patched) -> None:
         before = await patched.stored(kind)
         with pytest.raises(StatusError) as refused:
@@ -216,7 +214,7 @@ def test_patches_that_are_refused_change_nothing(
     ("form", "is_made"),
     [pytest.param(MERGE, False, id="not by a patch"), pytest.param(APPLY, True, id="by server-side apply")],
 )
-def test_whether_what_is_not_there_is_made(form: PatchForm, is_made: bool) -> None:
+def test_only_apply_creates_a_missing_object(form: PatchForm, is_made: bool) -> None:
     async def story(patched: Patched) -> None:
         content = {**MINE, "metadata": {"name": "new"}}
         if is_made:
@@ -239,7 +237,9 @@ UNKNOWN_FIELD = 'unknown field "spec.replicaz"'
         pytest.param(FieldValidation.IGNORE, [], id="nobody says a word"),
     ],
 )
-def test_what_becomes_of_a_strange_field(validation: FieldValidation, warnings: list[str]) -> None:
+def test_an_unknown_field_is_dropped_with_a_warning_unless_ignored(
+    validation: FieldValidation, warnings: list[str]
+) -> None:
     async def story(patched: Patched) -> None:
         after = await patched.patch(DEPLOYMENT, STRANGE, field_validation=validation)
         assert "replicaz" not in after["spec"]
@@ -248,7 +248,7 @@ def test_what_becomes_of_a_strange_field(validation: FieldValidation, warnings: 
     play(story)
 
 
-def test_a_strange_field_is_refused_if_somebody_is_strict() -> None:
+def test_strict_field_validation_rejects_an_unknown_field() -> None:
     async def story(patched: Patched) -> None:
         with pytest.raises(StatusError, match=f"strict decoding error: {UNKNOWN_FIELD}"):
             await patched.patch(DEPLOYMENT, STRANGE, field_validation=FieldValidation.STRICT)
@@ -257,8 +257,8 @@ def test_a_strange_field_is_refused_if_somebody_is_strict() -> None:
 
 
 @pytest.mark.parametrize("form", [pytest.param(MERGE, id="merge"), pytest.param(STRATEGIC, id="strategic")])
-def test_what_is_filled_in_for_a_patched_object_is_not_filled_in_for_the_old_one(form: PatchForm) -> None:
-    """They may share parts: a refusal tells the difference between the two, and all of it."""
+def test_defaults_of_the_patched_pod_do_not_change_the_old_pod(form: PatchForm) -> None:
+    """Both pods may share parts; the error message contains the complete difference between them."""
 
     async def story(patched: Patched) -> None:
         with pytest.raises(StatusError) as refused:

@@ -1,4 +1,4 @@
-"""Reading: which state an answer shows, and what may be asked for."""
+"""ObjectReader: revisions of lists and gets, continue tokens, and field selectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_TEAM = Selection(namespace=NS)
 
 
 class ListFixture:
-    """Config maps a, b and c, of which b was deleted again; the history is known from the second write on."""
+    """Config maps a, b and c, of which b is deleted; the history begins with the second write."""
 
     def __init__(self) -> None:
         self.api_server = RegistryFixture()
@@ -79,7 +79,9 @@ def names(listing: Listing) -> str:
         pytest.param("", 1, None, "a", id="a page"),
     ],
 )
-def test_which_state_is_listed(revision: str, limit: int, is_exact: bool | None, listed: str) -> None:
+def test_list_returns_the_state_of_the_requested_revision(
+    revision: str, limit: int, is_exact: bool | None, listed: str
+) -> None:
     async def story(fixture: ListFixture) -> None:
         at = str(fixture.revisions[revision]) if revision in fixture.revisions else revision
         assert names(await fixture.list(revision=at, limit=limit, is_exact=is_exact)) == listed
@@ -87,7 +89,7 @@ def test_which_state_is_listed(revision: str, limit: int, is_exact: bool | None,
     with_list(story)
 
 
-def test_pages_show_one_state_although_the_world_goes_on() -> None:
+def test_all_pages_of_a_list_show_the_revision_of_the_first() -> None:
     async def story(fixture: ListFixture) -> None:
         first = await fixture.list(limit=1)
         await fixture.api_server.put(CONFIG_MAP, "b")
@@ -104,7 +106,7 @@ async def refusal(asked: Awaitable[object]) -> StatusError:
     return caught.value
 
 
-def test_a_state_that_is_not_there_yet_is_not_shown() -> None:
+def test_a_future_revision_is_a_timeout() -> None:
     async def story(fixture: ListFixture) -> None:
         last = fixture.revisions["gone"]
         for asked in (
@@ -119,7 +121,7 @@ def test_a_state_that_is_not_there_yet_is_not_shown() -> None:
     with_list(story)
 
 
-def test_a_state_that_is_forgotten_is_expired_and_a_list_in_pages_may_go_on_as_of_now() -> None:
+def test_a_compacted_revision_is_expired_and_a_paged_list_can_continue_at_the_newest() -> None:
     async def story(fixture: ListFixture) -> None:
         first = await fixture.list(limit=1)
         now = await fixture.api_server.put(CONFIG_MAP, "d")
@@ -135,7 +137,7 @@ def test_a_state_that_is_forgotten_is_expired_and_a_list_in_pages_may_go_on_as_o
     with_list(story)
 
 
-def test_a_page_cannot_be_asked_for_as_of_another_state() -> None:
+def test_a_continue_token_cannot_be_combined_with_a_revision() -> None:
     async def story(fixture: ListFixture) -> None:
         first = await fixture.list(limit=1)
         error = await refusal(fixture.list(continue_token=first.continue_token, revision="2"))
@@ -146,7 +148,7 @@ def test_a_page_cannot_be_asked_for_as_of_another_state() -> None:
     with_list(story)
 
 
-def test_one_object_is_read_as_it_is_now() -> None:
+def test_get_returns_the_newest_state_for_any_known_revision() -> None:
     async def story(fixture: ListFixture) -> None:
         resource, last = fixture.resource(CONFIG_MAP), str(fixture.revisions["gone"])
         for revision in ("", "0", str(fixture.revisions["a"]), last):
@@ -158,7 +160,7 @@ def test_one_object_is_read_as_it_is_now() -> None:
     with_list(story)
 
 
-# --- numbers and tokens that are none ---------------------------------------------------------------------------------
+# --- invalid revisions and continue tokens ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -170,7 +172,7 @@ def test_one_object_is_read_as_it_is_now() -> None:
         pytest.param(str(1 << 64), "value out of range", id="too large"),
     ],
 )
-def test_what_is_no_revision_is_refused_by_each_verb_in_its_own_words(text: str, why: str) -> None:
+def test_an_invalid_revision_is_rejected_with_the_message_of_each_verb(text: str, why: str) -> None:
     message = f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
     with pytest.raises(ServerError) as caught:
         watch_revision(text)
@@ -185,7 +187,7 @@ def test_what_is_no_revision_is_refused_by_each_verb_in_its_own_words(text: str,
 
 
 @pytest.mark.parametrize(("text", "number"), [("", 0), ("0", 0), ("12", 12), (str((1 << 64) - 1), (1 << 64) - 1)])
-def test_a_revision(text: str, number: int) -> None:
+def test_watch_revision_parses_numbers(text: str, number: int) -> None:
     assert watch_revision(text) == number
 
 
@@ -201,7 +203,7 @@ def test_a_revision(text: str, number: int) -> None:
         pytest.param("eA", "invalid character 'x' looking for beginning of value", id="no JSON"),
     ],
 )
-def test_what_is_no_continue_token(token: str, why: str) -> None:
+def test_an_invalid_continue_token_is_rejected(token: str, why: str) -> None:
     with pytest.raises(BadRequestError) as caught:
         check_continue_token(token)
     assert caught.value.message == f"invalid continue token: continue key is not valid: {why}"
@@ -226,7 +228,7 @@ def test_what_is_no_continue_token(token: str, why: str) -> None:
         pytest.param(POD, "", "", id="nothing"),
     ],
 )
-def test_what_may_be_selected(kind: Kind, asked: str, understood: str) -> None:
+def test_supported_field_selectors_are_accepted_and_normalized(kind: Kind, asked: str, understood: str) -> None:
     fixture = ListFixture()
     selection = Selection(namespace=NS, labels="a=b", fields=asked)
     assert fixture.reader.checked(fixture.resource(kind), selection) == Selection(NS, "a=b", understood)
@@ -254,7 +256,7 @@ def test_what_may_be_selected(kind: Kind, asked: str, understood: str) -> None:
         ),
     ],
 )
-def test_what_may_not(kind: Kind, asked: str, message: str) -> None:
+def test_an_unsupported_field_selector_is_rejected(kind: Kind, asked: str, message: str) -> None:
     fixture = ListFixture()
     with pytest.raises(BadRequestError) as caught:
         fixture.reader.checked(fixture.resource(kind), Selection(fields=asked))

@@ -1,4 +1,4 @@
-"""Scaling: the replicas and nothing else, by whoever may, and who manages them afterwards."""
+"""The scale subresource changes only the replicas, checks preconditions, and records the field manager."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPEC: Document = {
 
 
 class Scaled:
-    """A deployment of two replicas, and those who scale it."""
+    """A deployment of two replicas, and a client of its scale subresource."""
 
     def __init__(self, api_server: ApiServer, client: LoopbackClient) -> None:
         self._api_server = api_server
@@ -75,7 +75,7 @@ def play(story: Any) -> None:
 
 
 def by_manager(obj: Document) -> dict[tuple[str, str], bool]:
-    """Who manages anything, through which subresource, and whether that includes the replicas."""
+    """Each manager and subresource, and whether it owns the replicas."""
     return {
         (entry["manager"], entry.get("subresource", "")): "f:replicas" in entry["fieldsV1"].get("f:spec", {})
         for entry in obj["metadata"].get("managedFields", ())
@@ -83,7 +83,7 @@ def by_manager(obj: Document) -> dict[tuple[str, str], bool]:
 
 
 @pytest.mark.parametrize("way", ["put", "merge", "json"])
-def test_only_the_replicas_change_and_the_scale_tells_of_the_object_as_it_is_now(way: str) -> None:
+def test_a_scale_write_changes_only_the_replicas_and_returns_the_new_state(way: str) -> None:
     async def story(scaled: Scaled) -> None:
         before = await scaled.stored()
         if way == "put":
@@ -103,7 +103,7 @@ def test_only_the_replicas_change_and_the_scale_tells_of_the_object_as_it_is_now
     play(story)
 
 
-def test_whoever_writes_a_scale_becomes_the_manager_of_the_replicas() -> None:
+def test_a_scale_write_makes_the_client_the_manager_of_the_replicas() -> None:
     async def story(scaled: Scaled) -> None:
         assert by_manager(await scaled.stored()) == {("tester", ""): True}
         await scaled.put(5)
@@ -112,7 +112,7 @@ def test_whoever_writes_a_scale_becomes_the_manager_of_the_replicas() -> None:
     play(story)
 
 
-def test_replicas_that_somebody_has_set_are_not_applied_over_unasked() -> None:
+def test_applying_a_scale_conflicts_with_replicas_of_another_manager() -> None:
     async def story(scaled: Scaled) -> None:
         applied = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web"}}
         await scaled.patch({"spec": {"replicas": 4}})
@@ -154,7 +154,7 @@ def test_replicas_that_somebody_has_set_are_not_applied_over_unasked() -> None:
         pytest.param(5, {"resourceVersion": "1"}, 409, "the object has been modified", id="in another state"),
     ],
 )
-def test_what_is_refused_changes_nothing(replicas: int, metadata: Document, code: int, words: str) -> None:
+def test_a_rejected_scale_changes_nothing(replicas: int, metadata: Document, code: int, words: str) -> None:
     async def story(scaled: Scaled) -> None:
         before = await scaled.stored()
         with pytest.raises(StatusError) as caught:
@@ -166,7 +166,7 @@ def test_what_is_refused_changes_nothing(replicas: int, metadata: Document, code
     play(story)
 
 
-def test_the_condition_that_a_scale_names_is_kept() -> None:
+def test_a_scale_with_matching_preconditions_is_accepted() -> None:
     async def story(scaled: Scaled) -> None:
         metadata = (await scaled.stored())["metadata"]
         await scaled.put(5, uid=metadata["uid"], resourceVersion=metadata["resourceVersion"])
@@ -175,7 +175,7 @@ def test_the_condition_that_a_scale_names_is_kept() -> None:
     play(story)
 
 
-def test_down_to_nothing() -> None:
+def test_a_deployment_can_be_scaled_to_zero() -> None:
     async def story(scaled: Scaled) -> None:
         assert (await scaled.put(0))["spec"] == {}
         assert (await scaled.stored())["spec"]["replicas"] == 0

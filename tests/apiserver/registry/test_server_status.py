@@ -1,4 +1,4 @@
-"""The server writes statuses itself."""
+"""ServerStatusWriter writes statuses on behalf of the server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENTRY = {
 }
 
 
-def test_usage_is_written_once_for_each_state_and_its_manager_is_the_server() -> None:
+def test_write_used_writes_once_per_revision_with_the_server_as_manager() -> None:
     async def play() -> tuple[list[bool], Document]:
         api_server = RegistryFixture()
         status = {"hard": {"pods": "2"}, "used": {"pods": "0"}}

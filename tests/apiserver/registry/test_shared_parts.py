@@ -41,7 +41,7 @@ T1, T2 = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"
 
 
 class Write(NamedTuple):
-    """A patch, or how the object is changed before it is sent back."""
+    """A patch, or a function that changes the object before it is sent back."""
 
     what: Any
     form: PatchForm | None = PatchForm.MERGE
@@ -149,7 +149,7 @@ def lease() -> Document:
 
 
 async def outcome(api_server: ApiServer, kind: Kind, name: str, write: Write) -> object:
-    """The object as it is stored then, and what was said of it."""
+    """How far the revision moved, the stored object and the warnings; or the error."""
     resource, now_s = api_server.resources.of_kind(kind), api_server.clock.wall_s()
     namespace = NS if kind.is_namespaced else ""
     record = await api_server.store.get(kind.key(namespace, name))

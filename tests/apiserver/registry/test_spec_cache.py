@@ -27,7 +27,7 @@ LENIENT, WARN, STRICT = FieldValidation.IGNORE, FieldValidation.WARN, FieldValid
 
 
 class NoCache(SpecCache):
-    """Forgets everything."""
+    """A cache that stores nothing."""
 
     def defaulted_spec(self, received: bytes, field_validation: FieldValidation) -> Document | None:
         return None
@@ -96,11 +96,11 @@ def test_the_cache_changes_no_result(pods: list[tuple[Document, str, str, FieldV
         pytest.param(b"[]", None, id="a list"),
     ],
 )
-def test_a_body_is_split(body: bytes, expected: tuple[bytes, bytes] | None) -> None:
+def test_split_body_separates_the_spec_from_the_body(body: bytes, expected: tuple[bytes, bytes] | None) -> None:
     assert split_body(body) == expected
 
 
-def test_a_caller_owns_its_spec() -> None:
+def test_defaulted_spec_returns_a_copy() -> None:
     cache = SpecCache()
     cache.put_defaulted(b"{}", WARN, {"a": [1]})
     first = cache.defaulted_spec(b"{}", WARN)
@@ -110,7 +110,7 @@ def test_a_caller_owns_its_spec() -> None:
     assert cache.defaulted_spec(b"{}", STRICT) is None
 
 
-def test_the_oldest_entries_are_dropped() -> None:
+def test_the_cache_drops_its_oldest_entries() -> None:
     cache = SpecCache(bytes_max=6 * ENTRY_BYTES)
     keys = [b'{"a":%d}' % number for number in range(4)]
     for key in keys:
@@ -118,7 +118,7 @@ def test_the_oldest_entries_are_dropped() -> None:
     assert [cache.defaulted_spec(key, WARN) is not None for key in keys] == [False, False, True, True]
 
 
-def test_only_valid_specs_are_kept() -> None:
+def test_only_results_of_valid_specs_are_cached() -> None:
     cache, asked = SpecCache(), []
 
     def validate(inputs: SpecInputs) -> ValidationResult:

@@ -1,4 +1,4 @@
-"""Changing an object: for which state it is meant, who was quicker, and what is written in the end."""
+"""Update: preconditions, what is written, and conflicts between concurrent writes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ESTABLISHING_S_MAX = 10.0
 
 
 class Written:
-    """One object, called `it`, and those who write to it."""
+    """One object, named `it`, and a client that writes to it."""
 
     def __init__(self, api_server: ApiServer, client: LoopbackClient, kind: Kind) -> None:
         self.api_server = api_server
@@ -75,7 +75,7 @@ def play(story: Callable[[Written], Awaitable[None]], kind: Kind = CONFIG_MAP) -
     with_api_server(scenario)
 
 
-# -------------------------------------------------------------------------------------------- for which state
+# ---------------------------------------------------------------------------------------------- preconditions
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def play(story: Callable[[Written], Awaitable[None]], kind: Kind = CONFIG_MAP) -
         pytest.param(LEASE, None, 422, "must be specified for an update", id="whichever, of a kind that must say"),
     ],
 )
-def test_a_change_is_for_a_state(kind: Kind, revision: str | None, code: int, words: str) -> None:
+def test_update_checks_the_resource_version(kind: Kind, revision: str | None, code: int, words: str) -> None:
     async def story(written: Written) -> None:
         before = await written.stored()
         given = before["metadata"]["resourceVersion"] if revision == "now" else revision
@@ -123,7 +123,9 @@ def test_a_change_is_for_a_state(kind: Kind, revision: str | None, code: int, wo
         pytest.param({"metadata": {"labels": {"a b": "c"}}}, 422, "metadata.labels: Invalid value", id="a bad label"),
     ],
 )
-def test_what_does_not_match_is_refused(body: dict[str, Any], code: int, words: str) -> None:
+def test_an_update_that_does_not_match_the_url_or_the_object_is_rejected(
+    body: dict[str, Any], code: int, words: str
+) -> None:
     async def story(written: Written) -> None:
         before = await written.stored()
         with pytest.raises(StatusError) as refused:
@@ -137,7 +139,7 @@ def test_what_does_not_match_is_refused(body: dict[str, Any], code: int, words: 
 # -------------------------------------------------------------------------------------------- what is written
 
 
-def test_what_is_the_same_is_not_written() -> None:
+def test_an_update_without_changes_is_not_written() -> None:
     async def story(written: Written) -> None:
         before = await written.stored()
         assert (await written.put(written.body(data={"x": "1"}))).document == before
@@ -156,7 +158,7 @@ def test_a_dry_run_writes_nothing() -> None:
     play(story)
 
 
-def test_the_systems_fields_are_not_for_the_writer() -> None:
+def test_update_keeps_the_system_fields() -> None:
     async def story(written: Written) -> None:
         before = (await written.stored())["metadata"]
         wishes = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7, "selfLink": "/it"}
@@ -171,7 +173,7 @@ def test_the_systems_fields_are_not_for_the_writer() -> None:
     ("kind", "is_created"),
     [pytest.param(LEASE, True, id="a lease is created"), pytest.param(CONFIG_MAP, False, id="others are not found")],
 )
-def test_what_becomes_of_a_change_to_what_is_not_there(kind: Kind, is_created: bool) -> None:
+def test_update_of_a_missing_object_creates_it_only_for_leases(kind: Kind, is_created: bool) -> None:
     async def story(written: Written) -> None:
         body = written.body(name="new", **BODIES[kind])
         if is_created:
@@ -183,7 +185,7 @@ def test_what_becomes_of_a_change_to_what_is_not_there(kind: Kind, is_created: b
     play(story, kind)
 
 
-def test_what_waits_for_its_finalizers_goes_with_the_last_one() -> None:
+def test_removing_the_last_finalizer_deletes_a_terminating_object() -> None:
     async def story(written: Written) -> None:
         await written.put(written.body(metadata={"finalizers": ["a.io/b", "a.io/c"]}))
         await written.client.delete(CONFIG_MAP, NS, "it")
@@ -205,7 +207,7 @@ def test_what_waits_for_its_finalizers_goes_with_the_last_one() -> None:
         pytest.param({"a": None}, {"a": 1}, id="nothing becomes something"),
     ],
 )
-def test_a_status_without_a_type_changes_as_json_does(before: object, after: object) -> None:
+def test_a_status_without_a_schema_is_compared_as_json(before: object, after: object) -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
@@ -226,10 +228,10 @@ def test_a_status_without_a_type_changes_as_json_does(before: object, after: obj
     with_api_server(scenario)
 
 
-# ------------------------------------------------------------------------------------------- who was quicker
+# ----------------------------------------------------------------------------------------- concurrent writes
 
 
-def test_who_was_overtaken_begins_again_with_what_is_there_then() -> None:
+def test_a_change_is_retried_with_the_new_state_after_a_concurrent_write() -> None:
     seen: list[object] = []
 
     async def story(written: Written) -> None:
@@ -248,7 +250,7 @@ def test_who_was_overtaken_begins_again_with_what_is_there_then() -> None:
     play(story)
 
 
-def test_who_was_overtaken_is_refused_if_he_named_his_state() -> None:
+def test_a_change_with_a_resource_version_conflicts_after_a_concurrent_write() -> None:
     async def story(written: Written) -> None:
         before = await written.stored()
 
@@ -263,7 +265,7 @@ def test_who_was_overtaken_is_refused_if_he_named_his_state() -> None:
     play(story)
 
 
-def test_who_is_always_overtaken_gives_up() -> None:
+def test_a_change_fails_after_the_maximum_number_of_conflicts() -> None:
     tries: list[int] = []
 
     async def story(written: Written) -> None:
