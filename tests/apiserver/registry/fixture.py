@@ -37,7 +37,7 @@ class RegistryFixture:
             entropy=Entropy(1),
             kind_schema_of=_kind_schema_of,
             reserve=_nothing_reserved,
-            released=_nobody_told,
+            released=_nothing_released,
             worker=worker,
         )
 
@@ -50,7 +50,7 @@ class RegistryFixture:
 
     async def get(self, kind: Kind, name: str) -> Document:
         found = await self.context.object_storage.find(kind, NS if kind.is_namespaced else "", name)
-        assert found is not None, f"{kind} {name} is gone"
+        assert found is not None, f"{kind} {name} is not stored"
         return found.document
 
     async def is_gone(self, name: str) -> bool:
@@ -80,5 +80,5 @@ async def _nothing_reserved(resource: Resource, call: Call, obj: Document, old: 
     return NOTHING_RESERVED
 
 
-async def _nobody_told(resource: Resource, obj: Document) -> None:
+async def _nothing_released(resource: Resource, obj: Document) -> None:
     pass

@@ -26,7 +26,12 @@ def binding(name: str = "p", target: Any = None, **metadata: Any) -> Document:
 
 
 def bound(
-    body: Document, *, spec: Any = None, metadata: Any = None, is_dry_run: bool = False, is_old_way: bool = False
+    body: Document,
+    *,
+    spec: Any = None,
+    metadata: Any = None,
+    is_dry_run: bool = False,
+    uses_bindings_resource: bool = False,
 ) -> Document:
     """The pod after a binding."""
 
@@ -34,7 +39,7 @@ def bound(
         api_server = RegistryFixture([PodTopologyLabels()])
         await api_server.put(NODE, "zoned", {"labels": {ZONE: "z"}})
         await api_server.put(POD, "p", metadata, spec={"containers": [], **(spec or {})}, status={"phase": "Pending"})
-        asked = call(BINDING, "") if is_old_way else call(POD, "p", "binding", is_dry_run=is_dry_run)
+        asked = call(BINDING, "") if uses_bindings_resource else call(POD, "p", "binding", is_dry_run=is_dry_run)
         await bind(api_server.context, asked, body)
         return await api_server.get(POD, "p")
 
@@ -44,9 +49,9 @@ def bound(
 @pytest.mark.parametrize(
     "metadata",
     [
-        pytest.param({}, id="whichever pod has the name"),
-        pytest.param({"uid": "uid-p"}, id="the pod with this uid"),
-        pytest.param({"uid": "uid-p", "resourceVersion": "3"}, id="the pod in this state"),
+        pytest.param({}, id="no preconditions"),
+        pytest.param({"uid": "uid-p"}, id="uid"),
+        pytest.param({"uid": "uid-p", "resourceVersion": "3"}, id="uid and resourceVersion"),
         pytest.param({"annotations": {"a": "b"}}, id="with annotations"),
     ],
 )
@@ -65,7 +70,7 @@ def test_binding_adds_labels_from_the_binding_and_from_admission() -> None:
 
 
 def test_a_binding_through_the_bindings_resource_adds_no_labels() -> None:
-    pod = bound(binding(target={"kind": "Node", "name": "zoned"}), is_old_way=True)
+    pod = bound(binding(target={"kind": "Node", "name": "zoned"}), uses_bindings_resource=True)
     assert (pod["spec"]["nodeName"], pod["metadata"].get("labels")) == ("zoned", None)
 
 
@@ -87,7 +92,9 @@ def refusal(body: Document, **where: Any) -> StatusError:
             {"spec": {"schedulingGates": [{"name": "g"}]}}, "pod p has non-empty .spec.schedulingGates", id="gated"
         ),
         pytest.param(
-            {"metadata": {"deletionTimestamp": NOW}}, "pod p is being deleted, cannot be assigned to a host", id="going"
+            {"metadata": {"deletionTimestamp": NOW}},
+            "pod p is being deleted, cannot be assigned to a host",
+            id="terminating",
         ),
     ],
 )
@@ -110,14 +117,14 @@ def test_binding_a_bound_gated_or_terminating_pod_is_a_conflict(where: Any, why:
             False,
             "/registry/pods",
             "UID in precondition: x, UID in object meta: uid-p",
-            id="the uid comes first",
+            id="uid is checked before resourceVersion",
         ),
         pytest.param(
             {"resourceVersion": "1"},
             False,
             "/registry/pods",
             "ResourceVersion in precondition: 1, ResourceVersion in object meta: 3",
-            id="version",
+            id="resourceVersion",
         ),
         pytest.param({"uid": "x"}, True, "/pods", "UID in precondition: x, UID in object meta: uid-p", id="a dry run"),
     ],
@@ -147,7 +154,7 @@ def test_a_binding_with_another_uid_or_resource_version_is_a_conflict(
             binding(target={"kind": "Pod"}),
             ServerError,
             '[target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>", target.name: Required value]',
-            id="no node",
+            id="target is not a node",
         ),
     ],
 )
@@ -166,5 +173,5 @@ def test_an_inconsistent_or_invalid_binding_is_rejected(body: Document, kind: ty
 def test_the_bindings_resource_finds_the_pod_by_the_name_in_the_binding(
     body: Document, kind: type[StatusError], message: str
 ) -> None:
-    error = refusal(body, is_old_way=True)
+    error = refusal(body, uses_bindings_resource=True)
     assert (type(error), error.message) == (kind, message)

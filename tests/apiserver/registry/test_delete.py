@@ -103,9 +103,9 @@ def test_delete_of_a_service_returns_the_deleted_object() -> None:
 @pytest.mark.parametrize(
     ("spec", "phase"),
     [
-        pytest.param({}, "Pending", id="it has no node yet: nobody has to stop it"),
-        pytest.param({"nodeName": "n"}, "Succeeded", id="it has ended"),
-        pytest.param({"nodeName": "n"}, "Failed", id="it has failed"),
+        pytest.param({}, "Pending", id="not bound"),
+        pytest.param({"nodeName": "n"}, "Succeeded", id="succeeded"),
+        pytest.param({"nodeName": "n"}, "Failed", id="failed"),
     ],
 )
 def test_a_pod_that_does_not_run_is_deleted_immediately(spec: Document, phase: str) -> None:
@@ -122,10 +122,10 @@ def test_a_pod_that_does_not_run_is_deleted_immediately(spec: Document, phase: s
 @pytest.mark.parametrize(
     ("grace_s", "stamp", "given_s"),
     [
-        pytest.param(None, "2026-01-02T03:04:35Z", 30, id="what the pod says"),
-        pytest.param(5, "2026-01-02T03:04:10Z", 5, id="what the request says"),
-        pytest.param(60, "2026-01-02T03:05:05Z", 60, id="also if that is longer"),
-        pytest.param(-7, "2026-01-02T03:04:06Z", 1, id="less than nothing is a second"),
+        pytest.param(None, "2026-01-02T03:04:35Z", 30, id="grace period of the pod"),
+        pytest.param(5, "2026-01-02T03:04:10Z", 5, id="shorter grace period in the request"),
+        pytest.param(60, "2026-01-02T03:05:05Z", 60, id="longer grace period in the request"),
+        pytest.param(-7, "2026-01-02T03:04:06Z", 1, id="negative grace period becomes one second"),
     ],
 )
 def test_delete_marks_a_running_pod_with_its_grace_period(grace_s: int | None, stamp: str, given_s: int) -> None:
@@ -153,13 +153,13 @@ def begun(s_ago: int = 0) -> Document:
 @pytest.mark.parametrize(
     ("grace_s", "began_s_ago", "stamp", "left_s"),
     [
-        pytest.param(None, 0, "2026-01-02T03:04:35Z", 30, id="nobody says: it ends on"),
-        pytest.param(30, 0, "2026-01-02T03:04:35Z", 30, id="the same: it ends on"),
-        pytest.param(60, 0, "2026-01-02T03:04:35Z", 30, id="grace is never lengthened"),
-        pytest.param(10, 0, "2026-01-02T03:04:15Z", 10, id="it is shortened, from when the deletion began"),
-        pytest.param(10, 4, "2026-01-02T03:04:11Z", 10, id="and not from now"),
-        pytest.param(10, 20, "2026-01-02T03:04:05Z", 1, id="the shorter one is over already"),
-        pytest.param(-7, 0, "2026-01-02T03:04:06Z", 1, id="less than nothing is a second"),
+        pytest.param(None, 0, "2026-01-02T03:04:35Z", 30, id="no grace period in the request"),
+        pytest.param(30, 0, "2026-01-02T03:04:35Z", 30, id="same grace period"),
+        pytest.param(60, 0, "2026-01-02T03:04:35Z", 30, id="longer grace period is ignored"),
+        pytest.param(10, 0, "2026-01-02T03:04:15Z", 10, id="shortened at once, counted from the start of the deletion"),
+        pytest.param(10, 4, "2026-01-02T03:04:11Z", 10, id="shortened later, counted from the start of the deletion"),
+        pytest.param(10, 20, "2026-01-02T03:04:05Z", 1, id="shortened to a time that has passed"),
+        pytest.param(-7, 0, "2026-01-02T03:04:06Z", 1, id="negative grace period becomes one second"),
     ],
 )
 def test_a_repeated_delete_can_only_shorten_the_grace_period(
@@ -169,7 +169,7 @@ def test_a_repeated_delete_can_only_shorten_the_grace_period(
     assert after.left is not None
     metadata = after.left["metadata"]
     assert (metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"]) == (stamp, left_s)
-    assert metadata["generation"] == 5, "it is not deleted a second time"
+    assert metadata["generation"] == 5, "generation is incremented only once"
     assert not after.answer.is_gone
 
 
@@ -197,24 +197,42 @@ def test_delete_marks_an_object_with_finalizers_once() -> None:
 @pytest.mark.parametrize(
     ("kind", "have", "options", "finalizers"),
     [
-        pytest.param(CONFIG_MAP, [OWN], PLAIN, [OWN], id="nobody says"),
-        pytest.param(CONFIG_MAP, [], DeleteOptions(propagation="Orphan"), [ORPHAN], id="leave what it owns"),
-        pytest.param(CONFIG_MAP, [], DeleteOptions(orphans=True), [ORPHAN], id="the same, the old way"),
+        pytest.param(CONFIG_MAP, [OWN], PLAIN, [OWN], id="no policy"),
+        pytest.param(CONFIG_MAP, [], DeleteOptions(propagation="Orphan"), [ORPHAN], id="Orphan"),
+        pytest.param(CONFIG_MAP, [], DeleteOptions(orphans=True), [ORPHAN], id="orphanDependents"),
+        pytest.param(CONFIG_MAP, [OWN], DeleteOptions(propagation="Foreground"), [OWN, FOREGROUND], id="Foreground"),
         pytest.param(
-            CONFIG_MAP, [OWN], DeleteOptions(propagation="Foreground"), [OWN, FOREGROUND], id="what it owns goes first"
+            CONFIG_MAP,
+            [ORPHAN],
+            DeleteOptions(propagation="Foreground"),
+            [FOREGROUND],
+            id="Foreground replaces the orphan finalizer",
+        ),
+        pytest.param(CONFIG_MAP, [FOREGROUND], PLAIN, [FOREGROUND], id="existing finalizer without a policy"),
+        pytest.param(
+            CONFIG_MAP,
+            [ORPHAN],
+            DeleteOptions(propagation="Background"),
+            None,
+            id="Background removes the orphan finalizer",
         ),
         pytest.param(
-            CONFIG_MAP, [ORPHAN], DeleteOptions(propagation="Foreground"), [FOREGROUND], id="said otherwise before"
+            CONFIG_MAP,
+            [ORPHAN],
+            DeleteOptions(orphans=False),
+            None,
+            id="orphanDependents of false removes the orphan finalizer",
         ),
-        pytest.param(CONFIG_MAP, [FOREGROUND], PLAIN, [FOREGROUND], id="said before, and not now"),
-        pytest.param(CONFIG_MAP, [ORPHAN], DeleteOptions(propagation="Background"), None, id="it goes, they follow"),
-        pytest.param(CONFIG_MAP, [ORPHAN], DeleteOptions(orphans=False), None, id="the same, the old way, too"),
-        pytest.param(REPLICATION_CONTROLLER, [], PLAIN, [ORPHAN], id="an old kind leaves what it owns"),
+        pytest.param(REPLICATION_CONTROLLER, [], PLAIN, [ORPHAN], id="replication controllers default to Orphan"),
         pytest.param(
-            REPLICATION_CONTROLLER, [], DeleteOptions(propagation="Background"), None, id="unless somebody says"
+            REPLICATION_CONTROLLER,
+            [],
+            DeleteOptions(propagation="Background"),
+            None,
+            id="replication controller with Background",
         ),
         pytest.param(
-            CORE_EVENT, [], DeleteOptions(propagation="Foreground"), None, id="a kind that owns nothing waits for none"
+            CORE_EVENT, [], DeleteOptions(propagation="Foreground"), None, id="Foreground of a kind without dependents"
         ),
     ],
 )
@@ -236,13 +254,13 @@ def test_the_propagation_policy_sets_the_deletion_finalizers(
             DeleteOptions(uid="x"),
             "the UID in the precondition (x) does not match the UID in record (uid-o). The object might have been "
             "deleted and then recreated",
-            id="another one of this name",
+            id="uid",
         ),
         pytest.param(
             DeleteOptions(uid="uid-o", revision="1"),
             "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (2). The object "
             "might have been modified",
-            id="in another state",
+            id="resourceVersion",
         ),
     ],
 )
@@ -262,7 +280,7 @@ def test_delete_of_a_missing_object_is_not_found() -> None:
         run(play())
 
 
-@pytest.mark.parametrize("kind", [CONFIG_MAP, POD], ids=["gone at once", "gone gracefully"])
+@pytest.mark.parametrize("kind", [CONFIG_MAP, POD], ids=["config map", "pod"])
 def test_a_dry_run_delete_returns_a_response_and_changes_nothing(kind: Kind) -> None:
     real, tried = deleted(kind, spec={"containers": []}), deleted(kind, spec={"containers": []}, is_dry_run=True)
     assert (real.answer.is_gone, tried.answer.is_gone) == (True, True)
@@ -273,7 +291,7 @@ def test_a_dry_run_delete_returns_a_response_and_changes_nothing(kind: Kind) -> 
 
 
 def test_a_delete_rejected_by_admission_changes_nothing() -> None:
-    class Guard(AdmissionChain):
+    class RejectDeletion(AdmissionChain):
         async def check_deletion(self, attempt: Attempt) -> None:
             assert attempt.old is not None
             raise StatusError(f"not {attempt.old['metadata']['name']}", code=403)
@@ -281,7 +299,7 @@ def test_a_delete_rejected_by_admission_changes_nothing() -> None:
     async def play() -> None:
         api_server = RegistryFixture()
         await api_server.put(CONFIG_MAP, "o")
-        parts = replace(api_server.context, admission=Guard((), (), api_server.context.lookup))
+        parts = replace(api_server.context, admission=RejectDeletion((), (), api_server.context.lookup))
         with pytest.raises(StatusError, match="not o"):
             await delete(parts, parts.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
         await api_server.get(CONFIG_MAP, "o")
@@ -298,7 +316,7 @@ def test_a_delete_rejected_by_admission_changes_nothing() -> None:
         ({"propagationPolicy": "Orphan"}, (DeleteOptions(propagation="Orphan"), False)),
         ({"orphanDependents": True}, (DeleteOptions(orphans=True), False)),
     ],
-    ids=["none", "at once, for a try", "which one", "leave what it owns", "the same, the old way"],
+    ids=["none", "no grace period, dry run", "preconditions", "propagationPolicy", "orphanDependents"],
 )
 def test_delete_options_are_read(document: Document, expected: tuple[DeleteOptions, bool]) -> None:
     assert checked_delete_options(document) == expected
@@ -317,7 +335,7 @@ def test_delete_options_are_read(document: Document, expected: tuple[DeleteOptio
         ),
         ({"dryRun": ["x"]}, 'dryRun: Unsupported value: ["x"]: supported values: "All"'),
     ],
-    ids=["said twice", "no policy", "no dry run"],
+    ids=["orphanDependents and propagationPolicy", "unknown policy", "unknown dryRun value"],
 )
 def test_invalid_delete_options_are_rejected(document: Document, fault: str) -> None:
     with pytest.raises(InvalidError) as caught:

@@ -86,6 +86,6 @@ def test_the_number_of_cached_documents_is_limited(monkeypatch: pytest.MonkeyPat
             await lookup.get(CONFIG_MAP, NS, name)
         again = await lookup.get(CONFIG_MAP, NS, "a")
         assert again == first
-        assert again is not first, "it was forgotten, and read again"
+        assert again is not first, "the document left the cache and was decoded again"
 
     run(play())

@@ -49,16 +49,21 @@ DYING: Document = {**OLD, "deletionTimestamp": NOW, "deletionGracePeriodSeconds"
 @pytest.mark.parametrize(
     ("sent", "old", "kept"),
     [
-        pytest.param({"name": "p"}, OLD, OLD, id="what was not said is as it was"),
-        pytest.param({**OLD, "creationTimestamp": "1999-01-01T00:00:00Z"}, OLD, OLD, id="when it was made, overruled"),
-        pytest.param({**OLD, "selfLink": "/here"}, OLD, OLD, id="nobody has a self link"),
-        pytest.param({**OLD, "uid": "x"}, OLD, {**OLD, "uid": "x"}, id="another uid stays, to be refused"),
-        pytest.param(OLD, DYING, DYING, id="an update cannot revive"),
+        pytest.param({"name": "p"}, OLD, OLD, id="absent fields are restored"),
+        pytest.param(
+            {**OLD, "creationTimestamp": "1999-01-01T00:00:00Z"},
+            OLD,
+            OLD,
+            id="another creationTimestamp is overwritten",
+        ),
+        pytest.param({**OLD, "selfLink": "/here"}, OLD, OLD, id="selfLink is dropped"),
+        pytest.param({**OLD, "uid": "x"}, OLD, {**OLD, "uid": "x"}, id="another uid is left to validation"),
+        pytest.param(OLD, DYING, DYING, id="deletionTimestamp is restored"),
         pytest.param(
             {**OLD, "deletionGracePeriodSeconds": 5},
             DYING,
             {**DYING, "deletionGracePeriodSeconds": 5},
-            id="another grace stays, to be refused",
+            id="another grace period is left to validation",
         ),
     ],
 )
@@ -71,10 +76,10 @@ def test_update_restores_the_system_fields_of_metadata(sent: Document, old: Docu
 @pytest.mark.parametrize(
     ("kind", "sent", "kept"),
     [
-        pytest.param(POD, {}, {"namespace": "team"}, id="it need not say its namespace"),
-        pytest.param(POD, {"namespace": ""}, {"namespace": "team"}, id="nor anything about it"),
-        pytest.param(POD, {"namespace": "team"}, {"namespace": "team"}, id="it says the right one"),
-        pytest.param(NODE, {"namespace": "team"}, {}, id="a node can have none, and loses it"),
+        pytest.param(POD, {}, {"namespace": "team"}, id="absent"),
+        pytest.param(POD, {"namespace": ""}, {"namespace": "team"}, id="empty"),
+        pytest.param(POD, {"namespace": "team"}, {"namespace": "team"}, id="same namespace"),
+        pytest.param(NODE, {"namespace": "team"}, {}, id="removed from a cluster-scoped object"),
     ],
 )
 def test_ensure_namespace_sets_the_namespace_of_the_url(kind: Kind, sent: Document, kept: Document) -> None:
@@ -133,12 +138,14 @@ WARNING = (
         pytest.param([owner("a")], [owner("a")], "", id="one"),
         pytest.param([owner("a"), owner("b")], [owner("a"), owner("b")], "", id="two"),
         pytest.param([owner("a"), owner("b"), owner("a")], [owner("a"), owner("b")], "a", id="one of them twice"),
-        pytest.param([owner("a")] * 3 + [owner("b")] * 2, [owner("a"), owner("b")], "a, b", id="each told once"),
+        pytest.param(
+            [owner("a")] * 3 + [owner("b")] * 2, [owner("a"), owner("b")], "a, b", id="each uid once in the warning"
+        ),
         pytest.param(
             [owner("a"), owner("a", controller=True)],
             [owner("a"), owner("a", controller=True)],
             "",
-            id="of one uid, but not the same: that is for validation",
+            id="same uid with other content is left to validation",
         ),
     ],
 )

@@ -72,9 +72,9 @@ def play(story: Any) -> None:
     with_api_server(scenario)
 
 
-MERGE, STRATEGIC, STEPS, APPLY = PatchForm.MERGE, PatchForm.STRATEGIC, PatchForm.JSON, PatchForm.APPLY
+MERGE, STRATEGIC, JSON_PATCH, APPLY = PatchForm.MERGE, PatchForm.STRATEGIC, PatchForm.JSON, PatchForm.APPLY
 CONTAINERS = {"spec": {"template": {"spec": {"containers": [{"name": "d", "image": "i:2"}]}}}}
-MINE: Document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "it"}, "data": {"z": "3"}}
+APPLIED: Document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "it"}, "data": {"z": "3"}}
 
 
 def data_of(document: Document) -> object:
@@ -86,34 +86,43 @@ def names_of(document: Document) -> object:
 
 
 @pytest.mark.parametrize(
-    ("kind", "form", "content", "told", "expected"),
+    ("kind", "form", "content", "part_of", "expected"),
     [
-        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": "9"}}, data_of, {"x": "9", "y": "2"}, id="a field is laid over"),
-        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": None}}, data_of, {"y": "2"}, id="a field is taken away"),
-        pytest.param(CONFIG_MAP, MERGE, {"data": None}, data_of, None, id="all fields are taken away"),
         pytest.param(
-            CONFIG_MAP, STEPS, [{"op": "remove", "path": "/data/y"}], data_of, {"x": "1"}, id="a step takes one away"
+            CONFIG_MAP, MERGE, {"data": {"x": "9"}}, data_of, {"x": "9", "y": "2"}, id="merge patch sets a field"
+        ),
+        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": None}}, data_of, {"y": "2"}, id="merge patch removes a field"),
+        pytest.param(CONFIG_MAP, MERGE, {"data": None}, data_of, None, id="merge patch removes a map"),
+        pytest.param(
+            CONFIG_MAP,
+            JSON_PATCH,
+            [{"op": "remove", "path": "/data/y"}],
+            data_of,
+            {"x": "1"},
+            id="JSON patch removes a field",
         ),
         pytest.param(
             CONFIG_MAP,
-            STEPS,
+            JSON_PATCH,
             [{"op": "test", "path": "/data/x", "value": "1"}, {"op": "replace", "path": "/data/x", "value": "2"}],
             data_of,
             {"x": "2", "y": "2"},
-            id="one step looks and the next one changes",
+            id="JSON patch tests and replaces",
         ),
-        pytest.param(CONFIG_MAP, APPLY, MINE, data_of, {"x": "1", "y": "2", "z": "3"}, id="what is applied is added"),
-        pytest.param(DEPLOYMENT, MERGE, CONTAINERS, names_of, ["d"], id="a list is replaced"),
-        pytest.param(DEPLOYMENT, STRATEGIC, CONTAINERS, names_of, ["d", "c"], id="a list with names is merged"),
+        pytest.param(CONFIG_MAP, APPLY, APPLIED, data_of, {"x": "1", "y": "2", "z": "3"}, id="apply adds a field"),
+        pytest.param(DEPLOYMENT, MERGE, CONTAINERS, names_of, ["d"], id="merge patch replaces a list"),
+        pytest.param(
+            DEPLOYMENT, STRATEGIC, CONTAINERS, names_of, ["d", "c"], id="strategic merge patch merges a list by key"
+        ),
     ],
 )
 def test_each_patch_type_changes_the_stored_object(
-    kind: Kind, form: PatchForm, content: object, told: Any, expected: object
+    kind: Kind, form: PatchForm, content: object, part_of: Any, expected: object
 ) -> None:
     async def story(patched: Patched) -> None:
         before = await patched.stored(kind)
         after = await patched.patch(kind, content, form)
-        assert told(after) == expected
+        assert part_of(after) == expected
         assert await patched.stored(kind) == after
         assert after["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
 
@@ -123,9 +132,9 @@ def test_each_patch_type_changes_the_stored_object(
 @pytest.mark.parametrize(
     ("content", "managers"),
     [
-        pytest.param({"data": {"x": "9"}}, {"tester": ["f:y"], "hand": ["f:x"]}, id="who changes a field has it"),
-        pytest.param({"data": {"z": "9"}}, {"tester": ["f:x", "f:y"], "hand": ["f:z"]}, id="who adds one has it"),
-        pytest.param({"data": {"x": None}}, {"tester": ["f:y"]}, id="who takes one away has nothing"),
+        pytest.param({"data": {"x": "9"}}, {"tester": ["f:y"], "hand": ["f:x"]}, id="changed field"),
+        pytest.param({"data": {"z": "9"}}, {"tester": ["f:x", "f:y"], "hand": ["f:z"]}, id="added field"),
+        pytest.param({"data": {"x": None}}, {"tester": ["f:y"]}, id="removed field"),
     ],
 )
 def test_the_field_manager_of_a_patch_owns_the_changed_fields(content: object, managers: object) -> None:
@@ -140,10 +149,12 @@ def test_the_field_manager_of_a_patch_owns_the_changed_fields(content: object, m
 @pytest.mark.parametrize(
     ("kind", "form", "content"),
     [
-        pytest.param(CONFIG_MAP, MERGE, {}, id="nothing is said"),
-        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": "1"}}, id="what is there already"),
-        pytest.param(DEPLOYMENT, STRATEGIC, {"spec": {"replicas": 1}}, id="what is the default already"),
-        pytest.param(CONFIG_MAP, STEPS, [{"op": "test", "path": "/data/x", "value": "1"}], id="somebody only looks"),
+        pytest.param(CONFIG_MAP, MERGE, {}, id="empty patch"),
+        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": "1"}}, id="same value"),
+        pytest.param(DEPLOYMENT, STRATEGIC, {"spec": {"replicas": 1}}, id="default value"),
+        pytest.param(
+            CONFIG_MAP, JSON_PATCH, [{"op": "test", "path": "/data/x", "value": "1"}], id="JSON patch with only a test"
+        ),
     ],
 )
 def test_a_patch_that_changes_nothing_writes_nothing(kind: Kind, form: PatchForm, content: object) -> None:
@@ -167,27 +178,36 @@ def test_a_dry_run_writes_nothing() -> None:
     ("kind", "form", "content", "code", "words"),
     [
         pytest.param(
-            CONFIG_MAP, MERGE, {"metadata": {"resourceVersion": "1"}}, 409, "the object has been modified", id="of old"
+            CONFIG_MAP,
+            MERGE,
+            {"metadata": {"resourceVersion": "1"}},
+            409,
+            "the object has been modified",
+            id="old resourceVersion",
         ),
         pytest.param(CONFIG_MAP, MERGE, {"metadata": {"name": "other"}}, 400, "does not match", id="another name"),
-        pytest.param(CONFIG_MAP, MERGE, {"metadata": {"uid": "u"}}, 422, "metadata.uid: Invalid value", id="another"),
-        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": 1}}, 422, "cannot unmarshal number", id="of a wrong type"),
-        pytest.param(CONFIG_MAP, MERGE, {"data": {"a b": "1"}}, 422, 'data[a b]: Invalid value: "a b"', id="bad"),
+        pytest.param(
+            CONFIG_MAP, MERGE, {"metadata": {"uid": "u"}}, 422, "metadata.uid: Invalid value", id="another uid"
+        ),
+        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": 1}}, 422, "cannot unmarshal number", id="wrong type"),
+        pytest.param(
+            CONFIG_MAP, MERGE, {"data": {"a b": "1"}}, 422, 'data[a b]: Invalid value: "a b"', id="invalid key"
+        ),
         pytest.param(
             CONFIG_MAP,
-            STEPS,
+            JSON_PATCH,
             [{"op": "test", "path": "/data/x", "value": "2"}],
             422,
             "the server rejected our request",
-            id="a step that finds something else",
+            id="JSON patch tests for another value",
         ),
         pytest.param(
             CONFIG_MAP,
-            STEPS,
+            JSON_PATCH,
             [{"op": "remove", "path": "/data/z"}],
             422,
             "the server rejected our request",
-            id="a step that finds nothing",
+            id="JSON patch removes an absent field",
         ),
         pytest.param(
             DEPLOYMENT,
@@ -195,7 +215,7 @@ def test_a_dry_run_writes_nothing() -> None:
             {"spec": {"template": {"metadata": {"labels": {"app": "other"}}}}},
             422,
             "`selector` does not match template `labels`",
-            id="what does not go together",
+            id="labels do not match the selector",
         ),
     ],
 )
@@ -211,13 +231,13 @@ def test_a_rejected_patch_changes_nothing(kind: Kind, form: PatchForm, content: 
 
 
 @pytest.mark.parametrize(
-    ("form", "is_made"),
-    [pytest.param(MERGE, False, id="not by a patch"), pytest.param(APPLY, True, id="by server-side apply")],
+    ("form", "is_created"),
+    [pytest.param(MERGE, False, id="merge patch"), pytest.param(APPLY, True, id="apply")],
 )
-def test_only_apply_creates_a_missing_object(form: PatchForm, is_made: bool) -> None:
+def test_only_apply_creates_a_missing_object(form: PatchForm, is_created: bool) -> None:
     async def story(patched: Patched) -> None:
-        content = {**MINE, "metadata": {"name": "new"}}
-        if is_made:
+        content = {**APPLIED, "metadata": {"name": "new"}}
+        if is_created:
             assert data_of(await patched.patch(CONFIG_MAP, content, form, name="new")) == {"z": "3"}
         else:
             with pytest.raises(StatusError, match='configmaps "new" not found'):
@@ -226,22 +246,22 @@ def test_only_apply_creates_a_missing_object(form: PatchForm, is_made: bool) -> 
     play(story)
 
 
-STRANGE = {"spec": {"replicaz": 3}}
+BODY_WITH_UNKNOWN_FIELD = {"spec": {"replicaz": 3}}
 UNKNOWN_FIELD = 'unknown field "spec.replicaz"'
 
 
 @pytest.mark.parametrize(
     ("validation", "warnings"),
     [
-        pytest.param(FieldValidation.WARN, [UNKNOWN_FIELD], id="it is warned of"),
-        pytest.param(FieldValidation.IGNORE, [], id="nobody says a word"),
+        pytest.param(FieldValidation.WARN, [UNKNOWN_FIELD], id="Warn"),
+        pytest.param(FieldValidation.IGNORE, [], id="Ignore"),
     ],
 )
 def test_an_unknown_field_is_dropped_with_a_warning_unless_ignored(
     validation: FieldValidation, warnings: list[str]
 ) -> None:
     async def story(patched: Patched) -> None:
-        after = await patched.patch(DEPLOYMENT, STRANGE, field_validation=validation)
+        after = await patched.patch(DEPLOYMENT, BODY_WITH_UNKNOWN_FIELD, field_validation=validation)
         assert "replicaz" not in after["spec"]
         assert patched.warnings == warnings
 
@@ -251,7 +271,7 @@ def test_an_unknown_field_is_dropped_with_a_warning_unless_ignored(
 def test_strict_field_validation_rejects_an_unknown_field() -> None:
     async def story(patched: Patched) -> None:
         with pytest.raises(StatusError, match=f"strict decoding error: {UNKNOWN_FIELD}"):
-            await patched.patch(DEPLOYMENT, STRANGE, field_validation=FieldValidation.STRICT)
+            await patched.patch(DEPLOYMENT, BODY_WITH_UNKNOWN_FIELD, field_validation=FieldValidation.STRICT)
 
     play(story)
 

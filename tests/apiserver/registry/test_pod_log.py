@@ -52,7 +52,7 @@ class Kubelets:
         return lines()
 
 
-class Elsewhere:
+class RemoteKubelets:
     """Kubelets outside of this process."""
 
     async def logs(
@@ -70,7 +70,7 @@ def log(spec: Document, options: LogOptions, *, node: Any = None, logs: Kubelets
         await api_server.put(POD, "p", spec=spec)
         if node is not None:
             await api_server.put(NODE, spec.get("nodeName", "n"), status=node)
-        stream = await open_log(api_server.context.lookup, call(POD, "p", "log"), options, logs, Elsewhere())
+        stream = await open_log(api_server.context.lookup, call(POD, "p", "log"), options, logs, RemoteKubelets())
         return None if stream is None else [line async for line in stream]
 
     return run(play())
@@ -79,7 +79,7 @@ def log(spec: Document, options: LogOptions, *, node: Any = None, logs: Kubelets
 @pytest.mark.parametrize(
     ("spec", "container", "asked"),
     [(ONE, "", "a"), (TWO, "b", "b"), (TWO, "i", "i")],
-    ids=["the only one", "one of several", "one that starts the pod"],
+    ids=["the only one", "one of several", "init container"],
 )
 def test_open_log_selects_the_requested_container(spec: Document, container: str, asked: str) -> None:
     options = LogOptions(container=container, tail_lines=5)
@@ -97,7 +97,7 @@ def test_a_pod_without_a_node_has_no_log() -> None:
         ({"containers": []}, LogOptions(), "a container name must be specified for pod p"),
         (ONE, LogOptions(container="z"), "container z is not valid for pod p"),
     ],
-    ids=["which one?", "there is none", "no such container"],
+    ids=["several containers", "no containers", "no such container"],
 )
 def test_a_missing_or_unknown_container_name_is_rejected(spec: Document, options: LogOptions, message: str) -> None:
     with pytest.raises(BadRequestError) as caught:
@@ -180,17 +180,29 @@ def node_at(*addresses: tuple[str, str], port: int = 0) -> Document:
 @pytest.mark.parametrize(
     ("found", "host"),
     [
-        pytest.param(node_at(("InternalIP", "10.0.0.1"), ("Hostname", "n")), "n:10250", id="its name first"),
         pytest.param(
-            node_at(("ExternalIP", "1.1.1.1"), ("InternalIP", "10.0.0.1")), "10.0.0.1:10250", id="inside first"
+            node_at(("InternalIP", "10.0.0.1"), ("Hostname", "n")), "n:10250", id="Hostname before InternalIP"
         ),
         pytest.param(
-            node_at(("ExternalIP", "1.1.1.1"), ("ExternalDNS", "n.example")), "n.example:10250", id="names first"
+            node_at(("ExternalIP", "1.1.1.1"), ("InternalIP", "10.0.0.1")),
+            "10.0.0.1:10250",
+            id="InternalIP before ExternalIP",
         ),
-        pytest.param(node_at(("InternalIP", "10.0.0.1"), ("InternalIP", "10.0.0.2")), "10.0.0.1:10250", id="of two"),
-        pytest.param(node_at(("InternalIP", "10.0.0.1"), port=1999), "10.0.0.1:1999", id="the port that it tells"),
-        pytest.param(node_at(("InternalIP", "::1"), port=1999), "[::1]:1999", id="version 6"),
-        pytest.param({"status": {"addresses": [{"type": "Hostname", "address": "n"}]}}, "n:10250", id="no port told"),
+        pytest.param(
+            node_at(("ExternalIP", "1.1.1.1"), ("ExternalDNS", "n.example")),
+            "n.example:10250",
+            id="ExternalDNS before ExternalIP",
+        ),
+        pytest.param(
+            node_at(("InternalIP", "10.0.0.1"), ("InternalIP", "10.0.0.2")),
+            "10.0.0.1:10250",
+            id="first of two addresses",
+        ),
+        pytest.param(
+            node_at(("InternalIP", "10.0.0.1"), port=1999), "10.0.0.1:1999", id="port of the kubelet endpoint"
+        ),
+        pytest.param(node_at(("InternalIP", "::1"), port=1999), "[::1]:1999", id="IPv6"),
+        pytest.param({"status": {"addresses": [{"type": "Hostname", "address": "n"}]}}, "n:10250", id="default port"),
     ],
 )
 def test_the_log_url_has_the_preferred_node_address(found: Document, host: str) -> None:
@@ -200,7 +212,7 @@ def test_the_log_url_has_the_preferred_node_address(found: Document, host: str) 
 @pytest.mark.parametrize(
     ("found", "known"),
     [({}, "[]"), (node_at(("Foo", "127.0.0.1"), ("Bar", "x")), "[{Foo 127.0.0.1} {Bar x}]")],
-    ids=["none at all", "of kinds that nobody knows"],
+    ids=["no addresses", "unknown address types"],
 )
 def test_a_node_without_a_usable_address_is_an_error(found: Document, known: str) -> None:
     with pytest.raises(ServerError) as caught:
@@ -213,7 +225,7 @@ def test_a_node_without_a_usable_address_is_an_error(found: Document, known: str
     ("options", "query"),
     [
         pytest.param(LogOptions(follows=True), "follow=true", id="follow"),
-        pytest.param(LogOptions(since_s=5, tail_lines=0), "sinceSeconds=5&tailLines=0", id="no lines are some"),
+        pytest.param(LogOptions(since_s=5, tail_lines=0), "sinceSeconds=5&tailLines=0", id="tailLines of zero is sent"),
         pytest.param(
             LogOptions(
                 is_previous=True,
@@ -223,7 +235,7 @@ def test_a_node_without_a_usable_address_is_an_error(found: Document, known: str
                 limit_bytes=9,
             ),
             "limitBytes=9&previous=true&sinceTime=2026-01-01T00%3A00%3A00Z&tailLines=3&timestamps=true",
-            id="all others, by their names",
+            id="all other options",
         ),
     ],
 )
@@ -318,7 +330,7 @@ def test_a_followed_log_is_streamed_until_the_client_disconnects(tmp_path: Path)
     server, client = keys(tmp_path)
 
     async def main() -> None:
-        has_gone = asyncio.Event()
+        has_disconnected = asyncio.Event()
 
         async def page(request: web.BaseRequest) -> web.StreamResponse:
             response = web.StreamResponse()
@@ -327,7 +339,7 @@ def test_a_followed_log_is_streamed_until_the_client_disconnects(tmp_path: Path)
             try:
                 await asyncio.Event().wait()
             finally:
-                has_gone.set()
+                has_disconnected.set()
             return response
 
         async with kubelet(page, server) as port, KubeletLogs(client) as logs:
@@ -337,7 +349,7 @@ def test_a_followed_log_is_streamed_until_the_client_disconnects(tmp_path: Path)
                 async with asyncio.timeout(0.01):
                     await anext(pieces)
             async with asyncio.timeout(LIMIT_S):
-                await has_gone.wait()
+                await has_disconnected.wait()
 
     run_real(main())
 
@@ -388,7 +400,7 @@ def raised(port_of: Callable[[], Awaitable[int]], host: str) -> str:
     return run_real(main())
 
 
-async def nobody() -> int:
+async def unused_port() -> int:
     listening = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     port = int(listening.sockets[0].getsockname()[1])
     listening.close()
@@ -403,12 +415,12 @@ async def nobody() -> int:
         ("::1", "dial tcp [::1]:PORT: connect: "),
         ("no-such-host.invalid", "dial tcp: lookup no-such-host.invalid: no such host"),
     ],
-    ids=["nobody listens", "nobody listens on version 6", "no such host"],
+    ids=["connection refused", "connection refused on IPv6", "no such host"],
 )
 def test_an_unreachable_kubelet_is_an_error_with_the_reason(host: str, why: str) -> None:
     shown = f"[{host}]" if ":" in host else host
     where = f'Get "https://{shown}:PORT/containerLogs/ns/web/a?follow=true": '
-    assert raised(nobody, host).startswith(where + why)
+    assert raised(unused_port, host).startswith(where + why)
 
 
 def test_a_plain_http_response_is_an_error() -> None:

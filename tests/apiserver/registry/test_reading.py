@@ -69,13 +69,13 @@ def names(listing: Listing) -> str:
 @pytest.mark.parametrize(
     ("revision", "limit", "is_exact", "listed"),
     [
-        pytest.param("", 0, None, "ac", id="nothing said: the last state"),
-        pytest.param("0", 0, None, "ac", id="any state: the last"),
-        pytest.param("0", 1, None, "ac", id="any state, whatever the limit"),
-        pytest.param("b", 0, None, "ac", id="not older than that: the last"),
-        pytest.param("b", 0, True, "ab", id="exactly that"),
-        pytest.param("b", 5, None, "ab", id="with a limit and nothing said, exactly that"),
-        pytest.param("b", 5, False, "ac", id="with a limit, not older than that"),
+        pytest.param("", 0, None, "ac", id="no revision"),
+        pytest.param("0", 0, None, "ac", id="0"),
+        pytest.param("0", 1, None, "ac", id="0 with a limit"),
+        pytest.param("b", 0, None, "ac", id="not older than"),
+        pytest.param("b", 0, True, "ab", id="exact"),
+        pytest.param("b", 5, None, "ab", id="with a limit, exact by default"),
+        pytest.param("b", 5, False, "ac", id="with a limit, not older than"),
         pytest.param("", 1, None, "a", id="a page"),
     ],
 )
@@ -168,7 +168,7 @@ def test_get_returns_the_newest_state_for_any_known_revision() -> None:
     [
         pytest.param("x", "invalid syntax", id="a word"),
         pytest.param("-1", "invalid syntax", id="below zero"),
-        pytest.param("٣", "invalid syntax", id="a number, but not to Go"),
+        pytest.param("٣", "invalid syntax", id="a digit that Go does not parse"),
         pytest.param(str(1 << 64), "value out of range", id="too large"),
     ],
 )
@@ -194,12 +194,12 @@ def test_watch_revision_parses_numbers(text: str, number: int) -> None:
 @pytest.mark.parametrize(
     ("token", "why"),
     [
-        pytest.param("!", "illegal base64 data at input byte 0", id="no token at all"),
-        pytest.param("abcdefgh!", "illegal base64 data at input byte 8", id="a token, and something behind it"),
-        pytest.param("ab+d", "illegal base64 data at input byte 2", id="a letter of the other alphabet"),
-        pytest.param("abcde", "illegal base64 data at input byte 4", id="a letter that begins nothing"),
+        pytest.param("!", "illegal base64 data at input byte 0", id="no base64"),
+        pytest.param("abcdefgh!", "illegal base64 data at input byte 8", id="trailing character"),
+        pytest.param("ab+d", "illegal base64 data at input byte 2", id="a character of the standard alphabet"),
+        pytest.param("abcde", "illegal base64 data at input byte 4", id="incomplete group of characters"),
         pytest.param("e30=", "illegal base64 data at input byte 3", id="padding"),
-        pytest.param("eyJ2", "unexpected end of JSON input", id="half a token"),
+        pytest.param("eyJ2", "unexpected end of JSON input", id="truncated JSON"),
         pytest.param("eA", "invalid character 'x' looking for beginning of value", id="no JSON"),
     ],
 )
@@ -217,15 +217,23 @@ def test_an_invalid_continue_token_is_rejected(token: str, why: str) -> None:
     [
         pytest.param(POD, "spec.nodeName=n", "spec.nodeName=n", id="a field that the kind allows"),
         pytest.param(
-            POD, "metadata.name=p,metadata.namespace=team", "metadata.name=p,metadata.namespace=team", id="all"
+            POD,
+            "metadata.name=p,metadata.namespace=team",
+            "metadata.name=p,metadata.namespace=team",
+            id="name and namespace",
         ),
-        pytest.param(POD, "spec.host=n,status.phase!=Failed", "spec.nodeName=n,status.phase!=Failed", id="an old name"),
-        pytest.param(kinds.JOB, "status.successful=1", "status.succeeded=1", id="a name that is no path"),
+        pytest.param(
+            POD, "spec.host=n,status.phase!=Failed", "spec.nodeName=n,status.phase!=Failed", id="a deprecated name"
+        ),
+        pytest.param(kinds.JOB, "status.successful=1", "status.succeeded=1", id="a name that differs from the path"),
         pytest.param(NODE, "metadata.name=n", "metadata.name=n", id="of a kind without namespaces"),
         pytest.param(
-            kinds.STORAGE_CLASS, "metadata.namespace=x", "metadata.namespace=x", id="in vain, where no field is named"
+            kinds.STORAGE_CLASS,
+            "metadata.namespace=x",
+            "metadata.namespace=x",
+            id="namespace of a cluster-scoped kind without named fields",
         ),
-        pytest.param(POD, "", "", id="nothing"),
+        pytest.param(POD, "", "", id="empty"),
     ],
 )
 def test_supported_field_selectors_are_accepted_and_normalized(kind: Kind, asked: str, understood: str) -> None:
@@ -239,20 +247,25 @@ def test_supported_field_selectors_are_accepted_and_normalized(kind: Kind, asked
     [
         pytest.param(POD, "spec.colour=red", "field label not supported: spec.colour", id="a kind with fields"),
         pytest.param(
-            NODE, "metadata.namespace=x", "field label not supported: metadata.namespace", id="what it cannot have"
+            NODE,
+            "metadata.namespace=x",
+            "field label not supported: metadata.namespace",
+            id="namespace of a cluster-scoped kind",
         ),
         pytest.param(
             CONFIG_MAP,
             "data=x",
             '"data" is not a known field selector: only "metadata.name", "metadata.namespace"',
-            id="a kind without",
+            id="a kind without fields",
         ),
-        pytest.param(kinds.JOB, "spec.x=1", 'field label "spec.x" not supported for Job', id="a kind with own words"),
+        pytest.param(
+            kinds.JOB, "spec.x=1", 'field label "spec.x" not supported for Job', id="a kind with its own message"
+        ),
         pytest.param(
             kinds.RESOURCE_SLICE,
             "spec.x=1",
             "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.x",
-            id="another one",
+            id="another kind with its own message",
         ),
     ],
 )

@@ -95,7 +95,9 @@ def test_a_scale_write_changes_only_the_replicas_and_returns_the_new_state(way: 
             answer = await scaled.patch([step], PatchForm.JSON)
         after = await scaled.stored()
         assert after["spec"] == {**before["spec"], "replicas": 5}
-        assert after["metadata"]["generation"] == before["metadata"]["generation"] + 1, "by the object's own strategy"
+        assert after["metadata"]["generation"] == before["metadata"]["generation"] + 1, (
+            "incremented by the strategy of deployments"
+        )
         assert answer["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
         assert (answer["kind"], answer["spec"]) == ("Scale", {"replicas": 5})
         assert answer["status"] == {"replicas": 0, "selector": "app=web"}
@@ -121,7 +123,9 @@ def test_applying_a_scale_conflicts_with_replicas_of_another_manager() -> None:
         assert (caught.value.code, caught.value.reason) == (409, "Conflict")
         assert (await scaled.stored())["spec"]["replicas"] == 4
         await scaled.patch({**applied, "spec": {"replicas": 4}}, PatchForm.APPLY, by="other")
-        assert {("hand", "scale"), ("other", "scale")} <= by_manager(await scaled.stored()).keys(), "both say the same"
+        assert {("hand", "scale"), ("other", "scale")} <= by_manager(await scaled.stored()).keys(), (
+            "both managers own the replicas"
+        )
 
     play(story)
 
@@ -134,24 +138,24 @@ def test_applying_a_scale_conflicts_with_replicas_of_another_manager() -> None:
             {},
             422,
             'Scale.autoscaling "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0',
-            id="fewer than none",
+            id="negative replicas",
         ),
         pytest.param(
             5,
             {"name": "db"},
             400,
             "the name of the object (db) does not match the name on the URL (web)",
-            id="the scale of another one",
+            id="another name",
         ),
         pytest.param(
             5,
             {"namespace": "other"},
             400,
             "the namespace of the provided object does not match the namespace sent on the request",
-            id="in another namespace",
+            id="another namespace",
         ),
-        pytest.param(5, {"uid": "x"}, 409, "Precondition failed: UID in precondition: x", id="of its predecessor"),
-        pytest.param(5, {"resourceVersion": "1"}, 409, "the object has been modified", id="in another state"),
+        pytest.param(5, {"uid": "x"}, 409, "Precondition failed: UID in precondition: x", id="another uid"),
+        pytest.param(5, {"resourceVersion": "1"}, 409, "the object has been modified", id="old resourceVersion"),
     ],
 )
 def test_a_rejected_scale_changes_nothing(replicas: int, metadata: Document, code: int, words: str) -> None:

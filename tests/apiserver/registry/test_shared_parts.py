@@ -195,7 +195,7 @@ def played(kind: Kind, body: Document, writes: Sequence[Write]) -> list[object]:
     ("kind", "body", "writes"),
     [
         pytest.param(POD, pod(), POD_WRITES, id="pods"),
-        pytest.param(POD, pod(gates=["wait"]), POD_WRITES, id="pods that wait"),
+        pytest.param(POD, pod(gates=["wait"]), POD_WRITES, id="gated pods"),
         pytest.param(DEPLOYMENT, deployment(), WORKLOAD_WRITES, id="deployments"),
         pytest.param(REPLICA_SET, replica_set(), WORKLOAD_WRITES, id="replica sets"),
         pytest.param(NODE, node(), NODE_WRITES, id="nodes"),

@@ -87,9 +87,9 @@ def test_the_cache_changes_no_result(pods: list[tuple[Document, str, str, FieldV
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        pytest.param(b'{"a":1,"spec":{"b": [ 1]}}\n', (b'{"a":1,"spec":{}}', b'{"b": [ 1]}'), id="a spec as it came"),
+        pytest.param(b'{"a":1,"spec":{"b": [ 1]}}\n', (b'{"a":1,"spec":{}}', b'{"b": [ 1]}'), id="a compact body"),
         pytest.param(b'{"a":1}', None, id="no spec"),
-        pytest.param(b'{"spec":null}', None, id="no object"),
+        pytest.param(b'{"spec":null}', None, id="spec is null"),
         pytest.param(b'{"spec":{},"spec":{}}', None, id="a key twice"),
         pytest.param(b'{"spec": {}}', None, id="blanks between the parts"),
         pytest.param(b'{"spec":{}', None, id="no JSON"),
@@ -119,14 +119,14 @@ def test_the_cache_drops_its_oldest_entries() -> None:
 
 
 def test_only_results_of_valid_specs_are_cached() -> None:
-    cache, asked = SpecCache(), []
+    cache, validated_specs = SpecCache(), []
 
     def validate(inputs: SpecInputs) -> ValidationResult:
-        asked.append(inputs.spec)
+        validated_specs.append(inputs.spec)
         return ValidationResult(["wrong"] if inputs.spec["bad"] else (), ["unwise"])  # type: ignore[list-item]
 
     for bad, times in ((True, 2), (False, 1)):
-        asked.clear()
+        validated_specs.clear()
         for _ in range(2):
             assert cache.validated(SpecInputs({"bad": bad}, {}), validate).warnings
-        assert len(asked) == times
+        assert len(validated_specs) == times

@@ -81,14 +81,14 @@ def play(story: Callable[[Written], Awaitable[None]], kind: Kind = CONFIG_MAP) -
 @pytest.mark.parametrize(
     ("kind", "revision", "code", "words"),
     [
-        pytest.param(CONFIG_MAP, "now", 200, "", id="the present one"),
-        pytest.param(CONFIG_MAP, None, 200, "", id="whichever"),
-        pytest.param(CONFIG_MAP, "", 200, "", id="whichever, in other words"),
-        pytest.param(CONFIG_MAP, "0", 200, "", id="whichever, in still other words"),
-        pytest.param(CONFIG_MAP, "1", 409, "the object has been modified; please apply your changes", id="another"),
-        pytest.param(CONFIG_MAP, "99999", 409, "the object has been modified", id="one that is to come"),
-        pytest.param(CONFIG_MAP, "x", 500, 'strconv.ParseUint: parsing "x": invalid syntax', id="none"),
-        pytest.param(LEASE, None, 422, "must be specified for an update", id="whichever, of a kind that must say"),
+        pytest.param(CONFIG_MAP, "now", 200, "", id="current"),
+        pytest.param(CONFIG_MAP, None, 200, "", id="absent"),
+        pytest.param(CONFIG_MAP, "", 200, "", id="empty"),
+        pytest.param(CONFIG_MAP, "0", 200, "", id="zero"),
+        pytest.param(CONFIG_MAP, "1", 409, "the object has been modified; please apply your changes", id="old"),
+        pytest.param(CONFIG_MAP, "99999", 409, "the object has been modified", id="in the future"),
+        pytest.param(CONFIG_MAP, "x", 500, 'strconv.ParseUint: parsing "x": invalid syntax', id="not a number"),
+        pytest.param(LEASE, None, 422, "must be specified for an update", id="absent for a kind that requires it"),
     ],
 )
 def test_update_checks_the_resource_version(kind: Kind, revision: str | None, code: int, words: str) -> None:
@@ -114,12 +114,17 @@ def test_update_checks_the_resource_version(kind: Kind, revision: str | None, co
 @pytest.mark.parametrize(
     ("body", "code", "words"),
     [
-        pytest.param({"name": "other"}, 400, "the name of the object (other) does not match the name on", id="a name"),
+        pytest.param(
+            {"name": "other"}, 400, "the name of the object (other) does not match the name on", id="another name"
+        ),
         pytest.param({"name": ""}, 400, "the name of the object (it based on URL) was undeterminable", id="no name"),
         pytest.param(
-            {"metadata": {"namespace": "other"}}, 400, "the namespace of the provided object does not", id="a namespace"
+            {"metadata": {"namespace": "other"}},
+            400,
+            "the namespace of the provided object does not",
+            id="another namespace",
         ),
-        pytest.param({"metadata": {"uid": "u"}}, 409, "Precondition failed: UID in precondition: u", id="a uid"),
+        pytest.param({"metadata": {"uid": "u"}}, 409, "Precondition failed: UID in precondition: u", id="another uid"),
         pytest.param({"metadata": {"labels": {"a b": "c"}}}, 422, "metadata.labels: Invalid value", id="a bad label"),
     ],
 )
@@ -161,8 +166,8 @@ def test_a_dry_run_writes_nothing() -> None:
 def test_update_keeps_the_system_fields() -> None:
     async def story(written: Written) -> None:
         before = (await written.stored())["metadata"]
-        wishes = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7, "selfLink": "/it"}
-        after = (await written.put(written.body(metadata=wishes, data={"x": "2"}))).document["metadata"]
+        sent_metadata = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7, "selfLink": "/it"}
+        after = (await written.put(written.body(metadata=sent_metadata, data={"x": "2"}))).document["metadata"]
         assert (after["uid"], after["creationTimestamp"]) == (before["uid"], before["creationTimestamp"])
         assert not {"generation", "selfLink"} & after.keys()
 
@@ -203,8 +208,8 @@ def test_removing_the_last_finalizer_deletes_a_terminating_object() -> None:
     [
         pytest.param(True, 1, id="a flag becomes a number"),
         pytest.param([0], [False], id="a number becomes a flag"),
-        pytest.param(1, 1.5, id="a number becomes another one"),
-        pytest.param({"a": None}, {"a": 1}, id="nothing becomes something"),
+        pytest.param(1, 1.5, id="an integer becomes a float"),
+        pytest.param({"a": None}, {"a": 1}, id="a null becomes a number"),
     ],
 )
 def test_a_status_without_a_schema_is_compared_as_json(before: object, after: object) -> None:
