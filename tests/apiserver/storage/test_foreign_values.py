@@ -39,8 +39,8 @@ def test_protobuf_and_json_give_the_same_object(key: str, document: Document) ->
 @pytest.mark.parametrize(
     ("stored", "expected"),
     [
-        pytest.param(kube.ONE_VERSION, kube.ONE_VERSION_V1, id="what all versions share"),
-        pytest.param(kube.TWO_VERSIONS, kube.TWO_VERSIONS_V1, id="what versions do not share, and a webhook"),
+        pytest.param(kube.ONE_VERSION, kube.ONE_VERSION_V1, id="fields that all versions share"),
+        pytest.param(kube.TWO_VERSIONS, kube.TWO_VERSIONS_V1, id="fields of each version, and a webhook"),
         pytest.param(kube.OLDEST, kube.OLDEST_V1, id="a version without a list, a schema and defaults"),
     ],
 )

@@ -32,7 +32,7 @@ WEB = {
         ),
         pytest.param("a=,b!=", (FieldTerm("a", "", True), FieldTerm("b", "", False)), id="empty values"),
         pytest.param(r"a=x\,y\=z\\", (FieldTerm("a", r"x,y=z" + "\\", True),), id="escaped characters"),
-        pytest.param(",a=b,,", (FieldTerm("a", "b", True),), id="empty terms are none"),
+        pytest.param(",a=b,,", (FieldTerm("a", "b", True),), id="empty terms are ignored"),
     ],
 )
 def test_field_selectors_are_parsed(text: str, terms: tuple[FieldTerm, ...]) -> None:
@@ -65,16 +65,18 @@ def test_an_invalid_field_selector_is_rejected(text: str, words: str) -> None:
         pytest.param("", "spec.unschedulable=false", True, id="a flag that is absent is false"),
         pytest.param("", "spec.priority=7", True, id="a number"),
         pytest.param("", "spec.nowhere=", True, id="an absent field is empty"),
-        pytest.param("", "nowhere.at.all!=x", True, id="an absent path too"),
-        pytest.param("", "spec.nodeName.deeper=", True, id="a path through a text leads nowhere"),
-        pytest.param("app=web", "spec.nodeName.deeper=x", False, id="and matches nothing"),
-        pytest.param("", "status=", True, id="an object has no text"),
+        pytest.param("", "nowhere.at.all!=x", True, id="an absent path differs from a value"),
+        pytest.param("", "spec.nodeName.deeper=", True, id="a path through a string is empty"),
+        pytest.param("app=web", "spec.nodeName.deeper=x", False, id="a path through a string matches no value"),
+        pytest.param("", "status=", True, id="an object is matched as empty"),
         pytest.param("", "spec.nowhere|status.phase=Running", True, id="the second of two paths"),
         pytest.param("", "nowhere.at.all|status.phase=Running", True, id="the first of two paths is not there"),
         pytest.param("", "spec.nodeName|status.phase=Running", False, id="the first of two paths has a value"),
-        pytest.param("", "spec.nodeName.deeper|status.phase=Running", True, id="the first leads through a text"),
+        pytest.param(
+            "", "spec.nodeName.deeper|status.phase=Running", True, id="the first of two paths leads through a string"
+        ),
         pytest.param("", "spec.nowhere|status.nowhere=", True, id="neither path has a value"),
-        pytest.param("", "spec.odd key.f:x=y", True, id="names that are no names in Python"),
+        pytest.param("", "spec.odd key.f:x=y", True, id="names that are no Python identifiers"),
     ],
 )
 def test_a_matcher_selects_objects_by_labels_and_fields(labels: str, fields: str, is_selected: bool) -> None:
@@ -86,7 +88,7 @@ def test_a_matcher_selects_objects_by_labels_and_fields(labels: str, fields: str
 @pytest.mark.parametrize(
     "plain",
     [
-        pytest.param({}, id="nothing at all"),
+        pytest.param({}, id="an empty object"),
         pytest.param({"metadata": None, "spec": None}, id="nulls"),
         pytest.param({"metadata": {"labels": None}, "spec": []}, id="a null and a list"),
         pytest.param({"metadata": "text", "spec": 5}, id="scalars"),

@@ -48,7 +48,7 @@ def run_local(scenario: Scenario, store: MemoryStore | None = None) -> None:
     ("revision", "limit", "found"),
     [
         pytest.param("", 0, ["a", "b"], id="the newest"),
-        pytest.param("0", 0, ["a", "b"], id="any: the newest will do"),
+        pytest.param("0", 0, ["a", "b"], id="any"),
         pytest.param("first", 0, ["a", "b"], id="not older than an old one"),
         pytest.param("first", 5, ["a"], id="exactly an old one, with a limit"),
     ],
@@ -65,7 +65,7 @@ def test_list_accepts_a_revision(revision: str, limit: int, found: list[str]) ->
 
 @pytest.mark.parametrize(
     ("limit", "retry_after_s"),
-    [pytest.param(0, 1.0, id="or a later one"), pytest.param(5, None, id="that very revision: there is no waiting")],
+    [pytest.param(0, 1.0, id="not older than"), pytest.param(5, None, id="exact revision, not to be retried")],
 )
 def test_a_list_at_a_future_revision_is_a_timeout(limit: int, retry_after_s: float | None) -> None:
     async def scenario(client: Client, clock: VirtualClock) -> None:
@@ -147,8 +147,8 @@ def test_a_bookmark_is_not_lost_if_it_coincides_with_changes() -> None:
 @pytest.mark.parametrize(
     ("bookmarks", "is_changed"),
     [
-        pytest.param(True, False, id="nothing happened anywhere: no alarm is set"),
-        pytest.param(False, True, id="nobody asked for bookmarks"),
+        pytest.param(True, False, id="no changes"),
+        pytest.param(False, True, id="bookmarks not requested"),
     ],
 )
 def test_no_bookmark_is_sent_without_changes_or_if_not_requested(bookmarks: bool, is_changed: bool) -> None:
@@ -238,7 +238,7 @@ def test_continue_tokens_equal_those_of_kube_apiserver() -> None:
     [
         pytest.param("!!!", "continue key is not valid", id="no base64"),
         pytest.param("a", "continue key is not valid", id="a broken length"),
-        pytest.param('{"v":1}', "continue key is not valid", id="another shape"),
+        pytest.param('{"v":1}', "continue key is not valid", id="a version that is no string"),
         pytest.param(
             '{"v":"v9","rv":7,"start":"a"}', "does not recognize this encoded version v9", id="another version"
         ),
@@ -246,7 +246,9 @@ def test_continue_tokens_equal_those_of_kube_apiserver() -> None:
             '{"v":"meta.k8s.io/v1","rv":0,"start":"a"}', "incorrect encoded start resourceVersion", id="no revision"
         ),
         pytest.param('{"v":"meta.k8s.io/v1","rv":7,"start":""}', "encoded start key empty", id="no key"),
-        pytest.param('{"v":"meta.k8s.io/v1","rv":7,"start":"../secrets/a"}', "../secrets/a", id="out of the folder"),
+        pytest.param(
+            '{"v":"meta.k8s.io/v1","rv":7,"start":"../secrets/a"}', "../secrets/a", id="key outside of the prefix"
+        ),
     ],
 )
 def test_an_invalid_continue_token_is_rejected(text: str, words: str) -> None:
@@ -282,17 +284,17 @@ def test_each_watch_sees_the_changes_of_its_selection() -> None:
             ):
                 await client.create(POD, NS, pod("web", labels={"app": "web"}))
                 await client.bind(NS, "web", "", "n1")
-                told = [await watch.next_batch() for watch in (everything, one_namespace, waiting, my_node)]
-            assert [[event.change for event in events] for events in told] == [
+                received = [await watch.next_batch() for watch in (everything, one_namespace, waiting, my_node)]
+            assert [[event.change for event in events] for events in received] == [
                 [Change.ADDED, Change.MODIFIED],
                 [Change.ADDED, Change.MODIFIED],
                 [Change.ADDED, Change.DELETED],
                 [Change.ADDED],
             ]
-            bound = told[0][1].view(Pod)
+            bound = received[0][1].view(Pod)
             assert bound.spec.node_name == "n1"
-            assert told[3][0].raw == told[0][1].raw
-            assert told[3][0].revision == bound.metadata.resource_version
+            assert received[3][0].raw == received[0][1].raw
+            assert received[3][0].revision == bound.metadata.resource_version
 
     run(scenario())
 

@@ -133,7 +133,7 @@ def test_objects_of_other_kinds_are_stored_unchanged() -> None:
     [
         pytest.param("regarding.name=web", "involvedObject.name=web", id="a path"),
         pytest.param("reportingController!=x,type=Normal", "reportingComponent!=x,type=Normal", id="one of two"),
-        pytest.param("notes=1", "notes=1", id="a field that only begins so"),
+        pytest.param("notes=1", "notes=1", id="a field with the same prefix"),
         pytest.param("", "", id="none"),
     ],
 )
