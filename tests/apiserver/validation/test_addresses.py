@@ -1,4 +1,4 @@
-"""Addresses are read as Kubernetes always read them, and new ones must be written as everybody reads them."""
+"""Validation and warnings of IP addresses and CIDRs: new values must be unambiguous, old ones may stay."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
         pytest.param("::ffff:01.2.3.4", "must not have leading 0s", id="leading zeros come first"),
     ],
 )
-def test_a_new_address_is_written_plainly(value: str, detail: str) -> None:
+def test_validate_ip_rejects_malformed_and_ambiguous_addresses(value: str, detail: str) -> None:
     wanted = [f'a.ip: Invalid value: "{value}": {detail}'] if detail else []
     assert messages(validate_ip(value, "a.ip")) == wanted
 
 
-def test_an_address_that_was_there_may_stay() -> None:
+def test_an_unchanged_ambiguous_address_is_accepted() -> None:
     assert validate_ip("010.9.8.7", "a", ["010.9.8.7"]) == []
     assert validate_range("10.0.0.1/8", "a", ["10.0.0.1/8"]) == []
 
@@ -57,7 +57,7 @@ def test_an_address_that_was_there_may_stay() -> None:
         pytest.param("10.0.0.1/8", "must not have bits set beyond the prefix length", id="what lies behind is nothing"),
     ],
 )
-def test_a_new_range_is_written_plainly(value: str, detail: str) -> None:
+def test_validate_range_rejects_malformed_and_ambiguous_cidrs(value: str, detail: str) -> None:
     wanted = [f'a: Invalid value: "{value}": {detail}'] if detail else []
     assert messages(validate_range(value, "a")) == wanted
 
@@ -76,7 +76,7 @@ def test_a_new_range_is_written_plainly(value: str, detail: str) -> None:
         pytest.param("224.0.1.1", "", id="multicast beyond the link"),
     ],
 )
-def test_traffic_goes_to_ordinary_addresses(value: str, detail: str) -> None:
+def test_endpoint_addresses_must_not_be_special_addresses(value: str, detail: str) -> None:
     wanted = [f'a: Invalid value: "{value}": {detail}'] if detail else []
     assert messages(validate_endpoint_ip(value, "a")) == wanted
 

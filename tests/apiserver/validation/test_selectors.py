@@ -33,17 +33,17 @@ ODD: Document = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
         ),
     ],
 )
-def test_selectors(selector: Document | None, errors: list[str]) -> None:
+def test_label_selectors_are_validated(selector: Document | None, errors: list[str]) -> None:
     assert messages(validate_label_selector(selector, "s")) == errors
 
 
-def test_values_and_operators_can_be_overlooked() -> None:
+def test_invalid_values_and_operators_of_selectors_can_be_tolerated() -> None:
     assert validate_label_selector(BAD_VALUE, "s") != []
     assert validate_label_selector(BAD_VALUE, "s", tolerates_values=True) == []
     assert validate_label_selector(ODD, "s", tolerates_operators=True) == []
 
 
-def test_plain_selectors() -> None:
+def test_plain_selectors_match_labels() -> None:
     assert plain_selector_matches({"a": "b"}, {"a": "b", "c": "d"})
     assert not plain_selector_matches({"a": "b"}, {})
 
@@ -75,7 +75,7 @@ SOUND: Document = {"type": "Ready", "status": "True", "reason": "Fine", "message
         ),
     ],
 )
-def test_one(changes: Document, errors: list[str]) -> None:
+def test_conditions_are_validated(changes: Document, errors: list[str]) -> None:
     assert messages(validate_conditions([{**SOUND, **changes}], "c")) == errors
 
 
@@ -84,5 +84,5 @@ def test_reasons_are_camel_case() -> None:
     assert error.startswith('c[0].reason: Invalid value: "not one": a condition reason must start with')
 
 
-def test_duplicate_condition_types() -> None:
+def test_duplicate_condition_types_are_rejected() -> None:
     assert messages(validate_conditions([SOUND, SOUND], "c")) == ['c[1].type: Duplicate value: "Ready"']
