@@ -113,12 +113,12 @@ def test_name_rules_of_kinds() -> None:
 @pytest.mark.parametrize(
     ("path", "details"),
     [
-        pytest.param("a/b", [], id="below"),
+        pytest.param("a/b", [], id="relative"),
         pytest.param("a..b", [], id="dots inside"),
         pytest.param("/a", ["must be a relative path"], id="absolute"),
-        pytest.param("a/../b", ["must not contain '..'"], id="climbing"),
+        pytest.param("a/../b", ["must not contain '..'"], id="parent segment inside"),
         pytest.param("..a", ["must not start with '..'"], id="reserved"),
-        pytest.param("../a", ["must not contain '..'"], id="climbing at once"),
+        pytest.param("../a", ["must not contain '..'"], id="parent segment first"),
     ],
 )
 def test_unreserved_paths_are_relative_without_parent_segments(path: str, details: list[str]) -> None:
