@@ -153,14 +153,14 @@ def spec_of(schema: Document) -> Document:
             {"x-kubernetes-int-or-string": True},
             {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
             {"x-kubernetes-int-or-string": True},
-            id="a number or a text",
+            id="int or string",
         ),
-        pytest.param({"type": "string", "nullable": True}, {"type": "string", "nullable": True}, {}, id="maybe null"),
+        pytest.param({"type": "string", "nullable": True}, {"type": "string", "nullable": True}, {}, id="nullable"),
         pytest.param(
             {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": {"type": "string"}}},
             {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": {"type": "string"}}},
             {"x-kubernetes-preserve-unknown-fields": True},
-            id="fields that nobody knows",
+            id="unknown fields are preserved",
         ),
         pytest.param(
             {"type": "object", "oneOf": [{"required": ["p"]}], "properties": {"p": {"type": "string"}}},
@@ -172,7 +172,7 @@ def spec_of(schema: Document) -> Document:
             {"type": "object", "required": ["n", "m"], "properties": {"n": {"type": "string", "nullable": True}}},
             {"type": "object", "required": ["n", "m"], "properties": {"n": {"type": "string", "nullable": True}}},
             {"type": "object", "required": ["m"], "properties": {"n": {}}},
-            id="required, and maybe null",
+            id="required and nullable",
         ),
         pytest.param(
             {"type": "array", "items": {"type": "integer", "default": 1}},
@@ -233,7 +233,7 @@ def operation(path: str, method: str) -> OpenApiOperation:
 
 
 @pytest.mark.parametrize(
-    ("api_version", "name", "drawer"),
+    ("api_version", "name", "expected_tag"),
     [
         ("v1", "CoreV1", "core_v1"),
         ("apps/v1", "AppsV1", "apps_v1"),
@@ -241,9 +241,9 @@ def operation(path: str, method: str) -> OpenApiOperation:
         ("tables.example.com/v1beta1", "TablesExampleComV1beta1", "tablesExampleCom_v1beta1"),
     ],
 )
-def test_operation_names_and_tags_contain_the_api_version(api_version: str, name: str, drawer: str) -> None:
+def test_operation_names_and_tags_contain_the_api_version(api_version: str, name: str, expected_tag: str) -> None:
     assert camel(api_version) == name
-    assert tag(api_version) == drawer
+    assert tag(api_version) == expected_tag
 
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{namespace}/deployments"

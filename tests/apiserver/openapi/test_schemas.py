@@ -37,7 +37,7 @@ def ref(name: str) -> Document:
             "Container",
             "imagePullPolicy",
             {"type": "string", "enum": ["Always", "IfNotPresent", "Never"]},
-            id="one of a few",
+            id="an enum",
         ),
         pytest.param("Container", "livenessProbe", {"allOf": [ref(f"{CORE}.Probe")]}, id="a struct that may be absent"),
         pytest.param(
@@ -80,7 +80,7 @@ def ref(name: str) -> Document:
             {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
             id="a map of bytes",
         ),
-        pytest.param("Secret", "kind", {"type": "string"}, id="what every object has"),
+        pytest.param("Secret", "kind", {"type": "string"}, id="a field of every object"),
         pytest.param(
             "PodSpec",
             "nodeSelector",
