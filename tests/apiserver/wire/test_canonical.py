@@ -1,4 +1,4 @@
-"""Who writes an empty list owns it; the store knows no such list."""
+"""Canonical documents: zero values, order of fields, scalars, and empty lists before and after they are stored."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ def made(package: str, name: str, raw: Any) -> Any:
         ),
     ],
 )
-def test_an_object_is_what_go_would_write(type_name: str, raw: Any, expected: Any) -> None:
+def test_canonical_documents_equal_those_of_go(type_name: str, raw: Any, expected: Any) -> None:
     package, _, name = type_name.partition(".")
     assert made(package, name, raw) == expected
     assert made(package, name, made(package, name, expected)) == expected
 
 
 @pytest.mark.parametrize("time", ["the first time", "the second time, with the same names"])
-def test_unknown_fields_are_dropped_and_noted(time: str) -> None:
+def test_unknown_fields_are_dropped_and_reported(time: str) -> None:
     dropped: list[str] = []
     raw = {"frob": 1, "metadata": {"nope": 2, "name": "a"}, "kind": "ConfigMap"}
     assert canonical(struct_named("core", "ConfigMap"), raw, dropped) == {
@@ -117,7 +117,7 @@ def test_unknown_fields_are_dropped_and_noted(time: str) -> None:
     assert sorted(dropped) == ["frob", "nope"]
 
 
-def test_fields_stand_in_the_order_of_their_type() -> None:
+def test_fields_are_in_the_order_of_their_struct() -> None:
     raw = {
         "volumes": [],
         "status": {},
@@ -129,7 +129,7 @@ def test_fields_stand_in_the_order_of_their_type() -> None:
     assert list(document["spec"]) == ["containers", "nodeName"]
 
 
-def test_zero_values_are_not_shared() -> None:
+def test_zero_values_are_not_shared_between_documents() -> None:
     first = made("core", "Pod", {})
     first["spec"]["containers"] = ["changed"]
     assert made("core", "Pod", {})["spec"]["containers"] is None
@@ -149,18 +149,18 @@ def test_zero_values_are_not_shared() -> None:
     ],
     ids=repr,
 )
-def test_a_wrong_type_ends_the_walk(raw: Any) -> None:
+def test_a_value_of_a_wrong_json_type_is_an_error(raw: Any) -> None:
     with pytest.raises(UnexpectedJsonType):
         made("core", "ConfigMap", raw)
 
 
-def test_a_text_without_meaning_ends_it_too() -> None:
+def test_an_invalid_time_is_an_error() -> None:
     with pytest.raises(ScalarError):
         made("core", "ConfigMap", {"metadata": {"creationTimestamp": "yesterday"}})
 
 
 @pytest.mark.parametrize("number", [10**400, -(10**400), NumberText("1e400")])
-def test_a_number_beyond_a_float64_in_untyped_data_ends_it_too(number: float) -> None:
+def test_a_number_beyond_a_float64_in_untyped_data_is_an_error(number: float) -> None:
     with pytest.raises(ScalarError, match=r"json: cannot unmarshal number .* into Go value of type float64"):
         made("apps", "ControllerRevision", {"data": {"a": [{"b": number}]}})
 
@@ -184,7 +184,7 @@ def test_a_number_beyond_a_float64_in_untyped_data_ends_it_too(number: float) ->
         ),
     ],
 )
-def test_empty_lists_are_null_once_they_are_stored(type_name: str, raw: Any, stored: Any) -> None:
+def test_forget_empty_lists_replaces_empty_lists_by_null(type_name: str, raw: Any, stored: Any) -> None:
     package, _, name = type_name.partition(".")
     struct = struct_named(package, name)
     document = canonical(struct, raw, [])

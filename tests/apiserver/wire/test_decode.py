@@ -1,4 +1,4 @@
-""""""
+"""Request bodies become canonical documents, or errors with the messages of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_body_becomes_a_document(body: Any) -> None:
 
 
 @pytest.mark.parametrize("body", [b"null", b"{}"])
-def test_nothing_is_an_empty_object(body: bytes) -> None:
+def test_null_and_an_empty_object_become_an_empty_document(body: bytes) -> None:
     assert read(body).document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}
 
 
@@ -126,13 +126,13 @@ def test_nothing_is_an_empty_object(body: bytes) -> None:
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_bodies_that_are_no_config_map(body: Any, message: str) -> None:
+def test_a_body_that_is_no_config_map_is_rejected(body: Any, message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         read(body)
     assert raised.value.message == message
 
 
-def test_another_version_of_the_same_kind_is_rejected_last() -> None:
+def test_another_version_of_the_same_kind_is_rejected() -> None:
     with pytest.raises(BadRequestError) as raised:
         read({"kind": "Deployment", "apiVersion": "apps/v1beta1"}, kinds.DEPLOYMENT)
     assert raised.value.message == (
@@ -140,7 +140,7 @@ def test_another_version_of_the_same_kind_is_rejected_last() -> None:
     )
 
 
-def test_evictions_come_in_two_versions() -> None:
+def test_an_eviction_of_policy_v1beta1_is_read_as_v1() -> None:
     struct = struct_named("policy", "Eviction")
     decoded = decode_body(
         b'{"kind":"Eviction","apiVersion":"policy/v1beta1"}',
@@ -160,14 +160,16 @@ UNKNOWN_FIELD_ERRORS = ['unknown field "frob"', 'duplicate field "metadata.name"
 @pytest.mark.parametrize(
     ("validation", "errors"), [(FieldValidation.WARN, UNKNOWN_FIELD_ERRORS), (FieldValidation.IGNORE, [])]
 )
-def test_strange_fields_are_dropped(validation: FieldValidation, errors: list[str]) -> None:
+def test_unknown_and_duplicate_fields_are_reported_unless_ignored(
+    validation: FieldValidation, errors: list[str]
+) -> None:
     decoded = read(STRANGE, validation=validation)
     assert decoded.document["metadata"] == {"name": "b"}
     assert decoded.document["data"] == {"a": "b", "c": "d"}
     assert decoded.strict_errors == errors
 
 
-def test_strict_field_validation() -> None:
+def test_strict_field_validation_rejects_unknown_and_duplicate_fields() -> None:
     with pytest.raises(BadRequestError) as raised:
         read(STRANGE, validation=FieldValidation.STRICT)
     assert raised.value.message == (
@@ -229,7 +231,7 @@ def test_bad_protobuf_is_rejected(data: bytes, message: str) -> None:
     assert message in raised.value.message
 
 
-def test_other_content_is_rejected() -> None:
+def test_other_content_types_are_rejected() -> None:
     with pytest.raises(StatusError) as raised:
         read(b"x", content_type="text/plain")
     assert raised.value.code == 415
@@ -246,7 +248,7 @@ OPTIONS = struct_named("meta", "DeleteOptions")
         b'{"kind":"DeleteOptions","apiVersion":"foo/v9","frob":1}',
     ],
 )
-def test_options_are_the_same_in_every_group(body: bytes) -> None:
+def test_delete_options_are_accepted_in_every_group(body: bytes) -> None:
     document = decode_options(body, JSON, OPTIONS)
     assert document["kind"] == "DeleteOptions"
     assert "frob" not in document
@@ -268,7 +270,7 @@ def test_options_are_the_same_in_every_group(body: bytes) -> None:
         ),
     ],
 )
-def test_invalid_options(body: bytes, message: str) -> None:
+def test_invalid_delete_options_are_rejected(body: bytes, message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         decode_options(body, JSON, OPTIONS)
     assert raised.value.message == message
@@ -277,7 +279,7 @@ def test_invalid_options(body: bytes, message: str) -> None:
 CONFIG_MAP = struct_named("core", "ConfigMap")
 
 
-def test_a_patched_object_is_read_like_a_body() -> None:
+def test_canonical_object_reads_a_patched_object_like_a_body() -> None:
     decoded = canonical_object(CONFIG_MAP, {"kind": "ConfigMap", "metadata": {}, "frob": 1}, kinds.CONFIG_MAP)
     assert decoded.document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}
     assert decoded.strict_errors == ['unknown field "frob"']
@@ -293,13 +295,13 @@ def test_a_patched_object_is_read_like_a_body() -> None:
     ],
     ids=repr,
 )
-def test_a_patched_object_must_be_one_of_its_kind(raw: Any, error: str) -> None:
+def test_canonical_object_rejects_another_kind_or_type(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         canonical_object(CONFIG_MAP, raw, kinds.CONFIG_MAP)
     assert str(raised.value) == error
 
 
-def test_a_strategic_patch_is_read_another_way() -> None:
+def test_patched_strategically_reads_like_the_unstructured_converter_of_go() -> None:
     raw = {"kind": "Other", "metadata": {"generation": 2.0}, "b": 1, "a": 1}
     decoded = patched_strategically(CONFIG_MAP, raw, kinds.CONFIG_MAP)
     assert decoded.document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generation": 2}}
@@ -341,7 +343,7 @@ CALL = Call(verb="patch", kind=CONFIG_MAP_KIND, user=User("tester"), now_s=0.0, 
         pytest.param(PatchForm.APPLY, b"null", {}, id="nothing, as an object"),
     ],
 )
-def test_patches(form: PatchForm, data: bytes, content: object) -> None:
+def test_patches_are_read(form: PatchForm, data: bytes, content: object) -> None:
     assert read_patch(data, form, CALL).content == content
 
 
@@ -364,7 +366,7 @@ def test_patches(form: PatchForm, data: bytes, content: object) -> None:
         pytest.param(PatchForm.STRATEGIC, b"", "unexpected end of JSON input", id="no text"),
     ],
 )
-def test_what_is_no_patch(form: PatchForm, data: bytes, expected_message: str) -> None:
+def test_an_invalid_patch_is_rejected(form: PatchForm, data: bytes, expected_message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         read_patch(data, form, CALL)
     assert raised.value.message == expected_message

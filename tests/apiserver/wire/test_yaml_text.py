@@ -1,4 +1,4 @@
-""""""
+"""YAML bodies are parsed with the messages of Go, and documents are written as YAML."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_repeated_keys_are_one_strict_error_and_the_last_counts() -> None:
     ]
 
 
-def test_scalars_mean_the_same_beside_repeated_keys() -> None:
+def test_scalars_are_read_the_same_in_documents_with_repeated_keys() -> None:
     scalars = "[yes, 014, 1_000, 12:30, 2020-01-01, ~, '5', !!str 5, !!timestamp x]"
     value, errors = parse_yaml(f"a: 1\na: {scalars}\nb: {{<<: {{c: 1}}}}".encode())
     assert value == {"a": parse_yaml(scalars.encode())[0], "b": {"c": 1}}
@@ -66,7 +66,7 @@ def test_scalars_mean_the_same_beside_repeated_keys() -> None:
     ],
     ids=["brackets", "aliases", "an integer without digits", "a word that is no bool"],
 )
-def test_invalid_yaml_with_repeated_keys(text: str, error: str) -> None:
+def test_invalid_yaml_with_repeated_keys_is_an_error(text: str, error: str) -> None:
     with pytest.raises(BodySyntaxError) as raised:
         parse_yaml(text.encode())
     assert str(raised.value) == error
@@ -85,7 +85,7 @@ def test_invalid_yaml_with_repeated_keys(text: str, error: str) -> None:
         pytest.param(b'a: "\\ud800"\0', "yaml: control characters are not allowed", id="with a zero byte"),
     ],
 )
-def test_halves_of_surrogate_pairs_are_no_yaml(data: bytes, message: str) -> None:
+def test_escaped_surrogates_are_invalid_yaml(data: bytes, message: str) -> None:
     with pytest.raises(BodySyntaxError) as caught:
         parse_yaml(data)
     assert str(caught.value) == message
@@ -108,10 +108,10 @@ def test_halves_of_surrogate_pairs_are_no_yaml(data: bytes, message: str) -> Non
         pytest.param([], "[]", id="an empty list"),
     ],
 )
-def test_values(value: object, text: str) -> None:
+def test_written_yaml_quotes_values_like_go(value: object, text: str) -> None:
     assert written_yaml({"key": value}) == f"key: {text}\n".encode()
 
 
-def test_what_stands_in_two_places_is_written_twice() -> None:
+def test_a_value_in_two_places_is_written_twice_without_an_alias() -> None:
     shared = {"version": "v1"}
     assert written_yaml({"preferred": shared, "all": [shared]}) == b"all:\n- version: v1\npreferred:\n  version: v1\n"
