@@ -26,7 +26,9 @@ def made(package: str, name: str, raw: Any) -> Any:
             id="empty values are left out, a pointer to one is not",
         ),
         pytest.param("core.ConfigMap", {}, {"metadata": {}}, id="a struct is always written"),
-        pytest.param("core.ConfigMap", {"metadata": None, "data": None}, {"metadata": {}}, id="null is nothing"),
+        pytest.param(
+            "core.ConfigMap", {"metadata": None, "data": None}, {"metadata": {}}, id="null is an absent value"
+        ),
         pytest.param(
             "core.ConfigMap",
             {"data": {"a": None}, "binaryData": {"b": None}},
@@ -34,18 +36,20 @@ def made(package: str, name: str, raw: Any) -> Any:
             id="null in a map is the zero value",
         ),
         pytest.param("core.LimitRangeSpec", {}, {"limits": None}, id="a list that is always written is null"),
-        pytest.param("core.LimitRangeSpec", {"limits": []}, {"limits": []}, id="unless somebody wrote it empty"),
-        pytest.param("rbac.ClusterRole", {"rules": []}, {"metadata": {}, "rules": []}, id="but rules have an owner"),
+        pytest.param("core.LimitRangeSpec", {"limits": []}, {"limits": []}, id="an empty list is kept"),
+        pytest.param(
+            "rbac.ClusterRole", {"rules": []}, {"metadata": {}, "rules": []}, id="an empty list of rules is kept"
+        ),
         pytest.param(
             "core.PodTemplateSpec",
             {"metadata": {"labels": {}}},
             {"metadata": {"labels": {}}, "spec": {"containers": None}},
-            id="and so have empty labels of pods to be",
+            id="empty labels of a pod template are kept",
         ),
         pytest.param(
-            "storage.CSINodeSpec", {"drivers": []}, {"drivers": []}, id="but one of merged items has an owner"
+            "storage.CSINodeSpec", {"drivers": []}, {"drivers": []}, id="an empty list of merged items is kept"
         ),
-        pytest.param("storage.CSINodeSpec", {}, {"drivers": None}, id="unless nobody wrote it"),
+        pytest.param("storage.CSINodeSpec", {}, {"drivers": None}, id="an absent list of merged items is null"),
         pytest.param(
             "core.PodCondition",
             {"type": "Ready"},
@@ -67,7 +71,7 @@ def made(package: str, name: str, raw: Any) -> Any:
             {"requests": {"cpu": "500m", "memory": "1024"}},
             id="quantities are canonical",
         ),
-        pytest.param("core.ServicePort", {"port": 80}, {"port": 80, "targetPort": 0}, id="so is an int-or-string"),
+        pytest.param("core.ServicePort", {"port": 80}, {"port": 80, "targetPort": 0}, id="an int-or-string is written"),
         pytest.param(
             "core.Volume",
             {"name": "a", "emptyDir": {}},
@@ -84,13 +88,13 @@ def made(package: str, name: str, raw: Any) -> Any:
             "core.Container",
             {"name": "a", "command": [None, "b"]},
             {"name": "a", "command": ["", "b"], "resources": {}},
-            id="null in a list of texts",
+            id="null in a list of strings",
         ),
         pytest.param(
             "meta.ManagedFieldsEntry",
             {"fieldsV1": {"f:a": {}}, "time": "2020-01-01T00:00:00+01:00"},
             {"fieldsV1": {"f:a": {}}, "time": "2019-12-31T23:00:00Z"},
-            id="fields of managers are kept as they are",
+            id="fieldsV1 is unchanged",
         ),
         pytest.param(
             "apiextensions.JSONSchemaProps",
@@ -173,9 +177,9 @@ def test_a_number_beyond_a_float64_in_untyped_data_is_an_error(number: float) ->
             "rbac.ClusterRole",
             {"rules": [{"verbs": []}]},
             {"metadata": {}, "rules": [{"verbs": None}]},
-            id="also inside of others",
+            id="a nested empty list is null",
         ),
-        pytest.param("core.ConfigMap", {"data": {"a": "b"}}, {"metadata": {}, "data": {"a": "b"}}, id="nothing to do"),
+        pytest.param("core.ConfigMap", {"data": {"a": "b"}}, {"metadata": {}, "data": {"a": "b"}}, id="no list"),
         pytest.param(
             "storage.CSINodeSpec",
             {"drivers": [{"name": "a", "nodeID": "b", "topologyKeys": []}]},

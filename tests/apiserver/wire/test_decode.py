@@ -52,10 +52,12 @@ def read(
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}}, id="it says what it is"),
-        pytest.param({"metadata": {"name": "a"}}, id="it does not say what it is"),
+        pytest.param(
+            {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}}, id="with kind and apiVersion"
+        ),
+        pytest.param({"metadata": {"name": "a"}}, id="without kind and apiVersion"),
         pytest.param(b' {"metadata" : {"name" : "a"}}\n', id="spaces do not matter"),
-        pytest.param(b'{"metadata":{"name":"\\u0061"}}', id="nor do escapes"),
+        pytest.param(b'{"metadata":{"name":"\\u0061"}}', id="escapes do not matter"),
     ],
 )
 def test_a_body_becomes_a_document(body: Any) -> None:
@@ -153,7 +155,7 @@ def test_an_eviction_of_policy_v1beta1_is_read_as_v1() -> None:
     assert decoded.document["apiVersion"] == "policy/v1"
 
 
-STRANGE = b'{"frob":1,"metadata":{"name":"a","name":"b"},"data":{"a":"b"},"data":{"c":"d"}}'
+BODY_WITH_UNKNOWN_FIELDS = b'{"frob":1,"metadata":{"name":"a","name":"b"},"data":{"a":"b"},"data":{"c":"d"}}'
 UNKNOWN_FIELD_ERRORS = ['unknown field "frob"', 'duplicate field "metadata.name"', 'duplicate field "data"']
 
 
@@ -163,7 +165,7 @@ UNKNOWN_FIELD_ERRORS = ['unknown field "frob"', 'duplicate field "metadata.name"
 def test_unknown_and_duplicate_fields_are_reported_unless_ignored(
     validation: FieldValidation, errors: list[str]
 ) -> None:
-    decoded = read(STRANGE, validation=validation)
+    decoded = read(BODY_WITH_UNKNOWN_FIELDS, validation=validation)
     assert decoded.document["metadata"] == {"name": "b"}
     assert decoded.document["data"] == {"a": "b", "c": "d"}
     assert decoded.strict_errors == errors
@@ -171,7 +173,7 @@ def test_unknown_and_duplicate_fields_are_reported_unless_ignored(
 
 def test_strict_field_validation_rejects_unknown_and_duplicate_fields() -> None:
     with pytest.raises(BadRequestError) as raised:
-        read(STRANGE, validation=FieldValidation.STRICT)
+        read(BODY_WITH_UNKNOWN_FIELDS, validation=FieldValidation.STRICT)
     assert raised.value.message == (
         'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: '
         + ", ".join(UNKNOWN_FIELD_ERRORS)
@@ -335,12 +337,12 @@ CALL = Call(verb="patch", kind=CONFIG_MAP_KIND, user=User("tester"), now_s=0.0, 
 @pytest.mark.parametrize(
     ("form", "data", "content"),
     [
-        pytest.param(PatchForm.JSON, b"[]", [], id="no steps"),
-        pytest.param(PatchForm.JSON, b"null", [], id="nothing, as steps"),
+        pytest.param(PatchForm.JSON, b"[]", [], id="an empty JSON patch"),
+        pytest.param(PatchForm.JSON, b"null", [], id="null as a JSON patch"),
         pytest.param(PatchForm.MERGE, b"{}", {}, id="an empty merge patch"),
-        pytest.param(PatchForm.STRATEGIC, b"null", {}, id="nothing, as a strategic patch"),
-        pytest.param(PatchForm.APPLY, b"", {}, id="no object"),
-        pytest.param(PatchForm.APPLY, b"null", {}, id="nothing, as an object"),
+        pytest.param(PatchForm.STRATEGIC, b"null", {}, id="null as a strategic patch"),
+        pytest.param(PatchForm.APPLY, b"", {}, id="an empty apply"),
+        pytest.param(PatchForm.APPLY, b"null", {}, id="null as an apply"),
     ],
 )
 def test_patches_are_read(form: PatchForm, data: bytes, content: object) -> None:
@@ -350,20 +352,20 @@ def test_patches_are_read(form: PatchForm, data: bytes, content: object) -> None
 @pytest.mark.parametrize(
     ("form", "data", "expected_message"),
     [
-        pytest.param(PatchForm.MERGE, b"null", "Invalid JSON Patch", id="nothing, as a merge patch"),
+        pytest.param(PatchForm.MERGE, b"null", "Invalid JSON Patch", id="null as a merge patch"),
         pytest.param(
             PatchForm.MERGE,
             b"[]",
             "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
-            id="a list",
+            id="a list as a merge patch",
         ),
         pytest.param(
             PatchForm.JSON,
             b"{}",
             "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
-            id="no list",
+            id="an object as a JSON patch",
         ),
-        pytest.param(PatchForm.STRATEGIC, b"", "unexpected end of JSON input", id="no text"),
+        pytest.param(PatchForm.STRATEGIC, b"", "unexpected end of JSON input", id="an empty strategic patch"),
     ],
 )
 def test_an_invalid_patch_is_rejected(form: PatchForm, data: bytes, expected_message: str) -> None:

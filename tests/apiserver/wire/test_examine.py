@@ -126,12 +126,12 @@ def test_the_error_of_a_wrong_type_has_its_path(raw: Any, error: str) -> None:
         pytest.param(
             {"metadata": {"name": 5, "generation": "x"}},
             f"{CANNOT} number into Go struct field ObjectMeta.metadata.name of type string",
-            id="the first wrong type is told",
+            id="the first wrong type is reported",
         ),
         pytest.param(
             {"metadata": {"name": 5, "creationTimestamp": "x"}},
             'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
-            id="a type with a decoder of its own has the last word",
+            id="an error of a custom decoder wins",
         ),
         pytest.param(
             {"frob": 1, "data": {"a": 1}},
@@ -141,7 +141,7 @@ def test_the_error_of_a_wrong_type_has_its_path(raw: Any, error: str) -> None:
         pytest.param(
             {"binaryData": {"a": "!"}, "immutable": "x"},
             "illegal base64 data at input byte 0",
-            id="base64 is remembered",
+            id="a base64 error wins over a wrong type",
         ),
     ],
 )
@@ -181,9 +181,7 @@ def test_errors_quote_numbers_as_written() -> None:
             id="with indices, and quoted",
         ),
         pytest.param('{"Data":{}}', ['unknown field "Data"'], id="case matters"),
-        pytest.param(
-            '{"metadata":{"managedFields":[{"fieldsV1":{"a":1,"a":2}}]}}', [], id="raw JSON is nobody's business"
-        ),
+        pytest.param('{"metadata":{"managedFields":[{"fieldsV1":{"a":1,"a":2}}]}}', [], id="raw JSON is not examined"),
     ],
 )
 def test_unknown_and_repeated_fields_are_strict_errors(text: str, errors: list[str]) -> None:

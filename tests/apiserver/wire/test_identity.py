@@ -27,10 +27,12 @@ PREFIX = "couldn't get version/kind; json parse error: json: cannot unmarshal"
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
-        pytest.param({"kind": "Pod", "apiVersion": "v1"}, ("v1", "Pod"), id="as it says"),
-        pytest.param({}, ("apps/v1", "Deployment"), id="as the address says"),
-        pytest.param(None, ("apps/v1", "Deployment"), id="null says nothing"),
-        pytest.param({"kind": None, "apiVersion": "/"}, ("apps/v1", "Deployment"), id="nothing in many words"),
+        pytest.param({"kind": "Pod", "apiVersion": "v1"}, ("v1", "Pod"), id="in the body"),
+        pytest.param({}, ("apps/v1", "Deployment"), id="from the URL"),
+        pytest.param(None, ("apps/v1", "Deployment"), id="null"),
+        pytest.param(
+            {"kind": None, "apiVersion": "/"}, ("apps/v1", "Deployment"), id="a null kind and an empty apiVersion"
+        ),
         pytest.param({"apiVersion": "apps/"}, ("apps/v1", "Deployment"), id="a group without a version"),
         pytest.param({"apiVersion": "/v1"}, ("v1", "Deployment"), id="a version without a group"),
         pytest.param({"Kind": "Secret"}, ("apps/v1", "Secret"), id="case does not matter here"),

@@ -29,7 +29,7 @@ from mooring.apiserver.wire.json_text import (
         pytest.param(b"[" * NESTING_MAX + b"]" * NESTING_MAX, id="as deep as allowed"),
         pytest.param(b'{"a":' * NESTING_MAX + b"1" + b"}" * NESTING_MAX, id="objects as deep as allowed"),
         pytest.param(b"[" + b",".join([b"[]"] * 5_000) + b"]", id="wide, not deep"),
-        pytest.param(b'["' + b"[" * 5_000 + b'"]', id="brackets in a text"),
+        pytest.param(b'["' + b"[" * 5_000 + b'"]', id="brackets in a string"),
     ],
 )
 def test_nesting_within_the_limit_is_accepted(data: bytes) -> None:
@@ -76,8 +76,8 @@ def test_numbers_keep_their_text() -> None:
     ("data", "expected"),
     [
         pytest.param(b'"\xff\xe2\x82x"', "\ufffd\ufffd\ufffdx", id="each byte that is no UTF-8"),
-        pytest.param(b'"\\ud800x"', "\ufffdx", id="half of a surrogate pair"),
-        pytest.param(b'"\\ud83d\\ude00"', "\U0001f600", id="a whole pair"),
+        pytest.param(b'"\\ud800x"', "\ufffdx", id="an unpaired surrogate"),
+        pytest.param(b'"\\ud83d\\ude00"', "\U0001f600", id="a surrogate pair"),
     ],
 )
 def test_invalid_utf_8_is_replaced(data: bytes, expected: str) -> None:
@@ -92,9 +92,9 @@ def test_parse_carefully_rejects_truncated_json() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        pytest.param(rb'"\ud800x"', "\ufffdx", id="a high half"),
-        pytest.param(rb'"x\uDC00"', "x\ufffd", id="a low half"),
-        pytest.param(rb'"\ud83d\ude00"', "\U0001f600", id="a whole pair"),
+        pytest.param(rb'"\ud800x"', "\ufffdx", id="a high surrogate"),
+        pytest.param(rb'"x\uDC00"', "x\ufffd", id="a low surrogate"),
+        pytest.param(rb'"\ud83d\ude00"', "\U0001f600", id="a surrogate pair"),
         pytest.param(rb'"\\ud800"', r"\ud800", id="no escape at all"),
         pytest.param(rb'"\\\ud800"', "\\\ufffd", id="an escape after a backslash"),
     ],

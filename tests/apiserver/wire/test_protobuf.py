@@ -36,7 +36,7 @@ def entry(field: int, key: str, value: bytes | str) -> bytes:
     ("type_name", "data", "expected"),
     [
         pytest.param(
-            "meta.ObjectMeta", part(1, "a") + number(7, 3), {"name": "a", "generation": 3}, id="texts and numbers"
+            "meta.ObjectMeta", part(1, "a") + number(7, 3), {"name": "a", "generation": 3}, id="strings and numbers"
         ),
         pytest.param(
             "meta.ObjectMeta", entry(11, "a", "b") + entry(11, "c", ""), {"labels": {"a": "b", "c": ""}}, id="maps"

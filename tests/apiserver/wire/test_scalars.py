@@ -30,12 +30,12 @@ MICRO = "2006-01-02T15:04:05.000000Z07:00"
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("2020-01-02T03:04:05Z", "2020-01-02T03:04:05Z", id="a time in UTC stays"),
+        pytest.param("2020-01-02T03:04:05Z", "2020-01-02T03:04:05Z", id="a time in UTC is unchanged"),
         pytest.param("2020-01-01T00:00:00+01:00", "2019-12-31T23:00:00Z", id="a zone is taken into account"),
         pytest.param("2020-01-01T00:00:00.999Z", "2020-01-01T00:00:00Z", id="a fraction is dropped"),
-        pytest.param("2020-01-01T00:00:00,5Z", "2020-01-01T00:00:00Z", id="a comma will do"),
+        pytest.param("2020-01-01T00:00:00,5Z", "2020-01-01T00:00:00Z", id="a comma before the fraction"),
         pytest.param("2020-01-01T5:00:00Z", "2020-01-01T05:00:00Z", id="an hour may have one digit"),
-        pytest.param("0001-01-01T00:00:00Z", None, id="the zero time is nothing"),
+        pytest.param("0001-01-01T00:00:00Z", None, id="the zero time is null"),
         pytest.param("2020-02-29T00:00:00Z", "2020-02-29T00:00:00Z", id="a leap day"),
     ],
 )
@@ -78,13 +78,15 @@ def test_canonical_times_agree_with_the_parser_of_go_layouts(moment: datetime, z
         pytest.param(
             "2020-01-01T00:00:00-25:00",
             'parsing time "2020-01-01T00:00:00-25:00": time zone offset hour out of range',
-            id="a zone far away",
+            id="a zone offset out of range",
         ),
         pytest.param(
             "2020-01-01T00:00:00Zx", 'parsing time "2020-01-01T00:00:00Zx": extra text: "x"', id="more than a time"
         ),
         pytest.param(
-            'é"', f'parsing time "\\xc3\\xa9\\"" as "{TIME}": cannot parse "\\xc3\\xa9\\"" as "2006"', id="odd letters"
+            'é"',
+            f'parsing time "\\xc3\\xa9\\"" as "{TIME}": cannot parse "\\xc3\\xa9\\"" as "2006"',
+            id="escaped characters",
         ),
     ],
 )

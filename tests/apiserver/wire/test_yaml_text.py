@@ -12,9 +12,9 @@ from mooring.apiserver.wire.yaml_text import parse_yaml, written_yaml
     ("text", "expected"),
     [
         pytest.param("b: 1\na: {d: v, c: w}", {"a": {"c": "w", "d": "v"}, "b": 1}, id="keys are sorted"),
-        pytest.param("", None, id="nothing is null"),
+        pytest.param("", None, id="an empty document is null"),
         pytest.param("a: 1\n---\nb: 2", {"a": 1}, id="the first document counts"),
-        pytest.param("1: a\ntrue: b", {"1": "a", "true": "b"}, id="keys are texts"),
+        pytest.param("1: a\ntrue: b", {"1": "a", "true": "b"}, id="keys are strings"),
     ],
 )
 def test_yaml_becomes_json(text: str, expected: object) -> None:
@@ -76,11 +76,13 @@ def test_invalid_yaml_with_repeated_keys_is_an_error(text: str, error: str) -> N
     ("data", "message"),
     [
         pytest.param(b'{"a":"x\\ud800y"}', "yaml: found invalid Unicode character escape code", id="in JSON"),
-        pytest.param(b'{"a":"\\uD83D\\uDE00"}', "yaml: found invalid Unicode character escape code", id="a whole pair"),
+        pytest.param(
+            b'{"a":"\\uD83D\\uDE00"}', "yaml: found invalid Unicode character escape code", id="a surrogate pair"
+        ),
         pytest.param(
             b'a: 1\nb: 2\nc: "\\ud800"\n',
             "yaml: line 3: found invalid Unicode character escape code",
-            id="further below",
+            id="in a later line",
         ),
         pytest.param(b'a: "\\ud800"\0', "yaml: control characters are not allowed", id="with a zero byte"),
     ],
@@ -94,17 +96,17 @@ def test_escaped_surrogates_are_invalid_yaml(data: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        pytest.param("web", "web", id="a text"),
-        pytest.param("7", '"7"', id="a text of digits"),
-        pytest.param("1e3", '"1e3"', id="a text that Go takes for a number"),
-        pytest.param("", '""', id="an empty text"),
-        pytest.param("y", '"y"', id="yes, in short"),
-        pytest.param("null", '"null"', id="nothing, as a text"),
+        pytest.param("web", "web", id="a string"),
+        pytest.param("7", '"7"', id="a string of digits"),
+        pytest.param("1e3", '"1e3"', id="a string that Go takes for a number"),
+        pytest.param("", '""', id="an empty string"),
+        pytest.param("y", '"y"', id="a string that YAML takes for a boolean"),
+        pytest.param("null", '"null"', id="the string null"),
         pytest.param("2026-01-01T00:00:00Z", '"2026-01-01T00:00:00Z"', id="a time"),
-        pytest.param("a: b", "'a: b'", id="a text with a colon"),
+        pytest.param("a: b", "'a: b'", id="a string with a colon"),
         pytest.param("a\nb\n", "|\n  a\n  b", id="lines"),
         pytest.param(7, "7", id="a number"),
-        pytest.param(None, "null", id="nothing"),
+        pytest.param(None, "null", id="null"),
         pytest.param([], "[]", id="an empty list"),
     ],
 )
