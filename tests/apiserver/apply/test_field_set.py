@@ -1,4 +1,4 @@
-"""Sets of paths are sets: what the algebra promises, for any sets."""
+"""Field sets behave like sets of paths; mostly property tests."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def made(paths: Iterable[Path]) -> FieldSet:
 
 
 @given(SETS)
-def test_a_set_has_the_paths_that_it_was_made_of(paths: set[Path]) -> None:
+def test_a_field_set_has_the_paths_it_was_made_of(paths: set[Path]) -> None:
     assert paths_of(made(paths)) == paths
     assert all(field_set.has(made(paths), path) for path in paths)
 
 
 @given(SETS)
-def test_reading_what_was_written_changes_nothing(paths: set[Path]) -> None:
+def test_reading_a_written_field_set_changes_nothing(paths: set[Path]) -> None:
     written = made(paths)
     read = read_fields(written)
     assert read == written
@@ -41,14 +41,14 @@ def test_reading_what_was_written_changes_nothing(paths: set[Path]) -> None:
 
 
 @given(SETS, SETS)
-def test_operations_are_those_of_sets(left: set[Path], right: set[Path]) -> None:
+def test_union_difference_and_intersection_are_those_of_sets(left: set[Path], right: set[Path]) -> None:
     assert paths_of(field_set.union(made(left), made(right))) == left | right
     assert paths_of(field_set.difference(made(left), made(right))) == left - right
     assert paths_of(field_set.intersection(made(left), made(right))) == left & right
 
 
 @given(SETS, SETS)
-def test_every_set_has_one_form(left: set[Path], right: set[Path]) -> None:
+def test_equal_field_sets_have_one_representation(left: set[Path], right: set[Path]) -> None:
     for found, expected in (
         (field_set.union(made(left), made(right)), left | right),
         (field_set.difference(made(left), made(right)), left - right),
@@ -69,7 +69,7 @@ def test_operations_leave_their_operands_alone(left: set[Path], right: set[Path]
 
 
 @given(SETS, SETS)
-def test_whole_branches_can_be_taken_out(left: set[Path], right: set[Path]) -> None:
+def test_without_below_removes_branches(left: set[Path], right: set[Path]) -> None:
     expected = {path for path in left if not any(path[: len(cut)] == cut for cut in right)}
     found = field_set.without_below(made(left), made(right))
     assert paths_of(found) == expected
@@ -77,7 +77,7 @@ def test_whole_branches_can_be_taken_out(left: set[Path], right: set[Path]) -> N
 
 
 @given(SETS)
-def test_what_is_not_in_a_set_is_not_found(paths: set[Path]) -> None:
+def test_has_is_false_for_paths_outside_of_the_field_set(paths: set[Path]) -> None:
     assert not field_set.has(made(paths), ("f:z",))
     assert not field_set.has(made(paths), ())
 
@@ -90,11 +90,11 @@ def test_what_is_not_in_a_set_is_not_found(paths: set[Path]) -> None:
         pytest.param(fields("data k"), {"f:data": {"f:k": {}}}, id="only what is below"),
     ],
 )
-def test_a_set_is_its_json(found: FieldSet, json: FieldSet) -> None:
+def test_a_field_set_is_its_json(found: FieldSet, json: FieldSet) -> None:
     assert found == json
 
 
-def test_paths_that_end_come_before_paths_that_go_on() -> None:
+def test_paths_lists_members_of_a_level_before_paths_below_it() -> None:
     found = fields("b", "a x", "c", "a")
     assert list(field_set.paths(found)) == [("f:a",), ("f:b",), ("f:c",), ("f:a", "f:x")]
 
@@ -108,5 +108,5 @@ def test_paths_that_end_come_before_paths_that_go_on() -> None:
         pytest.param((("other",),), [".metadata.labels", ".spec.nodeName", ".status.phase"], id="what is not there"),
     ],
 )
-def test_is_left_out(ignored: Ignored, left: list[str]) -> None:
+def test_without_ignored_removes_ignored_branches(ignored: Ignored, left: list[str]) -> None:
     assert shown(without_ignored(fields("metadata labels", "spec nodeName", "status phase"), ignored)) == left

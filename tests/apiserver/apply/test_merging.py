@@ -1,4 +1,4 @@
-"""One document laid over another."""
+"""Apply merges a document into the live object and prunes fields that are no longer applied."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ from tests.apiserver.apply.builders import MONDAY, THING, THING_VERSION, fields,
         pytest.param({"free": {"a": 1}}, {"free": {"a": {"b": 1}}}, {"free": {"a": {"b": 1}}}, id="another sort"),
     ],
 )
-def test_values(live: dict[str, Any], applied: dict[str, Any], result: dict[str, Any]) -> None:
+def test_merged_takes_applied_values_and_keeps_the_others(
+    live: dict[str, Any], applied: dict[str, Any], result: dict[str, Any]
+) -> None:
     assert merged(THING.root, thing(**live), thing(**applied)) == thing(**result)
 
 
@@ -52,12 +54,12 @@ def test_values(live: dict[str, Any], applied: dict[str, Any], result: dict[str,
         ("aab", "a", "ab"),
     ],
 )
-def test_shared_items_stand_as_applied(live: str, applied: str, result: str) -> None:
+def test_merged_sets_have_shared_items_in_the_applied_order(live: str, applied: str, result: str) -> None:
     found = merged(THING.root, thing(set=list(live)), thing(set=list(applied)))
     assert "".join(found["spec"]["set"]) == result
 
 
-def test_neither_document_is_changed() -> None:
+def test_merged_changes_neither_document() -> None:
     live, applied = thing(words={"a": "1"}, set=["x"]), thing(words={"b": "2"}, set=["y"])
     before = str((live, applied))
     merged(THING.root, live, applied)
@@ -92,11 +94,11 @@ def test_a_live_item_without_keys_is_an_error() -> None:
         pytest.param({"text": "a"}, fields("spec other"), {"text": "a"}, id="what is not there"),
     ],
 )
-def test_is_removed(spec: dict[str, Any], gone: FieldSet, left: dict[str, Any]) -> None:
+def test_removed_drops_the_given_fields(spec: dict[str, Any], gone: FieldSet, left: dict[str, Any]) -> None:
     assert removed(THING.root, thing(**spec), gone) == thing(**left)
 
 
-def test_named_fields_on_the_way_count_as_owned() -> None:
+def test_with_named_fields_adds_the_parents_of_owned_fields() -> None:
     owned = with_named_fields(THING.root, fields("spec words a", 'spec ports k:{"port":80,"protocol":"TCP"} note'))
     assert shown(owned) == [
         ".spec",
@@ -150,7 +152,7 @@ PORT = 'spec ports k:{"port":80,"protocol":"TCP"}'
         ),
     ],
 )
-def test_is_pruned(
+def test_pruned_drops_fields_that_are_no_longer_owned(
     spec: dict[str, Any], last: FieldSet, claimed: FieldSet, others: FieldSet, left: dict[str, Any]
 ) -> None:
     managers = {
@@ -161,12 +163,12 @@ def test_is_pruned(
     assert found == thing(**left)
 
 
-def test_what_was_applied_in_a_forgotten_version_stays() -> None:
+def test_pruned_keeps_fields_applied_in_an_unknown_version() -> None:
     last = Entry("example.com/v0", fields("spec text"), MONDAY)
     assert pruned(THING, THING_VERSION, thing(text="a"), {}, last, {}) == thing(text="a")
 
 
-def test_a_struct_without_owned_fields_is_removed() -> None:
+def test_pruned_drops_a_struct_without_owned_fields() -> None:
     last = Entry(THING_VERSION, fields("spec text"), MONDAY)
     left = pruned(THING, THING_VERSION, thing(text="a", count=1), {}, last, {})
     assert "spec" not in left

@@ -1,4 +1,4 @@
-"""One step of a path: its one text, its order among others, and how messages show it."""
+"""Path elements of field sets: canonical text, order, and how messages show them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from mooring.apiserver.apply.field_set import (
         pytest.param(value_element("größe"), 'v:"größe"', id="other letters stay"),
     ],
 )
-def test_an_element_has_one_text(element: str, text: str) -> None:
+def test_key_and_value_elements_are_canonical(element: str, text: str) -> None:
     assert element == text
 
 
@@ -47,7 +47,7 @@ def test_an_element_has_one_text(element: str, text: str) -> None:
         pytest.param("x:data", None, id="of a later version"),
     ],
 )
-def test_what_a_client_wrote_becomes_canonical(text: str, element: str | None) -> None:
+def test_parsed_element_makes_elements_canonical(text: str, element: str | None) -> None:
     assert parsed_element(text) == element
 
 
@@ -61,7 +61,7 @@ def test_what_a_client_wrote_becomes_canonical(text: str, element: str | None) -
         pytest.param("i:x", "invalid literal", id="a place is a number"),
     ],
 )
-def test_invalid_path_elements(text: str, problem: str) -> None:
+def test_invalid_path_elements_are_rejected(text: str, problem: str) -> None:
     with pytest.raises(ElementError, match=problem):
         parsed_element(text)
 
@@ -77,7 +77,7 @@ def test_invalid_path_elements(text: str, problem: str) -> None:
         pytest.param(['k:{"a":1}', 'k:{"a":1,"b":1}', 'k:{"b":0}'], id="fewer keys first"),
     ],
 )
-def test_elements_have_an_order(elements: list[str]) -> None:
+def test_path_elements_are_sorted(elements: list[str]) -> None:
     assert in_order(elements[::-1]) == elements
 
 
@@ -92,5 +92,5 @@ def test_elements_have_an_order(elements: list[str]) -> None:
         ("i:3", "[3]"),
     ],
 )
-def test_messages_show_elements(element: str, text: str) -> None:
+def test_shown_formats_path_elements_for_messages(element: str, text: str) -> None:
     assert shown(element) == text

@@ -1,4 +1,4 @@
-"""From documents to field sets: what is there, what is claimed, and what changed."""
+"""Field sets of documents: all fields, claimed fields, and changes between two documents."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pod(**container: Any) -> Document:
         ),
     ],
 )
-def test_a_creator_adds(document: Document, added: list[str]) -> None:
+def test_compare_with_the_empty_object_returns_the_added_fields(document: Document, added: list[str]) -> None:
     assert shown(compare(POD.root, POD.empty, document).added) == added
 
 
@@ -74,7 +74,7 @@ def test_a_creator_adds(document: Document, added: list[str]) -> None:
         pytest.param({"spec": {}}, [".spec"], id="an empty struct"),
     ],
 )
-def test_an_applier_claims(document: Document, claimed: list[str]) -> None:
+def test_claimed_fields_of_an_applied_document(document: Document, claimed: list[str]) -> None:
     assert shown(claimed_fields(POD.root, document)) == claimed
 
 
@@ -89,7 +89,7 @@ def test_an_applier_claims(document: Document, claimed: list[str]) -> None:
         pytest.param({"a": "1"}, {}, [], [], [".data.a"], id="emptied"),
     ],
 )
-def test_changes_of_a_map(
+def test_compare_returns_changes_of_a_map(
     old: Document | None, new: Document | None, added: list[str], modified: list[str], removed: list[str]
 ) -> None:
     changed = compare(CONFIG_MAP.root, config_map(old), config_map(new))
@@ -148,7 +148,7 @@ def test_changes_of_a_map(
         pytest.param(thing(free={"a": 1}), thing(free={"a": 1.0}), [], [], [], id="1 is 1.0"),
     ],
 )
-def test_changes_of_a_custom_object(
+def test_compare_returns_changes_of_a_custom_object(
     old: Document, new: Document, added: list[str], modified: list[str], removed: list[str]
 ) -> None:
     changed = compare(THING.root, old, new, is_strict=True)
@@ -165,7 +165,7 @@ def test_changes_of_a_custom_object(
         ({"ports": [5]}, "element 0: associative list with keys may not have non-map elements"),
     ],
 )
-def test_items_with_the_same_keys(spec: Document, problem: str) -> None:
+def test_invalid_items_of_sets_and_maps_are_errors(spec: Document, problem: str) -> None:
     with pytest.raises(SchemaMismatchError, match=f"^{problem}$"):
         all_fields(THING.root, thing(**spec))
 
@@ -190,11 +190,11 @@ def test_an_item_may_not_omit_all_keys() -> None:
     assert shown(all_fields(root, {"l": [{"b": 1}]}))[-1] == ".l[b=1].b", "a key without a value is left out"
 
 
-def test_an_unknown_value_is_read_as_it_is() -> None:
+def test_all_fields_without_a_schema_are_deduced_from_values() -> None:
     assert shown(all_fields(DEDUCED, {"a": {"b": [1, {"c": 2}]}})) == [".a", ".a.b"]
 
 
-def test_plans_of_a_struct_do_not_mix_up_values() -> None:
+def test_all_fields_differ_for_documents_with_different_fields() -> None:
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": {}, "strategy": {"type": "Recreate"}}
     other = {**spec, "strategy": {"rollingUpdate": {"maxSurge": 1}}}
     assert shown(all_fields(DEPLOYMENT.root, {"spec": spec})) != shown(all_fields(DEPLOYMENT.root, {"spec": other}))
