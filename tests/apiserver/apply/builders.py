@@ -144,8 +144,8 @@ def owners(document: Document) -> dict[str, list[str]]:
     """The owned fields of each manager, by `manager operation`."""
     found: dict[str, list[str]] = {}
     for entry in document["metadata"].get("managedFields", ()):
-        who = " ".join(filter(None, (entry.get("manager", ""), entry["operation"], entry.get("subresource"))))
-        found[who] = shown(entry["fieldsV1"])
+        manager_text = " ".join(filter(None, (entry.get("manager", ""), entry["operation"], entry.get("subresource"))))
+        found[manager_text] = shown(entry["fieldsV1"])
     return found
 
 

@@ -37,7 +37,7 @@ def test_reading_a_written_field_set_changes_nothing(paths: set[Path]) -> None:
     written = made(paths)
     read = read_fields(written)
     assert read == written
-    assert str(read) == str(written), "the order is the same, too"
+    assert str(read) == str(written), "the order is the same"
 
 
 @given(SETS, SETS)
@@ -86,8 +86,8 @@ def test_has_is_false_for_paths_outside_of_the_field_set(paths: set[Path]) -> No
     ("found", "json"),
     [
         pytest.param(fields("data"), {"f:data": {}}, id="a leaf"),
-        pytest.param(fields("data", "data k"), {"f:data": {".": {}, "f:k": {}}}, id="a level with something below"),
-        pytest.param(fields("data k"), {"f:data": {"f:k": {}}}, id="only what is below"),
+        pytest.param(fields("data", "data k"), {"f:data": {".": {}, "f:k": {}}}, id="a field and a field below it"),
+        pytest.param(fields("data k"), {"f:data": {"f:k": {}}}, id="only a field below"),
     ],
 )
 def test_a_field_set_is_its_json(found: FieldSet, json: FieldSet) -> None:
@@ -105,7 +105,7 @@ def test_paths_lists_members_of_a_level_before_paths_below_it() -> None:
         pytest.param((), [".metadata.labels", ".spec.nodeName", ".status.phase"], id="nothing"),
         pytest.param((("status",),), [".metadata.labels", ".spec.nodeName"], id="a branch"),
         pytest.param((("spec",), ("metadata", "labels")), [".status.phase"], id="two branches"),
-        pytest.param((("other",),), [".metadata.labels", ".spec.nodeName", ".status.phase"], id="what is not there"),
+        pytest.param((("other",),), [".metadata.labels", ".spec.nodeName", ".status.phase"], id="an absent branch"),
     ],
 )
 def test_without_ignored_removes_ignored_branches(ignored: Ignored, left: list[str]) -> None:

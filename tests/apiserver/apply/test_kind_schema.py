@@ -38,7 +38,7 @@ from tests.apiserver.apply.builders import (
 @pytest.mark.parametrize(
     ("value_schema", "is_leaf"),
     [
-        pytest.param(TEXT, True, id="a text"),
+        pytest.param(TEXT, True, id="a string"),
         pytest.param(WHOLE, True, id="anything as a whole"),
         pytest.param(DEDUCED, False, id="anything, maps by entry"),
         pytest.param(ValueSchema(map=MapSchema(is_atomic=True)), True, id="an atomic map"),
@@ -119,7 +119,9 @@ def test_the_empty_object_of_a_kind_has_fields_without_omitempty(
         ),
         pytest.param(POD, "spec.tolerations", ListKind.ATOMIC, (), id="tolerations as a whole"),
         pytest.param(POD, "metadata.finalizers", ListKind.SET, (), id="finalizers are a set"),
-        pytest.param(DEPLOYMENT, "spec.template.spec.volumes", ListKind.MAP, ("name",), id="in a template, too"),
+        pytest.param(
+            DEPLOYMENT, "spec.template.spec.volumes", ListKind.MAP, ("name",), id="volumes of a pod template by name"
+        ),
     ],
 )
 def test_list_types_and_keys_come_from_the_schema(
@@ -151,8 +153,8 @@ def test_atomic_maps_and_structs_come_from_the_schema(path: str, is_atomic: bool
     ("path", "defaults"),
     [
         pytest.param("spec.containers.[].ports", {"containerPort": 0, "protocol": "TCP"}, id="a default and a zero"),
-        pytest.param("spec.containers.[].env", {"name": ""}, id="Go writes an empty name"),
-        pytest.param("metadata.ownerReferences", {"uid": ""}, id="and an empty uid"),
+        pytest.param("spec.containers.[].env", {"name": ""}, id="an empty name"),
+        pytest.param("metadata.ownerReferences", {"uid": ""}, id="an empty uid"),
     ],
 )
 def test_absent_list_keys_have_defaults(path: str, defaults: dict[str, object]) -> None:
@@ -182,9 +184,9 @@ def test_absent_list_keys_have_defaults(path: str, defaults: dict[str, object]) 
         pytest.param(
             thing(free={"a": {"b": 1}, "l": [1]}),
             [".spec.free.a", ".spec.free.l", ".spec.free.a.b"],
-            id="unknown fields, as their values are",
+            id="unknown fields are deduced from values",
         ),
-        pytest.param(thing(size=1), [".spec.size"], id="a number or a text"),
+        pytest.param(thing(size=1), [".spec.size"], id="int or string"),
     ],
 )
 def test_claimed_fields_of_a_custom_object(document: Document, claimed: list[str]) -> None:
@@ -226,12 +228,14 @@ def test_claimed_fields_without_a_schema_are_deduced_from_values() -> None:
         pytest.param(
             {"properties": {"a": {"type": "string"}}, "x-kubernetes-preserve-unknown-fields": True}, "", id="preserving"
         ),
-        pytest.param({"additionalProperties": True}, "", id="anything more"),
-        pytest.param({"additionalProperties": False}, ".x: field not declared in schema", id="nothing more"),
+        pytest.param({"additionalProperties": True}, "", id="additional properties"),
+        pytest.param(
+            {"additionalProperties": False}, ".x: field not declared in schema", id="no additional properties"
+        ),
         pytest.param(
             {"additionalProperties": {"type": "string"}},
             ".x: expected string, got &value.valueUnstructured{Value:1}",
-            id="more of one sort",
+            id="additional properties of one type",
         ),
     ],
 )

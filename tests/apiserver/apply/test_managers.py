@@ -33,10 +33,10 @@ from tests.apiserver.apply.builders import MONDAY, TUESDAY, fields, shown
         pytest.param(None, {}, id="nothing"),
         pytest.param({}, {}, id="an empty set"),
         pytest.param({"f:b": {}, "f:a": {}}, {"f:a": {}, "f:b": {}}, id="sorted"),
-        pytest.param({"f:a": {".": {}}}, {"f:a": {}}, id="a dot alone says nothing new"),
-        pytest.param({"f:a": None}, {"f:a": {}}, id="null is an end"),
-        pytest.param({"x:later": {"f:a": {}}, "f:b": {}}, {"f:b": {}}, id="what nobody knows is dropped"),
-        pytest.param({".": {}, "f:a": {}}, {"f:a": {}}, id="nobody owns the whole object"),
+        pytest.param({"f:a": {".": {}}}, {"f:a": {}}, id="a dot without other fields"),
+        pytest.param({"f:a": None}, {"f:a": {}}, id="null is a leaf"),
+        pytest.param({"x:later": {"f:a": {}}, "f:b": {}}, {"f:b": {}}, id="unknown elements are dropped"),
+        pytest.param({".": {}, "f:a": {}}, {"f:a": {}}, id="a dot at the root is dropped"),
         pytest.param({"f:a": {'k:{"y":1,"x":2}': {}}}, {"f:a": {'k:{"x":2,"y":1}': {}}}, id="keys sorted"),
     ],
 )
@@ -87,7 +87,7 @@ def test_an_entry_is_written_in_the_order_of_its_fields() -> None:
     [
         pytest.param({"operation": "Apply", "time": TUESDAY}, {"time": MONDAY}, id="appliers before updaters"),
         pytest.param({"manager": "z"}, {"time": TUESDAY}, id="older ones first"),
-        pytest.param({"time": None, "manager": "z"}, {}, id="without a time is oldest"),
+        pytest.param({"time": None, "manager": "z"}, {}, id="entries without a time first"),
         pytest.param({}, {"manager": "bob"}, id="then by name"),
         pytest.param({}, {"apiVersion": "v2"}, id="then by version"),
         pytest.param({}, {"subresource": "status"}, id="then by subresource"),

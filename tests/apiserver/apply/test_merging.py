@@ -32,7 +32,7 @@ from tests.apiserver.apply.builders import MONDAY, THING, THING_VERSION, fields,
             {"ports": [{"port": 1, "note": "x", "protocol": "TCP"}]},
             id="items with the same keys",
         ),
-        pytest.param({"free": {"a": 1}}, {"free": {"a": {"b": 1}}}, {"free": {"a": {"b": 1}}}, id="another sort"),
+        pytest.param({"free": {"a": 1}}, {"free": {"a": {"b": 1}}}, {"free": {"a": {"b": 1}}}, id="another type"),
     ],
 )
 def test_merged_takes_applied_values_and_keeps_the_others(
@@ -72,10 +72,12 @@ def test_a_live_item_without_keys_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "gone", "left"),
+    ("spec", "dropped", "left"),
     [
         pytest.param({"text": "a", "count": 1}, fields("spec text"), {"count": 1}, id="a field"),
-        pytest.param({"text": "a", "words": {"a": "1"}}, fields("spec words"), {"text": "a"}, id="with what is below"),
+        pytest.param(
+            {"text": "a", "words": {"a": "1"}}, fields("spec words"), {"text": "a"}, id="a field with fields below it"
+        ),
         pytest.param({"words": {"a": "1", "b": "2"}}, fields("spec words a"), {"words": {"b": "2"}}, id="an entry"),
         pytest.param({"words": {"a": "1"}}, fields("spec words a"), {"words": None}, id="the last entry"),
         pytest.param({"set": ["x", "y"]}, fields('spec set v:"x"'), {"set": ["y"]}, id="an item of a set"),
@@ -89,13 +91,13 @@ def test_a_live_item_without_keys_is_an_error() -> None:
             {"pair": {"left": "a"}, "text": "a"},
             fields("spec pair left"),
             {"pair": None, "text": "a"},
-            id="in something atomic",
+            id="a field of an atomic map",
         ),
-        pytest.param({"text": "a"}, fields("spec other"), {"text": "a"}, id="what is not there"),
+        pytest.param({"text": "a"}, fields("spec other"), {"text": "a"}, id="an absent field"),
     ],
 )
-def test_removed_drops_the_given_fields(spec: dict[str, Any], gone: FieldSet, left: dict[str, Any]) -> None:
-    assert removed(THING.root, thing(**spec), gone) == thing(**left)
+def test_removed_drops_the_given_fields(spec: dict[str, Any], dropped: FieldSet, left: dict[str, Any]) -> None:
+    assert removed(THING.root, thing(**spec), dropped) == thing(**left)
 
 
 def test_with_named_fields_adds_the_parents_of_owned_fields() -> None:
@@ -121,11 +123,11 @@ PORT = 'spec ports k:{"port":80,"protocol":"TCP"}'
             {},
             fields("spec count"),
             {"count": 1},
-            id="his own, which nobody else owns",
+            id="owned only by this manager",
         ),
         pytest.param({"text": "a"}, fields("spec text"), {}, fields("spec text"), {"text": "a"}, id="owned by another"),
         pytest.param({"text": "a"}, fields("spec text"), fields("spec text"), {}, {"text": "a"}, id="claimed again"),
-        pytest.param({"text": "a"}, {}, {}, {}, {"text": "a"}, id="never his"),
+        pytest.param({"text": "a"}, {}, {}, {}, {"text": "a"}, id="never owned by this manager"),
         pytest.param(
             {"words": {"a": "1", "b": "2"}},
             fields("spec words a"),
@@ -140,7 +142,7 @@ PORT = 'spec ports k:{"port":80,"protocol":"TCP"}'
             {},
             fields("spec text"),
             {"text": "a"},
-            id="an item, with what the server filled in",
+            id="an item with fields set by the server",
         ),
         pytest.param(
             {"ports": [{"port": 80, "protocol": "TCP", "note": "x"}]},
@@ -148,7 +150,7 @@ PORT = 'spec ports k:{"port":80,"protocol":"TCP"}'
             {},
             fields(PORT, f"{PORT} port"),
             {"ports": [{"port": 80, "protocol": "TCP"}]},
-            id="his part of a shared item",
+            id="the fields of this manager in a shared item",
         ),
     ],
 )

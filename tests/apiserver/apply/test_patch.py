@@ -49,7 +49,7 @@ ANNA, BOB = manager_id("anna", APPLY, "v1", ""), manager_id("bob", UPDATE, "v1",
 
 
 @pytest.mark.parametrize(
-    ("who", "text"),
+    ("manager_key", "text"),
     [
         (ANNA, '"anna"'),
         (BOB, '"bob" using v1'),
@@ -57,8 +57,8 @@ ANNA, BOB = manager_id("anna", APPLY, "v1", ""), manager_id("bob", UPDATE, "v1",
         (manager_id("anna", APPLY, "v1", "status"), '"anna" with subresource "status"'),
     ],
 )
-def test_shown_manager_has_version_and_subresource(who: ManagerId, text: str) -> None:
-    assert shown_manager(who) == text
+def test_shown_manager_has_version_and_subresource(manager_key: ManagerId, text: str) -> None:
+    assert shown_manager(manager_key) == text
 
 
 def test_the_error_of_one_conflict_names_manager_and_field() -> None:
@@ -81,7 +81,7 @@ def test_several_conflicts_are_listed_by_manager() -> None:
 @pytest.mark.parametrize(
     ("annotation", "fields"),
     [
-        pytest.param(json.dumps(config_map({"a": "1", "b": "2"})), ".data.a", id="what nobody changed since"),
+        pytest.param(json.dumps(config_map({"a": "1", "b": "2"})), ".data.a", id="only unchanged fields"),
         pytest.param("", None, id="no configuration"),
         pytest.param("{", None, id="no JSON"),
         pytest.param("[]", None, id="no object"),
@@ -185,9 +185,17 @@ def test_the_first_apply_records_existing_fields_as_before_first_apply() -> None
         pytest.param({"kind": "ConfigMap"}, BadRequestError, "invalid object type: /, Kind=ConfigMap", id="no version"),
         pytest.param({"apiVersion": "v1"}, BadRequestError, "invalid object type: /v1, Kind=", id="no kind"),
         pytest.param(
-            {"apiVersion": "apps/v1", "kind": "X"}, BadRequestError, "invalid object type: apps/v1, Kind=X", id="other"
+            {"apiVersion": "apps/v1", "kind": "X"},
+            BadRequestError,
+            "invalid object type: apps/v1, Kind=X",
+            id="another kind",
         ),
-        pytest.param({"apiVersion": "a/b/c", "kind": "X"}, BadRequestError, "invalid object type: /, Kind=", id="odd"),
+        pytest.param(
+            {"apiVersion": "a/b/c", "kind": "X"},
+            BadRequestError,
+            "invalid object type: /, Kind=",
+            id="an invalid apiVersion",
+        ),
         pytest.param(
             config_map(managedFields=[]), BadRequestError, "metadata.managedFields must be nil", id="managedFields"
         ),
@@ -196,7 +204,7 @@ def test_the_first_apply_records_existing_fields_as_before_first_apply() -> None
             ServerError,
             "failed to create typed patch object (ns/c; /v1, Kind=ConfigMap): "
             ".data.a: expected string, got &value.valueUnstructured{Value:5}",
-            id="a value of the wrong sort",
+            id="a value of the wrong type",
         ),
     ],
 )
@@ -262,7 +270,7 @@ SPECS = st.fixed_dictionaries(
 STEPS = st.lists(st.tuples(st.sampled_from(["anna", "bob"]), SPECS), min_size=1, max_size=5)
 
 
-def played(steps: list[tuple[str, dict[str, Any]]]) -> Document:
+def apply_all(steps: list[tuple[str, dict[str, Any]]]) -> Document:
     live = None
     for manager, spec in steps:
         live = applied(THING, live, thing(**spec), manager, force=True)
@@ -273,7 +281,7 @@ def played(steps: list[tuple[str, dict[str, Any]]]) -> Document:
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_applying_again_changes_nothing(steps: list[tuple[str, dict[str, Any]]]) -> None:
-    live = played(steps)
+    live = apply_all(steps)
     manager, spec = steps[-1]
     assert applied(THING, live, thing(**spec), manager, now="later") == live
 
@@ -281,7 +289,7 @@ def test_applying_again_changes_nothing(steps: list[tuple[str, dict[str, Any]]])
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_the_last_applied_values_are_in_the_object(steps: list[tuple[str, dict[str, Any]]]) -> None:
-    spec = played(steps).get("spec") or {}
+    spec = apply_all(steps).get("spec") or {}
     for name, value in steps[-1][1].items():
         if name in ("text", "whole", "pair"):
             assert spec.get(name) == value
@@ -294,7 +302,7 @@ def test_the_last_applied_values_are_in_the_object(steps: list[tuple[str, dict[s
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_fields_that_all_managers_drop_are_removed(steps: list[tuple[str, dict[str, Any]]]) -> None:
-    live = played(steps)
+    live = apply_all(steps)
     for manager in ("anna", "bob"):
         live = applied(THING, live, {**thing(), "spec": {}}, manager, force=True)
     spec = live.get("spec") or {}

@@ -21,7 +21,7 @@ def pod(**container: Any) -> Document:
 @pytest.mark.parametrize(
     ("document", "added"),
     [
-        pytest.param(pod(), [CONTAINER, f"{CONTAINER}.name"], id="the list is there, the item is not"),
+        pytest.param(pod(), [CONTAINER, f"{CONTAINER}.name"], id="a new item of an existing list"),
         pytest.param(
             pod(resources={}), [CONTAINER, f"{CONTAINER}.name", f"{CONTAINER}.resources"], id="an empty struct"
         ),
@@ -35,17 +35,17 @@ def pod(**container: Any) -> Document:
                 f'{CONTAINER}.ports[containerPort=80,protocol="TCP"].containerPort',
                 f'{CONTAINER}.ports[containerPort=80,protocol="TCP"].protocol',
             ],
-            id="every level of what is new",
+            id="every level of a new item",
         ),
         pytest.param(
             {"metadata": {"labels": {"b": "2", "a": "1"}}, "spec": {"containers": None}},
             [".metadata.labels", ".metadata.labels.a", ".metadata.labels.b"],
-            id="labels were absent, metadata was not",
+            id="new labels in existing metadata",
         ),
         pytest.param(
             {"spec": {"containers": None, "nodeSelector": {"a": "b"}, "tolerations": [{"key": "x"}]}},
             [".spec.nodeSelector", ".spec.tolerations"],
-            id="what is atomic has no parts",
+            id="atomic fields",
         ),
     ],
 )
@@ -62,9 +62,9 @@ def test_compare_with_the_empty_object_returns_the_added_fields(document: Docume
             id="items and leaves, no named fields",
         ),
         pytest.param({"metadata": {"labels": {}}}, [".metadata.labels"], id="an empty map is claimed itself"),
-        pytest.param({"metadata": {"labels": None}}, [".metadata.labels"], id="and so is null"),
+        pytest.param({"metadata": {"labels": None}}, [".metadata.labels"], id="null is claimed itself"),
         pytest.param({"metadata": {"finalizers": []}}, [], id="an empty set claims nothing"),
-        pytest.param({"spec": {"tolerations": []}}, [".spec.tolerations"], id="an empty atomic list does"),
+        pytest.param({"spec": {"tolerations": []}}, [".spec.tolerations"], id="an empty atomic list is claimed"),
         pytest.param({"metadata": {"labels": {"a": "1"}}}, [".metadata.labels.a"], id="entries of a map"),
         pytest.param(
             {"metadata": {"finalizers": ["b", "a"]}},
@@ -101,8 +101,15 @@ def test_compare_returns_changes_of_a_map(
     [
         pytest.param(thing(set=["x"]), thing(set=["y", "x"]), ['.spec.set[="y"]'], [], [], id="a set grows"),
         pytest.param(thing(set=["x", "y"]), thing(set=["y", "x"]), [], [], [], id="the order of a set is no change"),
-        pytest.param(thing(whole=["x", "y"]), thing(whole=["y", "x"]), [], [".spec.whole"], [], id="of a list it is"),
-        pytest.param(thing(set=[]), thing(set=None), [], [".spec.set"], [], id="empty and null are two things"),
+        pytest.param(
+            thing(whole=["x", "y"]),
+            thing(whole=["y", "x"]),
+            [],
+            [".spec.whole"],
+            [],
+            id="the order of an atomic list is a change",
+        ),
+        pytest.param(thing(set=[]), thing(set=None), [], [".spec.set"], [], id="empty and null differ"),
         pytest.param(thing(set=["x"]), thing(set=None), [], [], ['.spec.set[="x"]'], id="null has no items"),
         pytest.param(
             thing(ports=[{"port": 80, "note": "a"}]),
@@ -113,9 +120,9 @@ def test_compare_returns_changes_of_a_map(
             id="an item with the same keys",
         ),
         pytest.param(
-            thing(set=["x", "x"]), thing(set=["x", "x", "x"]), [], ['.spec.set[="x"]'], [], id="more of the same"
+            thing(set=["x", "x"]), thing(set=["x", "x", "x"]), [], ['.spec.set[="x"]'], [], id="one more duplicate"
         ),
-        pytest.param(thing(set=["x", "x"]), thing(set=["x", "x"]), [], [], [], id="as many of the same"),
+        pytest.param(thing(set=["x", "x"]), thing(set=["x", "x"]), [], [], [], id="equal duplicates"),
         pytest.param(
             thing(ports=[{"port": 80}]),
             thing(ports=[{"port": 80}, {"port": 80}]),

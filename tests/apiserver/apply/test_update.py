@@ -51,7 +51,7 @@ from tests.apiserver.apply.builders import (
     times,
     updated,
 )
-from tests.apiserver.apply.builders import kind_schema_of as shape_of_version
+from tests.apiserver.apply.builders import kind_schema_of as kind_schema_of_version
 
 NOW = "2026-01-01T00:00:00Z"
 IGNORED = (("status",),)
@@ -97,10 +97,15 @@ PORTS = [{"port": 80, "protocol": "TCP"}, {"port": 443, "protocol": "TCP", "targ
             id="an empty value",
         ),
         pytest.param(an(CONFIG_MAP_KIND, data={"a": "1"}), an(CONFIG_MAP_KIND, data={}), False, id="an empty map"),
-        pytest.param(an(SERVICE, spec={"ports": PORTS}), an(SERVICE, spec={"ports": PORTS[:1]}), False, id="fewer"),
+        pytest.param(
+            an(SERVICE, spec={"ports": PORTS}), an(SERVICE, spec={"ports": PORTS[:1]}), False, id="fewer items"
+        ),
         pytest.param(an(SERVICE, spec={"ports": PORTS}), an(SERVICE, spec={"ports": []}), False, id="an empty list"),
         pytest.param(
-            an(SERVICE, spec={"ports": PORTS[:1]}), an(SERVICE, spec={"ports": PORTS[:1] * 2}), False, id="one twice"
+            an(SERVICE, spec={"ports": PORTS[:1]}),
+            an(SERVICE, spec={"ports": PORTS[:1] * 2}),
+            False,
+            id="duplicate items",
         ),
         pytest.param(
             an(SERVICE, spec={"clusterIPs": ["10.0.0.1"]}),
@@ -121,8 +126,8 @@ PORTS = [{"port": 80, "protocol": "TCP"}, {"port": 443, "protocol": "TCP", "targ
             id="a null",
         ),
         pytest.param(with_variable(value="1"), with_variable(value="2"), True, id="a struct of single values"),
-        pytest.param(with_variable(value="1"), with_variable(value=""), False, id="an empty one in a struct"),
-        pytest.param(with_variable(value="1"), with_variable(), False, id="one less in a struct"),
+        pytest.param(with_variable(value="1"), with_variable(value=""), False, id="an empty value in a struct"),
+        pytest.param(with_variable(value="1"), with_variable(), False, id="an absent value in a struct"),
         pytest.param(
             an(JOB, spec={"parallelism": 0}), an(JOB, spec={"parallelism": 3}, status={"active": 1}), False, id="a zero"
         ),
@@ -135,10 +140,10 @@ def test_cached_ownership_on_create_equals_computed_ownership(
     kind_schema = kind_schema_of(kind)
     call = Call("create", kind, User("u"), 0.0, NOW, field_manager="m")
     for _, made in (first, second, first, second):
-        worked_out, found = deepcopy(made), deepcopy(made)
-        write_managed_fields(kind_schema, None, worked_out, manager_id("m", UPDATE, kind.api_version, ""), NOW, IGNORED)
+        computed, found = deepcopy(made), deepcopy(made)
+        write_managed_fields(kind_schema, None, computed, manager_id("m", UPDATE, kind.api_version, ""), NOW, IGNORED)
         update_managed_fields(kind_schema, None, found, call, IGNORED)
-        assert found == worked_out
+        assert found == computed
     places = [cached_ownership_of(kind_schema, made, IGNORED) for _, made in (first, second)]
     assert (places[0] == places[1]) is is_same_pattern
 
@@ -146,9 +151,9 @@ def test_cached_ownership_on_create_equals_computed_ownership(
 @pytest.mark.parametrize(
     "made",
     [
-        pytest.param(an(CONFIG_MAP_KIND, {"managedFields": []}), id="managers of its own"),
-        pytest.param(an(CONFIG_MAP_KIND, data={f"k{number}": "" for number in range(600)}), id="a very large one"),
-        pytest.param(an(POD_KIND, spec={"containers": [1]}), id="one that does not fit"),
+        pytest.param(an(CONFIG_MAP_KIND, {"managedFields": []}), id="with managedFields"),
+        pytest.param(an(CONFIG_MAP_KIND, data={f"k{number}": "" for number in range(600)}), id="very many fields"),
+        pytest.param(an(POD_KIND, spec={"containers": [1]}), id="an item of the wrong type"),
     ],
 )
 def test_ownership_of_unusual_objects_is_not_cached(made: tuple[Kind, Document]) -> None:
@@ -211,19 +216,23 @@ def entry(**changes: Any) -> Document:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        pytest.param([entry()], {"x Apply": [".data.a"], "bob Update": [".data.b"]}, id="they count"),
+        pytest.param(
+            [entry()], {"x Apply": [".data.a"], "bob Update": [".data.b"]}, id="entries replace the stored ones"
+        ),
         pytest.param([], {}, id="an empty list clears them"),
-        pytest.param([{}], {}, id="and so does one empty entry"),
+        pytest.param([{}], {}, id="one empty entry clears them"),
         pytest.param(
             [entry(operation="Foo")],
             {"anna Update": [".data", ".data.a"], "bob Update": [".data.b"]},
             id="unreadable ones are ignored",
         ),
-        pytest.param([entry(apiVersion="v0")], {"bob Update": [".data.b"]}, id="of a version that nobody serves"),
+        pytest.param(
+            [entry(apiVersion="v0")], {"bob Update": [".data.b"]}, id="an entry of an unknown version is dropped"
+        ),
         pytest.param(
             [entry(fieldsV1={"f:metadata": {"f:ownerReferences": {'k:{"uid":"a"}': {"f:name": {}}}}})],
             {"x Apply": ['.metadata.ownerReferences[uid="a"]'], "bob Update": [".data.b"]},
-            id="they are fitted to the schema",
+            id="entries are adapted to the schema",
         ),
     ],
 )
@@ -272,7 +281,7 @@ def test_keep_unchanged_times_keeps_new_times_of_a_changed_object(new: Document)
     assert set(times(new).values()) == {TUESDAY}
 
 
-SCALE = shape_of_version(SCALE_VERSION, "Scale")
+SCALE = kind_schema_of_version(SCALE_VERSION, "Scale")
 PATHS = {"apps/v1": REPLICAS}
 
 
@@ -402,13 +411,13 @@ def test_entries_of_versions_that_are_not_served_are_dropped() -> None:
     ("owned", "now"),
     [
         pytest.param(fields("spec selector matchLabels a"), [".spec.selector"], id="a struct that is atomic now"),
-        pytest.param(fields("spec selector"), [".spec.selector"], id="as it should be"),
+        pytest.param(fields("spec selector"), [".spec.selector"], id="already atomic"),
         pytest.param(
             fields('spec template spec tolerations k:{"key":"x"} effect'),
             [".spec.template.spec.tolerations"],
             id="a list that is atomic now",
         ),
-        pytest.param(fields("spec other x"), [".spec.other.x"], id="what the schema does not have stays"),
+        pytest.param(fields("spec other x"), [".spec.other.x"], id="unknown fields are kept"),
         pytest.param(fields("metadata labels a"), [".metadata.labels.a"], id="granular"),
     ],
 )
