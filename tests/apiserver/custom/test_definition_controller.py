@@ -1,7 +1,4 @@
-"""What happens to a definition after it was written, and after it was deleted: on a whole server.
-
-Which names a definition gets.
-"""
+"""The life cycle of CustomResourceDefinitions on a complete server, their conditions, and conflicts of names."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 
 
 def plain(**spec: Any) -> Document:
-    """A definition as somebody writes it."""
+    """A definition as a client sends it."""
     whole = definition(version(), **spec)
     return {
         **{name: whole[name] for name in ("apiVersion", "kind", "spec")},
@@ -116,7 +113,7 @@ def served_kinds(table: ResourceTable) -> list[str]:
     return [resource.kind.api_version for resource in table]
 
 
-def test_kinds_come_change_and_go() -> None:
+def test_the_resource_table_follows_accepted_changed_and_removed_definitions() -> None:
     table = ResourceTable()
     custom = CustomKinds(table, WorkerThread())
     _put(custom, definition(accepted=False))
@@ -129,7 +126,7 @@ def test_kinds_come_change_and_go() -> None:
     assert served_kinds(table) == []
 
 
-def test_changes_without_effect_on_clients() -> None:
+def test_a_changed_condition_time_does_not_change_the_resource_table() -> None:
     table = ResourceTable()
     custom = CustomKinds(table, WorkerThread())
     _put(custom, definition())
@@ -154,7 +151,7 @@ def test_a_broken_definition_does_not_stop_the_others() -> None:
 NOW, LATER = "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"
 
 
-def test_conditions_are_found() -> None:
+def test_is_true_and_condition_of_read_conditions() -> None:
     assert is_true(definition(), "Established")
     assert not is_true(definition(accepted=False), "Established")
     assert condition_of(definition(), "Terminating") is None
@@ -170,7 +167,7 @@ def test_the_time_of_a_condition_changes_with_its_status_only() -> None:
     assert with_condition(status, done, LATER) == {"conditions": [{**done, "lastTransitionTime": LATER}]}
 
 
-def test_free_names_are_accepted_and_the_kind_is_established_then() -> None:
+def test_free_names_are_accepted_before_the_definition_is_established() -> None:
     fresh = definition(accepted=False)
     named = named_status(fresh, NamesInUse(), NOW)
     assert named is not None
@@ -199,7 +196,7 @@ def test_free_names_are_accepted_and_the_kind_is_established_then() -> None:
         pytest.param(NamesInUse(kinds={"WidgetList"}), "ListKindConflict", '"WidgetList" is already in use', id="list"),
     ],
 )
-def test_taken_names_are_not(taken: NamesInUse, reason: str, message: str) -> None:
+def test_taken_names_are_not_accepted(taken: NamesInUse, reason: str, message: str) -> None:
     fresh = definition(accepted=False)
     status = named_status(fresh, taken, NOW)
     assert status is not None
@@ -222,7 +219,7 @@ def test_all_conflicting_short_names_are_reported_together() -> None:
     assert "shortNames" not in status["acceptedNames"]
 
 
-def test_names_of_a_group() -> None:
+def test_names_in_use_come_from_all_definitions_of_the_group() -> None:
     taken = names_in_use([definition(), definition(accepted=False)])
     assert {"widgets", "widget"} <= taken.resources
     assert {"Widget", "WidgetList"} <= taken.kinds
@@ -237,7 +234,9 @@ def test_names_of_a_group() -> None:
         pytest.param({APPROVED_ANNOTATION: "yes"}, "InvalidAnnotation", "False", id="invalid"),
     ],
 )
-def test_groups_that_belong_to_kubernetes(annotations: Document, reason: str, is_met: str) -> None:
+def test_definitions_in_groups_of_kubernetes_get_an_approval_condition(
+    annotations: Document, reason: str, is_met: str
+) -> None:
     protected = definition()
     protected["spec"]["group"] = "foo.k8s.io"
     protected["metadata"]["annotations"] = annotations

@@ -1,7 +1,4 @@
-"""Fields that a schema does not have are dropped and reported.
-
-Resources inside of resources have metadata of their own.
-"""
+"""Pruning and defaulting of custom objects, and the embedded resources in them."""
 
 from __future__ import annotations
 
@@ -71,13 +68,15 @@ TEXT: Document = {"type": "string"}
         ),
     ],
 )
-def test_pruning(schema: Document, before: Document, after: Document, unknown: list[str]) -> None:
+def test_prune_drops_and_reports_unknown_fields(
+    schema: Document, before: Document, after: Document, unknown: list[str]
+) -> None:
     value = copy.deepcopy(before)
     assert prune(value, read_schema(schema), is_root=True) == unknown
     assert value == after
 
 
-def test_without_a_schema_nothing_has_a_place() -> None:
+def test_prune_without_a_schema_keeps_only_type_and_metadata() -> None:
     value = {"kind": "K", "apiVersion": "v", "metadata": {"name": "a"}, "spec": {}}
     assert prune(value, None, is_root=True) == ["spec"]
     assert value == {"kind": "K", "apiVersion": "v", "metadata": {"name": "a"}}
@@ -91,7 +90,7 @@ def test_without_a_schema_nothing_has_a_place() -> None:
         pytest.param({**TEXT, "default": "x"}, {"a": None}, id="left for the default"),
     ],
 )
-def test_nulls(held: Document, after: Document) -> None:
+def test_prune_nulls_drops_nulls_that_are_neither_nullable_nor_defaulted(held: Document, after: Document) -> None:
     value: Any = {"l": [{"a": None}]}
     prune_nulls(value, read_schema(fields(l={"type": "array", "items": fields(a=held)})))
     assert value == {"l": [after]}
@@ -123,7 +122,7 @@ RED: Document = {"type": "string", "default": "red"}
         ),
     ],
 )
-def test_defaults(schema: Document, before: Any, after: Any) -> None:
+def test_fill_defaults_sets_absent_and_null_fields(schema: Document, before: Any, after: Any) -> None:
     fill_defaults(before, read_schema(schema))
     assert before == after
 
@@ -138,7 +137,7 @@ def test_a_default_is_copied() -> None:
     assert other == {"o": {"list": []}}
 
 
-def test_defaults_of_one_object_are_bounded() -> None:
+def test_the_size_of_the_defaults_of_one_object_is_limited() -> None:
     large = {"type": "string", "default": "x" * 100_000}
     schema = read_schema(fields(l={"type": "array", "items": fields(a=large)}))
     fits: Document = {"l": [{} for _ in range(30)]}
@@ -157,7 +156,7 @@ EMBEDDED: Document = {
 SCHEMA = read_schema(fields(r=EMBEDDED, l={"type": "array", "items": EMBEDDED}))
 
 
-def test_metadata_is_canonical_and_unknown_fields_are_reported() -> None:
+def test_coerce_embedded_makes_metadata_canonical_and_reports_unknown_fields() -> None:
     value: Any = {"l": [{"kind": "K", "metadata": {"name": "a", "odd": 1, "creationTimestamp": None}}]}
     assert coerce_embedded(value, SCHEMA) == ["l[0].metadata.odd"]
     assert value == {"l": [{"kind": "K", "metadata": {"name": "a"}}]}
@@ -175,7 +174,7 @@ def test_metadata_is_canonical_and_unknown_fields_are_reported() -> None:
         ),
     ],
 )
-def test_metadata_that_cannot_be_read(resource: Document, message: str) -> None:
+def test_coerce_embedded_rejects_invalid_kinds_and_metadata(resource: Document, message: str) -> None:
     with pytest.raises(EmbeddedResourceError) as caught:
         coerce_embedded({"r": resource}, SCHEMA)
     assert str(caught.value) == message
@@ -194,5 +193,5 @@ def test_metadata_that_cannot_be_read(resource: Document, message: str) -> None:
         ),
     ],
 )
-def test_errors_of_an_embedded_resource(resource: Document, paths: list[str]) -> None:
+def test_validate_embedded_reports_invalid_fields(resource: Document, paths: list[str]) -> None:
     assert [error.field for error in validate_embedded({"r": resource}, SCHEMA)] == paths

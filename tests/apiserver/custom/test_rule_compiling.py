@@ -51,7 +51,7 @@ TEXT: Document = {"type": "string"}
         ),
     ],
 )
-def test_types(raw: Document, type_: CelType, size_max: int) -> None:
+def test_schemas_have_cel_types_and_maximum_sizes(raw: Document, type_: CelType, size_max: int) -> None:
     declared = declared_type(read_schema(raw), is_root=False)
     assert declared is not None
     assert (declared.type, declared.size_max) == (type_, size_max)
@@ -64,25 +64,25 @@ def test_types(raw: Document, type_: CelType, size_max: int) -> None:
         pytest.param({"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": True}}, id="a list of it"),
     ],
 )
-def test_what_has_no_type_does_not_exist(raw: Document) -> None:
+def test_schemas_without_a_type_are_not_declared(raw: Document) -> None:
     assert declared_type(read_schema(raw), is_root=False) is None
 
 
-def test_a_resource_has_a_name_whatever_its_schema_says() -> None:
+def test_the_root_declares_type_and_name_fields_without_a_schema_of_them() -> None:
     declared = declared_type(read_schema(fields(spec=fields())), is_root=True)
     assert declared is not None
     assert sorted(declared.fields) == ["apiVersion", "kind", "metadata", "spec"]
     assert sorted(declared.fields["metadata"].fields) == ["generateName", "name"]
 
 
-def test_what_must_be_there_takes_room() -> None:
+def test_required_fields_count_for_the_minimum_size() -> None:
     raw = {**fields(name=TEXT, other=TEXT), "required": ["name"]}
     declared = declared_type(read_schema(raw), is_root=False)
     assert declared is not None
     assert declared.bytes_min == 2 + 4 + 2 + 4
 
 
-def test_sizes_are_found_by_path() -> None:
+def test_size_at_returns_the_size_of_a_path() -> None:
     raw = fields(l={"type": "array", "maxItems": 4, "items": fields(a={**TEXT, "maxLength": 2})})
     declared = declared_type(read_schema(raw), is_root=False)
     assert declared is not None
@@ -105,7 +105,7 @@ def test_sizes_are_found_by_path() -> None:
     ],
     ids=str,
 )
-def test_names_that_cel_can_write(name: str, cel_name: str) -> None:
+def test_field_names_are_escaped_for_cel(name: str, cel_name: str) -> None:
     assert escaped(name) == cel_name
 
 
@@ -149,7 +149,7 @@ def compiled(rule: str | Document) -> CompiledRule:
         ),
     ],
 )
-def test_rules(rule: str, error: str) -> None:
+def test_rules_are_compiled_or_have_an_error(rule: str, error: str) -> None:
     found = compiled(rule)
     assert found.error == error
     assert (found.program is None) is bool(error)
@@ -167,22 +167,22 @@ def test_rules(rule: str, error: str) -> None:
         ),
     ],
 )
-def test_messages(message: str, error: str) -> None:
+def test_message_expressions_are_compiled_or_have_an_error(message: str, error: str) -> None:
     assert compiled({"rule": "self.a > 1", "messageExpression": message}).message_error == error
 
 
-def test_what_a_rule_says_of_the_old_value() -> None:
+def test_compiled_rules_record_the_use_of_old_self() -> None:
     assert compiled("self.a == oldSelf.a").uses_old
     assert not compiled("self.a == 1").uses_old
     optional = compiled({"rule": "oldSelf.hasValue()", "optionalOldSelf": True})
     assert (optional.uses_old, optional.is_old_optional) == (True, True)
 
 
-def test_the_path_of_an_error() -> None:
+def test_the_field_path_of_a_rule_has_no_leading_dot() -> None:
     assert compiled({"rule": "self.a > 1", "fieldPath": ".b"}).field_path == "b"
 
 
-def test_costs() -> None:
+def test_the_maximum_costs_of_rules_are_estimated() -> None:
     assert compiled("self.a > 1").cost_max == 3
     assert compiled("self.l.all(x, x == 'a')").cost_max == 5_242_878
     assert compiled("self.l.all(x, self.l.all(y, x == y))").cost_max > 10**12

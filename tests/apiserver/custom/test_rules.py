@@ -32,13 +32,13 @@ TEXT_SCHEMA: Document = {"type": "string"}
         pytest.param({"x-kubernetes-int-or-string": True}, "5%", "5%", id="number or text"),
     ],
 )
-def test_values(raw: Document, value: Any, seen: object) -> None:
+def test_cel_value_converts_values_by_their_schema(raw: Document, value: Any, seen: object) -> None:
     found = cel_value(value, read_schema(raw))
     assert found == seen
     assert type(found) is type(seen)
 
 
-def test_the_root_has_its_names() -> None:
+def test_cel_value_of_the_root_has_type_and_name_fields() -> None:
     whole = {"kind": "K", "apiVersion": "v", "metadata": {"name": "a", "labels": {}}, "spec": {"x": 1}}
     seen = cel_value(whole, read_schema(fields(spec=fields(x={"type": "integer"}))), is_root=True)
     assert seen == {"kind": "K", "apiVersion": "v", "metadata": {"name": "a"}, "spec": {"x": 1}}
@@ -108,11 +108,11 @@ def messages(schema: Document, obj: Any, old: Any = None) -> list[str]:
         pytest.param(ruled({**TEXT, "nullable": True}, "self == 'x'"), None, None, id="null is never asked"),
     ],
 )
-def test_rules(held: Document, value: Any, message: str | None) -> None:
+def test_failed_rules_have_the_messages_of_kube_apiserver(held: Document, value: Any, message: str | None) -> None:
     assert messages(fields(a=held), {"a": value}) == ([] if message is None else [message])
 
 
-def test_rules_are_found_wherever_they_stand() -> None:
+def test_rules_of_items_entries_and_the_root_are_checked() -> None:
     schema = fields(l={"type": "array", "items": ruled(NUMBER, "self > 0")}, m={"type": "object", "additionalProperties": ruled(NUMBER, "self > 0")})  # fmt: skip # noqa: E501
     assert messages(schema, {"l": [1, 0], "m": {"k": 0}}) == [
         "l[1]: Invalid value: 0: failed rule: self > 0",
@@ -133,12 +133,14 @@ def test_rules_are_found_wherever_they_stand() -> None:
         pytest.param({"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, 1, False, id="but there is one"),
     ],
 )
-def test_transitions(rule: str | Document, old: Any, is_rejected: bool) -> None:
+def test_transition_rules_are_skipped_without_an_old_value_unless_optional(
+    rule: str | Document, old: Any, is_rejected: bool
+) -> None:
     before = None if old is None else {"a": old}
     assert bool(messages(fields(a=ruled(NUMBER, rule)), {"a": 2}, before)) is is_rejected
 
 
-def test_items_of_a_map_are_compared_by_their_keys() -> None:
+def test_transition_rules_correlate_list_items_by_map_keys() -> None:
     item = ruled({**fields(k=TEXT, v=NUMBER), "required": ["k"]}, "self.v >= oldSelf.v")
     keyed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item}
     old = {"l": [{"k": "a", "v": 1}, {"k": "b", "v": 2}]}
@@ -146,7 +148,7 @@ def test_items_of_a_map_are_compared_by_their_keys() -> None:
     assert messages(fields(l=keyed), new, old) == ["l[0]: Invalid value: failed rule: self.v >= oldSelf.v"]
 
 
-def test_what_was_wrong_before_and_did_not_change_is_a_warning() -> None:
+def test_a_failed_rule_about_an_unchanged_value_is_a_warning() -> None:
     schema = read_schema(fields(a=ruled(NUMBER, "self > 1"), b=NUMBER))
     rules = rules_of(schema)
     assert rules is not None
@@ -155,7 +157,7 @@ def test_what_was_wrong_before_and_did_not_change_is_a_warning() -> None:
     assert (result.errors, result.warnings) == ([], ["a: Invalid value: 0: failed rule: self > 1"])
 
 
-def test_an_expensive_rule_ends_the_asking() -> None:
+def test_a_rule_beyond_the_cost_limit_ends_the_evaluation() -> None:
     dear = "self.all(x, self.all(y, self.all(z, x + y + z > 0)))"
     schema = fields(a=ruled({"type": "array", "items": NUMBER}, dear, "false"))
     (message,) = messages(schema, {"a": list(range(1, 120))})
