@@ -42,7 +42,9 @@ def plain(**spec: Any) -> Document:
     }
 
 
-async def ask(server: Served, method: str, path: str, body: object = None, content: str = "application/json") -> Any:
+async def send_request(
+    server: Served, method: str, path: str, body: object = None, content: str = "application/json"
+) -> Any:
     headers = {"Content-Type": content}
     async with server.session.request(method, server.url(path), json=body, headers=headers) as response:
         return response.status, await response.json() if response.content_type.endswith(
@@ -53,7 +55,7 @@ async def ask(server: Served, method: str, path: str, body: object = None, conte
 async def until(server: Served, path: str, status: int) -> Document:
     async with asyncio.timeout(LIMIT_S):
         while True:
-            code, body = await ask(server, "GET", path)
+            code, body = await send_request(server, "GET", path)
             if code == status:
                 return body if isinstance(body, dict) else {}
             await server.api_server.clock.wait(0.01)
@@ -62,17 +64,19 @@ async def until(server: Served, path: str, status: int) -> Document:
 def test_a_definition_is_established_used_and_cleaned_up() -> None:
     async def play() -> list[Any]:
         async with served() as server:
-            codes = [(await ask(server, "POST", DEFINITIONS, plain()))[0]]
+            codes = [(await send_request(server, "POST", DEFINITIONS, plain()))[0]]
             await until(server, WIDGETS, 200)
             held = widget("held")
             held["metadata"]["finalizers"] = ["example.com/wait"]
-            codes += [(await ask(server, "POST", WIDGETS, obj))[0] for obj in (widget("free"), held)]
-            code, ending = await ask(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
+            codes += [(await send_request(server, "POST", WIDGETS, obj))[0] for obj in (widget("free"), held)]
+            code, ending = await send_request(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
             codes += [code, ending["metadata"]["finalizers"], ending["status"]["conditions"][-1]["reason"]]
             await until(server, f"{WIDGETS}/free", 404)
-            codes.append((await ask(server, "POST", WIDGETS, widget("late")))[0])
+            codes.append((await send_request(server, "POST", WIDGETS, widget("late")))[0])
             patch = {"metadata": {"finalizers": None}}
-            codes.append((await ask(server, "PATCH", f"{WIDGETS}/held", patch, "application/merge-patch+json"))[0])
+            codes.append(
+                (await send_request(server, "PATCH", f"{WIDGETS}/held", patch, "application/merge-patch+json"))[0]
+            )
             return codes
 
     assert run_real(play()) == [
@@ -90,16 +94,16 @@ def test_a_definition_is_established_used_and_cleaned_up() -> None:
 def test_released_names_are_accepted_for_another_definition() -> None:
     async def play() -> tuple[int, str]:
         async with served() as server:
-            await ask(server, "POST", DEFINITIONS, plain())
+            await send_request(server, "POST", DEFINITIONS, plain())
             await until(server, WIDGETS, 200)
             other = plain()
             other["metadata"] = {"name": "gadgets.example.com"}
             other["spec"]["names"] = {"plural": "gadgets", "kind": "Widget"}
-            await ask(server, "POST", DEFINITIONS, other)
+            await send_request(server, "POST", DEFINITIONS, other)
             gadgets = WIDGETS.replace("widgets", "gadgets")
             await server.api_server.clock.wait(0.05)
-            before, _ = await ask(server, "GET", gadgets)
-            await ask(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
+            before, _ = await send_request(server, "GET", gadgets)
+            await send_request(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
             return before, (await until(server, gadgets, 200))["kind"]
 
     assert run_real(play()) == (404, "WidgetList")

@@ -36,7 +36,7 @@ TEXT: Document = {"type": "string"}
             ["a[1].c"],
             id="in a list",
         ),
-        pytest.param(fields(), {"kind": "K", "x": 1}, {"kind": "K"}, ["x"], id="what a resource has stays"),
+        pytest.param(fields(), {"kind": "K", "x": 1}, {"kind": "K"}, ["x"], id="kind is kept"),
         pytest.param(
             {"type": "object", "additionalProperties": fields(b=TEXT)},
             {"k": {"b": 1, "c": 1}},
@@ -51,20 +51,22 @@ TEXT: Document = {"type": "string"}
             ["m.x"],
             id="a map of anything keeps plain values",
         ),
-        pytest.param(fields(a=KEEPS), {"a": {"x": {"y": 1}}}, {"a": {"x": {"y": 1}}}, [], id="kept where it is wanted"),
+        pytest.param(
+            fields(a=KEEPS), {"a": {"x": {"y": 1}}}, {"a": {"x": {"y": 1}}}, [], id="unknown fields are preserved"
+        ),
         pytest.param(
             fields(a={**KEEPS, "properties": {"b": fields(c=TEXT)}}),
             {"a": {"x": 1, "b": {"c": 1, "d": 1}}},
             {"a": {"x": 1, "b": {"c": 1}}},
             ["a.b.d"],
-            id="but not where a schema begins again",
+            id="not preserved below specified properties",
         ),
         pytest.param(
             fields(a={"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"spec": fields()}}),
             {"a": {"kind": "K", "metadata": {"q": 1}, "spec": {"x": 1}, "y": 1}},
             {"a": {"kind": "K", "metadata": {"q": 1}, "spec": {}}},
             ["a.spec.x", "a.y"],
-            id="a resource inside",
+            id="an embedded resource",
         ),
     ],
 )
@@ -103,11 +105,13 @@ RED: Document = {"type": "string", "default": "red"}
     ("schema", "before", "after"),
     [
         pytest.param(fields(a=RED), {}, {"a": "red"}, id="absent"),
-        pytest.param(fields(a=RED), {"a": "blue"}, {"a": "blue"}, id="said"),
+        pytest.param(fields(a=RED), {"a": "blue"}, {"a": "blue"}, id="set"),
         pytest.param(fields(a=RED), {"a": None}, {"a": "red"}, id="null"),
         pytest.param(fields(a={**RED, "nullable": True}), {"a": None}, {"a": None}, id="a null that is allowed"),
-        pytest.param(fields(o=fields(a=RED)), {}, {}, id="no parent is made"),
-        pytest.param(fields(o={**fields(a=RED), "default": {}}), {}, {"o": {"a": "red"}}, id="unless it is a default"),
+        pytest.param(fields(o=fields(a=RED)), {}, {}, id="parents are not created"),
+        pytest.param(
+            fields(o={**fields(a=RED), "default": {}}), {}, {"o": {"a": "red"}}, id="parents with a default are created"
+        ),
         pytest.param(
             fields(l={"type": "array", "items": fields(a=RED)}),
             {"l": [{}, {"a": "x"}]},
@@ -165,12 +169,12 @@ def test_coerce_embedded_makes_metadata_canonical_and_reports_unknown_fields() -
 @pytest.mark.parametrize(
     ("resource", "message"),
     [
-        pytest.param({"kind": 1}, "r.kind: Invalid value: 1: must be a string", id="a kind that is no text"),
+        pytest.param({"kind": 1}, "r.kind: Invalid value: 1: must be a string", id="a kind that is no string"),
         pytest.param(
             {"metadata": {"labels": {"a": 1}}},
             'r.metadata: Invalid value: {"labels":{"a":1}}: json: cannot unmarshal number into Go struct field '
             "ObjectMeta.labels of type string",
-            id="labels that are no texts",
+            id="labels that are no strings",
         ),
     ],
 )
@@ -185,8 +189,8 @@ def test_coerce_embedded_rejects_invalid_kinds_and_metadata(resource: Document, 
     [
         pytest.param({"kind": "K", "apiVersion": "v1"}, [], id="complete"),
         pytest.param({}, ["r.apiVersion", "r.kind"], id="empty"),
-        pytest.param({"kind": "A b", "apiVersion": "a/b/c"}, ["r.kind", "r.apiVersion"], id="odd"),
-        pytest.param({"kind": "", "apiVersion": ""}, ["r.kind", "r.apiVersion"], id="empty texts"),
+        pytest.param({"kind": "A b", "apiVersion": "a/b/c"}, ["r.kind", "r.apiVersion"], id="invalid"),
+        pytest.param({"kind": "", "apiVersion": ""}, ["r.kind", "r.apiVersion"], id="empty strings"),
         pytest.param({"kind": "K", "apiVersion": "v1", "metadata": {"name": "a/b"}}, ["r.metadata.name"], id="a name"),
         pytest.param(
             {"kind": "K", "apiVersion": "v1", "metadata": {"labels": {"a b": ""}}}, ["r.metadata.labels"], id="labels"

@@ -28,26 +28,26 @@ TEXT: Document = {"type": "string"}
     [
         pytest.param({"type": "integer"}, types.INT, 0, id="a whole number"),
         pytest.param({"type": "number"}, types.DOUBLE, 0, id="a number"),
-        pytest.param({"type": "boolean"}, types.BOOL, 0, id="a flag"),
-        pytest.param(TEXT, types.STRING, REQUEST_BYTES_MAX - 2, id="a text as long as a request"),
-        pytest.param({**TEXT, "maxLength": 5}, types.STRING, 20, id="a letter takes up to four bytes"),
-        pytest.param({**TEXT, "enum": ["a", "bbb"]}, types.STRING, 3, id="choices"),
-        pytest.param({**TEXT, "format": "date-time"}, types.TIMESTAMP, 32, id="a moment"),
-        pytest.param({**TEXT, "format": "duration"}, types.DURATION, 32, id="a time"),
+        pytest.param({"type": "boolean"}, types.BOOL, 0, id="a boolean"),
+        pytest.param(TEXT, types.STRING, REQUEST_BYTES_MAX - 2, id="a string as long as a request"),
+        pytest.param({**TEXT, "maxLength": 5}, types.STRING, 20, id="a character takes up to four bytes"),
+        pytest.param({**TEXT, "enum": ["a", "bbb"]}, types.STRING, 3, id="an enum"),
+        pytest.param({**TEXT, "format": "date-time"}, types.TIMESTAMP, 32, id="a date-time"),
+        pytest.param({**TEXT, "format": "duration"}, types.DURATION, 32, id="a duration"),
         pytest.param({**TEXT, "format": "byte", "maxLength": 5}, types.BYTES, 5, id="bytes"),
-        pytest.param({"x-kubernetes-int-or-string": True}, types.DYN, REQUEST_BYTES_MAX - 2, id="number or text"),
+        pytest.param({"x-kubernetes-int-or-string": True}, types.DYN, REQUEST_BYTES_MAX - 2, id="int or string"),
         pytest.param({"type": "array", "maxItems": 3, "items": TEXT}, types.list_of(types.STRING), 3, id="a list"),
         pytest.param(
             {"type": "array", "items": {"type": "integer"}},
             types.list_of(types.INT),
             1_572_863,
-            id="a list without end",
+            id="a list without maxItems",
         ),
         pytest.param(
             {"type": "object", "additionalProperties": TEXT},
             types.map_of(types.STRING, types.STRING),
             393_215,
-            id="a map without end",
+            id="a map without maxProperties",
         ),
     ],
 )
@@ -61,7 +61,9 @@ def test_schemas_have_cel_types_and_maximum_sizes(raw: Document, type_: CelType,
     "raw",
     [
         pytest.param({"x-kubernetes-preserve-unknown-fields": True}, id="anything"),
-        pytest.param({"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": True}}, id="a list of it"),
+        pytest.param(
+            {"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": True}}, id="a list of anything"
+        ),
     ],
 )
 def test_schemas_without_a_type_are_not_declared(raw: Document) -> None:
@@ -124,7 +126,7 @@ def compiled(rule: str | Document) -> CompiledRule:
     ("rule", "error"),
     [
         pytest.param("self.a > 1", "", id="fine"),
-        pytest.param("self.a", "cel expression must evaluate to a bool", id="no answer"),
+        pytest.param("self.a", "cel expression must evaluate to a bool", id="no boolean"),
         pytest.param(
             "self.zz > 1",
             "compilation failed: ERROR: <input>:1:5: undefined field 'zz'\n | self.zz > 1\n | ....^",
@@ -145,7 +147,7 @@ def compiled(rule: str | Document) -> CompiledRule:
             " | cel.bind(x, 1, x > 0)\n | .........^\n"
             "ERROR: <input>:1:16: undeclared reference to 'x' (in container '')\n"
             " | cel.bind(x, 1, x > 0)\n | ...............^",
-            id="no bindings here",
+            id="cel.bind is not available",
         ),
     ],
 )
@@ -159,7 +161,7 @@ def test_rules_are_compiled_or_have_an_error(rule: str, error: str) -> None:
     ("message", "error"),
     [
         pytest.param("'a'", "", id="fine"),
-        pytest.param("self.a", "messageExpression must evaluate to a string", id="no text"),
+        pytest.param("self.a", "messageExpression must evaluate to a string", id="no string"),
         pytest.param(
             "self.zz",
             "messageExpression compilation failed: ERROR: <input>:1:5: undefined field 'zz'\n | self.zz\n | ....^",

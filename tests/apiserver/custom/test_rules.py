@@ -19,17 +19,15 @@ TEXT_SCHEMA: Document = {"type": "string"}
     ("raw", "value", "seen"),
     [
         pytest.param({"type": "number"}, 1, 1.0, id="a number is a double"),
-        pytest.param({"type": "integer"}, 3.0, 3, id="a whole number is none"),
+        pytest.param({"type": "integer"}, 3.0, 3, id="an integer is no double"),
         pytest.param({**TEXT_SCHEMA, "format": "byte"}, "YWI=", b"ab", id="bytes"),
         pytest.param({**TEXT_SCHEMA, "format": "duration"}, "1m", Duration(60 * 10**9), id="a duration"),
-        pytest.param({**TEXT_SCHEMA, "format": "date"}, "1970-01-02", Timestamp(86400 * 10**9), id="a day"),
-        pytest.param({**TEXT_SCHEMA, "format": "date-time"}, "never", "never", id="what cannot be read stays"),
-        pytest.param(
-            fields(**{"a-b": TEXT_SCHEMA}), {"a-b": "x", "z": 1}, {"a__dash__b": "x"}, id="fields that are known"
-        ),
+        pytest.param({**TEXT_SCHEMA, "format": "date"}, "1970-01-02", Timestamp(86400 * 10**9), id="a date"),
+        pytest.param({**TEXT_SCHEMA, "format": "date-time"}, "never", "never", id="an invalid date-time is kept"),
+        pytest.param(fields(**{"a-b": TEXT_SCHEMA}), {"a-b": "x", "z": 1}, {"a__dash__b": "x"}, id="known fields only"),
         pytest.param({"type": "object", "additionalProperties": TEXT_SCHEMA}, {"a-b": "x"}, {"a-b": "x"}, id="a map"),
         pytest.param({"type": "array", "items": {"type": "number"}}, [1, 2], [1.0, 2.0], id="a list"),
-        pytest.param({"x-kubernetes-int-or-string": True}, "5%", "5%", id="number or text"),
+        pytest.param({"x-kubernetes-int-or-string": True}, "5%", "5%", id="int or string"),
     ],
 )
 def test_cel_value_converts_values_by_their_schema(raw: Document, value: Any, seen: object) -> None:
@@ -57,8 +55,10 @@ def messages(schema: Document, obj: Any, old: Any = None) -> list[str]:
 @pytest.mark.parametrize(
     ("held", "value", "message"),
     [
-        pytest.param(ruled(NUMBER, "self > 1"), 2, None, id="it holds"),
-        pytest.param(ruled(NUMBER, "self > 1"), 1, "a: Invalid value: 1: failed rule: self > 1", id="the rule is told"),
+        pytest.param(ruled(NUMBER, "self > 1"), 2, None, id="the rule holds"),
+        pytest.param(
+            ruled(NUMBER, "self > 1"), 1, "a: Invalid value: 1: failed rule: self > 1", id="the rule is in the message"
+        ),
         pytest.param(
             ruled(NUMBER, {"rule": "self > 1", "message": "more!"}), 1, "a: Invalid value: 1: more!", id="a message"
         ),
@@ -84,13 +84,13 @@ def messages(schema: Document, obj: Any, old: Any = None) -> list[str]:
             ruled(NUMBER, {"rule": "self > 1", "reason": "FieldValueDuplicate", "message": "no"}),
             1,
             "a: Duplicate value: 1",
-            id="a duplicate tells nothing else",
+            id="a duplicate has no message",
         ),
         pytest.param(
             ruled(fields(b=NUMBER), {"rule": "self.b > 1", "fieldPath": ".b"}),
             {"b": 1},
             "a.b: Invalid value: failed rule: self.b > 1",
-            id="a field of its own",
+            id="a fieldPath",
         ),
         pytest.param(
             ruled(fields(b=NUMBER), "self.b > 1"),
@@ -105,7 +105,9 @@ def messages(schema: Document, obj: Any, old: Any = None) -> list[str]:
             "function or macro signature for rule: self > 1",
             id="another type",
         ),
-        pytest.param(ruled({**TEXT, "nullable": True}, "self == 'x'"), None, None, id="null is never asked"),
+        pytest.param(
+            ruled({**TEXT, "nullable": True}, "self == 'x'"), None, None, id="rules are not evaluated for null"
+        ),
     ],
 )
 def test_failed_rules_have_the_messages_of_kube_apiserver(held: Document, value: Any, message: str | None) -> None:
@@ -126,11 +128,15 @@ def test_rules_of_items_entries_and_the_root_are_checked() -> None:
 @pytest.mark.parametrize(
     ("rule", "old", "is_rejected"),
     [
-        pytest.param("self >= oldSelf", None, False, id="nothing to compare with"),
-        pytest.param("self >= oldSelf", 5, True, id="it shrinks"),
-        pytest.param("self >= oldSelf", 1, False, id="it grows"),
-        pytest.param({"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, None, True, id="it can do without"),
-        pytest.param({"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, 1, False, id="but there is one"),
+        pytest.param("self >= oldSelf", None, False, id="no old value"),
+        pytest.param("self >= oldSelf", 5, True, id="the value shrinks"),
+        pytest.param("self >= oldSelf", 1, False, id="the value grows"),
+        pytest.param(
+            {"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, None, True, id="an optional old value is absent"
+        ),
+        pytest.param(
+            {"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, 1, False, id="an optional old value is present"
+        ),
     ],
 )
 def test_transition_rules_are_skipped_without_an_old_value_unless_optional(
@@ -158,8 +164,8 @@ def test_a_failed_rule_about_an_unchanged_value_is_a_warning() -> None:
 
 
 def test_a_rule_beyond_the_cost_limit_ends_the_evaluation() -> None:
-    dear = "self.all(x, self.all(y, self.all(z, x + y + z > 0)))"
-    schema = fields(a=ruled({"type": "array", "items": NUMBER}, dear, "false"))
+    expensive = "self.all(x, self.all(y, self.all(z, x + y + z > 0)))"
+    schema = fields(a=ruled({"type": "array", "items": NUMBER}, expensive, "false"))
     (message,) = messages(schema, {"a": list(range(1, 120))})
     assert message.startswith(
         "a: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no further"

@@ -43,9 +43,9 @@ def test_absent_replicas_are_errors() -> None:
     assert rules.shown is not None
     with pytest.raises(ServerError, match=r'the spec replicas field ".spec.replicas" does not exist'):
         rules.shown(KIND, widget())
-    unsaid = rules.scale_of(KIND, widget())
+    without_replicas = rules.scale_of(KIND, widget())
     with pytest.raises(BadRequestError, match="cannot be empty"):
-        rules.scaled(widget(), unsaid)
+        rules.scaled(widget(), without_replicas)
 
 
 @pytest.mark.parametrize(

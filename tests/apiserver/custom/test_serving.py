@@ -75,12 +75,17 @@ OLD = version(name="v1beta1", deprecated=True)
 @pytest.mark.parametrize(
     ("others", "entry", "text"),
     [
-        pytest.param([], OLD, "example.com/v1beta1 Widget is deprecated", id="nothing better"),
-        pytest.param([version(name="v1alpha1")], OLD, "example.com/v1beta1 Widget is deprecated", id="nothing newer"),
+        pytest.param([], OLD, "example.com/v1beta1 Widget is deprecated", id="no other version"),
         pytest.param(
-            [version(name="v2")], OLD, "example.com/v1beta1 Widget is deprecated; use example.com/v2 Widget", id="newer"
+            [version(name="v1alpha1")], OLD, "example.com/v1beta1 Widget is deprecated", id="no newer version"
         ),
-        pytest.param([], {**OLD, "deprecationWarning": "go away"}, "go away", id="its own words"),
+        pytest.param(
+            [version(name="v2")],
+            OLD,
+            "example.com/v1beta1 Widget is deprecated; use example.com/v2 Widget",
+            id="a newer version",
+        ),
+        pytest.param([], {**OLD, "deprecationWarning": "go away"}, "go away", id="a warning in the definition"),
     ],
 )
 def test_deprecated_versions_have_a_warning(others: list[Document], entry: Document, text: str) -> None:

@@ -36,7 +36,7 @@ LISTS_SCHEMA = read_schema(
     ("value", "messages"),
     [
         pytest.param({"s": ["a", "b"]}, [], id="all different"),
-        pytest.param({"s": ["a", "a", "a"]}, ['s[1]: Duplicate value: "a"'], id="the third one is not told"),
+        pytest.param({"s": ["a", "a", "a"]}, ['s[1]: Duplicate value: "a"'], id="a third duplicate is not reported"),
         pytest.param({"one": [{"k": 1}, {"k": 1}]}, ['one[1]: Duplicate value: {"k":1}'], id="one key"),
         pytest.param({"one": [{}, {}]}, ["one[1]: Duplicate value: {}"], id="no key"),
         pytest.param(
@@ -128,7 +128,7 @@ def test_prepare_for_create_drops_the_status_and_sets_the_generation() -> None:
                 "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; "
                 "correct the existing errors to complete validation",
             ],
-            id="rules are asked only when the rest is right",
+            id="rules are evaluated only for valid values",
         ),
     ],
 )
@@ -146,7 +146,7 @@ def test_validate_rejects_another_kind() -> None:
     ("change", "generation"),
     [
         pytest.param({"spec": {"size": 3}}, 4, id="the spec"),
-        pytest.param({"status": {"phase": "y"}}, 3, id="the status, which stays"),
+        pytest.param({"status": {"phase": "y"}}, 3, id="the status, which is not changed"),
         pytest.param({"extra": 1}, 4, id="anything else"),
     ],
 )
