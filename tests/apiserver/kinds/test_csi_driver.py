@@ -66,18 +66,18 @@ def spec(**parts: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_with_a_driver(parts: dict[str, Any], errors: list[str]) -> None:
+def test_csi_drivers_are_validated(parts: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_csi_driver(spec(**parts), "spec")) == errors
 
 
-def test_fields_without_defaults_are_missed() -> None:
+def test_fields_of_csi_drivers_without_defaults_are_required() -> None:
     assert messages(validate_csi_driver({}, "spec")) == [
         f"spec.{field}: Required value"
         for field in ("attachedRequired", "podInfoOnMount", "storageCapacity", "seLinuxMount")
     ]
 
 
-def test_what_a_change_may_not_touch() -> None:
+def test_immutable_fields_of_csi_drivers() -> None:
     assert validate_csi_driver_update(spec(podInfoOnMount=True), spec(), "spec") == []
     changed = spec(attachRequired=False, volumeLifecycleModes=["Ephemeral"])
     assert messages(validate_csi_driver_update(changed, spec(), "spec")) == [
@@ -89,7 +89,7 @@ def test_what_a_change_may_not_touch() -> None:
 TOKENS = {"tokenRequests": [{"audience": "a"}]}
 
 
-def test_a_new_driver_has_no_generation_and_a_changed_one_has() -> None:
+def test_the_generation_of_a_csi_driver_is_set_by_the_first_change() -> None:
     made = document(CSI_DRIVER, spec={"preventPodSchedulingIfMissing": True})
     assert created(CSI_DRIVER, made) == []
     assert "preventPodSchedulingIfMissing" not in made["spec"]
@@ -106,14 +106,14 @@ def test_a_new_driver_has_no_generation_and_a_changed_one_has() -> None:
         pytest.param({**TOKENS, "serviceAccountTokenInSecrets": False}, False, id="as somebody wants"),
     ],
 )
-def test_tokens_belong_into_secrets(spec: dict[str, object], is_warned: bool) -> None:
+def test_tokens_in_volume_attributes_have_a_warning(spec: dict[str, object], is_warned: bool) -> None:
     made, how = document(CSI_DRIVER, spec=spec), strategy(CSI_DRIVER)
     assert bool(how.warnings_on_create(made, call(CSI_DRIVER))) is is_warned
     assert bool(how.warnings_on_update(made, document(CSI_DRIVER, spec={}), call(CSI_DRIVER))) is is_warned
     assert how.warnings_on_update(made, made, call(CSI_DRIVER)) == []
 
 
-def test_a_driver_attaches_and_little_else() -> None:
+def test_csi_drivers_are_defaulted() -> None:
     made = document(CSI_DRIVER, spec={"volumeLifecycleModes": []})
     assert made["spec"] == {
         "attachRequired": True,

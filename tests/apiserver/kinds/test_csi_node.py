@@ -43,7 +43,7 @@ def driver(**parts: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_with_drivers(drivers: list[dict[str, Any]], errors: list[str]) -> None:
+def test_drivers_of_csi_nodes_are_validated(drivers: list[dict[str, Any]], errors: list[str]) -> None:
     assert messages(validate_csi_node({"drivers": drivers}, "spec")) == errors
 
 
@@ -57,7 +57,7 @@ def test_what_is_wrong_with_drivers(drivers: list[dict[str, Any]], errors: list[
         pytest.param([driver(topologyKeys=["a"])], False, id="another topology"),
     ],
 )
-def test_what_a_change_may_not_touch(drivers: list[dict[str, Any]], is_allowed: bool) -> None:
+def test_updates_of_drivers_of_csi_nodes_are_validated(drivers: list[dict[str, Any]], is_allowed: bool) -> None:
     errors = validate_csi_node_update({"drivers": drivers}, {"drivers": [driver()]}, "spec")
     assert (errors == []) is is_allowed
     for error in errors:
@@ -65,7 +65,7 @@ def test_what_a_change_may_not_touch(drivers: list[dict[str, Any]], is_allowed: 
         assert '"NodeID":' in error.body
 
 
-def test_drivers_come_and_go() -> None:
+def test_drivers_of_csi_nodes_can_be_added_but_not_changed() -> None:
     made = document(CSI_NODE, spec={"drivers": []})
     assert created(CSI_NODE, made) == []
     errors, new = changed(CSI_NODE, made, spec={"drivers": [{"name": "a", "nodeID": "b"}]})

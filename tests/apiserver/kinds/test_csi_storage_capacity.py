@@ -26,17 +26,17 @@ ODD_VALUE = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c
         pytest.param({"nodeTopology": ODD_VALUE}, ["nodeTopology.matchExpressions[0].values[0]"], id="no such label"),
     ],
 )
-def test_what_is_wrong_with_a_capacity(parts: dict[str, Any], fields: list[str]) -> None:
+def test_storage_capacities_are_validated(parts: dict[str, Any], fields: list[str]) -> None:
     assert [error.field for error in validate_storage_capacity({"storageClassName": "fast", **parts})] == fields
 
 
-def test_odd_values_may_stay() -> None:
+def test_invalid_label_values_can_be_tolerated() -> None:
     old = {"storageClassName": "fast", "nodeTopology": ODD_VALUE}
     assert has_bad_selector(old)
     assert validate_storage_capacity(old, tolerates_values=True) == []
 
 
-def test_what_a_change_may_not_touch() -> None:
+def test_immutable_fields_of_storage_capacities() -> None:
     old = {"storageClassName": "fast", "capacity": "1"}
     assert validate_storage_capacity_update({**old, "capacity": "2"}, old) == []
     changed = {"storageClassName": "slow", "nodeTopology": {"matchLabels": {"b": "1", "a": "2"}}}
@@ -46,7 +46,7 @@ def test_what_a_change_may_not_touch() -> None:
     ]
 
 
-def test_old_labels_are_warned_of() -> None:
+def test_deprecated_labels_have_a_warning() -> None:
     topology = {
         "matchExpressions": [{"key": "beta.kubernetes.io/arch", "operator": "Exists"}],
         "matchLabels": {"beta.kubernetes.io/os": "linux"},

@@ -61,7 +61,7 @@ ROLLING = "spec.updateStrategy.rollingUpdate"
         ),
     ],
 )
-def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
+def test_daemon_set_specs_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     obj = defaulted(body("DaemonSet", **changes))
     assert messages(validate_daemon_set(obj["spec"], None, "spec")) == errors
 
@@ -74,7 +74,7 @@ def test_a_changed_selector_is_the_first_error() -> None:
     assert len(found) == 2
 
 
-def test_counts_are_not_negative() -> None:
+def test_negative_counts_in_a_daemon_set_status_are_rejected() -> None:
     assert messages(validate_daemon_set_status({"numberReady": -1}, {}, "status")) == [
         "status.numberReady: Invalid value: -1: must be greater than or equal to 0"
     ]
@@ -88,7 +88,7 @@ def test_counts_are_not_negative() -> None:
         pytest.param({TEMPLATE_GENERATION: "-5"}, "1", id="never before the first"),
     ],
 )
-def test_a_new_one_has_a_generation_of_its_template(annotations: dict[str, str], generation: str) -> None:
+def test_a_new_daemon_set_has_a_template_generation(annotations: dict[str, str], generation: str) -> None:
     obj = created(body("DaemonSet", metadata__annotations=annotations)).obj
     assert obj["metadata"]["annotations"] == {TEMPLATE_GENERATION: generation}
     assert obj["status"] == {
@@ -108,14 +108,16 @@ def test_a_new_one_has_a_generation_of_its_template(annotations: dict[str, str],
         pytest.param({"spec__template__spec__nodeSelector": {"a": "b"}}, "2", 2, id="the template"),
     ],
 )
-def test_what_counts(changes: dict[str, Any], template_generation: str, generation: int) -> None:
+def test_updates_increment_the_generations_of_daemon_set_and_template(
+    changes: dict[str, Any], template_generation: str, generation: int
+) -> None:
     old = created(body("DaemonSet")).obj
     obj = updated(body("DaemonSet", **changes), old).obj
     assert obj["metadata"]["annotations"][TEMPLATE_GENERATION] == template_generation
     assert obj["metadata"]["generation"] == generation
 
 
-def test_a_status_update_keeps_the_generation_of_the_template() -> None:
+def test_a_status_update_keeps_the_template_generation() -> None:
     old = created(body("DaemonSet")).obj
     raw = {**changed(old, metadata__annotations={"a": "b"}, status={"numberReady": 1}), "kind": "DaemonSet"}
     obj = updated({**raw, "apiVersion": "apps/v1"}, old, "status").obj

@@ -93,7 +93,7 @@ ROLLING = "spec.strategy.rollingUpdate"
         ),
     ],
 )
-def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
+def test_deployment_specs_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     obj = defaulted(body("Deployment", **changes))
     assert messages(validate_deployment(obj["spec"], None, "spec")) == errors
 
@@ -119,7 +119,7 @@ def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
         ),
     ],
 )
-def test_statuses(status: Document, errors: list[str]) -> None:
+def test_deployment_statuses_are_validated(status: Document, errors: list[str]) -> None:
     assert messages(validate_deployment_status(status, {}, "status")) == errors
 
 
@@ -145,7 +145,7 @@ def test_a_new_deployment_is_defaulted_and_has_no_status() -> None:
         pytest.param({"status": {"replicas": 4}}, 1, id="the status is kept as it was"),
     ],
 )
-def test_what_counts_as_a_new_generation(changes: dict[str, Any], generation: int) -> None:
+def test_updates_of_spec_and_annotations_increment_the_generation(changes: dict[str, Any], generation: int) -> None:
     old = created(body("Deployment")).obj
     outcome = updated(body("Deployment", **changes), old)
     assert outcome.errors == []
@@ -175,7 +175,7 @@ def test_a_status_update_changes_neither_spec_nor_labels() -> None:
     assert "labels" not in outcome.obj["metadata"]
 
 
-def test_a_name_that_cannot_be_a_hostname_is_warned_of() -> None:
+def test_a_name_that_is_no_dns_label_has_a_warning() -> None:
     assert created(body("Deployment", metadata__name="a.b")).warnings == [
         "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
         "a DNS label is recommended: [must not contain dots]"

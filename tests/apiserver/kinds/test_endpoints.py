@@ -11,7 +11,7 @@ from mooring.apiserver.kinds.endpoints import validate_subsets
 from tests.apiserver.core_documents import call, changed, document, messages, strategy
 
 
-def test_ports_speak_tcp() -> None:
+def test_ports_default_to_tcp() -> None:
     endpoints: Document = {"subsets": [{"ports": [{"port": 1}, {"port": 2, "protocol": "UDP"}]}, {}]}
     strategy_of(ENDPOINTS).default(endpoints)
     assert endpoints["subsets"][0]["ports"] == [{"port": 1, "protocol": "TCP"}, {"port": 2, "protocol": "UDP"}]
@@ -51,7 +51,7 @@ ADDRESSES = [{"ip": "1.2.3.4"}]
         ),
     ],
 )
-def test_subsets(subset: Document, errors: list[str]) -> None:
+def test_subsets_are_validated(subset: Document, errors: list[str]) -> None:
     found = messages(validate_subsets(document(ENDPOINTS, subsets=[subset])))
     assert len(found) == len(errors)
     assert all(message.startswith(wanted) for message, wanted in zip(found, errors, strict=True)), found
@@ -67,7 +67,7 @@ def test_unchanged_endpoints_are_not_validated_again() -> None:
     assert len(changed(ENDPOINTS, old, subsets=[*BAD, *BAD])[0]) == 2
 
 
-def test_unusual_addresses_are_warned_of_unless_the_controller_wrote_them() -> None:
+def test_addresses_that_are_not_canonical_have_a_warning_unless_managed_by_the_controller() -> None:
     how, managed = strategy(ENDPOINTS), {"labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}}
     assert how.warnings_on_create(document(ENDPOINTS, subsets=ODD), call(ENDPOINTS)) == [
         'subsets[0].notReadyAddresses[0].ip: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format '

@@ -38,11 +38,11 @@ from tests.apiserver.workload_builders import body, changed, created, updated
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_lease_specs_are_validated(spec: Document, errors: list[str]) -> None:
     assert messages(validate_lease(spec, "spec")) == errors
 
 
-def test_coordinated_election_waits_behind_its_gate() -> None:
+def test_coordinated_leader_election_fields_are_dropped_unless_in_use() -> None:
     wish = {"spec__strategy": "OldestEmulationVersion", "spec__preferredHolder": "me"}
     plain = created(body("Lease")).obj
     assert created(body("Lease", **wish)).obj["spec"] == plain["spec"]
@@ -51,5 +51,5 @@ def test_coordinated_election_waits_behind_its_gate() -> None:
     assert updated(body("Lease", **wish), old).obj["spec"] == old["spec"]
 
 
-def test_any_finalizer_will_do() -> None:
+def test_finalizers_of_leases_are_not_validated() -> None:
     assert created(body("Lease", metadata__finalizers=["x"])).errors == []

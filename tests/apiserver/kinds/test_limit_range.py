@@ -26,14 +26,14 @@ from tests.apiserver.core_documents import changed, created, document, messages,
         ),
     ],
 )
-def test_containers(bounds: Document, defaults: Document) -> None:
+def test_limits_of_containers_are_defaulted(bounds: Document, defaults: Document) -> None:
     limit_range: Document = {"spec": {"limits": [{"type": "Container", **bounds}, {"type": "Pod", **bounds}]}}
     strategy_of(LIMIT_RANGE).default(limit_range)
     strategy_of(LIMIT_RANGE).default(limit_range)
     assert limit_range["spec"]["limits"] == [{"type": "Container", **bounds, **defaults}, {"type": "Pod", **bounds}]
 
 
-def test_amounts_are_rounded() -> None:
+def test_default_rounds_amounts_up_to_milli_units() -> None:
     limit_range: Document = {"spec": {"limits": [{"type": "Pod", "max": {"cpu": "0.0001"}}]}}
     strategy_of(LIMIT_RANGE).default(limit_range)
     assert limit_range["spec"]["limits"][0]["max"] == {"cpu": "1m"}
@@ -108,18 +108,18 @@ ITEM = "spec.limits[0]"
         ),
     ],
 )
-def test_items(item: Document, errors: list[str]) -> None:
+def test_limits_are_validated(item: Document, errors: list[str]) -> None:
     assert messages(validate_limit_range(document(LIMIT_RANGE, spec={"limits": [item]}))) == errors
 
 
-def test_a_type_has_one_item() -> None:
+def test_limit_types_must_be_unique() -> None:
     limits = [{"type": "Pod", "max": {"cpu": "1"}}] * 2
     assert messages(validate_limit_range(document(LIMIT_RANGE, spec={"limits": limits}))) == [
         'spec.limits[1].type: Duplicate value: "Pod"'
     ]
 
 
-def test_containers_have_certain_resources() -> None:
+def test_unknown_resources_are_rejected() -> None:
     errors = messages(
         validate_limit_range(document(LIMIT_RANGE, spec={"limits": [{"type": "Pod", "max": {"gpu": "1"}}]}))
     )
@@ -129,7 +129,7 @@ def test_containers_have_certain_resources() -> None:
     ]
 
 
-def test_a_limit_range_without_a_name_gets_one() -> None:
+def test_a_limit_range_without_a_name_gets_a_random_one() -> None:
     made = document(LIMIT_RANGE, {"name": "", "uid": "01234567-89ab-4cde-8f01-23456789abcd"})
     assert created(LIMIT_RANGE, made) == []
     name = made["metadata"]["name"]

@@ -27,7 +27,7 @@ from tests.apiserver.core_documents import NOW, call, changed, created, document
         ("nfs", {"path": "/a"}, {"path": "/a"}),
     ],
 )
-def test_volumes(source: str, given: Document, wanted: Document) -> None:
+def test_persistent_volumes_are_defaulted(source: str, given: Document, wanted: Document) -> None:
     volume: Document = {"spec": {source: dict(given), "capacity": {"storage": "1.0001"}}, "status": {}}
     strategy_of(PERSISTENT_VOLUME).default(volume)
     strategy_of(PERSISTENT_VOLUME).default(volume)
@@ -103,11 +103,11 @@ def affinity(key: str = "zone", value: str = "a") -> Document:
         ),
     ],
 )
-def test_specs(change: Document, errors: list[str]) -> None:
+def test_persistent_volumes_are_validated(change: Document, errors: list[str]) -> None:
     assert messages(validate_volume(document(PERSISTENT_VOLUME, spec={**SPEC, **change}))) == errors
 
 
-def test_mount_options_are_for_some_sources() -> None:
+def test_mount_options_are_forbidden_for_some_sources() -> None:
     metadata = {"annotations": {"volume.beta.kubernetes.io/mount-options": "ro"}}
     assert messages(validate_volume(document(PERSISTENT_VOLUME, metadata, spec=SPEC))) == [
         "metadata.annotations.volume.beta.kubernetes.io/mount-options: Forbidden: "
@@ -117,7 +117,7 @@ def test_mount_options_are_for_some_sources() -> None:
     assert validate_volume(document(PERSISTENT_VOLUME, metadata, spec=spec)) == []
 
 
-def test_the_volume_in_an_attachment_is_a_bare_one() -> None:
+def test_inline_volumes_must_not_have_most_fields() -> None:
     spec = {**SPEC, "claimRef": {}, "nodeAffinity": affinity(), "storageClassName": "a", "volumeMode": "Block"}
     spec["persistentVolumeReclaimPolicy"] = "Delete"
     assert messages(validate_volume_spec(spec, "v", "s", is_inline=True)) == [
@@ -131,7 +131,7 @@ def test_the_volume_in_an_attachment_is_a_bare_one() -> None:
     ]
 
 
-def test_a_value_that_no_label_can_have_may_stay() -> None:
+def test_invalid_label_values_in_node_affinity_can_be_tolerated() -> None:
     old = document(PERSISTENT_VOLUME, spec={**SPEC, "nodeAffinity": affinity(value="a b")})
     assert has_bad_label_values(old)
     assert len(validate_volume(old)) == 1
@@ -176,7 +176,7 @@ SECRET = {"controllerExpandSecretRef": {"name": "a", "namespace": "b"}}
         ),
     ],
 )
-def test_changes(old: Document, new: Document, fields: list[str]) -> None:
+def test_updates_of_persistent_volumes_are_validated(old: Document, new: Document, fields: list[str]) -> None:
     before = document(PERSISTENT_VOLUME, spec={**SPEC, **old})
     after = document(PERSISTENT_VOLUME, spec={**SPEC, **old, **new})
     assert [error.field for error in validate_volume_update(after, before)] == fields
@@ -196,7 +196,7 @@ def test_a_new_volume_is_pending() -> None:
     assert volume["status"] == {"phase": "Pending", "lastPhaseTransitionTime": NOW}
 
 
-def test_a_change_is_validated_twice() -> None:
+def test_an_update_of_a_persistent_volume_is_validated_twice() -> None:
     old = document(PERSISTENT_VOLUME, spec=PERSISTENT_VOLUME_STRATEGY_SPEC)
     errors, volume = changed(
         PERSISTENT_VOLUME, old, spec={**PERSISTENT_VOLUME_STRATEGY_SPEC, "accessModes": []}, status={"phase": "Bound"}
@@ -215,7 +215,7 @@ def test_a_change_is_validated_twice() -> None:
         pytest.param({"phase": "Bound", "lastPhaseTransitionTime": LATER}, LATER, id="a time of one's own"),
     ],
 )
-def test_when_the_phase_changed(status: Document, since: str) -> None:
+def test_a_status_update_sets_the_last_phase_transition_time(status: Document, since: str) -> None:
     old = document(
         PERSISTENT_VOLUME,
         spec=PERSISTENT_VOLUME_STRATEGY_SPEC,
@@ -227,7 +227,7 @@ def test_when_the_phase_changed(status: Document, since: str) -> None:
     assert volume["status"] == {"phase": status["phase"], "lastPhaseTransitionTime": since}
 
 
-def test_deprecated_fields_are_warned_of() -> None:
+def test_deprecated_fields_of_persistent_volumes_have_a_warning() -> None:
     terms = [{"matchExpressions": [{"key": "beta.kubernetes.io/arch", "operator": "Exists"}]}]
     spec = {**PERSISTENT_VOLUME_STRATEGY_SPEC, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, "rbd": {}}
     metadata = {"annotations": {"volume.beta.kubernetes.io/storage-class": "a"}}

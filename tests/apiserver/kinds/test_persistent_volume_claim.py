@@ -16,7 +16,7 @@ from mooring.apiserver.kinds.persistent_volume_claim import (
 from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
 
-def test_claims() -> None:
+def test_claims_are_defaulted() -> None:
     resources = {"requests": {"storage": "1.0001"}, "limits": {"storage": "2"}}
     claim: Document = {"spec": {"resources": resources}, "status": {"capacity": {"storage": "0.0001"}}}
     default_claim(claim)
@@ -77,12 +77,12 @@ def size(text: str) -> Document:
         ),
     ],
 )
-def test_specs(change: Document, errors: list[str]) -> None:
+def test_claim_specs_are_validated(change: Document, errors: list[str]) -> None:
     claim = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **change})
     assert messages(validate_persistent_volume_claim_spec(claim["spec"], "spec")) == errors
 
 
-def test_what_an_old_claim_had_may_stay() -> None:
+def test_invalid_values_of_a_stored_claim_are_tolerated() -> None:
     spec = {**SPEC, "dataSourceRef": {**CLAIM, "apiGroup": "A_"}, "selector": {"matchLabels": {"a": "b c"}}}
     old = document(PERSISTENT_VOLUME_CLAIM, spec=spec)
     strict = validate_persistent_volume_claim_spec(old["spec"], "spec")
@@ -108,7 +108,7 @@ def test_what_an_old_claim_had_may_stay() -> None:
         pytest.param({}, {"volumeMode": "Block"}, ["spec", "volumeMode"], id="another kind of volume"),
     ],
 )
-def test_changes(old: Document, new: Document, fields: list[str]) -> None:
+def test_updates_of_claims_are_validated(old: Document, new: Document, fields: list[str]) -> None:
     before = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **old})
     after = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **old, **new})
     assert [error.field for error in validate_claim_update(after, before)] == fields
@@ -135,7 +135,7 @@ def test_changes(old: Document, new: Document, fields: list[str]) -> None:
         ),
     ],
 )
-def test_a_bound_claim_may_grow(new: Document, errors: list[str]) -> None:
+def test_resizes_of_bound_claims_are_validated(new: Document, errors: list[str]) -> None:
     spec = {**SPEC, **size("5Gi"), "volumeAttributesClassName": "a"}
     status = {"phase": "Bound", "capacity": {"storage": "3Gi"}, "currentVolumeAttributesClassName": "a"}
     before = document(PERSISTENT_VOLUME_CLAIM, spec=spec, status=status)
@@ -156,14 +156,16 @@ def test_a_bound_claim_may_grow(new: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_a_class_moves_out_of_the_annotation(annotation: str | None, name: str | None, errors: list[str]) -> None:
+def test_the_storage_class_may_move_from_the_annotation_to_its_field(
+    annotation: str | None, name: str | None, errors: list[str]
+) -> None:
     before = document(PERSISTENT_VOLUME_CLAIM, {"annotations": {ANNOTATION: "a"}}, spec=SPEC)
     metadata = {"annotations": {ANNOTATION: annotation}} if annotation else {}
     after = document(PERSISTENT_VOLUME_CLAIM, metadata, spec={**SPEC, "storageClassName": name})
     assert messages(validate_claim_update(after, before)) == errors
 
 
-def test_a_status_counts_storage() -> None:
+def test_claim_statuses_are_validated() -> None:
     status = {
         "capacity": {"storage": "-1"},
         "allocatedResourceStatuses": {"storage": "Odd", "cpu": "NodeResizePending"},
@@ -215,7 +217,9 @@ OTHER: Document = {"apiGroup": "example.com", "kind": "Image", "name": "a"}
         ),
     ],
 )
-def test_sources(given: Document, source: Document | None, reference: Document | None) -> None:
+def test_data_source_and_data_source_ref_are_synchronized(
+    given: Document, source: Document | None, reference: Document | None
+) -> None:
     claim = document(
         PERSISTENT_VOLUME_CLAIM, spec={**PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC, **given}, status={"phase": "Bound"}
     )
@@ -224,7 +228,7 @@ def test_sources(given: Document, source: Document | None, reference: Document |
     assert claim["status"] == {"phase": "Pending"}
 
 
-def test_a_claim_that_was_stored_with_one_field_is_seen_with_both() -> None:
+def test_an_update_of_a_claim_stored_with_only_a_data_source_is_accepted() -> None:
     old = document(
         PERSISTENT_VOLUME_CLAIM,
         spec={**PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC, "dataSource": PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM},
@@ -238,13 +242,13 @@ def test_a_claim_that_was_stored_with_one_field_is_seen_with_both() -> None:
     assert claim["spec"]["dataSource"] == PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM
 
 
-def test_the_status_subresource() -> None:
+def test_a_status_update_of_a_claim_keeps_the_spec() -> None:
     old = document(PERSISTENT_VOLUME_CLAIM, spec=PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC)
     errors, claim = changed(PERSISTENT_VOLUME_CLAIM, old, "status", spec={}, status={"phase": "Bound"})
     assert (errors, claim["spec"], claim["status"]) == ([], old["spec"], {"phase": "Bound"})
 
 
-def test_fractional_bytes_are_warned_of() -> None:
+def test_fractional_bytes_and_deprecated_annotations_have_a_warning() -> None:
     metadata = {"annotations": {"volume.beta.kubernetes.io/storage-class": "a"}}
     resources = {"requests": {"storage": "1500m"}, "limits": {"storage": "2500m"}}
     claim = document(

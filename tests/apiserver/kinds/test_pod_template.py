@@ -35,7 +35,7 @@ from tests.apiserver.pod_builders import call_for, pod
         ),
     ],
 )
-def test_templates(metadata: Document, spec: Document, errors: list[str]) -> None:
+def test_pod_templates_are_validated(metadata: Document, spec: Document, errors: list[str]) -> None:
     found = messages(validate_pod_template({"metadata": metadata, "spec": pod(spec)["spec"]}, "t"))
     assert len(found) == len(errors), found
     assert all(each.startswith(beginning) for each, beginning in zip(found, errors, strict=True)), found
@@ -49,7 +49,7 @@ def made() -> Document:
     return {"metadata": {"name": "t", "namespace": "n"}, "template": {"metadata": {}, "spec": spec}}
 
 
-def test_a_generation_counts_changes_of_the_template() -> None:
+def test_an_update_increments_the_generation_only_for_changes_of_the_template() -> None:
     old = made()
     STRATEGY.prepare_for_create(old, call_for(POD_TEMPLATE))
     assert STRATEGY.validate(old, call_for(POD_TEMPLATE)) == []

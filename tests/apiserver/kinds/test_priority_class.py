@@ -48,11 +48,11 @@ RESERVED = (
         ),
     ],
 )
-def test_new_ones(changes: dict[str, Any], errors: list[str]) -> None:
+def test_priority_classes_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_priority_class(body("PriorityClass", **changes))) == errors
 
 
-def test_what_cannot_be_changed() -> None:
+def test_value_and_preemption_policy_are_immutable() -> None:
     old = body("PriorityClass", preemptionPolicy="Never")
     new = body("PriorityClass", value=6, preemptionPolicy="PreemptLowerPriority", description="d")
     assert messages(validate_priority_class_update(new, old)) == [
@@ -61,7 +61,7 @@ def test_what_cannot_be_changed() -> None:
     ]
 
 
-def test_its_generation_stays_the_first() -> None:
+def test_an_update_does_not_increment_the_generation() -> None:
     old = created(body("PriorityClass")).obj
     obj = updated(body("PriorityClass", description="d"), old).obj
     assert (old["metadata"]["generation"], obj["metadata"]["generation"]) == (1, 1)
@@ -74,5 +74,5 @@ def test_finalizers_need_a_domain() -> None:
     ]
 
 
-def test_a_priority_class_preempts() -> None:
+def test_the_preemption_policy_defaults_to_preempt_lower_priority() -> None:
     assert defaulted(body("PriorityClass"))["preemptionPolicy"] == "PreemptLowerPriority"

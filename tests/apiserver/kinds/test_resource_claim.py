@@ -1,7 +1,4 @@
-"""Tests of kinds.resource_claim.
-
-Tests of kinds.resource_claim_template.
-"""
+"""Tests of kinds.resource_claim and kinds.resource_claim_template."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from tests.apiserver.core_documents import call, changed, created, document, mes
         pytest.param({"allocationMode": "All"}, "All", None, id="all of them"),
     ],
 )
-def test_one_device_is_meant(wish: dict[str, Any], mode: str, count: int | None) -> None:
+def test_allocation_mode_and_count_are_defaulted(wish: dict[str, Any], mode: str, count: int | None) -> None:
     requests = [{"name": "a", "exactly": wish}, {"name": "b", "firstAvailable": [wish]}]
     claim = document(RESOURCE_CLAIM, spec={"devices": {"requests": requests}})
     template = document(RESOURCE_CLAIM_TEMPLATE, spec={"spec": {"devices": {"requests": requests}}})
@@ -37,7 +34,7 @@ def test_one_device_is_meant(wish: dict[str, Any], mode: str, count: int | None)
             assert (made["allocationMode"], made.get("count")) == (mode, count)
 
 
-def test_tolerations_compare() -> None:
+def test_the_operator_of_tolerations_defaults_to_equal() -> None:
     result = {"request": "a", "tolerations": [{"key": "x"}, {"key": "y", "operator": "Exists"}]}
     claim = document(RESOURCE_CLAIM, status={"allocation": {"devices": {"results": [result]}}})
     tolerations = claim["status"]["allocation"]["devices"]["results"][0]["tolerations"]
@@ -122,7 +119,7 @@ def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_with_requests(requests: list[dict[str, Any]], errors: list[str]) -> None:
+def test_device_requests_are_validated(requests: list[dict[str, Any]], errors: list[str]) -> None:
     assert messages(validate_resource_claim_spec(spec(*requests), "spec")) == errors
 
 
@@ -162,11 +159,11 @@ def test_what_is_wrong_with_requests(requests: list[dict[str, Any]], errors: lis
         ),
     ],
 )
-def test_what_is_wrong_with_references(devices: dict[str, Any], errors: list[str]) -> None:
+def test_constraints_and_configuration_must_refer_to_requests(devices: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_resource_claim_spec(spec(choice("s"), **devices), "spec")) == errors
 
 
-def test_templates_carry_labels_and_annotations_only() -> None:
+def test_templates_must_not_have_names_and_uids() -> None:
     metadata = {"labels": {"a": "b"}, "name": "x", "uid": "y"}
     assert messages(
         validate_resource_claim_template({"metadata": metadata, "spec": spec(exactly(deviceClassName=""))}, "spec")
@@ -250,7 +247,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
         ),
     ],
 )
-def test_what_is_wrong_with_an_allocation(status: dict[str, Any], errors: list[str]) -> None:
+def test_allocations_and_reservations_are_validated(status: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_resource_claim_status(claim(**status), claim())) == errors
 
 
@@ -293,26 +290,26 @@ def test_what_is_wrong_with_an_allocation(status: dict[str, Any], errors: list[s
         ),
     ],
 )
-def test_what_is_wrong_with_a_report(device: dict[str, Any], errors: list[str]) -> None:
+def test_device_statuses_are_validated(device: dict[str, Any], errors: list[str]) -> None:
     new = claim(**ALLOCATED, devices=[{**DEVICE, **device}])
     found = messages(validate_resource_claim_status(new, claim(**ALLOCATED)))
     assert found[: len(errors)] == [f"status.devices[0]{error}" for error in errors]
     assert len(found) == len(errors) or "conditions" in device
 
 
-def test_devices_are_reported_on_once() -> None:
+def test_device_statuses_must_be_unique() -> None:
     (error,) = validate_resource_claim_status(claim(**ALLOCATED, devices=[DEVICE, DEVICE]), claim(**ALLOCATED))
     assert error.message.startswith("status.devices[1]: Duplicate value: {")
 
 
-def test_an_allocation_is_taken_away_and_never_changed() -> None:
+def test_an_allocation_can_be_removed_but_not_changed() -> None:
     old = claim(**ALLOCATED)
     assert validate_resource_claim_status(claim(), old) == []
     (error,) = validate_resource_claim_status(claim(allocation=allocation({**RESULT, "device": "d1"})), old)
     assert (error.field, error.detail) == ("status.allocation", "field is immutable")
 
 
-def test_a_claim_that_ends_gets_no_new_users() -> None:
+def test_a_terminating_claim_gets_no_new_reservations() -> None:
     ends = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     old = claim(ends, **ALLOCATED, reservedFor=[USER])
     assert validate_resource_claim_status(claim(ends, **ALLOCATED, reservedFor=[USER]), old) == []
@@ -334,7 +331,7 @@ def test_a_new_claim_is_not_allocated() -> None:
     assert made["status"] == {}
 
 
-def test_the_spec_never_changes() -> None:
+def test_the_spec_of_a_claim_is_immutable() -> None:
     old = document(RESOURCE_CLAIM, spec=RESOURCE_CLAIM_STRATEGY_SPEC)
     assert changed(RESOURCE_CLAIM, old, metadata={"labels": {"a": "b"}})[0] == []
     (error,) = changed(RESOURCE_CLAIM, old, spec={})[0]
@@ -342,13 +339,13 @@ def test_the_spec_never_changes() -> None:
     assert error.endswith(": field is immutable")
 
 
-def test_reports_go_with_their_devices() -> None:
+def test_a_status_update_without_an_allocation_drops_device_statuses() -> None:
     old = document(RESOURCE_CLAIM, spec=RESOURCE_CLAIM_STRATEGY_SPEC, status=STATUS)
     errors, new = changed(RESOURCE_CLAIM, old, "status", status={"devices": [RESOURCE_CLAIM_STRATEGY_DEVICE]}, spec={})
     assert (errors, new["status"], new["spec"]) == ([], {}, old["spec"])
 
 
-def test_the_order_of_errors() -> None:
+def test_prior_errors_of_a_claim_come_first() -> None:
     asked = call(RESOURCE_CLAIM)
     asked.prior_errors = [forbidden("spec", "no")]
     made = document(RESOURCE_CLAIM, spec={"devices": {"requests": [{"name": "r"}]}})
@@ -360,7 +357,7 @@ def test_the_order_of_errors() -> None:
 TEMPLATE_SPEC = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}}
 
 
-def test_a_template_never_changes() -> None:
+def test_the_spec_of_a_template_is_immutable() -> None:
     made = document(RESOURCE_CLAIM_TEMPLATE, spec=TEMPLATE_SPEC)
     assert created(RESOURCE_CLAIM_TEMPLATE, made) == []
     assert changed(RESOURCE_CLAIM_TEMPLATE, made)[0] == []
@@ -369,7 +366,7 @@ def test_a_template_never_changes() -> None:
     assert second.endswith(": field is immutable")
 
 
-def test_the_order_of_errors_of_a_template() -> None:
+def test_prior_errors_of_a_template_are_reported() -> None:
     asked = call(RESOURCE_CLAIM_TEMPLATE)
     asked.prior_errors = [forbidden("spec", "no")]
     made = document(RESOURCE_CLAIM_TEMPLATE, spec=TEMPLATE_SPEC)

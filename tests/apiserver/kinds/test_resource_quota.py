@@ -32,7 +32,7 @@ MISFIT = "unsupported scope applied to resource"
         ),
     ],
 )
-def test_what_is_counted(hard: Document, errors: list[str]) -> None:
+def test_hard_limits_are_validated(hard: Document, errors: list[str]) -> None:
     assert messages(validate_quota_spec({"hard": hard}, "spec")) == errors
     assert messages(validate_quota_status({"hard": hard})) == [error.replace("spec", "status", 1) for error in errors]
 
@@ -51,7 +51,7 @@ def test_what_is_counted(hard: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_scopes(scopes: list[str], hard: Document, details: list[str]) -> None:
+def test_scopes_are_validated(scopes: list[str], hard: Document, details: list[str]) -> None:
     errors = validate_quota_spec({"scopes": scopes, "hard": hard}, "spec")
     assert [(error.field, error.value, error.detail) for error in errors] == [
         ("spec.scopes", scopes, detail) for detail in details
@@ -88,33 +88,33 @@ def test_scopes(scopes: list[str], hard: Document, details: list[str]) -> None:
         ),
     ],
 )
-def test_selectors(requirement: Document, errors: list[str]) -> None:
+def test_scope_selectors_are_validated(requirement: Document, errors: list[str]) -> None:
     found = messages(validate_quota_spec({"scopeSelector": {"matchExpressions": [requirement]}}, "spec"))
     assert found == [f"spec.scopeSelector.matchExpressions.{error}" for error in errors]
 
 
-def test_a_plain_scope_is_there_or_not() -> None:
+def test_best_effort_in_a_scope_selector_allows_only_exists() -> None:
     requirement = {"scopeName": "BestEffort", "operator": "In", "values": ["a"]}
     errors = validate_quota_spec({"scopeSelector": {"matchExpressions": [requirement]}, "hard": {"cpu": "1"}}, "spec")
     assert [error.field.rpartition(".")[2] for error in errors] == ["matchExpressions", "operator"]
     assert errors[1].detail.startswith("must be 'Exists' when scope is any of")
 
 
-def test_scopes_stay() -> None:
+def test_scopes_are_immutable() -> None:
     assert validate_scopes_update({"scopes": ["a", "b"]}, {"scopes": ["b", "a"]}) == []
     assert messages(validate_scopes_update({}, {"scopes": ["a"]})) == [
         "spec.scopes: Invalid value: null: field is immutable"
     ]
 
 
-def test_a_new_quota_has_counted_nothing() -> None:
+def test_a_new_quota_has_an_empty_status() -> None:
     quota = document(RESOURCE_QUOTA, spec={"hard": {"cpu": "0.0001"}}, status={"hard": {"odd": "1"}})
     assert created(RESOURCE_QUOTA, quota) == []
     assert quota["spec"] == {"hard": {"cpu": "1m"}}
     assert quota["status"] == {}
 
 
-def test_rules_of_each_subresource() -> None:
+def test_updates_and_status_updates_of_quotas_are_validated() -> None:
     old = document(RESOURCE_QUOTA, spec={"hard": {"pods": "1"}, "scopes": ["BestEffort"]})
     assert changed(RESOURCE_QUOTA, old, spec={"hard": {"pods": "2"}})[0] == [
         "spec.scopes: Invalid value: null: field is immutable"
@@ -124,7 +124,7 @@ def test_rules_of_each_subresource() -> None:
     assert quota["spec"] == old["spec"]
 
 
-def test_requests_above_limits_are_warned_of() -> None:
+def test_requests_above_limits_have_a_warning() -> None:
     hard: Document = {"cpu": "2", "limits.cpu": "1", "requests.memory": "1Gi", "limits.memory": "1Gi"}
     quota = document(RESOURCE_QUOTA, spec={"hard": hard})
     assert strategy(RESOURCE_QUOTA).warnings_on_create(quota, call(RESOURCE_QUOTA)) == [

@@ -92,12 +92,12 @@ UNFIT = "default value is not valid according to the requestPolicy"
         pytest.param({"default": "3", "validRange": {"min": "2", "step": "0"}}, [], id="a step of nothing"),
     ],
 )
-def test_what_is_wrong_with_a_policy(policy: dict[str, Any], errors: list[str]) -> None:
+def test_request_policies_of_capacities_are_validated(policy: dict[str, Any], errors: list[str]) -> None:
     capacity = {"value": "10", "requestPolicy": policy}
     assert messages(validate_shared_capacity(capacity, "c")) == [f"c.requestPolicy{error}" for error in errors]
 
 
-def test_only_what_is_shared_needs_a_policy() -> None:
+def test_request_policies_are_only_for_shared_devices() -> None:
     assert validate_whole_capacity({"value": "10"}, "c") == []
     assert messages(validate_whole_capacity({"value": "10", "requestPolicy": {}}, "c")) == [
         "c.requestPolicy: Forbidden: allowMultipleAllocations must be true"
@@ -169,7 +169,7 @@ def errors_of(is_per_device: bool = False, old: dict[str, Any] | None = None, **
         ),
     ],
 )
-def test_what_is_wrong_with_a_device(parts: dict[str, Any], errors: list[str]) -> None:
+def test_devices_are_validated(parts: dict[str, Any], errors: list[str]) -> None:
     assert errors_of(**parts) == errors
 
 
@@ -194,16 +194,16 @@ def test_what_is_wrong_with_a_device(parts: dict[str, Any], errors: list[str]) -
         ),
     ],
 )
-def test_a_device_may_say_where_it_can_be_used(parts: dict[str, Any], errors: list[str]) -> None:
+def test_node_selection_of_devices_is_validated(parts: dict[str, Any], errors: list[str]) -> None:
     assert errors_of(is_per_device=True, **parts) == errors
 
 
-def test_taints_that_stay_are_not_validated_again() -> None:
+def test_unchanged_taints_are_not_validated_again() -> None:
     odd = [{"key": "a", "effect": "X"}]
     assert errors_of(old={"name": "d", "taints": odd}, taints=odd) == []
 
 
-def test_two_values_are_printed_like_a_struct() -> None:
+def test_an_attribute_with_two_values_is_printed_as_a_struct() -> None:
     (error,) = errors_of(attributes={"a": {"int": 1, "bool": True}})
     assert '"Int":1,"Bool":true' in error
 
@@ -282,11 +282,11 @@ def spec(**parts: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_with_a_slice(parts: dict[str, Any], errors: list[str]) -> None:
+def test_resource_slices_are_validated(parts: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_resource_slice(spec(**parts), None, "spec")) == errors
 
 
-def test_one_term_selects_nodes() -> None:
+def test_a_node_selector_must_have_exactly_one_term() -> None:
     two = {"nodeSelectorTerms": SELECTOR["nodeSelectorTerms"] * 2}
     (error,) = validate_resource_slice(spec(nodeName=None, nodeSelector=two), None, "spec")
     assert (error.field, error.detail) == (
@@ -295,7 +295,7 @@ def test_one_term_selects_nodes() -> None:
     )
 
 
-def test_what_a_change_may_not_touch() -> None:
+def test_immutable_fields_of_resource_slices() -> None:
     pool = {"name": "q", "generation": 2, "resourceSliceCount": 3}
     assert validate_resource_slice(spec(pool={**pool, "name": "p"}), spec(), "spec") == []
     changed = spec(driver="e.example.com", pool=pool, nodeName=None, allNodes=True)
@@ -314,7 +314,7 @@ def resource_slice_strategy_spec(*devices: dict[str, Any], driver: str = "d.exam
     return {"driver": driver, "pool": POOL, "nodeName": "n", "devices": list(devices)}
 
 
-def test_taints_get_a_time() -> None:
+def test_taints_without_a_time_get_the_current_one() -> None:
     taints = [{"key": "a", "effect": "NoExecute"}, {"key": "b", "effect": "None", "timeAdded": LONG_AGO}]
     made = document(RESOURCE_SLICE, spec=resource_slice_strategy_spec({"name": "d", "taints": taints}))
     assert created(RESOURCE_SLICE, made) == []
@@ -322,7 +322,7 @@ def test_taints_get_a_time() -> None:
     assert made["metadata"]["generation"] == 1
 
 
-def test_fields_behind_gates_are_dropped_but_counted() -> None:
+def test_disabled_fields_are_dropped_but_increment_the_generation() -> None:
     device = {
         "name": "d",
         "attributes": {"a": {"ints": [1], "int": 2}},
@@ -338,7 +338,7 @@ def test_fields_behind_gates_are_dropped_but_counted() -> None:
     assert new["metadata"]["generation"] == 2
 
 
-def test_amounts_that_mean_the_same_are_no_change() -> None:
+def test_equal_amounts_in_other_units_do_not_increment_the_generation() -> None:
     old = document(
         RESOURCE_SLICE,
         {"generation": 1},
@@ -350,7 +350,7 @@ def test_amounts_that_mean_the_same_are_no_change() -> None:
     assert new["metadata"]["generation"] == 1
 
 
-def test_drivers_should_be_in_lower_case() -> None:
+def test_driver_names_in_upper_case_have_a_warning() -> None:
     made, how = (
         document(RESOURCE_SLICE, spec=resource_slice_strategy_spec(driver="D.example.com")),
         strategy(RESOURCE_SLICE),
@@ -364,6 +364,6 @@ def test_drivers_should_be_in_lower_case() -> None:
     )
 
 
-def test_slices_are_selected_by_node_and_driver() -> None:
+def test_resource_slices_can_be_selected_by_node_and_driver() -> None:
     made = document(RESOURCE_SLICE, spec={"driver": "d", "pool": POOL, "allNodes": True})
     assert strategy(RESOURCE_SLICE).selectable_fields(made) == {"spec.nodeName": "", "spec.driver": "d"}

@@ -20,7 +20,7 @@ from mooring.apiserver.kinds.secret import key_pair_warnings, validate_secret
 from tests.apiserver.core_documents import call, changed, document, messages, strategy
 
 
-def test_text_becomes_data() -> None:
+def test_string_data_is_merged_into_data() -> None:
     secret: Document = {"data": {"a": "YQ==", "b": "Yg=="}, "stringData": {"a": "z", "c": ""}}
     strategy_of(SECRET).default(secret)
     assert secret == {"data": {"a": "eg==", "b": "Yg==", "c": ""}, "type": "Opaque"}
@@ -28,7 +28,7 @@ def test_text_becomes_data() -> None:
     assert secret["data"] == {"a": "eg==", "b": "Yg==", "c": ""}
 
 
-def test_a_type_that_is_said_stays() -> None:
+def test_a_given_type_is_kept() -> None:
     secret: Document = {"type": "example.com/own"}
     strategy_of(SECRET).default(secret)
     assert secret == {"type": "example.com/own"}
@@ -71,11 +71,11 @@ REDACTED = 'Invalid value: "<secret contents redacted>"'
         ),
     ],
 )
-def test_types_ask_for_keys(kind: str, texts: Document, errors: list[str]) -> None:
+def test_types_of_secrets_require_keys(kind: str, texts: Document, errors: list[str]) -> None:
     assert messages(validate_secret(document(SECRET, type=kind, stringData=texts))) == errors
 
 
-def test_all_of_it_must_fit() -> None:
+def test_the_size_of_a_secret_is_limited() -> None:
     errors = messages(validate_secret(document(SECRET, stringData={"a": "x" * 1_048_577})))
     assert errors == ["data: Too long: may not be more than 1048576 bytes"]
 
@@ -161,7 +161,7 @@ def broken(name: str) -> str:
         pytest.param(certificate("a"), broken("PRIVATE KEY"), "tls: failed to parse private key", id="a torn key"),
     ],
 )
-def test_pairs(crt: str, key: str, error: str) -> None:
+def test_key_pair_warnings_of_tls_secrets(crt: str, key: str, error: str) -> None:
     data = {"tls.crt": b64encode(crt.encode()).decode(), "tls.key": b64encode(key.encode()).decode()}
     assert key_pair_warnings(data) == ([error] if error else [])
 
@@ -169,7 +169,7 @@ def test_pairs(crt: str, key: str, error: str) -> None:
 TLS = {"tls.crt": "x", "tls.key": "y"}
 
 
-def test_the_type_stays() -> None:
+def test_type_and_immutable_data_cannot_be_changed() -> None:
     old = document(SECRET, type="example.com/own", data={"a": "YQ=="}, immutable=True)
     errors, _ = changed(SECRET, old, type="example.com/other", data={"a": "Yg=="})
     assert errors == [
@@ -178,7 +178,7 @@ def test_the_type_stays() -> None:
     ]
 
 
-def test_a_mismatched_tls_pair_is_warned_of() -> None:
+def test_a_mismatched_tls_pair_has_a_warning() -> None:
     how, secret = strategy(SECRET), document(SECRET, type="kubernetes.io/tls", stringData=TLS)
     warning = "tls: failed to find any PEM data in certificate input"
     assert how.warnings_on_create(secret, call(SECRET)) == [warning]

@@ -83,7 +83,7 @@ FROZEN = (
         ),
     ],
 )
-def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
+def test_stateful_set_specs_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     obj = defaulted(body("StatefulSet", **changes))
     assert messages(validate_stateful_set(obj["spec"], "spec")) == errors
 
@@ -99,7 +99,7 @@ def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
         pytest.param({"spec__volumeClaimTemplates": [CLAIM]}, [FROZEN], id="the claims"),
     ],
 )
-def test_what_may_change(changes: dict[str, Any], errors: list[str]) -> None:
+def test_mutable_and_immutable_fields_of_stateful_sets(changes: dict[str, Any], errors: list[str]) -> None:
     old = created(body("StatefulSet", spec__serviceName="s")).obj
     new = defaulted(body("StatefulSet", **{"spec__serviceName": "s", **changes}))
     assert messages(validate_stateful_set_update(new["spec"], old["spec"], "spec")) == errors
@@ -111,7 +111,7 @@ def test_an_unchanged_invalid_template_is_accepted() -> None:
     assert validate_stateful_set_update(new["spec"], old["spec"], "spec") == []
 
 
-def test_a_status_adds_up() -> None:
+def test_inconsistent_counts_in_a_stateful_set_status_are_invalid() -> None:
     status = {"replicas": 1, "readyReplicas": 0, "currentReplicas": 2, "availableReplicas": 1}
     assert messages(validate_stateful_set_status(status, "status")) == [
         "status.currentReplicas: Invalid value: 2: cannot be greater than status.replicas",
@@ -119,17 +119,17 @@ def test_a_status_adds_up() -> None:
     ]
 
 
-def test_a_new_one_has_counted_nothing() -> None:
+def test_a_new_stateful_set_has_zero_replicas_in_its_status() -> None:
     assert created(body("StatefulSet")).obj["status"] == {"replicas": 0, "availableReplicas": 0}
 
 
-def test_the_name_is_a_part_of_hostnames() -> None:
+def test_the_name_of_a_stateful_set_must_be_a_dns_label() -> None:
     assert created(body("StatefulSet", metadata__name="a.b")).errors == [
         'metadata.name: Invalid value: "a.b": must not contain dots'
     ]
 
 
-def test_max_unavailable_waits_behind_its_gate() -> None:
+def test_max_unavailable_is_dropped_unless_in_use() -> None:
     strategy = {"rollingUpdate": {"maxUnavailable": 2}}
     obj = created(body("StatefulSet", spec__updateStrategy=strategy)).obj
     assert obj["spec"]["updateStrategy"]["rollingUpdate"] == {"partition": 0}
@@ -138,7 +138,7 @@ def test_max_unavailable_waits_behind_its_gate() -> None:
     assert kept["spec"]["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": 2, "partition": 0}
 
 
-def test_odd_settings_are_warned_of() -> None:
+def test_fractional_storage_and_negative_history_limits_have_a_warning() -> None:
     claim = {
         "metadata": {"name": "d"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1500m"}}},
@@ -151,7 +151,7 @@ def test_odd_settings_are_warned_of() -> None:
     ]
 
 
-def test_a_status_adds_up_before_the_metadata_is_looked_at() -> None:
+def test_a_status_update_with_inconsistent_counts_is_rejected() -> None:
     old = created(body("StatefulSet")).obj
     raw = {**changed(old, status={"replicas": 0, "readyReplicas": 1}), "kind": "StatefulSet", "apiVersion": "apps/v1"}
     assert updated(raw, old, "status").errors == [

@@ -1,7 +1,4 @@
-"""Tests of kinds.storage_class.
-
-Tests of kinds.volume_attributes_class.
-"""
+"""Tests of kinds.storage_class and kinds.volume_attributes_class."""
 
 from __future__ import annotations
 
@@ -87,7 +84,7 @@ def term(*expressions: tuple[str, list[str]]) -> dict[str, Any]:
         pytest.param({"allowedTopologies": [term()]}, [f'{HERE}: Duplicate value: ""'], id="a term that wants nothing"),
     ],
 )
-def test_what_is_wrong_with_a_class(parts: dict[str, Any], errors: list[str]) -> None:
+def test_storage_classes_are_validated(parts: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_storage_class(storage_class(**parts))) == errors
 
 
@@ -111,14 +108,14 @@ def test_what_is_wrong_with_a_class(parts: dict[str, Any], errors: list[str]) ->
         ),
     ],
 )
-def test_what_a_change_may_not_touch(parts: dict[str, Any], errors: list[str]) -> None:
+def test_immutable_fields_of_storage_classes(parts: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_storage_class_update(storage_class(**parts), storage_class())) == errors
 
 
 OLD_LABEL = [{"matchLabelExpressions": [{"key": "beta.kubernetes.io/os", "values": ["linux"]}]}]
 
 
-def test_old_labels_are_warned_of() -> None:
+def test_deprecated_labels_in_topologies_have_a_warning() -> None:
     made = document(STORAGE_CLASS, provisioner="a/b", allowedTopologies=OLD_LABEL)
     assert created(STORAGE_CLASS, made) == []
     wanted = [
@@ -128,12 +125,12 @@ def test_old_labels_are_warned_of() -> None:
     assert strategy(STORAGE_CLASS).warnings_on_update(made, made, call(STORAGE_CLASS)) == wanted
 
 
-def test_a_change_must_be_right_and_allowed() -> None:
+def test_an_update_is_validated_as_new_and_as_a_change() -> None:
     errors, _ = changed(STORAGE_CLASS, document(STORAGE_CLASS, provisioner="a/b"), provisioner="")
     assert errors == ["provisioner: Required value", 'provisioner: Invalid value: "": field is immutable']
 
 
-def test_a_class_deletes_and_binds_at_once() -> None:
+def test_reclaim_policy_and_binding_mode_are_defaulted() -> None:
     made = document(STORAGE_CLASS, provisioner="a/b")
     assert (made["reclaimPolicy"], made["volumeBindingMode"]) == ("Delete", "Immediate")
 
@@ -153,11 +150,11 @@ GOOD = {"driverName": "csi.example.com", "parameters": {"iops": "1"}}
         ),
     ],
 )
-def test_what_is_wrong_with_an_attributes_class(obj: dict[str, Any], errors: list[str]) -> None:
+def test_volume_attributes_classes_are_validated(obj: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_volume_attributes_class(obj)) == errors
 
 
-def test_nothing_changes() -> None:
+def test_volume_attributes_classes_are_immutable() -> None:
     assert validate_volume_attributes_class_update(GOOD, GOOD) == []
     assert messages(validate_volume_attributes_class_update({"driverName": "x", "parameters": {}}, GOOD)) == [
         "driverName: Forbidden: updates to driverName are forbidden.",
@@ -165,7 +162,7 @@ def test_nothing_changes() -> None:
     ]
 
 
-def test_a_change_is_forbidden_before_it_is_validated() -> None:
+def test_a_forbidden_change_is_reported_before_validation_errors() -> None:
     made = document(VOLUME_ATTRIBUTES_CLASS, driverName="a", parameters={"b": "c"})
     assert created(VOLUME_ATTRIBUTES_CLASS, made) == []
     errors, _ = changed(VOLUME_ATTRIBUTES_CLASS, made, parameters={})

@@ -1,4 +1,4 @@
-"""Rows of all kinds but pods. All of them were printed by kube-apiserver v1.36.4, too."""
+"""Table rows of all kinds except pods. kube-apiserver v1.36.4 prints the same rows."""
 
 from __future__ import annotations
 
@@ -366,13 +366,13 @@ JOB_SPEC: Document = {"template": TEMPLATE}
         pytest.param(kinds.CUSTOM_RESOURCE_DEFINITION, {}, [MADE], id="a definition"),
     ],
 )
-def test_rows(kind: Kind, obj: Document, wanted: list[Cell]) -> None:
+def test_table_rows_of_kinds(kind: Kind, obj: Document, wanted: list[Cell]) -> None:
     found = cells(kind, obj)
     assert found == ["x", *wanted]
     assert [type(cell) for cell in found] == [type(cell) for cell in ["x", *wanted]]
 
 
-def test_a_default_storage_class_says_so() -> None:
+def test_the_default_storage_class_is_marked_in_its_row() -> None:
     metadata = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
     assert cells(kinds.STORAGE_CLASS, {"metadata": metadata})[0] == "x (default)"
 
@@ -416,15 +416,15 @@ def test_a_default_storage_class_says_so() -> None:
         ),
     ],
 )
-def test_events(kind: Kind, event: Document, wanted: list[Cell]) -> None:
+def test_table_rows_of_events(kind: Kind, event: Document, wanted: list[Cell]) -> None:
     assert cells(kind, event) == wanted
 
 
 NOT_DESCRIBED = (kinds.RUNTIME_CLASS, "Handler")
-"""kube-apiserver says nothing about this one."""
+"""kube-apiserver has no description of this column."""
 
 
-def test_columns_have_what_clients_read() -> None:
+def test_table_columns_have_the_fields_that_clients_read() -> None:
     for resource in RESOURCES.values():
         for column in resource.table.columns:
             assert list(column) == ["name", "type", "format", "description", "priority"]
@@ -438,7 +438,7 @@ def test_an_empty_default_table_has_no_list_of_rows() -> None:
     assert RESOURCES[kinds.POD].table.empty_rows == []
 
 
-def test_a_table_that_a_resource_brings_along_is_taken() -> None:
+def test_a_resource_can_replace_its_table() -> None:
     pods, services = RESOURCES[kinds.POD], RESOURCES[kinds.SERVICE]
     own = Resource(pods.kind, pods.strategy, pods.struct)
     assert own.table.columns == pods.table.columns

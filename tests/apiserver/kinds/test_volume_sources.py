@@ -244,7 +244,7 @@ from tests.apiserver.pod_builders import errors_of, pod
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_volume_sources_of_pods_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -356,7 +356,7 @@ SECOND = "Forbidden: may not specify more than 1 volume type"
         pytest.param({"csi": {"driver": "My.Driver", "volumeHandle": "h"}}, [], id="names of drivers have no case"),
     ],
 )
-def test_sources(spec: Document, errors: list[str]) -> None:
+def test_volume_sources_of_persistent_volumes_are_validated(spec: Document, errors: list[str]) -> None:
     assert messages(validate_sources(spec, "v", "s", has_affinity=False)) == errors
 
 
@@ -378,6 +378,6 @@ def test_sources(spec: Document, errors: list[str]) -> None:
         ("csi", ["driver", "volumeHandle"]),
     ],
 )
-def test_fields_that_must_be_filled(source: str, fields: list[str]) -> None:
+def test_empty_volume_sources_lack_required_fields(source: str, fields: list[str]) -> None:
     errors = messages(validate_sources({source: {}}, "v", "s", has_affinity=False))
     assert errors == [f"s.{source}.{field}: Required value" for field in fields]

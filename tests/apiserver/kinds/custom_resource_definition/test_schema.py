@@ -60,7 +60,7 @@ EMBEDDED: Document = {
         ),
     ],
 )
-def test_defaults(held: Document, found: list[str]) -> None:
+def test_defaults_are_validated(held: Document, found: list[str]) -> None:
     errors = validate_default(read_schema(fields(a=held)), "s", needs_pruned=True)
     got = [error.message.removeprefix("s.properties[a].") for error in errors]
     assert len(got) == len(found)
@@ -111,7 +111,7 @@ def messages(raw: Document, *, has_status: bool = False, **wishes: Any) -> list[
         ),
     ],
 )
-def test_fields(held: Document, found: list[str]) -> None:
+def test_fields_of_schemas_are_validated(held: Document, found: list[str]) -> None:
     prefix = "s.openAPIV3Schema.properties[a]."
     got = [text.removeprefix(prefix) for text in messages(fields(a=held))]
     assert len(got) == len(found)
@@ -138,24 +138,24 @@ def test_fields(held: Document, found: list[str]) -> None:
         ),
     ],
 )
-def test_roots(raw: Document, found: list[str]) -> None:
+def test_the_root_schema_is_validated(raw: Document, found: list[str]) -> None:
     assert messages(raw) == found
 
 
-def test_with_a_status_the_root_must_not_say_what_would_be_lost() -> None:
+def test_with_a_status_only_some_fields_are_allowed_at_the_root() -> None:
     assert messages({"type": "object", "description": "x", "required": ["spec"]}, has_status=True) == []
     (message,) = messages({"type": "object", "maxProperties": 4}, has_status=True)
     assert message.endswith("fields are allowed at the root of the schema if the status subresource is enabled")
     assert "s.openAPIV3Schema.type" in messages({"type": "string"}, has_status=True)[0]
 
 
-def test_rules_are_looked_at_where_the_schema_is_right() -> None:
+def test_rules_are_validated_only_in_valid_schemas() -> None:
     broken = ruled({"type": "integer"}, "self.nope")
     assert len(messages(fields(a=broken))) == 1
     assert all("x-kubernetes-validations" not in text for text in messages(fields(a={**broken, "uniqueItems": True})))
 
 
-def test_old_schemas_are_not_asked_for_more() -> None:
+def test_unknown_types_are_accepted_in_old_schemas() -> None:
     raw = fields(a={"type": "thing"})
     assert len(messages(raw)) == 1
     assert messages(raw, needs_known_types=False) == []

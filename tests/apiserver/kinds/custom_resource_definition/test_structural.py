@@ -90,7 +90,7 @@ def array(items: Document | None, kind: str | None, *keys: str) -> Document:
         ),
     ],
 )
-def test_types(raw: Document, found: list[str]) -> None:
+def test_list_and_map_types_are_validated(raw: Document, found: list[str]) -> None:
     assert [error.message for error in validate_list(raw, "p", needs_atomic_sets=True)] == found
 
 
@@ -108,11 +108,11 @@ def test_types(raw: Document, found: list[str]) -> None:
         pytest.param(array({**TEXT, "nullable": True}, "set"), ["p.items.nullable"], id="null in a set"),
     ],
 )
-def test_keys(raw: Document, paths: list[str]) -> None:
+def test_map_keys_and_set_items_are_validated(raw: Document, paths: list[str]) -> None:
     assert [error.field for error in validate_map_set(raw, "p")] == paths
 
 
-def test_sets_of_what_can_change() -> None:
+def test_has_unatomic_set_finds_sets_of_granular_objects() -> None:
     assert has_unatomic_set(array({"type": "object"}, "set"))
     assert not has_unatomic_set(array({"type": "object", MAP: "atomic"}, "set"))
 
@@ -193,7 +193,7 @@ EMBEDDED = {"x-kubernetes-embedded-resource": True}
         ),
     ],
 )
-def test_fields(held: Document, found: list[str]) -> None:
+def test_structural_schemas_of_fields_are_validated(held: Document, found: list[str]) -> None:
     errors = validate_structural(fields(a=held), "r")
     assert [error.message.removeprefix("r.properties[a]").removeprefix(".") for error in errors] == [
         text.removeprefix("a.") for text in found
@@ -235,7 +235,7 @@ def test_fields(held: Document, found: list[str]) -> None:
         ),
     ],
 )
-def test_roots(raw: Document, found: list[str]) -> None:
+def test_the_structural_schema_of_the_root_is_validated(raw: Document, found: list[str]) -> None:
     assert [error.message for error in validate_structural(raw, "r")] == found
 
 
@@ -255,5 +255,5 @@ def test_roots(raw: Document, found: list[str]) -> None:
         ),
     ],
 )
-def test_what_cannot_be_structural_at_all(held: Document, why: str) -> None:
+def test_unsupported_finds_fields_without_a_structural_form(held: Document, why: str) -> None:
     assert unsupported(fields(a=held)) == why

@@ -24,7 +24,7 @@ from tests.apiserver.core_documents import messages
         pytest.param("0,2-4,6", 5, id="some, and a range"),
     ],
 )
-def test_counting(text: str, count: int) -> None:
+def test_count_indexes_counts_numbers_and_ranges(text: str, count: int) -> None:
     assert count_indexes(text, 10) == count
 
 
@@ -44,7 +44,7 @@ def test_counting(text: str, count: int) -> None:
         ),
     ],
 )
-def test_what_cannot_be_read(text: str, error: str) -> None:
+def test_count_indexes_rejects_invalid_text(text: str, error: str) -> None:
     with pytest.raises(IndexesError) as caught:
         count_indexes(text, 10)
     assert str(caught.value) == error
@@ -59,7 +59,7 @@ def test_what_cannot_be_read(text: str, error: str) -> None:
         pytest.param("", "1", None, id="nothing"),
     ],
 )
-def test_overlaps(one: str, other: str, index: int | None) -> None:
+def test_first_overlap_returns_the_first_common_index(one: str, other: str, index: int | None) -> None:
     assert first_overlap(one, other, 10) == index
 
 
@@ -123,12 +123,12 @@ def on_exit(**changes: object) -> Document:
         ),
     ],
 )
-def test_failure_policies(rule: Document, errors: list[str]) -> None:
+def test_pod_failure_policies_are_validated(rule: Document, errors: list[str]) -> None:
     spec = {"template": POD, "podFailurePolicy": {"rules": [rule]}}
     assert messages(validate_failure_policy(spec, "p")) == errors
 
 
-def test_a_failure_policy_has_few_rules() -> None:
+def test_a_pod_failure_policy_has_at_most_20_rules() -> None:
     spec = {"template": POD, "podFailurePolicy": {"rules": [on_exit()] * 21}}
     assert messages(validate_failure_policy(spec, "p")) == ["p.rules: Too many: 21: must have at most 20 items"]
 
@@ -171,7 +171,7 @@ def test_a_failure_policy_has_few_rules() -> None:
         ),
     ],
 )
-def test_success_policies(rules: list[Document], errors: list[str]) -> None:
+def test_success_policies_are_validated(rules: list[Document], errors: list[str]) -> None:
     assert messages(validate_success_policy({"completions": 5, "successPolicy": {"rules": rules}}, "p")) == errors
 
 
@@ -192,5 +192,5 @@ def test_success_policies(rules: list[Document], errors: list[str]) -> None:
         ),
     ],
 )
-def test_replacement_policies(spec: Document, errors: list[str]) -> None:
+def test_pod_replacement_policies_are_validated(spec: Document, errors: list[str]) -> None:
     assert messages(validate_replacement_policy(spec, "p")) == errors

@@ -1,7 +1,4 @@
-"""Tests of kinds.job.spec.
-
-Tests of kinds.job.strategy.
-"""
+"""Tests of kinds.job.spec and kinds.job.strategy."""
 
 from __future__ import annotations
 
@@ -107,7 +104,7 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
         ),
     ],
 )
-def test_new_jobs(changes: dict[str, Any], errors: list[str]) -> None:
+def test_new_jobs_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     assert created(body("Job", **changes)).errors == errors
 
 
@@ -163,7 +160,7 @@ INDEXED = {"spec__completionMode": "Indexed", "spec__completions": 3, "spec__par
         ),
     ],
 )
-def test_changed_jobs(old: dict[str, Any], changes: dict[str, Any], errors: list[str]) -> None:
+def test_updates_of_jobs_are_validated(old: dict[str, Any], changes: dict[str, Any], errors: list[str]) -> None:
     assert _update(old, changes) == errors
 
 
@@ -176,20 +173,20 @@ def test_changed_jobs(old: dict[str, Any], changes: dict[str, Any], errors: list
         ),
     ],
 )
-def test_templates_are_fixed(old: dict[str, Any], path: str, value: dict[str, Any]) -> None:
+def test_the_template_of_a_job_is_immutable(old: dict[str, Any], path: str, value: dict[str, Any]) -> None:
     (error,) = _update(old, value)
     assert error.startswith(f'{path}: Invalid value: {{"')
     assert error.endswith("}: field is immutable")
 
 
-def test_a_resting_job_may_be_resized() -> None:
+def test_a_suspended_job_may_change_its_resources() -> None:
     old = created(body("Job", **SUSPENDED)).obj
     resized = changed({**old, "apiVersion": "batch/v1", "kind": "Job"})
     resized["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     assert updated(resized, old).errors == []
 
 
-def test_a_error_of_the_spec_is_reported_twice_on_an_update() -> None:
+def test_an_error_of_the_spec_is_reported_twice_on_an_update() -> None:
     old = created(body("Job")).obj
     wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, spec__parallelism=-1)
     shown = "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
@@ -234,7 +231,7 @@ def test_empty_labels_of_the_pods_are_shared_before_the_job_is_validated() -> No
     assert not any(error.startswith("metadata.labels: ") for error in none.errors)
 
 
-def test_a_selector_by_hand_is_left_alone() -> None:
+def test_a_manual_selector_is_kept() -> None:
     selector = {"matchLabels": {"a": "b"}}
     raw = body("Job", spec__manualSelector=True, spec__selector=selector)
     obj = created(changed(raw, spec__template__metadata={"labels": {"a": "b"}})).obj
@@ -252,13 +249,13 @@ def test_deleting_a_job_without_a_propagation_policy_orphans_its_pods_with_a_war
     ]
 
 
-def test_jobs_are_selected_by_their_successes() -> None:
+def test_jobs_can_be_selected_by_successful_pods() -> None:
     strategy = JobStrategy(JOB)
     assert strategy.selectable_fields({"status": {"succeeded": 3}}) == {"status.successful": "3"}
     assert strategy.selectable_fields({}) == {"status.successful": "0"}
 
 
-def test_a_status_update_is_guarded() -> None:
+def test_a_status_update_is_validated() -> None:
     old = created(body("Job")).obj
     wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, status={"active": 1, "ready": 2})
     assert updated(wanted, old, "status").errors == [
@@ -269,6 +266,6 @@ def test_a_status_update_is_guarded() -> None:
 @pytest.mark.parametrize(
     ("parallelism", "count"), [pytest.param(20_000, 1, id="very many at once"), pytest.param(5, 0, id="a few at once")]
 )
-def test_very_many_indexes_are_warned_of(parallelism: int, count: int) -> None:
+def test_many_indexes_with_a_high_parallelism_have_a_warning(parallelism: int, count: int) -> None:
     raw = body("Job", spec__completionMode="Indexed", spec__completions=200_000, spec__parallelism=parallelism)
     assert len(created(raw).warnings) == count

@@ -98,7 +98,7 @@ def errors_of(new: Document, old: Document | None = None, spec: Document | None 
         ),
     ],
 )
-def test_first_reports(status: Document, errors: list[str]) -> None:
+def test_job_statuses_are_validated(status: Document, errors: list[str]) -> None:
     assert errors_of(status) == errors
 
 
@@ -141,7 +141,7 @@ def test_first_reports(status: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_later_reports(new: Document, old: Document, errors: list[str]) -> None:
+def test_updates_of_job_statuses_are_validated(new: Document, old: Document, errors: list[str]) -> None:
     assert errors_of(new, old) == errors
 
 
@@ -161,15 +161,15 @@ def test_later_reports(new: Document, old: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_indexes(status: Document, errors: list[str]) -> None:
+def test_indexes_in_job_statuses_are_validated(status: Document, errors: list[str]) -> None:
     assert errors_of(status, spec=INDEXED) == errors
 
 
-def test_a_status_that_is_already_wrong_can_be_mended() -> None:
+def test_an_invalid_status_can_still_be_updated() -> None:
     wrong: Document = {"conditions": conditions("Complete")}
     assert errors_of({**wrong, "succeeded": 1}, wrong) == []
 
 
-def test_conditions() -> None:
+def test_is_condition_true_reads_conditions() -> None:
     assert is_condition_true({"conditions": conditions("Failed")}, "Failed")
     assert not is_condition_true({}, "Failed")

@@ -138,7 +138,7 @@ from tests.apiserver.pod_builders import errors_of, pod
         pytest.param({"lifecycle": {"preStop": {"sleep": {"seconds": 0}}}}, [], id="sleep of no time"),
     ],
 )
-def test_containers(container: Document, errors: list[str]) -> None:
+def test_probes_and_lifecycle_hooks_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors
 
 
@@ -308,7 +308,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_containers_common_validation_containers(container: Document, errors: list[str]) -> None:
+def test_common_fields_of_containers_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors
 
 
@@ -451,5 +451,5 @@ def test_containers_common_validation_containers(container: Document, errors: li
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_containers_of_pods_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors

@@ -176,7 +176,7 @@ from tests.apiserver.pod_builders import errors_of, pod
         ),
     ],
 )
-def test_containers(container: Document, errors: list[str]) -> None:
+def test_environment_variables_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors
 
 
@@ -401,5 +401,5 @@ def test_containers(container: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_volume_mounts_and_devices_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors

@@ -1,7 +1,4 @@
-"""Tests of kinds.pod.resources.
-
-Tests of kinds.pod.options.
-"""
+"""Tests of kinds.pod.resources and kinds.pod.options."""
 
 from __future__ import annotations
 
@@ -154,7 +151,7 @@ from tests.apiserver.pod_builders import errors_of, pod
         ),
     ],
 )
-def test_containers(container: Document, errors: list[str]) -> None:
+def test_resources_of_containers_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors
 
 
@@ -248,7 +245,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_pod_level_resources_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -277,17 +274,17 @@ BOTH = {"cpu": "1", "memory": "1Gi"}
         ),
     ],
 )
-def test_quality(spec: Document, resources: Document, quality: str) -> None:
+def test_quality_of_service_follows_requests_and_limits(spec: Document, resources: Document, quality: str) -> None:
     assert quality_of_service(pod(spec, {"resources": resources})["spec"]) == quality
 
 
-def test_a_new_object_is_tolerated_nothing() -> None:
+def test_strict_options_tolerate_nothing() -> None:
     tolerances = [field.name for field in fields(PodOptions) if field.name.startswith("tolerates_")]
     assert not any(getattr(STRICT, name) or getattr(STRICT_POD, name) for name in tolerances)
     assert (STRICT.is_pod, STRICT_POD.is_pod) == (False, True)
 
 
-def test_init_containers_come_first_and_ephemeral_ones_last() -> None:
+def test_every_container_lists_init_containers_first_and_ephemeral_ones_last() -> None:
     spec = {"containers": [{"name": "c"}], "ephemeralContainers": [{"name": "e"}], "initContainers": [{"name": "i"}]}
     assert [(container["name"], path) for container, path in every_container(spec, "s")] == [
         ("i", "s.initContainers[0]"),

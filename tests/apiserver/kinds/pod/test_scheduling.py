@@ -76,7 +76,7 @@ from tests.apiserver.pod_builders import errors_of, pod
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_tolerations_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -350,7 +350,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_affinity_validation_specs(spec: Document, errors: list[str]) -> None:
+def test_affinity_is_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -522,5 +522,5 @@ def test_affinity_validation_specs(spec: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_affinity_spread_validation_specs(spec: Document, errors: list[str]) -> None:
+def test_topology_spread_constraints_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors

@@ -82,7 +82,7 @@ from tests.apiserver.pod_builders import errors_of, pod
         ),
     ],
 )
-def test_containers(container: Document, errors: list[str]) -> None:
+def test_windows_options_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors
 
 
@@ -177,7 +177,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_security_profiles_validation_containers(container: Document, errors: list[str]) -> None:
+def test_seccomp_and_apparmor_profiles_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors
 
 
@@ -221,5 +221,5 @@ def test_security_profiles_validation_containers(container: Document, errors: li
         ),
     ],
 )
-def test_security_validation_containers(container: Document, errors: list[str]) -> None:
+def test_security_contexts_of_containers_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors

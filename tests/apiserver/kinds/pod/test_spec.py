@@ -113,7 +113,7 @@ from tests.apiserver.pod_builders import changed, errors_of, pod, stored
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_dns_host_aliases_and_hostnames_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -314,7 +314,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_pod_spec_validation_specs(spec: Document, errors: list[str]) -> None:
+def test_pod_specs_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -351,7 +351,7 @@ APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
         ),
     ],
 )
-def test_annotations(annotations: dict[str, str], errors: list[str]) -> None:
+def test_annotations_of_pods_are_validated(annotations: dict[str, str], errors: list[str]) -> None:
     assert messages(validate_pod_annotations(annotations, pod()["spec"], "a")) == errors
 
 
@@ -378,11 +378,13 @@ def test_annotations(annotations: dict[str, str], errors: list[str]) -> None:
         ),
     ],
 )
-def test_profiles_agree(annotations: dict[str, str], spec: Document, container: Document, errors: list[str]) -> None:
+def test_profiles_in_annotations_and_fields_must_match(
+    annotations: dict[str, str], spec: Document, container: Document, errors: list[str]
+) -> None:
     assert messages(validate_profiles_match(annotations, pod(spec, container)["spec"], "spec")) == errors
 
 
-def test_some_annotations_stay_as_they_are() -> None:
+def test_mirror_and_apparmor_annotations_are_immutable() -> None:
     old = stored(pod({"nodeName": "n"}, metadata={"annotations": {MIRROR: "x"}}))
     new = changed(old, metadata={"annotations": {f"{APPARMOR}c": "unconfined"}})
     assert messages(validate_pod_annotations_update(new, old, "a", STRICT_POD)) == [
@@ -407,5 +409,5 @@ def test_some_annotations_stay_as_they_are() -> None:
         ),
     ],
 )
-def test_new_pods(spec: Document, errors: list[str]) -> None:
+def test_new_pods_are_validated(spec: Document, errors: list[str]) -> None:
     assert messages(validate_new_pod(pod(spec)["spec"], pod(spec)["metadata"])) == errors

@@ -23,7 +23,7 @@ SPEC = pod(
 )["spec"]
 
 
-def test_claims_are_those_of_the_spec_each_once() -> None:
+def test_claim_statuses_match_claims_of_the_spec_and_are_unique() -> None:
     statuses = [{"name": "rc", "resourceClaimName": "x"}, {"name": "rc"}, {"name": "z"}]
     assert messages(validate_claim_statuses({"resourceClaimStatuses": statuses}, SPEC)) == [
         'status.resourceClaimStatuses[1].name: Duplicate value: "rc"',
@@ -43,12 +43,12 @@ def test_claims_are_those_of_the_spec_each_once() -> None:
         pytest.param({"containerName": "c", "resourceName": "example.com/a", "requestName": "r"}, "", 1, id="no claim"),
     ],
 )
-def test_extended_resources(mapping: Document, claim: str, count: int) -> None:
+def test_extended_resource_claim_statuses_are_validated(mapping: Document, claim: str, count: int) -> None:
     status = {"requestMappings": [mapping], "resourceClaimName": claim}
     assert len(validate_extended_claim(status, SPEC)) == count
 
 
-def test_allocated_devices_name_the_container_and_are_unique() -> None:
+def test_allocated_resource_statuses_are_validated() -> None:
     devices = [{"resourceID": "a", "health": "Healthy"}, {"resourceID": "a", "health": "Fine", "message": ""}]
     allocations = [{"name": "example.com/a", "resources": devices}, {"name": "claim:rc/r"}, {"name": "claim:rc"}]
     errors = validate_allocated_resources(
@@ -150,7 +150,7 @@ def old_pod() -> Document:
         ),
     ],
 )
-def test_status(status: Document, errors: list[str]) -> None:
+def test_updates_of_pod_statuses_are_validated(status: Document, errors: list[str]) -> None:
     old = old_pod()
     new = deepcopy(old)
     new["status"].update(status)

@@ -1,7 +1,4 @@
-"""Tests of kinds.pod.strategy.
-
-What is printed of pods. All rows were printed by kube-apiserver v1.36.4, too.
-"""
+"""Tests of kinds.pod.strategy and of the table of pods. kube-apiserver v1.36.4 prints the same rows."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ EPHEMERAL = STRATEGY.subresources["ephemeralcontainers"]
 RESIZE = STRATEGY.subresources["resize"]
 
 
-def test_a_new_pod_is_pending_with_a_generation_and_a_quality() -> None:
+def test_a_new_pod_is_pending_with_a_generation_and_a_qos_class() -> None:
     made = pod(container={"resources": {"requests": {"cpu": "1"}}})
     made["status"] = {"phase": "Running"}
     STRATEGY.prepare_for_create(made, call_for())
@@ -31,7 +28,7 @@ def test_a_new_pod_is_pending_with_a_generation_and_a_quality() -> None:
     assert STRATEGY.validate(made, call_for()) == []
 
 
-def test_a_gated_pod_says_so() -> None:
+def test_a_new_gated_pod_has_a_scheduling_gated_condition() -> None:
     made = pod({"schedulingGates": [{"name": "g"}]})
     STRATEGY.prepare_for_create(made, call_for())
     (condition,) = made["status"]["conditions"]
@@ -43,7 +40,7 @@ def test_a_gated_pod_says_so() -> None:
     )
 
 
-def test_a_name_that_is_no_hostname_is_unwise() -> None:
+def test_a_pod_name_that_is_no_dns_label_has_a_warning() -> None:
     made = pod(metadata={"name": "a.b"})
     assert STRATEGY.warnings_on_create(made, call_for()) == [
         "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
@@ -58,7 +55,7 @@ def test_a_name_that_is_no_hostname_is_unwise() -> None:
         pytest.param({"activeDeadlineSeconds": 5}, 2, id="the spec changes"),
     ],
 )
-def test_generations_count_changes_of_the_spec(spec: Document, generation: int) -> None:
+def test_an_update_increments_the_generation_only_for_changes_of_the_spec(spec: Document, generation: int) -> None:
     old = stored(pod())
     new = changed(old, spec, {"labels": {"a": "b"}})
     new["status"] = {"phase": "Running"}
@@ -66,7 +63,7 @@ def test_generations_count_changes_of_the_spec(spec: Document, generation: int) 
     assert (new["metadata"]["generation"], new["status"]) == (generation, old["status"])
 
 
-def test_an_update_looks_at_the_metadata_twice() -> None:
+def test_an_update_validates_the_metadata_twice() -> None:
     old = stored(pod())
     new = changed(old, metadata={"labels": {"a b": "c"}})
     assert [error.field for error in STRATEGY.validate_update(new, old, call_for())] == ["metadata.labels"] * 2
@@ -83,13 +80,15 @@ def test_an_update_looks_at_the_metadata_twice() -> None:
         pytest.param({"nodeName": "n"}, "Succeeded", 5, 0, id="it has ended"),
     ],
 )
-def test_ends(spec: Document, phase: str, asked_s: int | None, given_s: int) -> None:
+def test_graceful_s_returns_the_grace_period_of_a_delete(
+    spec: Document, phase: str, asked_s: int | None, given_s: int
+) -> None:
     made = stored(pod(spec))
     made["status"]["phase"] = phase
     assert STRATEGY.graceful_s(made, asked_s, call_for()) == given_s
 
 
-def test_selectable_fields() -> None:
+def test_selectable_fields_of_pods() -> None:
     made = stored(pod({"nodeName": "n", "hostNetwork": True}))
     made["status"]["podIPs"] = [{"ip": "1.1.1.1"}]
     fields = STRATEGY.selectable_fields(made)
@@ -98,7 +97,7 @@ def test_selectable_fields() -> None:
     assert set(fields) == set(STRATEGY.selectable_fields(stored(pod())))
 
 
-def test_a_status_changes_nothing_else_and_forgets_no_generation() -> None:
+def test_a_status_update_keeps_the_spec_and_observed_generations() -> None:
     old = stored(pod({"nodeName": "n"}))
     old["status"].update(
         observedGeneration=1, conditions=[{"type": "Ready", "status": "True", "observedGeneration": 1}]
@@ -117,7 +116,7 @@ def test_a_status_changes_nothing_else_and_forgets_no_generation() -> None:
     assert STATUS.validate_update(new, old, call_for()) == []
 
 
-def test_addresses_are_better_written_short() -> None:
+def test_addresses_that_are_not_canonical_have_a_warning() -> None:
     old = stored(pod())
     new = changed(old)
     new["status"]["podIPs"] = [{"ip": "FE80::1"}]
@@ -126,7 +125,7 @@ def test_addresses_are_better_written_short() -> None:
     ]
 
 
-def test_ephemeral_containers_come_alone() -> None:
+def test_an_update_of_ephemeral_containers_changes_nothing_else() -> None:
     old = stored(pod())
     new = changed(
         old, {"ephemeralContainers": [{"name": "e", "image": "x"}], "schedulerName": "z"}, {"labels": {"a": "b"}}
@@ -368,7 +367,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
         ),
     ],
 )
-def test_status(spec: Document, status: Document, ready: str, text: str, restarts: str) -> None:
+def test_the_status_column_of_pods(spec: Document, status: Document, ready: str, text: str, restarts: str) -> None:
     assert row(spec, status)["cells"][:5] == ["p", ready, text, restarts, "40s"]
 
 
@@ -381,11 +380,11 @@ def test_status(spec: Document, status: Document, ready: str, text: str, restart
         ({"phase": "Failed", "reason": "Evicted"}, "Evicted"),
     ],
 )
-def test_status_of_a_deleted_pod(status: Document, text: str) -> None:
+def test_the_status_column_of_deleted_pods(status: Document, text: str) -> None:
     assert row({}, status, deletionTimestamp=LATER)["cells"][2] == text
 
 
-def test_wide_columns() -> None:
+def test_the_wide_columns_of_pods() -> None:
     status: Document = {
         "phase": "Running",
         "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}],
@@ -401,7 +400,7 @@ def test_wide_columns() -> None:
     ("phase", "condition"),
     [("Succeeded", "The pod has completed successfully."), ("Failed", "The pod failed.")],
 )
-def test_pods_that_are_done_are_marked(phase: str, condition: str) -> None:
+def test_rows_of_finished_pods_have_a_completed_condition(phase: str, condition: str) -> None:
     found = row({}, {"phase": phase})["conditions"]
     assert found == [{"type": "Completed", "status": "True", "reason": phase, "message": condition}]
     assert "conditions" not in row({}, {"phase": "Running"})

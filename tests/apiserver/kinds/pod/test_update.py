@@ -1,7 +1,4 @@
-"""Tests of kinds.pod.update.
-
-Tests of kinds.pod.resize.
-"""
+"""Tests of kinds.pod.update and kinds.pod.resize."""
 
 from __future__ import annotations
 
@@ -60,13 +57,13 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
         pytest.param({"tolerations": [{"key": "a", "operator": "Gt", "value": "5"}]}, id="a comparison"),
     ],
 )
-def test_what_was_wrong_may_stay(spec: Document) -> None:
+def test_unchanged_invalid_fields_are_accepted_on_update(spec: Document) -> None:
     assert errors_of(pod(spec)) != []
     old = stored(pod(spec))
     assert messages(validate_pod_update(old, old, options_after(old, is_pod=True))) == []
 
 
-def test_new_objects_are_forgiven_nothing() -> None:
+def test_options_of_new_objects_are_strict() -> None:
     assert options_after(None, is_pod=False) == STRICT
     assert options_after(stored(pod()), is_pod=True) == STRICT_POD
 
@@ -161,7 +158,7 @@ def errors_of_change(old: Document, spec: Document) -> list[str]:
         pytest.param({"nodeSelector": {"a": "b"}}, [OTHER], id="a node selector, when nobody holds it back"),
     ],
 )
-def test_plain_pods(spec: Document, beginnings: list[str]) -> None:
+def test_updates_of_pods_are_validated(spec: Document, beginnings: list[str]) -> None:
     errors = errors_of_change(plain(), spec)
     assert len(errors) == len(beginnings), errors
     assert all(error.startswith(beginning) for error, beginning in zip(errors, beginnings, strict=True)), errors
@@ -199,13 +196,13 @@ def test_plain_pods(spec: Document, beginnings: list[str]) -> None:
         pytest.param({"schedulerName": "x"}, [OTHER], id="anything else"),
     ],
 )
-def test_gated_pods(spec: Document, beginnings: list[str]) -> None:
+def test_updates_of_gated_pods_are_validated(spec: Document, beginnings: list[str]) -> None:
     errors = errors_of_change(gated(), spec)
     assert len(errors) == len(beginnings), errors
     assert all(error.startswith(beginning) for error, beginning in zip(errors, beginnings, strict=True)), errors
 
 
-def test_the_difference_is_shown() -> None:
+def test_a_forbidden_update_is_reported_with_a_diff() -> None:
     (error,) = errors_of_change(plain(), {"schedulerName": "x"})
     difference = error.partition("\n")[2].splitlines()
     assert difference[0].startswith("@@ -")
@@ -237,7 +234,9 @@ def debugger(name: str, **fields: object) -> Document:
         ),
     ],
 )
-def test_changes(containers: list[Document] | None, beginnings: list[str]) -> None:
+def test_updates_of_ephemeral_containers_are_validated(
+    containers: list[Document] | None, beginnings: list[str]
+) -> None:
     old = stored(pod())
     old["spec"]["ephemeralContainers"] = [debugger("d")]
     new = changed(old, {"ephemeralContainers": containers})
@@ -294,13 +293,13 @@ def old_pod() -> Document:
         ),
     ],
 )
-def test_containers(field: str, value: object, errors: list[str]) -> None:
+def test_resizes_of_containers_are_validated(field: str, value: object, errors: list[str]) -> None:
     old = old_pod()
     new = changed(old, {"containers": [{**old["spec"]["containers"][0], field: value}]})
     assert messages(validate_resize(new, old, STRICT_POD)) == errors
 
 
-def test_the_quality_of_service_stays() -> None:
+def test_a_resize_must_not_change_the_qos_class() -> None:
     old = stored(pod())
     new = changed(old, {"containers": [{**old["spec"]["containers"][0], "resources": {"requests": {"cpu": "1"}}}]})
     assert messages(validate_resize(new, old, STRICT_POD)) == [
@@ -308,7 +307,7 @@ def test_the_quality_of_service_stays() -> None:
     ]
 
 
-def test_a_kubelet_that_reports_no_resources_cannot_resize() -> None:
+def test_a_resize_is_forbidden_if_the_kubelet_reports_no_resources() -> None:
     old = old_pod()
     old["status"]["containerStatuses"] = [{"name": "c", "state": {"running": {}}}]
     assert messages(validate_resize(changed(old), old, STRICT_POD)) == [
@@ -328,7 +327,7 @@ def test_a_kubelet_that_reports_no_resources_cannot_resize() -> None:
         ),
     ],
 )
-def test_the_pod_as_a_whole(resources: Document | None, errors: list[str]) -> None:
+def test_resizes_of_pod_level_resources_are_validated(resources: Document | None, errors: list[str]) -> None:
     old = stored(pod({"resources": {"requests": {"cpu": "2"}}}))
     old["status"]["qosClass"] = "Burstable"
     found = messages(validate_resize(changed(old, {"resources": resources}), old, STRICT_POD))

@@ -125,7 +125,7 @@ from tests.apiserver.pod_builders import errors_of, pod
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_ephemeral_volumes_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -208,7 +208,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_volumes_files_validation_specs(spec: Document, errors: list[str]) -> None:
+def test_secret_config_map_and_downward_api_volumes_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -295,7 +295,7 @@ def test_volumes_files_validation_specs(spec: Document, errors: list[str]) -> No
         ),
     ],
 )
-def test_volumes_projected_validation_specs(spec: Document, errors: list[str]) -> None:
+def test_projected_volumes_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -359,5 +359,5 @@ def test_volumes_projected_validation_specs(spec: Document, errors: list[str]) -
         ),
     ],
 )
-def test_volumes_validation_specs(spec: Document, errors: list[str]) -> None:
+def test_volumes_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors

@@ -52,7 +52,7 @@ SECOND = "spec.containers[0].ports[1]"
         ),
     ],
 )
-def test_ports(one: Document, other: Document, warnings: list[str]) -> None:
+def test_port_warnings_of_overlapping_ports(one: Document, other: Document, warnings: list[str]) -> None:
     ports = [{"containerPort": 80, **one}, {"containerPort": 80, **other}]
     assert port_warnings(pod(container={"ports": ports})["spec"], "spec") == warnings
 
@@ -81,7 +81,7 @@ def test_ports(one: Document, other: Document, warnings: list[str]) -> None:
         ),
     ],
 )
-def test_sources(source: Document, warnings: list[str]) -> None:
+def test_volume_warnings_of_deprecated_sources(source: Document, warnings: list[str]) -> None:
     assert volume_warnings([{"name": "x", **source}], "v") == warnings
 
 
@@ -117,7 +117,7 @@ def test_sources(source: Document, warnings: list[str]) -> None:
         ),
     ],
 )
-def test_overlaps(source: Document, warnings: list[str]) -> None:
+def test_overlap_warnings_of_volume_paths(source: Document, warnings: list[str]) -> None:
     assert overlap_warnings([{"name": "x", **source}]) == warnings
 
 
@@ -201,7 +201,9 @@ ZONE = "failure-domain.beta.kubernetes.io/zone"
         ),
     ],
 )
-def test_specs(spec: Document, container: Document, warnings: list[str]) -> None:
+def test_pod_spec_warnings_of_deprecated_and_duplicate_fields(
+    spec: Document, container: Document, warnings: list[str]
+) -> None:
     made = pod(spec, container)
     assert pod_spec_warnings(made["spec"], made["metadata"]) == warnings
 

@@ -32,7 +32,7 @@ def service(spec: Document) -> Document:
         pytest.param({**NONE, "ipFamilies": ["IPv6"]}, ["IPv6", "IPv4"], "RequireDualStack", id="the other one first"),
     ],
 )
-def test_new_services(spec: Document, families: list[str], policy: str) -> None:
+def test_settle_families_of_new_services(spec: Document, families: list[str], policy: str) -> None:
     made = service(spec)
     settle_families(made, None)
     assert (made["spec"]["ipFamilies"], made["spec"]["ipFamilyPolicy"]) == (families, policy)
@@ -66,19 +66,19 @@ def test_new_services(spec: Document, families: list[str], policy: str) -> None:
         pytest.param({"clusterIP": "10.96.0.9"}, "spec.clusterIPs: Required value", id="addresses that disagree"),
     ],
 )
-def test_what_this_cluster_cannot_do(spec: Document, message: str) -> None:
+def test_settle_families_rejects_families_that_are_not_configured(spec: Document, message: str) -> None:
     with pytest.raises(InvalidError) as caught:
         settle_families(service(spec), None)
     assert caught.value.message == f'Service "v" is invalid: {message}'
 
 
-def test_a_name_has_no_family() -> None:
+def test_external_name_services_have_no_families() -> None:
     made = service({"type": "ExternalName"})
     settle_families(made, None)
     assert "ipFamilies" not in made["spec"]
 
 
-def test_an_update_keeps_its_policy_and_nothing_is_upgraded_unasked() -> None:
+def test_an_update_without_a_policy_keeps_policy_and_families() -> None:
     old = service({**ADDRESS, "ipFamilies": ["IPv4"], "ipFamilyPolicy": "PreferDualStack"})
     new = service({**ADDRESS, "ipFamilies": ["IPv4"]})
     settle_families(new, old)
@@ -87,7 +87,7 @@ def test_an_update_keeps_its_policy_and_nothing_is_upgraded_unasked() -> None:
     assert new["spec"]["ipFamilies"] == ["IPv4"]
 
 
-def test_giving_up_a_family_must_be_said() -> None:
+def test_releasing_a_family_requires_the_single_stack_policy() -> None:
     old = service({**NONE, **BOTH, "ipFamilyPolicy": "RequireDualStack"})
     with pytest.raises(InvalidError, match="must be 'SingleStack' to release the secondary IP family"):
         settle_families(service({**NONE, "ipFamilies": ["IPv4"]}), old)
@@ -109,7 +109,7 @@ def allocator(*services: Document) -> ServiceAllocator:
 
 
 def stored(known: ServiceAllocator, made: Document) -> Document:
-    """A service_allocation_strategy_service that was written."""
+    """A service with a reservation that is kept."""
     reservation = known.reserve(made, None)
     reservation.keep()
     reservation.close()
@@ -136,7 +136,7 @@ def test_a_new_service_gets_an_address_and_ports() -> None:
         pytest.param({"clusterIP": "None"}, id="one without an address"),
     ],
 )
-def test_some_services_need_nothing(spec: Document) -> None:
+def test_external_name_and_headless_services_get_no_address(spec: Document) -> None:
     made = stored(allocator(), service_allocation_strategy_service(**spec))
     assert made["spec"].get("clusterIP", "None") == "None"
     assert node_ports(made) == [0]
@@ -170,7 +170,7 @@ def test_some_services_need_nothing(spec: Document) -> None:
         ),
     ],
 )
-def test_what_cannot_be_had(spec: Document, error: str) -> None:
+def test_addresses_and_ports_that_are_taken_or_out_of_range_are_rejected(spec: Document, error: str) -> None:
     taken = service_allocation_strategy_service(
         clusterIP="10.96.0.9", type="NodePort", ports=[{"port": 80, "nodePort": 30009}]
     )
@@ -182,7 +182,7 @@ def test_what_cannot_be_had(spec: Document, error: str) -> None:
         assert caught.value.message == f'Service "v" is invalid: {error}'
 
 
-def test_a_port_for_health_checks_that_is_taken_is_the_servers_trouble() -> None:
+def test_a_taken_health_check_node_port_is_an_internal_error() -> None:
     known = allocator(service_allocation_strategy_service(type="NodePort", ports=[{"port": 80, "nodePort": 30009}]))
     wanted = service_allocation_strategy_service(
         type="LoadBalancer", externalTrafficPolicy="Local", healthCheckNodePort=30009
@@ -195,7 +195,7 @@ def test_a_port_for_health_checks_that_is_taken_is_the_servers_trouble() -> None
     )
 
 
-def test_only_the_api_server_gets_the_first_address() -> None:
+def test_only_the_kubernetes_service_gets_the_first_address() -> None:
     known = allocator()
     with pytest.raises(InvalidError, match="provided IP is already allocated"):
         known.reserve(service_allocation_strategy_service(clusterIP="10.96.0.1"), None)
@@ -207,7 +207,7 @@ def test_only_the_api_server_gets_the_first_address() -> None:
     assert stored(known, own)["spec"]["clusterIPs"] == ["10.96.0.1"]
 
 
-def test_an_allocated_address_has_an_owner() -> None:
+def test_no_address_is_allocated_for_a_service_without_a_name() -> None:
     nameless = document(SERVICE, {"name": ""}, spec={"ports": [{"port": 80}], "clusterIP": "10.96.0.9"})
     known = allocator()
     with pytest.raises(InvalidError) as caught:
@@ -223,7 +223,7 @@ def test_an_allocated_address_has_an_owner() -> None:
         known.reserve(nameless, None)
 
 
-def test_what_is_not_kept_is_given_back() -> None:
+def test_a_reservation_that_is_not_kept_is_released() -> None:
     known = allocator()
     wanted: Document = {"clusterIP": "10.96.0.9", "type": "NodePort", "ports": [{"port": 80, "nodePort": 30009}]}
     known.reserve(service_allocation_strategy_service(**wanted), None).close()
@@ -248,14 +248,14 @@ def test_protocols_share_a_node_port(ports: list[Document], is_shared: bool) -> 
     assert (first == second) is is_shared
 
 
-def test_balancers_may_do_without_node_ports() -> None:
+def test_load_balancers_can_disable_node_ports() -> None:
     made = stored(
         allocator(), service_allocation_strategy_service(type="LoadBalancer", allocateLoadBalancerNodePorts=False)
     )
     assert node_ports(made) == [0]
 
 
-def test_a_change_of_the_type_takes_and_gives_back() -> None:
+def test_a_change_of_the_type_allocates_and_releases_addresses() -> None:
     known = allocator()
     old = stored(
         known,
@@ -281,7 +281,7 @@ def test_a_change_of_the_type_takes_and_gives_back() -> None:
     assert back["spec"]["clusterIP"].startswith("10.96.")
 
 
-def test_an_update_keeps_what_it_has_and_moves_what_it_wants() -> None:
+def test_an_update_keeps_its_ports_and_allocates_requested_ports() -> None:
     known = allocator()
     old = stored(known, service_allocation_strategy_service(type="NodePort"))
     same = service_allocation_strategy_service(type="NodePort")
@@ -297,7 +297,7 @@ def test_an_update_keeps_what_it_has_and_moves_what_it_wants() -> None:
     assert not known.ports.is_taken(30007)
 
 
-def test_a_dry_run_takes_nothing() -> None:
+def test_a_dry_run_allocates_nothing() -> None:
     known = allocator()
     made = service_allocation_strategy_service(
         type="LoadBalancer", externalTrafficPolicy="Local", ports=[TCP, {**UDP, "port": 54}]

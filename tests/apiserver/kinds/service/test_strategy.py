@@ -62,14 +62,14 @@ EMBEDDED: Document = {"sessionAffinity": "None", "type": "ClusterIP", "internalT
         ),
     ],
 )
-def test_specs(spec: Document, wanted: Document) -> None:
+def test_services_are_defaulted(spec: Document, wanted: Document) -> None:
     service: Document = {"spec": spec, "status": {"loadBalancer": {}}}
     strategy_of(SERVICE).default(service)
     strategy_of(SERVICE).default(service)
     assert service["spec"] == wanted
 
 
-def test_addresses_of_a_balancer_are_its_own() -> None:
+def test_addresses_of_load_balancers_default_to_the_mode_vip() -> None:
     status: Document = {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}, {"hostname": "a"}]}}
     strategy_of(SERVICE).default({"spec": {"type": "LoadBalancer"}, "status": status})
     assert status["loadBalancer"]["ingress"] == [{"ip": "1.2.3.4", "ipMode": "VIP"}, {"hostname": "a"}]
@@ -124,7 +124,7 @@ def test_addresses_of_a_balancer_are_its_own() -> None:
         ),
     ],
 )
-def test_warnings(spec: Document, warnings: list[str]) -> None:
+def test_service_warnings_of_ignored_and_deprecated_fields(spec: Document, warnings: list[str]) -> None:
     assert service_warnings(document(SERVICE, spec=spec)) == warnings
 
 
@@ -153,7 +153,7 @@ OUTSIDE: Document = {
 }
 
 
-def test_a_new_service_has_no_balancer_yet() -> None:
+def test_a_new_service_has_an_empty_load_balancer_status() -> None:
     service = document(
         SERVICE,
         {"name": "1a"},
@@ -189,20 +189,20 @@ def test_a_new_service_has_no_balancer_yet() -> None:
         ),
     ],
 )
-def test_types_drop_what_they_cannot_have(old: Document, new: Document, gone: list[str]) -> None:
+def test_a_change_of_the_type_drops_unsupported_fields(old: Document, new: Document, gone: list[str]) -> None:
     errors, service = changed(SERVICE, document(SERVICE, spec=old), spec=new)
     assert errors == []
     assert not [field for field in gone if field in service["spec"]]
     assert not any("nodePort" in port for port in service["spec"]["ports"])
 
 
-def test_changed_fields_are_validated() -> None:
+def test_a_changed_node_port_of_a_cluster_ip_service_is_forbidden() -> None:
     new = {**OUTSIDE, "type": "ClusterIP", "ports": [{"port": 80, "nodePort": 30009}]}
     errors, _ = changed(SERVICE, document(SERVICE, spec=OUTSIDE), spec=new)
     assert errors == ["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"]
 
 
-def test_what_never_changes() -> None:
+def test_immutable_fields_of_services() -> None:
     new = {**OUTSIDE, "clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"], "loadBalancerClass": "c/d"}
     errors, _ = changed(SERVICE, document(SERVICE, spec=OUTSIDE), spec={**new, "healthCheckNodePort": 30005})
     assert errors == [
@@ -212,7 +212,7 @@ def test_what_never_changes() -> None:
     ]
 
 
-def test_the_status_subresource() -> None:
+def test_a_status_update_changes_only_the_load_balancer_status() -> None:
     old = document(SERVICE, spec=OUTSIDE)
     status = {"loadBalancer": {"ingress": [{"ip": "2001:DB8::1"}]}}
     errors, service = changed(SERVICE, old, "status", status=status)

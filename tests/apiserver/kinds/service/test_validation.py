@@ -68,11 +68,11 @@ FIRST, OTHER, SIX = "10.96.0.9", "10.96.0.10", "fd00::1"
         pytest.param({"type": "ExternalName", "clusterIP": "x"}, [], id="names have no addresses to judge"),
     ],
 )
-def test_addresses(spec: Document, errors: list[str]) -> None:
+def test_cluster_ips_are_validated(spec: Document, errors: list[str]) -> None:
     assert messages(validate_cluster_ips(spec, None)) == errors
 
 
-def test_an_address_that_was_there_may_stay() -> None:
+def test_an_unchanged_ambiguous_cluster_ip_is_accepted() -> None:
     spec = {"clusterIP": "010.96.0.9", "clusterIPs": ["010.96.0.9"]}
     assert len(validate_cluster_ips(spec, None)) == 1
     assert validate_cluster_ips(spec, spec) == []
@@ -95,7 +95,7 @@ def test_an_address_that_was_there_may_stay() -> None:
         pytest.param(["None"], ["None"], [], id="still none"),
     ],
 )
-def test_addresses_stay(new: list[str], old: list[str], details: list[str]) -> None:
+def test_updates_of_cluster_ips_are_validated(new: list[str], old: list[str], details: list[str]) -> None:
     errors = validate_cluster_ips_update({"clusterIPs": new}, {"clusterIPs": old})
     assert [error.detail for error in errors] == details
     assert validate_cluster_ips_update({"clusterIPs": new, "type": "ExternalName"}, {"clusterIPs": old}) == []
@@ -115,7 +115,7 @@ def test_addresses_stay(new: list[str], old: list[str], details: list[str]) -> N
         ),
     ],
 )
-def test_families_stay(new: list[str], old: list[str], details: list[str]) -> None:
+def test_updates_of_ip_families_are_validated(new: list[str], old: list[str], details: list[str]) -> None:
     errors = validate_families_update({"ipFamilies": new, "clusterIPs": [FIRST]}, {"ipFamilies": old})
     assert [error.detail for error in errors] == details
 
@@ -149,7 +149,7 @@ def test_families_stay(new: list[str], old: list[str], details: list[str]) -> No
         ),
     ],
 )
-def test_balancers(kind: str, ingress: Document, errors: list[str]) -> None:
+def test_load_balancer_statuses_are_validated(kind: str, ingress: Document, errors: list[str]) -> None:
     service = {"spec": {"type": kind}, "status": {"loadBalancer": {"ingress": [ingress]}}}
     assert messages(validate_balancer_status(service, {"status": {}})) == errors
 
@@ -251,13 +251,13 @@ def spec_of(**fields: object) -> Document:
         pytest.param({"trafficDistribution": "X"}, ["spec.trafficDistribution: Unsupported value"], id="odd traffic"),
     ],
 )
-def test_services(fields: Document, errors: list[str]) -> None:
+def test_services_are_validated(fields: Document, errors: list[str]) -> None:
     found = messages(validate_service(document(SERVICE, spec=spec_of(**fields)), None))
     assert len(found) == len(errors), found
     assert all(message.startswith(wanted) for message, wanted in zip(found, errors, strict=True)), found
 
 
-def test_ranges_in_an_annotation_are_ranges_too() -> None:
+def test_source_ranges_in_the_annotation_are_validated() -> None:
     key = "service.beta.kubernetes.io/load-balancer-source-ranges"
     metadata = {"annotations": {key: "10.0.0.0/8, x"}}
     service = document(SERVICE, metadata, spec=spec_of(type="LoadBalancer"))
@@ -268,7 +268,7 @@ def test_ranges_in_an_annotation_are_ranges_too() -> None:
     assert validate_service(service, service) == []
 
 
-def test_two_names_for_hints_agree() -> None:
+def test_topology_annotations_must_agree() -> None:
     annotations = {
         "service.kubernetes.io/topology-aware-hints": "auto",
         "service.kubernetes.io/topology-mode": "none",
@@ -277,12 +277,12 @@ def test_two_names_for_hints_agree() -> None:
     assert [error.field for error in errors] == ["metadata.annotations[service.kubernetes.io/topology-mode]"]
 
 
-def test_old_addresses_may_stay() -> None:
+def test_unchanged_ambiguous_external_ips_are_accepted() -> None:
     service = document(SERVICE, spec=spec_of(externalIPs=["010.1.1.1"]))
     assert len(validate_service(service, None)) == 1
     assert validate_service(service, service) == []
 
 
-def test_balancers_ask_after_local_pods() -> None:
+def test_needs_health_check_is_true_for_load_balancers_with_local_traffic() -> None:
     assert needs_health_check({"type": "LoadBalancer", "externalTrafficPolicy": "Local"})
     assert not needs_health_check({"type": "NodePort", "externalTrafficPolicy": "Local"})
