@@ -15,20 +15,20 @@ from mooring.apiserver.kinds.config_map import (
 from tests.apiserver.core_documents import changed, created, document, messages
 
 TOO_LONG = "[]: Too long: may not be more than 1048576 bytes"
-FROZEN = "Forbidden: field is immutable when `immutable` is set"
+IMMUTABLE = "Forbidden: field is immutable when `immutable` is set"
 
 
 @pytest.mark.parametrize(
     ("body", "errors"),
     [
         pytest.param({"data": {"a.b": "c"}}, [], id="a plain key"),
-        pytest.param({"data": {"..": ""}}, ["data[..]: Invalid value: \"..\": must not be '..'"], id="a directory"),
+        pytest.param({"data": {"..": ""}}, ["data[..]: Invalid value: \"..\": must not be '..'"], id="two dots"),
         pytest.param(
             {"data": {"q": ""}, "binaryData": {"q": "YQ=="}},
             ['data[q]: Invalid value: "q": duplicate of key present in binaryData'],
             id="a key in both maps",
         ),
-        pytest.param({"data": {"a": "x" * DATA_BYTES_MAX}}, [], id="as much as fits"),
+        pytest.param({"data": {"a": "x" * DATA_BYTES_MAX}}, [], id="the maximum size"),
         pytest.param({"data": {"a": "é" * (DATA_BYTES_MAX // 2), "b": "x"}}, [TOO_LONG], id="bytes are counted"),
     ],
 )
@@ -40,9 +40,9 @@ def test_keys_and_sizes_of_config_maps_are_validated(body: Document, errors: lis
     ("new", "errors"),
     [
         pytest.param({"data": {"a": "b"}, "immutable": True}, [], id="nothing changed"),
-        pytest.param({"data": {"a": "c"}, "immutable": True}, [f"data: {FROZEN}"], id="other data"),
-        pytest.param({"data": {"a": "b"}}, [f"immutable: {FROZEN}"], id="thawed"),
-        pytest.param({}, [f"immutable: {FROZEN}", f"data: {FROZEN}"], id="both"),
+        pytest.param({"data": {"a": "c"}, "immutable": True}, [f"data: {IMMUTABLE}"], id="other data"),
+        pytest.param({"data": {"a": "b"}}, [f"immutable: {IMMUTABLE}"], id="immutable is removed"),
+        pytest.param({}, [f"immutable: {IMMUTABLE}", f"data: {IMMUTABLE}"], id="both"),
     ],
 )
 def test_data_of_immutable_objects_cannot_be_changed(new: Document, errors: list[str]) -> None:

@@ -14,14 +14,14 @@ from tests.apiserver.workload_builders import GONE, body, created, updated
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
-        pytest.param({"data": {}}, [], id="an empty state is one"),
-        pytest.param({"data": GONE}, ["data: Required value: data is mandatory"], id="no state"),
+        pytest.param({}, [], id="valid"),
+        pytest.param({"data": {}}, [], id="empty data"),
+        pytest.param({"data": GONE}, ["data: Required value: data is mandatory"], id="no data"),
         pytest.param({"data": []}, ["data: Required value: data must be a valid JSON object"], id="a list"),
         pytest.param(
             {"revision": -1},
             ["revision: Invalid value: -1: must be greater than or equal to 0"],
-            id="a revision before the first",
+            id="a negative revision",
         ),
     ],
 )

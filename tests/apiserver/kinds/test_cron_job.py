@@ -14,7 +14,7 @@ IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param({"spec__schedule": GONE}, ["spec.schedule: Required value"], id="no schedule"),
         pytest.param(
             {"spec__schedule": "TZ=UTC * * * * *"},
@@ -42,12 +42,12 @@ IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
                 "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
                 'spec.timeZone: Invalid value: "LOCAL": unknown time zone LOCAL',
             ],
-            id="wherever the server is",
+            id="the local time zone",
         ),
         pytest.param(
             {"spec__timeZone": "a/../b"},
             ['spec.timeZone: Invalid value: "a/../b": unknown time zone a/../b'],
-            id="a time zone that climbs",
+            id="a time zone with a parent segment",
         ),
         pytest.param(
             {"spec__concurrencyPolicy": "Never"},
@@ -57,7 +57,7 @@ IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
         pytest.param(
             {"metadata__name": "c" * 53},
             [f'metadata.name: Invalid value: "{"c" * 53}": must be no more than 52 characters'],
-            id="a name with no room for the time",
+            id="a name too long for the timestamp",
         ),
         pytest.param(
             {"spec__jobTemplate__spec__selector": {}, "spec__jobTemplate__spec__manualSelector": True},

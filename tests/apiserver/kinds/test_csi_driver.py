@@ -20,7 +20,7 @@ def spec(**parts: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("parts", "errors"),
     [
-        pytest.param({}, [], id="defaults will do"),
+        pytest.param({}, [], id="defaults"),
         pytest.param(
             {"fsGroupPolicy": "X"},
             ['spec.fsGroupPolicy: Unsupported value: "X": supported values: "File", "None", "ReadWriteOnceWithFSType"'],
@@ -34,7 +34,7 @@ def spec(**parts: Any) -> dict[str, Any]:
         pytest.param(
             {"tokenRequests": [{"audience": "a"}, {"audience": "a", "expirationSeconds": 1}]},
             ['spec.tokenRequests[1].audience: Duplicate value: "a"'],
-            id="an audience twice, and nothing else of it",
+            id="a duplicate audience",
         ),
         pytest.param(
             {
@@ -49,12 +49,12 @@ def spec(**parts: Any) -> dict[str, Any]:
                 "spec.tokenRequests[1].expirationSeconds: Invalid value: 8589934592: "
                 "may not specify a duration larger than 2^32 seconds",
             ],
-            id="tokens of minutes and of centuries",
+            id="tokens with too short and too long expirations",
         ),
         pytest.param(
             {"nodeAllocatableUpdatePeriodSeconds": 9},
             ["spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or equal to 10 seconds"],
-            id="too often",
+            id="a short update period",
         ),
         pytest.param(
             {"serviceAccountTokenInSecrets": False},
@@ -62,7 +62,7 @@ def spec(**parts: Any) -> dict[str, Any]:
                 "spec.serviceAccountTokenInSecrets: Invalid value: false: "
                 "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
             ],
-            id="tokens that nobody asked for",
+            id="tokens in secrets without token requests",
         ),
     ],
 )
@@ -103,7 +103,7 @@ def test_the_generation_of_a_csi_driver_is_set_by_the_first_change() -> None:
     [
         pytest.param({}, False, id="no tokens"),
         pytest.param(TOKENS, True, id="tokens in attributes"),
-        pytest.param({**TOKENS, "serviceAccountTokenInSecrets": False}, False, id="as somebody wants"),
+        pytest.param({**TOKENS, "serviceAccountTokenInSecrets": False}, False, id="an explicit choice"),
     ],
 )
 def test_tokens_in_volume_attributes_have_a_warning(spec: dict[str, object], is_warned: bool) -> None:

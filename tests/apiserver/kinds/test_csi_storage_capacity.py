@@ -14,16 +14,20 @@ from mooring.apiserver.kinds.csi_storage_capacity import (
 )
 from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
-ODD_VALUE = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
+INVALID_LABEL_VALUE = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
 
 
 @pytest.mark.parametrize(
     ("parts", "fields"),
     [
-        pytest.param({"capacity": "0", "maximumVolumeSize": "-5Gi"}, [], id="only the capacity counts"),
-        pytest.param({"storageClassName": ""}, ["storageClassName"], id="a class must be named"),
-        pytest.param({"capacity": "-1"}, ["capacity"], id="less than nothing"),
-        pytest.param({"nodeTopology": ODD_VALUE}, ["nodeTopology.matchExpressions[0].values[0]"], id="no such label"),
+        pytest.param({"capacity": "0", "maximumVolumeSize": "-5Gi"}, [], id="a negative maximumVolumeSize"),
+        pytest.param({"storageClassName": ""}, ["storageClassName"], id="no storage class"),
+        pytest.param({"capacity": "-1"}, ["capacity"], id="a negative capacity"),
+        pytest.param(
+            {"nodeTopology": INVALID_LABEL_VALUE},
+            ["nodeTopology.matchExpressions[0].values[0]"],
+            id="an invalid label value",
+        ),
     ],
 )
 def test_storage_capacities_are_validated(parts: dict[str, Any], fields: list[str]) -> None:
@@ -31,7 +35,7 @@ def test_storage_capacities_are_validated(parts: dict[str, Any], fields: list[st
 
 
 def test_invalid_label_values_can_be_tolerated() -> None:
-    old = {"storageClassName": "fast", "nodeTopology": ODD_VALUE}
+    old = {"storageClassName": "fast", "nodeTopology": INVALID_LABEL_VALUE}
     assert has_bad_selector(old)
     assert validate_storage_capacity(old, tolerates_values=True) == []
 

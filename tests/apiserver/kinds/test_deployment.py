@@ -18,11 +18,11 @@ ROLLING = "spec.strategy.rollingUpdate"
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"spec__replicas": -1},
             ["spec.replicas: Invalid value: -1: must be greater than or equal to 0"],
-            id="fewer than no replicas",
+            id="negative replicas",
         ),
         pytest.param(
             {"spec__selector": GONE},
@@ -44,12 +44,12 @@ ROLLING = "spec.strategy.rollingUpdate"
                 'spec.selector: Invalid value: {"matchExpressions":[{"key":"a","operator":"Q"}]}: '
                 "invalid label selector",
             ],
-            id="a selector that means nothing hides the template",
+            id="an invalid selector hides errors of the template",
         ),
         pytest.param(
             {"spec__template__spec__restartPolicy": "Never"},
             ['spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"'],
-            id="pods that end",
+            id="restart policy Never",
         ),
         pytest.param(
             {"spec__template__spec__activeDeadlineSeconds": 5},
@@ -59,11 +59,11 @@ ROLLING = "spec.strategy.rollingUpdate"
             ],
             id="pods with a deadline",
         ),
-        pytest.param({"spec__strategy": {"type": "Recreate"}}, [], id="all at once"),
+        pytest.param({"spec__strategy": {"type": "Recreate"}}, [], id="Recreate"),
         pytest.param(
             {"spec__strategy": {"type": "Recreate", "rollingUpdate": {}}},
             [f"{ROLLING}: Forbidden: may not be specified when strategy `type` is 'Recreate'"],
-            id="all at once, and slowly",
+            id="Recreate with rollingUpdate",
         ),
         pytest.param(
             {"spec__strategy": {"type": "X"}},
@@ -76,12 +76,12 @@ ROLLING = "spec.strategy.rollingUpdate"
         pytest.param(
             {"spec__strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}},
             [f'{ROLLING}.maxUnavailable: Invalid value: "0%": may not be 0 when `maxSurge` is 0'],
-            id="neither more nor fewer",
+            id="neither maxSurge nor maxUnavailable",
         ),
         pytest.param(
             {"spec__progressDeadlineSeconds": 10, "spec__minReadySeconds": 10},
             ["spec.progressDeadlineSeconds: Invalid value: 10: must be greater than minReadySeconds"],
-            id="late before it can be ready",
+            id="a deadline that is not above minReadySeconds",
         ),
         pytest.param(
             {"spec__progressDeadlineSeconds": -1},
@@ -89,7 +89,7 @@ ROLLING = "spec.strategy.rollingUpdate"
                 "spec.progressDeadlineSeconds: Invalid value: -1: must be greater than or equal to 0",
                 "spec.progressDeadlineSeconds: Invalid value: -1: must be greater than minReadySeconds",
             ],
-            id="a deadline in the past",
+            id="a negative deadline",
         ),
     ],
 )
@@ -101,7 +101,7 @@ def test_deployment_specs_are_validated(changes: dict[str, Any], errors: list[st
 @pytest.mark.parametrize(
     ("status", "errors"),
     [
-        pytest.param({"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}, [], id="a sound one"),
+        pytest.param({"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}, [], id="valid"),
         pytest.param(
             {"replicas": -1},
             [
@@ -110,7 +110,7 @@ def test_deployment_specs_are_validated(changes: dict[str, Any], errors: list[st
                 "status.readyReplicas: Invalid value: 0: cannot be greater than status.replicas",
                 "status.availableReplicas: Invalid value: 0: cannot be greater than status.replicas",
             ],
-            id="fewer than none",
+            id="negative replicas",
         ),
         pytest.param(
             {"replicas": 3, "readyReplicas": 1, "availableReplicas": 2},

@@ -34,7 +34,7 @@ IDENTIFIER = (
     [
         pytest.param("model", [], id="a plain name"),
         pytest.param("gpu.example.com/Model_1", [], id="with a domain"),
-        pytest.param("a/b/c", [], id="with two slashes anything goes"),
+        pytest.param("a/b/c", [], id="two slashes are not validated"),
         pytest.param("a b", [f'x: Invalid value: "a b": {IDENTIFIER}'], id="no identifier"),
         pytest.param("m" * 33, ["x: Too long: may not be more than 32 bytes"], id="a long one"),
         pytest.param("/model", ['x: Invalid value: "": the domain must not be empty'], id="no domain before the slash"),
@@ -56,9 +56,9 @@ def test_full_device_names_need_a_domain() -> None:
     ("name", "count"),
     [
         pytest.param("", 1, id="none"),
-        pytest.param("node-1", 0, id="a node's"),
+        pytest.param("node-1", 0, id="a node name"),
         pytest.param("zone/rack/node-1", 0, id="with slashes"),
-        pytest.param("a//B", 2, id="each part is judged"),
+        pytest.param("a//B", 2, id="each part is validated"),
         pytest.param("a" * 254, 2, id="too long as a whole, and as a part"),
     ],
 )
@@ -108,15 +108,15 @@ HERE = "s[0].cel.expression"
         pytest.param(
             "device.driver",
             [f'{HERE}: Invalid value: "device.driver": must evaluate to bool or the unknown type, not string'],
-            id="no answer",
+            id="no boolean",
         ),
         pytest.param("x" * 10241, [f"{HERE}: Too long: may not be more than 10240 bytes"], id="a long one"),
         pytest.param(
             "device.attributes.a.b.matches('x')",
             [f"{HERE}: Forbidden: too complex, exceeds cost limit"],
-            id="nobody knows how long that is",
+            id="a value of unknown size",
         ),
-        pytest.param("device.attributes['a'].b.matches('x')", [], id="but here they do"),
+        pytest.param("device.attributes['a'].b.matches('x')", [], id="a value of known size"),
     ],
 )
 def test_cel_selectors_are_validated(expression: str, errors: list[str]) -> None:
@@ -145,7 +145,7 @@ def test_empty_and_too_many_selectors_are_rejected() -> None:
         pytest.param(
             {"opaque": {"driver": "", "parameters": None}},
             ["c.opaque.driver: Required value", "c.opaque.parameters: Required value"],
-            id="for nobody",
+            id="neither driver nor parameters",
         ),
         pytest.param(
             {"opaque": {"driver": "d", "parameters": [1]}},
@@ -155,7 +155,7 @@ def test_empty_and_too_many_selectors_are_rejected() -> None:
         pytest.param(
             {"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}},
             ["c.opaque.parameters: Too long: may not be more than 10240 bytes"],
-            id="a lot",
+            id="too large",
         ),
     ],
 )
@@ -179,7 +179,7 @@ def test_stored_parameters_may_exceed_the_limit() -> None:
                 "d.bindingFailureConditions: Invalid value: null: "
                 "bindingFailureConditions are required to use bindingConditions"
             ],
-            id="an endless wait",
+            id="no failure conditions",
         ),
         pytest.param(
             [],
@@ -188,7 +188,7 @@ def test_stored_parameters_may_exceed_the_limit() -> None:
                 "d.bindingConditions: Invalid value: null: "
                 "bindingConditions are required to use bindingFailureConditions"
             ],
-            id="a wait for nothing",
+            id="only failure conditions",
         ),
         pytest.param(
             ["a", "a"],
@@ -199,7 +199,7 @@ def test_stored_parameters_may_exceed_the_limit() -> None:
                 "bindingFailureConditions must not overlap with bindingConditions",
                 'd.bindingFailureConditions[2]: Duplicate value: "b"',
             ],
-            id="twice, and of both sorts",
+            id="duplicates and overlaps",
         ),
         pytest.param(
             list("abcde"), ["z"], ["d.bindingConditions: Too many: 5: must have at most 4 items"], id="too many"
@@ -222,7 +222,7 @@ LARGE = {"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}
         pytest.param(
             {"extendedResourceName": "gpu"},
             ['spec.extendedResourceName: Invalid value: "gpu": must be a valid extended resource name'],
-            id="one of Kubernetes' own",
+            id="a native resource",
         ),
         pytest.param({"selectors": [{}]}, ["spec.selectors[0].cel: Required value"], id="no selector"),
         pytest.param({"config": [{}] * 33}, ["spec.config: Too many: 33: must have at most 32 items"], id="too many"),

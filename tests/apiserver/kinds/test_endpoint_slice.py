@@ -19,22 +19,22 @@ def at(*addresses: str, **rest: object) -> list[Document]:
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
-        pytest.param({"addressType": ""}, ["addressType: Required value"], id="no kind of address"),
+        pytest.param({}, [], id="valid"),
+        pytest.param({"addressType": ""}, ["addressType: Required value"], id="no address type"),
         pytest.param(
             {"addressType": "X"},
             ['addressType: Unsupported value: "X": supported values: "FQDN", "IPv4", "IPv6"'],
-            id="an unknown kind of address",
+            id="an unknown address type",
         ),
         pytest.param(
             {"endpoints": at()},
             ["endpoints[0].addresses: Required value: must contain at least 1 address"],
-            id="nowhere",
+            id="no address",
         ),
         pytest.param(
             {"endpoints": at(*(f"10.0.0.{number}" for number in range(101)))},
             ["endpoints[0].addresses: Too many: 101: must have at most 100 items"],
-            id="everywhere",
+            id="too many addresses",
         ),
         pytest.param(
             {"endpoints": at("2001:db8::1")},
@@ -47,12 +47,12 @@ def at(*addresses: str, **rest: object) -> list[Document]:
                 'endpoints[0].addresses[0]: Invalid value: "127.0.0.1": '
                 "may not be in the loopback range (127.0.0.0/8, ::1/128)"
             ],
-            id="here",
+            id="a loopback address",
         ),
         pytest.param(
             {"addressType": "IPv6", "endpoints": at("2001:DB8::1")},
             ['endpoints[0].addresses[0]: Invalid value: "2001:DB8::1": must be in canonical form ("2001:db8::1")'],
-            id="loud letters",
+            id="an address in capitals",
         ),
         pytest.param({"addressType": "FQDN", "endpoints": at("example.com.")}, [], id="a name"),
         pytest.param(
@@ -82,7 +82,7 @@ def at(*addresses: str, **rest: object) -> list[Document]:
             ['ports[0].protocol: Unsupported value: "X": supported values: "SCTP", "TCP", "UDP"'],
             id="an unknown protocol",
         ),
-        pytest.param({"ports": [{"port": 70000}]}, [], id="any number is a port"),
+        pytest.param({"ports": [{"port": 70000}]}, [], id="port numbers are not limited"),
     ],
 )
 def test_endpoint_slices_are_validated(changes: dict[str, Any], errors: list[str]) -> None:

@@ -38,7 +38,7 @@ ADDRESSES = [{"ip": "1.2.3.4"}]
                 "subsets[0].addresses[0].nodeName",
                 'subsets[0].addresses[0].ip: Invalid value: "x": must be a valid IP address',
             ],
-            id="everything is wrong with an address",
+            id="an invalid address",
         ),
         pytest.param(
             {"addresses": ADDRESSES, "ports": [{"port": 0}, {"name": "a", "port": 1, "protocol": "X"}]},
@@ -47,7 +47,7 @@ ADDRESSES = [{"ip": "1.2.3.4"}]
                 "subsets[0].ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
                 'subsets[0].ports[1].protocol: Unsupported value: "X": supported values: "SCTP", "TCP", "UDP"',
             ],
-            id="several ports have names",
+            id="invalid ports",
         ),
     ],
 )
@@ -58,7 +58,7 @@ def test_subsets_are_validated(subset: Document, errors: list[str]) -> None:
 
 
 BAD = [{"addresses": [{"ip": "127.0.0.1"}]}]
-ODD = [{"notReadyAddresses": [{"ip": "2001:DB8::1"}]}]
+NOT_CANONICAL = [{"notReadyAddresses": [{"ip": "2001:DB8::1"}]}]
 
 
 def test_unchanged_endpoints_are_not_validated_again() -> None:
@@ -69,8 +69,8 @@ def test_unchanged_endpoints_are_not_validated_again() -> None:
 
 def test_addresses_that_are_not_canonical_have_a_warning_unless_managed_by_the_controller() -> None:
     how, managed = strategy(ENDPOINTS), {"labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}}
-    assert how.warnings_on_create(document(ENDPOINTS, subsets=ODD), call(ENDPOINTS)) == [
+    assert how.warnings_on_create(document(ENDPOINTS, subsets=NOT_CANONICAL), call(ENDPOINTS)) == [
         'subsets[0].notReadyAddresses[0].ip: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format '
         '("2001:db8::1")'
     ]
-    assert how.warnings_on_create(document(ENDPOINTS, managed, subsets=ODD), call(ENDPOINTS)) == []
+    assert how.warnings_on_create(document(ENDPOINTS, managed, subsets=NOT_CANONICAL), call(ENDPOINTS)) == []

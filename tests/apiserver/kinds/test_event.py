@@ -19,28 +19,38 @@ NEW: Document = {
     "reason": "Scheduled",
     "type": "Normal",
 }
-DISAGREES = 'involvedObject.namespace: Invalid value: "{}": does not match event.namespace'
+NAMESPACE_MISMATCH = 'involvedObject.namespace: Invalid value: "{}": does not match event.namespace'
 
 
 @pytest.mark.parametrize(
     ("body", "errors"),
     [
-        pytest.param({"involvedObject": {"namespace": "web"}}, [], id="an old one about its own namespace"),
-        pytest.param({"involvedObject": {"namespace": "db"}}, [DISAGREES.format("db")], id="an old one about another"),
-        pytest.param({"involvedObject": {}}, [DISAGREES.format("")], id="an old one about the cluster"),
-        pytest.param(NEW, [], id="a new one"),
-        pytest.param({**NEW, "involvedObject": {"namespace": "db"}}, [], id="a new one about another namespace"),
-        pytest.param({**NEW, "involvedObject": {}}, [DISAGREES.format("")], id="a new one about the cluster"),
-        pytest.param({**NEW, "action": ""}, ["action: Required value"], id="a new one without an action"),
+        pytest.param({"involvedObject": {"namespace": "web"}}, [], id="an old event about its own namespace"),
+        pytest.param(
+            {"involvedObject": {"namespace": "db"}},
+            [NAMESPACE_MISMATCH.format("db")],
+            id="an old event about another namespace",
+        ),
+        pytest.param(
+            {"involvedObject": {}}, [NAMESPACE_MISMATCH.format("")], id="an old event about a cluster-scoped object"
+        ),
+        pytest.param(NEW, [], id="a new event"),
+        pytest.param({**NEW, "involvedObject": {"namespace": "db"}}, [], id="a new event about another namespace"),
+        pytest.param(
+            {**NEW, "involvedObject": {}},
+            [NAMESPACE_MISMATCH.format("")],
+            id="a new event about a cluster-scoped object",
+        ),
+        pytest.param({**NEW, "action": ""}, ["action: Required value"], id="a new event without an action"),
         pytest.param(
             {**NEW, "reportingInstance": "x" * 129},
             ['reportingInstance: Invalid value: "": can have at most 128 characters'],
-            id="a new one from an instance with a long name",
+            id="a new event from an instance with a long name",
         ),
         pytest.param(
             {**NEW, "message": "x" * 1025},
             ['message: Invalid value: "": can have at most 1024 characters'],
-            id="a new one that says too much",
+            id="a new event with a long message",
         ),
     ],
 )
@@ -57,11 +67,13 @@ def test_errors_name_the_reporter_field_of_each_api() -> None:
 @pytest.mark.parametrize(
     ("change", "errors"),
     [
-        pytest.param({}, [], id="all is there"),
+        pytest.param({}, [], id="valid"),
         pytest.param({"eventTime": None}, ["eventTime: Required value"], id="no time"),
-        pytest.param({"type": "Odd"}, ['type: Invalid value: "": has invalid value: Odd'], id="an odd type"),
-        pytest.param({"count": 1}, ['count: Invalid value: "": needs to be unset'], id="an old field"),
-        pytest.param({"source": {"host": "h"}}, ['source: Invalid value: "": needs to be unset'], id="another old one"),
+        pytest.param({"type": "Odd"}, ['type: Invalid value: "": has invalid value: Odd'], id="an unknown type"),
+        pytest.param({"count": 1}, ['count: Invalid value: "": needs to be unset'], id="a deprecated field"),
+        pytest.param(
+            {"source": {"host": "h"}}, ['source: Invalid value: "": needs to be unset'], id="another deprecated field"
+        ),
     ],
 )
 def test_new_events_of_events_k8s_io_are_validated_strictly(change: Document, errors: list[str]) -> None:
@@ -83,10 +95,10 @@ def test_a_series_needs_a_count_of_two_and_a_last_time() -> None:
         pytest.param({"series": {"count": 2, "lastObservedTime": NEW["eventTime"]}}, [], id="the series may change"),
         pytest.param({"reason": "Other"}, ["reason", "reason"], id="the reason is checked twice"),
         pytest.param({"message": "m"}, ["message"], id="the message"),
-        pytest.param({"involvedObject": {}}, ["involvedObject"], id="what it is about"),
-        pytest.param({"related": {"kind": "Pod"}}, ["related"], id="what it is also about"),
-        pytest.param({"reportingComponent": "c"}, ["reportingController"], id="who reported"),
-        pytest.param({"source": {"host": "h"}}, ["source"], id="where it came from"),
+        pytest.param({"involvedObject": {}}, ["involvedObject"], id="the involved object"),
+        pytest.param({"related": {"kind": "Pod"}}, ["related"], id="the related object"),
+        pytest.param({"reportingComponent": "c"}, ["reportingController"], id="the reporter"),
+        pytest.param({"source": {"host": "h"}}, ["source"], id="the source"),
     ],
 )
 def test_immutable_fields_of_events_k8s_io(change: Document, fields: list[str]) -> None:

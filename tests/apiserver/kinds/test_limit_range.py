@@ -17,8 +17,8 @@ from tests.apiserver.core_documents import changed, created, document, messages,
     ("bounds", "defaults"),
     [
         pytest.param({}, {}, id="nothing"),
-        pytest.param({"max": {"cpu": "2"}}, {"default": {"cpu": "2"}, "defaultRequest": {"cpu": "2"}}, id="the most"),
-        pytest.param({"min": {"cpu": "1"}}, {"defaultRequest": {"cpu": "1"}}, id="the least"),
+        pytest.param({"max": {"cpu": "2"}}, {"default": {"cpu": "2"}, "defaultRequest": {"cpu": "2"}}, id="max"),
+        pytest.param({"min": {"cpu": "1"}}, {"defaultRequest": {"cpu": "1"}}, id="min"),
         pytest.param(
             {"min": {"cpu": "1"}, "max": {"cpu": "3"}, "default": {"cpu": "2"}},
             {"default": {"cpu": "2"}, "defaultRequest": {"cpu": "2"}},
@@ -46,16 +46,16 @@ ITEM = "spec.limits[0]"
     ("item", "errors"),
     [
         pytest.param({"type": "Container", "max": {"cpu": "1"}}, [], id="a maximum"),
-        pytest.param({"type": "example.com/x", "max": {"example.com/y": "1"}}, [], id="somebody else's type"),
+        pytest.param({"type": "example.com/x", "max": {"example.com/y": "1"}}, [], id="a qualified type"),
         pytest.param(
             {"type": "Odd"},
             [f'{ITEM}.type: Invalid value: "Odd": must be a standard limit type or fully qualified'],
-            id="a type that nobody knows",
+            id="an unknown type",
         ),
         pytest.param(
             {"type": "Pod", "min": {"cpu": "2"}, "max": {"cpu": "1"}},
             [f'{ITEM}.min[cpu]: Invalid value: "2": min value 2 is greater than max value 1'],
-            id="more than the most",
+            id="min above max",
         ),
         pytest.param(
             {"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "2"}},
@@ -68,7 +68,7 @@ ITEM = "spec.limits[0]"
         pytest.param(
             {"type": "Container", "max": {"cpu": "1"}, "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}},
             [f'{ITEM}.default[cpu]: Invalid value: "1": default value 2 is greater than max value 1'],
-            id="a default above the most",
+            id="default above max",
         ),
         pytest.param(
             {"type": "Pod", "default": {"cpu": "1"}},
@@ -91,12 +91,12 @@ ITEM = "spec.limits[0]"
         pytest.param(
             {"type": "Pod", "min": {"cpu": "1"}, "max": {"cpu": "2"}, "maxLimitRequestRatio": {"cpu": "3"}},
             [f'{ITEM}.maxLimitRequestRatio[cpu]: Invalid value: "3": ratio 3 is greater than max/min = 2.000000'],
-            id="a ratio that cannot be reached",
+            id="a ratio above max divided by min",
         ),
         pytest.param(
             {"type": "Pod", "min": {"cpu": "0"}, "max": {"cpu": "2"}, "maxLimitRequestRatio": {"cpu": "3"}},
             [],
-            id="from nothing any ratio can be reached",
+            id="a ratio with a minimum of zero",
         ),
         pytest.param(
             {"type": "Container", "default": {"example.com/gpu": "2"}, "defaultRequest": {"example.com/gpu": "1"}},
@@ -104,7 +104,7 @@ ITEM = "spec.limits[0]"
                 f'{ITEM}.defaultRequest[example.com/gpu]: Invalid value: "1": '
                 "default value 2 must equal to defaultRequest value 1 in example.com/gpu"
             ],
-            id="no overcommitment of what cannot be shared",
+            id="an extended resource with different default and defaultRequest",
         ),
     ],
 )

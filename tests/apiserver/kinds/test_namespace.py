@@ -34,7 +34,7 @@ UNKNOWN = 'Invalid value: "x": name is neither a standard finalizer name nor is 
 @pytest.mark.parametrize(
     ("finalizers", "errors"),
     [
-        pytest.param([], [], id="none is needed"),
+        pytest.param([], [], id="none"),
         pytest.param(["kubernetes", "orphan", "foregroundDeletion", "a.b/c"], [], id="known and qualified ones"),
         pytest.param(["x"], [UNKNOWN], id="a plain name must be a known one"),
     ],
@@ -48,14 +48,19 @@ def test_finalizers_are_known_or_qualified(finalizers: list[str], errors: list[s
 @pytest.mark.parametrize(
     ("metadata", "phase", "detail"),
     [
-        pytest.param({}, "Active", "", id="it lives"),
-        pytest.param({}, "Terminating", "may only be 'Active' if `deletionTimestamp` is empty", id="it lives, truly"),
-        pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z"}, "Terminating", "", id="it ends"),
+        pytest.param({}, "Active", "", id="active"),
+        pytest.param(
+            {},
+            "Terminating",
+            "may only be 'Active' if `deletionTimestamp` is empty",
+            id="terminating without a deletionTimestamp",
+        ),
+        pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z"}, "Terminating", "", id="terminating"),
         pytest.param(
             {"deletionTimestamp": "2026-01-01T00:00:00Z"},
             "Active",
             "may only be 'Terminating' if `deletionTimestamp` is not empty",
-            id="it ends, truly",
+            id="active with a deletionTimestamp",
         ),
     ],
 )

@@ -36,7 +36,7 @@ def test_allocatable_defaults_to_the_rounded_capacity() -> None:
         pytest.param(
             {"podCIDR": FIRST, "podCIDRs": [OTHER, FIRST]},
             {"podCIDR": FIRST, "podCIDRs": [FIRST]},
-            id="the single one wins",
+            id="podCIDR wins",
         ),
     ],
 )
@@ -76,14 +76,14 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
 @pytest.mark.parametrize(
     ("parts", "errors"),
     [
-        pytest.param({}, [], id="a name is enough"),
+        pytest.param({}, [], id="only a name"),
         pytest.param(
             {"spec": {"taints": [{"key": "a", "effect": "Bad"}]}},
             [
                 'metadata.taints[0].effect: Unsupported value: "Bad": supported values: "NoSchedule", '
                 '"PreferNoSchedule", "NoExecute"'
             ],
-            id="an effect that nobody knows",
+            id="an unknown effect",
         ),
         pytest.param(
             {"spec": {"taints": [{"key": "a"}]}}, ["metadata.taints[0].effect: Required value"], id="no effect"
@@ -94,7 +94,7 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
                 'metadata.taints[1]: Duplicate value: {"Key":"a","Value":"","Effect":"NoExecute","TimeAdded":null}: '
                 "taints must be unique by key and effect pair"
             ],
-            id="one taint twice",
+            id="a duplicate taint",
         ),
         pytest.param(
             {"status": {"capacity": {"example.com/gpu": "500m"}, "allocatable": {"cpu": "-1"}}},
@@ -102,12 +102,12 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
                 'status.capacity.example.com/gpu: Invalid value: "500m": must be an integer',
                 'status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0',
             ],
-            id="amounts that cannot be",
+            id="invalid amounts",
         ),
         pytest.param(
             {"status": {"nodeInfo": {"swap": {"capacity": 0}}}},
             ["metadata.nodeSwapStatus.capacity: Invalid value: 0: must be greater than zero"],
-            id="no swap at all",
+            id="swap of zero",
         ),
         pytest.param(
             {"status": {"declaredFeatures": ["B", "A", "A"]}},
@@ -115,7 +115,7 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
                 'status.declaredFeatures[1]: Invalid value: "A": list must be sorted alphabetically',
                 'status.declaredFeatures[2]: Duplicate value: "A"',
             ],
-            id="features in disorder",
+            id="unsorted features",
         ),
         pytest.param(
             {"spec": {"podCIDRs": ["10.0.0.0/24", "10.0.1.0/24"]}},
@@ -131,12 +131,12 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
                 f'metadata.annotations.AvoidPods: Invalid value: "{AVOID}": '
                 "invalid character 'x' looking for beginning of value"
             ],
-            id="pods to avoid that cannot be read",
+            id="invalid preferAvoidPods",
         ),
         pytest.param(
             {"metadata": {"annotations": {AVOID: '{"preferAvoidPods":[{}]}'}}},
             [f"metadata.annotations.{AVOID}[0].PodSignature: Required value"],
-            id="pods to avoid without a signature",
+            id="preferAvoidPods without a signature",
         ),
         pytest.param(
             {"metadata": {"annotations": {TAINTS: "{}"}}},
@@ -144,7 +144,7 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
                 f'metadata.annotations: Invalid value: "{TAINTS}": '
                 "json: cannot unmarshal object into Go value of type []core.Taint"
             ],
-            id="taints in an annotation that are none",
+            id="invalid taints in the annotation",
         ),
     ],
 )
@@ -177,7 +177,7 @@ def test_an_invalid_pod_cidr_of_two_has_three_errors() -> None:
                 f"spec.podCIDRs: {ONCE.format('podCIDR')}",
                 'spec.configSource: Invalid value: {"ConfigMap":null}: exactly one reference subfield must be non-nil',
             ],
-            id="a range taken away, and a configuration from nowhere",
+            id="a removed CIDR and an empty config source",
         ),
     ],
 )

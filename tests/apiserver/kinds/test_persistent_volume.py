@@ -54,7 +54,7 @@ def affinity(key: str = "zone", value: str = "a") -> Document:
 @pytest.mark.parametrize(
     ("change", "errors"),
     [
-        pytest.param({}, [], id="a right one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"capacity": None},
             ["spec.capacity: Required value", 'spec.capacity: Unsupported value: null: supported values: "storage"'],
@@ -66,13 +66,13 @@ def affinity(key: str = "zone", value: str = "a") -> Document:
                 "spec.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
                 'spec.capacity[storage]: Invalid value: "-1": must be greater than zero',
             ],
-            id="a size below nothing",
+            id="a negative size",
         ),
-        pytest.param({"accessModes": []}, ["spec.accessModes: Required value"], id="no way to be used"),
+        pytest.param({"accessModes": []}, ["spec.accessModes: Required value"], id="no access modes"),
         pytest.param(
             {"accessModes": ["ReadWriteOncePod", "ReadOnlyMany"]},
             ["spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"],
-            id="for one pod, and for many",
+            id="ReadWriteOncePod with another mode",
         ),
         pytest.param(
             {"persistentVolumeReclaimPolicy": "Keep"},
@@ -80,18 +80,18 @@ def affinity(key: str = "zone", value: str = "a") -> Document:
                 'spec.persistentVolumeReclaimPolicy: Unsupported value: "Keep": supported values: "Delete", '
                 '"Recycle", "Retain"'
             ],
-            id="a policy that nobody knows",
+            id="an unknown policy",
         ),
         pytest.param(
             {"hostPath": {"path": "//."}, "persistentVolumeReclaimPolicy": "Recycle"},
             ["spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'"],
-            id="wiping a whole machine",
+            id="recycling the root directory of the host",
         ),
         pytest.param({"volumeMode": "Block"}, [], id="a block device"),
         pytest.param(
             {"nodeAffinity": {}},
             ["spec.nodeAffinity.required: Required value: must specify required node constraints"],
-            id="an affinity to nothing",
+            id="an empty affinity",
         ),
         pytest.param(
             {"volumeAttributesClassName": ""},
@@ -99,7 +99,7 @@ def affinity(key: str = "zone", value: str = "a") -> Document:
                 "spec.volumeAttributesClassName: Required value: an empty string is disallowed",
                 "spec.csi: Required value: has to be specified when using volumeAttributesClassName",
             ],
-            id="attributes that only drivers have",
+            id="an attributes class without a CSI driver",
         ),
     ],
 )
@@ -147,12 +147,19 @@ SECRET = {"controllerExpandSecretRef": {"name": "a", "namespace": "b"}}
     ("old", "new", "fields"),
     [
         pytest.param({}, {}, [], id="nothing"),
-        pytest.param({}, {"hostPath": {"path": "/y"}}, ["spec.persistentvolumesource"], id="another place"),
-        pytest.param({"csi": CSI}, {"csi": {**CSI, **SECRET}}, [], id="a secret for growing may come"),
-        pytest.param({"csi": {**CSI, **SECRET}}, {"csi": CSI}, ["spec.persistentvolumesource"], id="but it may not go"),
+        pytest.param({}, {"hostPath": {"path": "/y"}}, ["spec.persistentvolumesource"], id="another source"),
+        pytest.param({"csi": CSI}, {"csi": {**CSI, **SECRET}}, [], id="an expansion secret may be added"),
+        pytest.param(
+            {"csi": {**CSI, **SECRET}},
+            {"csi": CSI},
+            ["spec.persistentvolumesource"],
+            id="an expansion secret may not be removed",
+        ),
         pytest.param({}, {"volumeMode": "Block"}, ["volumeMode"], id="another mode"),
-        pytest.param({}, {"nodeAffinity": affinity()}, [], id="an affinity may come"),
-        pytest.param({"nodeAffinity": affinity()}, {"nodeAffinity": None}, ["nodeAffinity"], id="it may not go"),
+        pytest.param({}, {"nodeAffinity": affinity()}, [], id="an affinity may be added"),
+        pytest.param(
+            {"nodeAffinity": affinity()}, {"nodeAffinity": None}, ["nodeAffinity"], id="an affinity may not be removed"
+        ),
         pytest.param(
             {"nodeAffinity": affinity("beta.kubernetes.io/os")},
             {"nodeAffinity": affinity("kubernetes.io/os")},
@@ -163,13 +170,13 @@ SECRET = {"controllerExpandSecretRef": {"name": "a", "namespace": "b"}}
             {"nodeAffinity": affinity("kubernetes.io/os")},
             {"nodeAffinity": affinity("beta.kubernetes.io/os")},
             ["nodeAffinity"],
-            id="but not its old one",
+            id="a label may not get its deprecated name",
         ),
         pytest.param(
             {"volumeAttributesClassName": "a"},
             {"volumeAttributesClassName": None},
             ["spec.volumeAttributesClassName"],
-            id="attributes may not go",
+            id="an attributes class may not be removed",
         ),
         pytest.param(
             {}, {"capacity": {"storage": "2Gi"}, "accessModes": ["ReadOnlyMany"]}, [], id="the rest may change"
@@ -182,7 +189,7 @@ def test_updates_of_persistent_volumes_are_validated(old: Document, new: Documen
     assert [error.field for error in validate_volume_update(after, before)] == fields
 
 
-PERSISTENT_VOLUME_STRATEGY_SPEC: Document = {
+VALID_SPEC: Document = {
     "accessModes": ["ReadWriteOnce"],
     "capacity": {"storage": "1Gi"},
     "hostPath": {"path": "/x"},
@@ -191,16 +198,14 @@ EARLIER, LATER = "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"
 
 
 def test_a_new_volume_is_pending() -> None:
-    volume = document(PERSISTENT_VOLUME, spec=PERSISTENT_VOLUME_STRATEGY_SPEC, status={"phase": "Bound"})
+    volume = document(PERSISTENT_VOLUME, spec=VALID_SPEC, status={"phase": "Bound"})
     assert created(PERSISTENT_VOLUME, volume) == []
     assert volume["status"] == {"phase": "Pending", "lastPhaseTransitionTime": NOW}
 
 
 def test_an_update_of_a_persistent_volume_is_validated_twice() -> None:
-    old = document(PERSISTENT_VOLUME, spec=PERSISTENT_VOLUME_STRATEGY_SPEC)
-    errors, volume = changed(
-        PERSISTENT_VOLUME, old, spec={**PERSISTENT_VOLUME_STRATEGY_SPEC, "accessModes": []}, status={"phase": "Bound"}
-    )
+    old = document(PERSISTENT_VOLUME, spec=VALID_SPEC)
+    errors, volume = changed(PERSISTENT_VOLUME, old, spec={**VALID_SPEC, "accessModes": []}, status={"phase": "Bound"})
     assert errors == ["spec.accessModes: Required value"] * 2
     assert volume["status"] == old["status"]
 
@@ -208,17 +213,29 @@ def test_an_update_of_a_persistent_volume_is_validated_twice() -> None:
 @pytest.mark.parametrize(
     ("status", "since"),
     [
-        pytest.param({"phase": "Pending"}, EARLIER, id="the same phase since then"),
-        pytest.param({"phase": "Pending", "lastPhaseTransitionTime": LATER}, LATER, id="somebody knows better"),
-        pytest.param({"phase": "Bound"}, NOW, id="another phase since now"),
-        pytest.param({"phase": "Bound", "lastPhaseTransitionTime": EARLIER}, NOW, id="a time that was left over"),
-        pytest.param({"phase": "Bound", "lastPhaseTransitionTime": LATER}, LATER, id="a time of one's own"),
+        pytest.param({"phase": "Pending"}, EARLIER, id="the same phase"),
+        pytest.param(
+            {"phase": "Pending", "lastPhaseTransitionTime": LATER},
+            LATER,
+            id="the same phase and a later time in the request",
+        ),
+        pytest.param({"phase": "Bound"}, NOW, id="another phase"),
+        pytest.param(
+            {"phase": "Bound", "lastPhaseTransitionTime": EARLIER},
+            NOW,
+            id="another phase and the old time in the request",
+        ),
+        pytest.param(
+            {"phase": "Bound", "lastPhaseTransitionTime": LATER},
+            LATER,
+            id="another phase and a later time in the request",
+        ),
     ],
 )
 def test_a_status_update_sets_the_last_phase_transition_time(status: Document, since: str) -> None:
     old = document(
         PERSISTENT_VOLUME,
-        spec=PERSISTENT_VOLUME_STRATEGY_SPEC,
+        spec=VALID_SPEC,
         status={"phase": "Pending", "lastPhaseTransitionTime": EARLIER},
     )
     errors, volume = changed(PERSISTENT_VOLUME, old, "status", spec={}, status=status)
@@ -229,7 +246,7 @@ def test_a_status_update_sets_the_last_phase_transition_time(status: Document, s
 
 def test_deprecated_fields_of_persistent_volumes_have_a_warning() -> None:
     terms = [{"matchExpressions": [{"key": "beta.kubernetes.io/arch", "operator": "Exists"}]}]
-    spec = {**PERSISTENT_VOLUME_STRATEGY_SPEC, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, "rbd": {}}
+    spec = {**VALID_SPEC, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, "rbd": {}}
     metadata = {"annotations": {"volume.beta.kubernetes.io/storage-class": "a"}}
     volume = document(PERSISTENT_VOLUME, metadata, spec={**spec, "persistentVolumeReclaimPolicy": "Recycle"})
     warnings = strategy(PERSISTENT_VOLUME).warnings_on_create(volume, call(PERSISTENT_VOLUME))

@@ -21,12 +21,12 @@ from tests.apiserver.workload_builders import body, changed, created, updated
                 'spec: Invalid value: {"MinAvailable":1,"Selector":null,"MaxUnavailable":2,'
                 '"UnhealthyPodEvictionPolicy":null}: minAvailable and maxUnavailable cannot be both set'
             ],
-            id="two budgets in one",
+            id="minAvailable and maxUnavailable",
         ),
         pytest.param(
             {"maxUnavailable": "101%"},
             ['spec.maxUnavailable: Invalid value: "101%": must not be greater than 100%'],
-            id="more than all",
+            id="more than 100 percent",
         ),
         pytest.param(
             {"unhealthyPodEvictionPolicy": ""},

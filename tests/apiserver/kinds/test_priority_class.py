@@ -18,7 +18,7 @@ RESERVED = (
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({"value": 1_000_000_000}, [], id="the highest of users"),
+        pytest.param({"value": 1_000_000_000}, [], id="the highest user-defined value"),
         pytest.param(
             {"value": 1_000_000_001},
             ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
@@ -27,19 +27,19 @@ RESERVED = (
         pytest.param(
             {"metadata__name": "system-x"},
             [f"{RESERVED}system-x is not a known system priority class"],
-            id="a name of the system",
+            id="an unknown system name",
         ),
         pytest.param(
             {"metadata__name": "system-node-critical", "value": 5},
             [f"{RESERVED}value of system-node-critical PriorityClass must be 2000001000"],
-            id="a class of the system, but lower",
+            id="a system class with another value",
         ),
         pytest.param(
             {"metadata__name": "system-cluster-critical", "value": 2_000_000_000, "globalDefault": True},
             [f"{RESERVED}globalDefault of system-cluster-critical PriorityClass must be false"],
-            id="a class of the system for everybody",
+            id="a system class as the global default",
         ),
-        pytest.param({"preemptionPolicy": "Never"}, [], id="polite"),
+        pytest.param({"preemptionPolicy": "Never"}, [], id="Never"),
         pytest.param({"preemptionPolicy": ""}, ["preemptionPolicy: Required value"], id="an empty policy"),
         pytest.param(
             {"preemptionPolicy": "X"},

@@ -18,19 +18,19 @@ from tests.apiserver.workload_builders import body, changed, created, defaulted,
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"spec__replicas": -1, "spec__minReadySeconds": -2},
             [
                 "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
                 "spec.minReadySeconds: Invalid value: -2: must be greater than or equal to 0",
             ],
-            id="counts below zero",
+            id="negative counts",
         ),
         pytest.param(
             {"spec__selector": {}},
             ["spec.selector: Invalid value: {}: empty selector is invalid for deployment"],
-            id="an empty selector, in the words of a deployment",
+            id="an empty selector",
         ),
     ],
 )

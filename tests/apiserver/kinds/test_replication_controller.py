@@ -49,7 +49,7 @@ def template(**spec: object) -> Document:
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param({"selector": None}, ["spec.selector: Required value"], id="no selector"),
         pytest.param({"template": None}, ["spec.template: Required value"], id="no template"),
         pytest.param(
@@ -58,12 +58,12 @@ def template(**spec: object) -> Document:
                 "spec.minReadySeconds: Invalid value: -2: must be greater than or equal to 0",
                 "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
             ],
-            id="figures below zero",
+            id="negative numbers",
         ),
         pytest.param(
             {"selector": {"a": "c"}},
             ['spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`'],
-            id="pods of others",
+            id="a selector that does not match the template",
         ),
         pytest.param(
             {"template": template(restartPolicy="Never", activeDeadlineSeconds=5)},
@@ -72,7 +72,7 @@ def template(**spec: object) -> Document:
                 "spec.template.spec.activeDeadlineSeconds: Forbidden: "
                 "activeDeadlineSeconds in ReplicationController is not Supported",
             ],
-            id="pods that end",
+            id="restart policy Never and a deadline",
         ),
     ],
 )

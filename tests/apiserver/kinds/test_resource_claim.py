@@ -17,15 +17,15 @@ from tests.apiserver.core_documents import call, changed, created, document, mes
 
 
 @pytest.mark.parametrize(
-    ("wish", "mode", "count"),
+    ("device_request", "mode", "count"),
     [
-        pytest.param({}, "ExactCount", 1, id="nothing said"),
+        pytest.param({}, "ExactCount", 1, id="empty"),
         pytest.param({"count": 3}, "ExactCount", 3, id="a number"),
         pytest.param({"allocationMode": "All"}, "All", None, id="all of them"),
     ],
 )
-def test_allocation_mode_and_count_are_defaulted(wish: dict[str, Any], mode: str, count: int | None) -> None:
-    requests = [{"name": "a", "exactly": wish}, {"name": "b", "firstAvailable": [wish]}]
+def test_allocation_mode_and_count_are_defaulted(device_request: dict[str, Any], mode: str, count: int | None) -> None:
+    requests = [{"name": "a", "exactly": device_request}, {"name": "b", "firstAvailable": [device_request]}]
     claim = document(RESOURCE_CLAIM, spec={"devices": {"requests": requests}})
     template = document(RESOURCE_CLAIM_TEMPLATE, spec={"spec": {"devices": {"requests": requests}}})
     for spec in (claim["spec"], template["spec"]["spec"]):
@@ -45,12 +45,12 @@ UNKNOWN = "must be the name of a request in the claim or the name of a request a
 FIRST = "spec.devices.requests[0]"
 
 
-def exactly(**wish: Any) -> dict[str, Any]:
-    return {"name": "r", "exactly": {"deviceClassName": "c", **wish}}
+def exactly(**device_request: Any) -> dict[str, Any]:
+    return {"name": "r", "exactly": {"deviceClassName": "c", **device_request}}
 
 
-def choice(*names: str, **wish: Any) -> dict[str, Any]:
-    return {"name": "r", "firstAvailable": [{"name": name, "deviceClassName": "c", **wish} for name in names]}
+def choice(*names: str, **device_request: Any) -> dict[str, Any]:
+    return {"name": "r", "firstAvailable": [{"name": name, "deviceClassName": "c", **device_request} for name in names]}
 
 
 def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
     [
         pytest.param([], [], id="nothing"),
         pytest.param([exactly()], [], id="one device"),
-        pytest.param([choice("s", "t", count=2)], [], id="the first of two choices"),
+        pytest.param([choice("s", "t", count=2)], [], id="two subrequests"),
         pytest.param(
             [{"name": "r"}],
             [f"{FIRST}: Required value: exactly one of `exactly` or `firstAvailable` is required"],
@@ -77,23 +77,27 @@ def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
             ],
             id="both",
         ),
-        pytest.param([exactly(), exactly()], ['spec.devices.requests[1]: Duplicate value: "r"'], id="a name twice"),
-        pytest.param([choice("s", "s")], [f'{FIRST}.firstAvailable[1]: Duplicate value: "s"'], id="a choice twice"),
+        pytest.param([exactly(), exactly()], ['spec.devices.requests[1]: Duplicate value: "r"'], id="a duplicate name"),
+        pytest.param(
+            [choice("s", "s")], [f'{FIRST}.firstAvailable[1]: Duplicate value: "s"'], id="a duplicate subrequest"
+        ),
         pytest.param(
             [choice(*"abcdefghi")],
             [f"{FIRST}.firstAvailable: Too many: 9: must have at most 8 items"],
-            id="too many choices",
+            id="too many subrequests",
         ),
         pytest.param(
             [exactly(deviceClassName="")], [f"{FIRST}.exactly.deviceClassName: Required value"], id="no class"
         ),
         pytest.param(
-            [exactly(count=-1)], [f"{FIRST}.exactly.count: Invalid value: -1: must be greater than zero"], id="fewer"
+            [exactly(count=-1)],
+            [f"{FIRST}.exactly.count: Invalid value: -1: must be greater than zero"],
+            id="a negative count",
         ),
         pytest.param(
             [exactly(allocationMode="All", count=2)],
             [f"{FIRST}.exactly.count: Invalid value: 2: must not be specified when allocationMode is 'All'"],
-            id="all two",
+            id="a count with the mode All",
         ),
         pytest.param(
             [exactly(allocationMode="X")],
@@ -110,7 +114,7 @@ def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
                 f'{FIRST}.exactly.tolerations[0].effect: Unsupported value: "X": supported values: "NoExecute", '
                 '"NoSchedule", "None"',
             ],
-            id="odd tolerations",
+            id="invalid tolerations",
         ),
         pytest.param(
             [exactly(tolerations=[{"operator": "X"}])],
@@ -126,8 +130,8 @@ def test_device_requests_are_validated(requests: list[dict[str, Any]], errors: l
 @pytest.mark.parametrize(
     ("devices", "errors"),
     [
-        pytest.param({"constraints": [{"matchAttribute": "a/b"}]}, [], id="all requests alike"),
-        pytest.param({"constraints": [{"requests": ["r/s"], "distinctAttribute": "a/b"}]}, [], id="a choice"),
+        pytest.param({"constraints": [{"matchAttribute": "a/b"}]}, [], id="an attribute of all requests"),
+        pytest.param({"constraints": [{"requests": ["r/s"], "distinctAttribute": "a/b"}]}, [], id="a subrequest"),
         pytest.param(
             {"constraints": [{"requests": ["x", "a/b/c"], "matchAttribute": "a/b"}]},
             [
@@ -139,7 +143,7 @@ def test_device_requests_are_validated(requests: list[dict[str, Any]], errors: l
         pytest.param(
             {"constraints": [{"requests": ["r", "r"], "matchAttribute": "a/b"}]},
             ['spec.devices.constraints[0].requests[1]: Duplicate value: "r"'],
-            id="one twice",
+            id="a duplicate request",
         ),
         pytest.param(
             {"constraints": [{}]},
@@ -155,7 +159,7 @@ def test_device_requests_are_validated(requests: list[dict[str, Any]], errors: l
                 f'spec.devices.config[0].requests[0]: Invalid value: "r/x": {UNKNOWN}',
                 "spec.devices.config[0].opaque: Required value",
             ],
-            id="configuration of an unknown choice",
+            id="configuration of an unknown subrequest",
         ),
     ],
 )
@@ -199,7 +203,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
         pytest.param(
             {"reservedFor": [USER]},
             ["status.reservedFor: Forbidden: may not be specified when `allocated` is not set"],
-            id="reserved without anything",
+            id="reserved without an allocation",
         ),
         pytest.param(
             {**ALLOCATED, "reservedFor": [USER, USER, {}]},
@@ -209,7 +213,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
                 "status.reservedFor[2].uid: Required value",
                 'status.reservedFor[1]: Duplicate value: "u"',
             ],
-            id="users twice, and nobody",
+            id="duplicate users and an empty one",
         ),
         pytest.param(
             {"allocation": allocation({**RESULT, "request": "x", "driver": "", "pool": ""})},
@@ -219,7 +223,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
                 "status.allocation.devices.results[0].driver: Required value",
                 "status.allocation.devices.results[0].pool: Required value",
             ],
-            id="a device of nobody for nothing",
+            id="a device without driver and pool for an unknown request",
         ),
         pytest.param(
             {"allocation": allocation(*[RESULT] * 33)},
@@ -235,7 +239,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
                 "status.allocation.devices.config[1].source: Required value",
                 "status.allocation.devices.config[1].opaque: Required value",
             ],
-            id="configuration from nowhere",
+            id="configuration from an unknown source",
         ),
         pytest.param(
             {"allocation": {**ALLOCATED["allocation"], "nodeSelector": {}}},
@@ -243,7 +247,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
                 "status.allocation.nodeSelector.nodeSelectorTerms: Required value: "
                 "must have at least one node selector term"
             ],
-            id="at no node",
+            id="an empty node selector",
         ),
     ],
 )
@@ -254,7 +258,7 @@ def test_allocations_and_reservations_are_validated(status: dict[str, Any], erro
 @pytest.mark.parametrize(
     ("device", "errors"),
     [
-        pytest.param({"conditions": [], "data": {"a": 1}, "networkData": {"ips": ["10.0.0.1/24"]}}, [], id="a report"),
+        pytest.param({"conditions": [], "data": {"a": 1}, "networkData": {"ips": ["10.0.0.1/24"]}}, [], id="valid"),
         pytest.param(
             {"data": []}, ['.data: Invalid value: "<value omitted>": must be a valid JSON object'], id="a list"
         ),
@@ -273,7 +277,7 @@ def test_allocations_and_reservations_are_validated(status: dict[str, Any], erro
                 "(e.g. 10.9.8.7/24 or 2001:db8::1/64)",
                 '.networkData.ips[1]: Invalid value: "::ffff:10.0.0.1/120": must be in canonical form ("10.0.0.1/24")',
             ],
-            id="odd addresses",
+            id="invalid addresses",
         ),
         pytest.param(
             {"conditions": [{"type": f"C{number}"} for number in range(9)]},
@@ -317,22 +321,22 @@ def test_a_terminating_claim_gets_no_new_reservations() -> None:
     assert error.detail.startswith("new entries may not be added")
 
 
-RESOURCE_CLAIM_STRATEGY_SPEC = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
-RESOURCE_CLAIM_STRATEGY_DEVICE = {"driver": "d", "pool": "p", "device": "x"}
+VALID_SPEC = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+ALLOCATED_DEVICE = {"driver": "d", "pool": "p", "device": "x"}
 STATUS = {
-    "allocation": {"devices": {"results": [{"request": "r", **RESOURCE_CLAIM_STRATEGY_DEVICE}]}},
-    "devices": [RESOURCE_CLAIM_STRATEGY_DEVICE],
+    "allocation": {"devices": {"results": [{"request": "r", **ALLOCATED_DEVICE}]}},
+    "devices": [ALLOCATED_DEVICE],
 }
 
 
 def test_a_new_claim_is_not_allocated() -> None:
-    made = document(RESOURCE_CLAIM, spec=RESOURCE_CLAIM_STRATEGY_SPEC, status=STATUS)
+    made = document(RESOURCE_CLAIM, spec=VALID_SPEC, status=STATUS)
     assert created(RESOURCE_CLAIM, made) == []
     assert made["status"] == {}
 
 
 def test_the_spec_of_a_claim_is_immutable() -> None:
-    old = document(RESOURCE_CLAIM, spec=RESOURCE_CLAIM_STRATEGY_SPEC)
+    old = document(RESOURCE_CLAIM, spec=VALID_SPEC)
     assert changed(RESOURCE_CLAIM, old, metadata={"labels": {"a": "b"}})[0] == []
     (error,) = changed(RESOURCE_CLAIM, old, spec={})[0]
     assert error.startswith("spec: Invalid value: {")
@@ -340,8 +344,8 @@ def test_the_spec_of_a_claim_is_immutable() -> None:
 
 
 def test_a_status_update_without_an_allocation_drops_device_statuses() -> None:
-    old = document(RESOURCE_CLAIM, spec=RESOURCE_CLAIM_STRATEGY_SPEC, status=STATUS)
-    errors, new = changed(RESOURCE_CLAIM, old, "status", status={"devices": [RESOURCE_CLAIM_STRATEGY_DEVICE]}, spec={})
+    old = document(RESOURCE_CLAIM, spec=VALID_SPEC, status=STATUS)
+    errors, new = changed(RESOURCE_CLAIM, old, "status", status={"devices": [ALLOCATED_DEVICE]}, spec={})
     assert (errors, new["status"], new["spec"]) == ([], {}, old["spec"])
 
 

@@ -9,26 +9,28 @@ from mooring.api.kinds import RESOURCE_QUOTA
 from mooring.apiserver.kinds.resource_quota import validate_quota_spec, validate_quota_status, validate_scopes_update
 from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
-MISFIT = "unsupported scope applied to resource"
+UNSUPPORTED = "unsupported scope applied to resource"
 
 
 @pytest.mark.parametrize(
     ("hard", "errors"),
     [
-        pytest.param({"pods": "1", "requests.cpu": "500m", "count/jobs.batch": "2"}, [], id="usual ones"),
+        pytest.param({"pods": "1", "requests.cpu": "500m", "count/jobs.batch": "2"}, [], id="standard resources"),
         pytest.param({"hugepages-2Mi": "1", "requests.hugepages-2Mi": "1"}, [], id="huge pages"),
         pytest.param(
             {"storage": "1"},
             ['spec.hard[storage]: Invalid value: "storage": must be a standard resource for quota'],
-            id="storage is counted by requests",
+            id="storage without a prefix",
         ),
         pytest.param(
-            {"pods": "1500m"}, ['spec.hard[pods]: Invalid value: "1500m": must be an integer'], id="half a pod"
+            {"pods": "1500m"},
+            ['spec.hard[pods]: Invalid value: "1500m": must be an integer'],
+            id="a fractional number of pods",
         ),
         pytest.param(
             {"cpu": "-1"},
             ['spec.hard[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
-            id="less than nothing",
+            id="a negative amount",
         ),
     ],
 )
@@ -40,12 +42,17 @@ def test_hard_limits_are_validated(hard: Document, errors: list[str]) -> None:
 @pytest.mark.parametrize(
     ("scopes", "hard", "details"),
     [
-        pytest.param(["BestEffort"], {"pods": "1"}, [], id="a scope that fits"),
-        pytest.param(["BestEffort"], {"cpu": "1", "memory": "1"}, [MISFIT, MISFIT], id="a scope that fits nothing"),
+        pytest.param(["BestEffort"], {"pods": "1"}, [], id="a scope that supports the resource"),
         pytest.param(
-            ["VolumeAttributesClass"], {"pods": "1", "requests.storage": "1"}, [MISFIT], id="a scope of claims"
+            ["BestEffort"],
+            {"cpu": "1", "memory": "1"},
+            [UNSUPPORTED, UNSUPPORTED],
+            id="a scope that supports no resource",
         ),
-        pytest.param(["Odd"], {"cpu": "1"}, ["unsupported scope"], id="a scope that nobody knows"),
+        pytest.param(
+            ["VolumeAttributesClass"], {"pods": "1", "requests.storage": "1"}, [UNSUPPORTED], id="a scope of claims"
+        ),
+        pytest.param(["Odd"], {"cpu": "1"}, ["unsupported scope"], id="an unknown scope"),
         pytest.param(
             ["Terminating", "NotTerminating"], {}, ["conflicting scopes"], id="scopes that exclude each other"
         ),
@@ -76,7 +83,7 @@ def test_scopes_are_validated(scopes: list[str], hard: Document, details: list[s
                 "values: Invalid value: [\"a\"]: must be no value when `operator` is 'Exist' or 'DoesNotExist' for "
                 "scope selector"
             ],
-            id="any class, and one",
+            id="Exists with a value",
         ),
         pytest.param(
             {"scopeName": "Odd", "operator": "Is"},
@@ -84,7 +91,7 @@ def test_scopes_are_validated(scopes: list[str], hard: Document, details: list[s
                 'scopeName: Invalid value: "Odd": unsupported scope',
                 'operator: Invalid value: "Is": not a valid selector operator',
             ],
-            id="nothing that is known",
+            id="an unknown scope and operator",
         ),
     ],
 )

@@ -17,7 +17,7 @@ ROLE: Document = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}
 @pytest.mark.parametrize(
     ("rule", "is_namespaced", "errors"),
     [
-        pytest.param(READ, True, [], id="a sound one"),
+        pytest.param(READ, True, [], id="valid"),
         pytest.param(
             {},
             True,
@@ -26,14 +26,16 @@ ROLE: Document = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}
                 "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
                 "rules[0].resources: Required value: resource rules must supply at least one resource",
             ],
-            id="an empty one",
+            id="empty",
         ),
-        pytest.param({"verbs": ["get"], "nonResourceURLs": ["/x"]}, False, [], id="paths of the cluster"),
+        pytest.param(
+            {"verbs": ["get"], "nonResourceURLs": ["/x"]}, False, [], id="non-resource URLs of a cluster role"
+        ),
         pytest.param(
             {"verbs": ["get"], "nonResourceURLs": ["/x"]},
             True,
             ['rules[0].nonResourceURLs: Invalid value: ["/x"]: namespaced rules cannot apply to non-resource URLs'],
-            id="paths of a namespace",
+            id="non-resource URLs of a role",
         ),
         pytest.param(
             {**READ, "nonResourceURLs": ["/x"]},
@@ -42,7 +44,7 @@ ROLE: Document = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}
                 'rules[0].nonResourceURLs: Invalid value: ["/x"]: '
                 "rules cannot apply to both regular resources and non-resource URLs"
             ],
-            id="paths and resources",
+            id="non-resource URLs and resources",
         ),
     ],
 )
@@ -54,14 +56,14 @@ def test_policy_rules_are_validated(rule: Document, is_namespaced: bool, errors:
     ("rule", "errors"),
     [
         pytest.param(None, [], id="none"),
-        pytest.param({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}, [], id="a sound one"),
+        pytest.param({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}, [], id="valid"),
         pytest.param(
             {},
             [
                 "aggregationRule.clusterRoleSelectors: Required value: "
                 "at least one clusterRoleSelector required if aggregationRule is non-nil"
             ],
-            id="an empty one",
+            id="empty",
         ),
         pytest.param(
             {"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "Q"}]}]},
@@ -108,7 +110,7 @@ def test_aggregation_rules_are_validated(rule: Document | None, errors: list[str
                 "subjects[0].name: Required value",
                 'subjects[0].kind: Unsupported value: "Robot": supported values: "ServiceAccount", "User", "Group"',
             ],
-            id="nobody of no kind",
+            id="an unknown kind without a name",
         ),
     ],
 )
@@ -136,7 +138,7 @@ def test_the_role_reference_is_immutable() -> None:
     ("name", "errors"),
     [
         pytest.param("system:Anything at all", [], id="any name"),
-        pytest.param("a/b", ["metadata.name: Invalid value: \"a/b\": may not contain '/'"], id="not in an address"),
+        pytest.param("a/b", ["metadata.name: Invalid value: \"a/b\": may not contain '/'"], id="a slash"),
     ],
 )
 def test_names_of_roles_and_bindings_are_path_segments(kind: str, name: str, errors: list[str]) -> None:

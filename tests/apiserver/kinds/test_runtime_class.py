@@ -16,13 +16,13 @@ TWICE = [{"key": "a", "operator": "Exists"}] * 2
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({"overhead": {"podFixed": {"cpu": "250m"}}}, [], id="a sound one"),
-        pytest.param({"handler": ""}, ["handler: Required value"], id="nobody runs it"),
+        pytest.param({"overhead": {"podFixed": {"cpu": "250m"}}}, [], id="valid"),
+        pytest.param({"handler": ""}, ["handler: Required value"], id="no handler"),
         pytest.param({"handler": "a.b"}, ['handler: Invalid value: "a.b": must not contain dots'], id="a bad handler"),
         pytest.param(
             {"overhead": {"podFixed": {"cpu": "-1"}}},
             ['overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
-            id="less than nothing",
+            id="a negative overhead",
         ),
     ],
 )

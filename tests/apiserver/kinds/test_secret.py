@@ -40,8 +40,8 @@ REDACTED = 'Invalid value: "<secret contents redacted>"'
 @pytest.mark.parametrize(
     ("kind", "texts", "errors"),
     [
-        pytest.param("", {}, [], id="opaque ones hold anything"),
-        pytest.param("example.com/own", {}, [], id="so do those of others"),
+        pytest.param("", {}, [], id="opaque"),
+        pytest.param("example.com/own", {}, [], id="a custom type"),
         pytest.param("kubernetes.io/tls", {"tls.crt": ""}, ["data[tls.key]: Required value"], id="a certificate"),
         pytest.param(
             "kubernetes.io/ssh-auth", {"ssh-privatekey": ""}, ["data[ssh-privatekey]: Required value"], id="ssh"
@@ -67,7 +67,7 @@ REDACTED = 'Invalid value: "<secret contents redacted>"'
             "kubernetes.io/service-account-token",
             {},
             ["metadata.annotations[kubernetes.io/service-account.name]: Required value"],
-            id="a token of nobody",
+            id="a token without a service account",
         ),
     ],
 )
@@ -115,7 +115,7 @@ def broken(name: str) -> str:
 @pytest.mark.parametrize(
     ("crt", "key", "error"),
     [
-        pytest.param(certificate("a"), pem(elliptic("a")), "", id="they fit"),
+        pytest.param(certificate("a"), pem(elliptic("a")), "", id="a matching pair"),
         pytest.param(
             f"# mine\n{certificate('a')}{certificate('b')}", pem(elliptic("a")), "", id="the first certificate counts"
         ),
@@ -157,8 +157,10 @@ def broken(name: str) -> str:
             "the following types: [ODD]",
             id="other blocks for a key",
         ),
-        pytest.param(broken("CERTIFICATE"), pem(elliptic("a")), "x509: malformed certificate", id="a torn certificate"),
-        pytest.param(certificate("a"), broken("PRIVATE KEY"), "tls: failed to parse private key", id="a torn key"),
+        pytest.param(
+            broken("CERTIFICATE"), pem(elliptic("a")), "x509: malformed certificate", id="a malformed certificate"
+        ),
+        pytest.param(certificate("a"), broken("PRIVATE KEY"), "tls: failed to parse private key", id="a malformed key"),
     ],
 )
 def test_key_pair_warnings_of_tls_secrets(crt: str, key: str, error: str) -> None:

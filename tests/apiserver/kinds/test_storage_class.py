@@ -33,27 +33,29 @@ def term(*expressions: tuple[str, list[str]]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("parts", "errors"),
     [
-        pytest.param({}, [], id="defaults will do"),
-        pytest.param({"provisioner": ""}, ["provisioner: Required value"], id="somebody must provision"),
-        pytest.param({"provisioner": "Example.com/P"}, [], id="the case does not matter"),
+        pytest.param({}, [], id="defaults"),
+        pytest.param({"provisioner": ""}, ["provisioner: Required value"], id="no provisioner"),
+        pytest.param({"provisioner": "Example.com/P"}, [], id="a provisioner in upper case"),
         pytest.param(
-            {"provisioner": "A b"}, [f'provisioner: Invalid value: "a b": {QUALIFIED}'], id="told in lower case"
+            {"provisioner": "A b"},
+            [f'provisioner: Invalid value: "a b": {QUALIFIED}'],
+            id="an invalid provisioner, reported in lower case",
         ),
-        pytest.param({"reclaimPolicy": ""}, [], id="an empty policy is none"),
+        pytest.param({"reclaimPolicy": ""}, [], id="an empty reclaim policy"),
         pytest.param(
             {"reclaimPolicy": "Recycle"},
             ['reclaimPolicy: Unsupported value: "Recycle": supported values: "Delete", "Retain"'],
-            id="nothing is recycled",
+            id="Recycle",
         ),
         pytest.param(
             {"volumeBindingMode": ""},
             [
                 'volumeBindingMode: Unsupported value: "": supported values: "Immediate", "WaitForFirstConsumer"',
             ],
-            id="an empty mode is not the default one",
+            id="an empty binding mode",
         ),
         pytest.param(
-            {"parameters": {"": "x"}}, ['parameters: Invalid value: "": field can not be empty.'], id="keys have names"
+            {"parameters": {"": "x"}}, ['parameters: Invalid value: "": field can not be empty.'], id="an empty key"
         ),
         pytest.param(
             {"parameters": {str(number): "x" for number in range(513)}},
@@ -68,20 +70,20 @@ def term(*expressions: tuple[str, list[str]]) -> dict[str, Any]:
         pytest.param(
             {"allowedTopologies": [term(("a", ["x", "x"]))]},
             [f'{HERE}[0].values[1]: Duplicate value: "x"'],
-            id="a value twice",
+            id="a duplicate value",
         ),
         pytest.param({"allowedTopologies": [term(("a", []))]}, [f"{HERE}[0].values: Required value"], id="no value"),
         pytest.param(
             {"allowedTopologies": [term(("a", ["x"]), ("a", ["y"]))]},
             [f'{HERE}[1].key: Duplicate value: "a"'],
-            id="a key twice",
+            id="a duplicate key",
         ),
         pytest.param(
             {"allowedTopologies": [term(("a", ["x", "y"])), term(("a", ["y", "x"]))]},
             ['allowedTopologies[1].matchLabelExpressions: Duplicate value: ""'],
-            id="a term twice",
+            id="a duplicate term",
         ),
-        pytest.param({"allowedTopologies": [term()]}, [f'{HERE}: Duplicate value: ""'], id="a term that wants nothing"),
+        pytest.param({"allowedTopologies": [term()]}, [f'{HERE}: Duplicate value: ""'], id="an empty term"),
     ],
 )
 def test_storage_classes_are_validated(parts: dict[str, Any], errors: list[str]) -> None:
@@ -91,11 +93,13 @@ def test_storage_classes_are_validated(parts: dict[str, Any], errors: list[str])
 @pytest.mark.parametrize(
     ("parts", "errors"),
     [
-        pytest.param({"allowVolumeExpansion": True, "mountOptions": ["ro"]}, [], id="volumes may begin to grow"),
+        pytest.param(
+            {"allowVolumeExpansion": True, "mountOptions": ["ro"]}, [], id="expansion and mount options may change"
+        ),
         pytest.param(
             {"parameters": {"b": "2", "a": "1"}},
             ['parameters: Invalid value: {"a":"1","b":"2"}: field is immutable'],
-            id="parameters stay",
+            id="parameters",
         ),
         pytest.param(
             {"provisioner": "x/y", "reclaimPolicy": "Retain", "volumeBindingMode": "WaitForFirstConsumer"},
@@ -104,7 +108,7 @@ def test_storage_classes_are_validated(parts: dict[str, Any], errors: list[str])
                 'reclaimPolicy: Invalid value: "Retain": field is immutable',
                 'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
             ],
-            id="so does everything that was promised",
+            id="provisioner, reclaim policy and binding mode",
         ),
     ],
 )

@@ -19,16 +19,16 @@ ONE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
 
 
 def attachment(status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
-    wish = {"attacher": "csi.example.com", "nodeName": "n", "source": {"persistentVolumeName": "pv"}, **spec}
-    return document(VOLUME_ATTACHMENT, spec=wish, status=status or {})
+    whole_spec = {"attacher": "csi.example.com", "nodeName": "n", "source": {"persistentVolumeName": "pv"}, **spec}
+    return document(VOLUME_ATTACHMENT, spec=whole_spec, status=status or {})
 
 
 @pytest.mark.parametrize(
     ("obj", "errors"),
     [
-        pytest.param(attachment(), [], id="a volume at a node"),
-        pytest.param(attachment(source={"inlineVolumeSpec": INLINE}), [], id="a volume that stands here"),
-        pytest.param(attachment(attacher=""), ["spec.attacher: Required value"], id="nobody attaches"),
+        pytest.param(attachment(), [], id="a volume by name"),
+        pytest.param(attachment(source={"inlineVolumeSpec": INLINE}), [], id="an inline volume"),
+        pytest.param(attachment(attacher=""), ["spec.attacher: Required value"], id="no attacher"),
         pytest.param(attachment(source={}), [f"spec.source: Required value: {ONE}"], id="no volume"),
         pytest.param(
             attachment(source={"persistentVolumeName": "pv", "inlineVolumeSpec": INLINE}),
@@ -41,12 +41,12 @@ def attachment(status: dict[str, Any] | None = None, **spec: Any) -> dict[str, A
                 "status.attachError.message: Too long: may not be more than 262144 bytes",
                 "status.detachError.errorCode: Invalid value: -1: must be between 0 and 2147483647, inclusive",
             ],
-            id="errors that cannot be",
+            id="invalid errors",
         ),
         pytest.param(
             attachment({"attachmentMetadata": {"a": "x" * 262144}}),
             ["status.attachmentMetadata: Too long: may not be more than 262144 bytes"],
-            id="too much to remember",
+            id="too large attachment metadata",
         ),
     ],
 )

@@ -38,8 +38,8 @@ PERCENT = (
         pytest.param(3, 3, [], id="a number"),
         pytest.param(-1, -1, ["f: Invalid value: -1: must be greater than or equal to 0"], id="below zero"),
         pytest.param("25%", 25, [], id="a percentage"),
-        pytest.param("200%", 200, ['f: Invalid value: "200%": must not be greater than 100%'], id="above all"),
-        pytest.param("5", 5, [f'f: Invalid value: "5": {PERCENT}'], id="a number as text is none, but counts"),
+        pytest.param("200%", 200, ['f: Invalid value: "200%": must not be greater than 100%'], id="above 100 percent"),
+        pytest.param("5", 5, [f'f: Invalid value: "5": {PERCENT}'], id="a number as a string"),
         pytest.param("x%", 0, [f'f: Invalid value: "x%": {PERCENT}'], id="no number"),
         pytest.param("-5%", 0, [f'f: Invalid value: "-5%": {PERCENT}'], id="a negative percentage"),
     ],
@@ -71,7 +71,7 @@ def test_a_selector_must_match_the_labels_of_the_template(template: Document, sh
 
 
 @pytest.mark.parametrize(
-    ("selector", "is_sound"),
+    ("selector", "is_valid"),
     [
         pytest.param(None, True, id="none matches nothing"),
         pytest.param({}, True, id="empty matches everything"),
@@ -80,8 +80,8 @@ def test_a_selector_must_match_the_labels_of_the_template(template: Document, sh
         pytest.param({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}, True, id="a set"),
     ],
 )
-def test_selector_matcher_is_none_for_invalid_selectors(selector: Document | None, is_sound: bool) -> None:
-    assert (selector_matcher(selector) is not None) is is_sound
+def test_selector_matcher_is_none_for_invalid_selectors(selector: Document | None, is_valid: bool) -> None:
+    assert (selector_matcher(selector) is not None) is is_valid
 
 
 def test_selector_value_has_the_field_order_of_its_type() -> None:
@@ -108,7 +108,7 @@ def test_selector_value_has_the_field_order_of_its_type() -> None:
             id="shrinks",
         ),
         pytest.param(
-            {}, {"collisionCount": 2}, ["s.collisionCount: Invalid value: 0: cannot be decremented"], id="gone"
+            {}, {"collisionCount": 2}, ["s.collisionCount: Invalid value: 0: cannot be decremented"], id="removed"
         ),
     ],
 )
@@ -153,49 +153,53 @@ def test_defaulting_twice_changes_nothing(kind: str) -> None:
             {},
             "updateStrategy",
             {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
-            id="daemons one by one",
+            id="update strategy of daemon sets",
         ),
         pytest.param(
             "DaemonSet",
             {"spec__updateStrategy": {"type": "OnDelete", "rollingUpdate": {}}},
             "updateStrategy",
             {"type": "OnDelete", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}},
-            id="settings that are not used are still numbers",
+            id="unused rolling update settings",
         ),
         pytest.param(
             "StatefulSet",
             {},
             "updateStrategy",
             {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
-            id="stateful, all of them",
+            id="update strategy of stateful sets",
         ),
         pytest.param(
             "StatefulSet",
             {"spec__updateStrategy": {"type": "RollingUpdate"}},
             "updateStrategy",
             {"type": "RollingUpdate"},
-            id="stateful, if it was said",
+            id="a given update strategy of stateful sets",
         ),
         pytest.param(
             "StatefulSet",
             {},
             "persistentVolumeClaimRetentionPolicy",
             {"whenDeleted": "Retain", "whenScaled": "Retain"},
-            id="claims stay",
+            id="claim retention policy",
         ),
-        pytest.param("Job", {}, "completions", 1, id="a job ends after one"),
-        pytest.param("Job", {"spec__parallelism": 2}, "completions", None, id="a parallel job ends when it likes"),
+        pytest.param("Job", {}, "completions", 1, id="completions of a job"),
+        pytest.param("Job", {"spec__parallelism": 2}, "completions", None, id="no completions of a parallel job"),
         pytest.param(
             "Job",
             {"spec__backoffLimitPerIndex": 1},
             "backoffLimit",
             2147483647,
-            id="limits for each index replace the common one",
+            id="backoff limit with a limit per index",
         ),
         pytest.param(
-            "Job", {"spec__podFailurePolicy": {"rules": []}}, "podReplacementPolicy", "Failed", id="failures are judged"
+            "Job",
+            {"spec__podFailurePolicy": {"rules": []}},
+            "podReplacementPolicy",
+            "Failed",
+            id="replacement policy with a failure policy",
         ),
-        pytest.param("CronJob", {}, "failedJobsHistoryLimit", 1, id="one failure is remembered"),
+        pytest.param("CronJob", {}, "failedJobsHistoryLimit", 1, id="history limit of failed jobs"),
     ],
 )
 def test_workloads_are_defaulted(kind: str, changes: dict[str, Any], field: str, value: object) -> None:
@@ -242,7 +246,7 @@ def test_volume_claim_templates_are_defaulted_like_claims() -> None:
             'Deployment in version "v1" cannot be handled as a Deployment: '
             "failed to parse annotation[deprecated.deployment.rollback.revision]=x as int64: "
             'strconv.ParseInt: parsing "x": invalid syntax',
-            id="the way back of a deployment",
+            id="the rollback revision of a deployment",
         ),
     ],
 )

@@ -114,7 +114,7 @@ def test_there_are_at_most_eight_selectable_fields() -> None:
     ("scale", "paths"),
     [
         pytest.param({"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}, [], id="fine"),
-        pytest.param({}, ["p.scale.specReplicasPath", "p.scale.statusReplicasPath"], id="nothing said"),
+        pytest.param({}, ["p.scale.specReplicasPath", "p.scale.statusReplicasPath"], id="empty"),
         pytest.param(
             {"specReplicasPath": ".status.n", "statusReplicasPath": "x", "labelSelectorPath": ".foo"},
             ["p.scale.specReplicasPath", "p.scale.statusReplicasPath", "p.scale.labelSelectorPath"],
@@ -151,7 +151,7 @@ def in_spec(**spec: Any) -> Document:
         pytest.param(
             definition(scope="Galaxy"),
             ['spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"'],
-            id="a scope",
+            id="an unknown scope",
         ),
         pytest.param(definition(scope=""), ["spec.scope: Required value"], id="no scope"),
         pytest.param(
@@ -167,7 +167,7 @@ def in_spec(**spec: Any) -> Document:
         pytest.param(
             definition(version(deprecationWarning="x")),
             ['spec.versions[0].deprecationWarning: Invalid value: "x": can only be set for deprecated versions'],
-            id="a warning for nothing",
+            id="a warning of a version that is not deprecated",
         ),
         pytest.param(
             definition(version(deprecated=True, deprecationWarning="a\nb")),
@@ -183,7 +183,7 @@ def in_spec(**spec: Any) -> Document:
                 'spec.validation.openAPIV3Schema.properties[a].type: Unsupported value: "thing": supported values: '
                 '"array", "boolean", "integer", "number", "object", "string"'
             ],
-            id="what all versions share is told once",
+            id="errors of a shared schema are reported once",
         ),
         pytest.param(
             definition(version(), version(fields(a={"type": "thing"}), name="v2")),
@@ -191,7 +191,7 @@ def in_spec(**spec: Any) -> Document:
                 'spec.versions[1].schema.openAPIV3Schema.properties[a].type: Unsupported value: "thing": supported '
                 'values: "array", "boolean", "integer", "number", "object", "string"'
             ],
-            id="what they do not is told of the version",
+            id="errors of a version have its path",
         ),
         pytest.param(
             in_spec(preserveUnknownFields=True),
@@ -199,7 +199,7 @@ def in_spec(**spec: Any) -> Document:
                 "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set "
                 "x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
             ],
-            id="keeping everything",
+            id="preserveUnknownFields",
         ),
     ],
 )
@@ -271,8 +271,8 @@ def test_unrecognized_formats_are_found() -> None:
             {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}, [], id="fine"
         ),
         pytest.param({"plural": "Things", "singular": "1"}, ["names.plural", "names.singular"], id="upper case"),
-        pytest.param({"kind": "Thi ng", "listKind": "L_"}, ["names.kind", "names.listKind"], id="odd kinds"),
-        pytest.param({"kind": "Thing", "listKind": "Thing"}, ["names.listKind"], id="the same twice"),
+        pytest.param({"kind": "Thi ng", "listKind": "L_"}, ["names.kind", "names.listKind"], id="invalid kinds"),
+        pytest.param({"kind": "Thing", "listKind": "Thing"}, ["names.listKind"], id="a list kind equal to the kind"),
         pytest.param({"shortNames": ["ok", "A", ""]}, ["names.shortNames[1]", "names.shortNames[2]"], id="short names"),
         pytest.param({"categories": ["all", "Q"]}, ["names.categories[1]"], id="categories"),
     ],
@@ -348,14 +348,14 @@ SERVICE = {"name": "a", "namespace": "b", "port": 443}
             ['c.strategy: Unsupported value: "Foo": supported values: "None", "Webhook"'],
             id="unknown",
         ),
-        pytest.param({}, ["c.strategy: Required value"], id="nothing said"),
+        pytest.param({}, ["c.strategy: Required value"], id="empty"),
         pytest.param(
             {**webhook({"url": "https://a"}), "strategy": "None"},
             [
                 "c.webhookClientConfig: Forbidden: should not be set when strategy is not set to Webhook",
                 "c.conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook",
             ],
-            id="a webhook that is not asked for",
+            id="a webhook without its strategy",
         ),
         pytest.param(
             webhook(versions=[]),
@@ -363,17 +363,17 @@ SERVICE = {"name": "a", "namespace": "b", "port": 443}
                 "c.webhookClientConfig: Required value: required when strategy is set to Webhook",
                 "c.conversionReviewVersions: Required value",
             ],
-            id="a webhook that is not there",
+            id="the strategy without a webhook",
         ),
         pytest.param(
             webhook({"url": "https://a", "service": SERVICE}),
             ["c.webhookClientConfig: Required value: exactly one of url or service is required"],
-            id="two ways to it",
+            id="url and service",
         ),
         pytest.param(
             webhook({"service": {**SERVICE, "name": ""}}),
             ["c.webhookClientConfig.service.namespace: Required value"],
-            id="names are confused",
+            id="an empty name is reported as the namespace",
         ),
         pytest.param(
             webhook({"service": SERVICE}, ["v3", "v3"]),
@@ -381,7 +381,7 @@ SERVICE = {"name": "a", "namespace": "b", "port": 443}
                 'c.conversionReviewVersions[1]: Invalid value: "v3": duplicate version',
                 'c.conversionReviewVersions: Invalid value: ["v3","v3"]: must include at least one of v1, v1beta1',
             ],
-            id="versions that nobody knows",
+            id="unknown versions",
         ),
     ],
 )

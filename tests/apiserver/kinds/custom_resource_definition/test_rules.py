@@ -91,12 +91,12 @@ def test_rules_about_old_values_are_validated() -> None:
 
 
 def test_a_rule_beyond_the_cost_limit_is_rejected() -> None:
-    dear = ruled(SCHEMA, "self.l.all(x, self.l.all(y, x == y))")
-    assert errors(dear) == [
+    expensive = ruled(SCHEMA, "self.l.all(x, self.l.all(y, x == y))")
+    assert errors(expensive) == [
         "rule: Forbidden: estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule, or "
         "adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
     ]
-    assert errors(dear, known=True) == []
+    assert errors(expensive, known=True) == []
 
 
 def test_the_cost_of_a_rule_is_multiplied_by_the_number_of_values() -> None:

@@ -43,7 +43,9 @@ EMBEDDED: Document = {
             id="a rule",
         ),
         pytest.param(
-            {**EMBEDDED, "default": {"kind": 1}}, ["default.kind: Invalid value: 1: must be a string"], id="a resource"
+            {**EMBEDDED, "default": {"kind": 1}},
+            ["default.kind: Invalid value: 1: must be a string"],
+            id="an embedded resource",
         ),
         pytest.param(
             {"type": "array", "items": {**NUMBER, "default": "x"}},
@@ -56,7 +58,7 @@ EMBEDDED: Document = {
                 'properties[metadata].properties[name].default: Invalid value: "a/b": must result in valid metadata: '
                 "metadata.name"
             ],
-            id="of metadata inside",
+            id="of embedded metadata",
         ),
     ],
 )
@@ -71,8 +73,8 @@ def test_defaults_are_validated(held: Document, found: list[str]) -> None:
 TEXT: Document = {"type": "string"}
 
 
-def messages(raw: Document, *, has_status: bool = False, **wishes: Any) -> list[str]:
-    errors = validate_schema({"openAPIV3Schema": raw}, "s", SchemaValidationOptions(**wishes), has_status=has_status)
+def messages(raw: Document, *, has_status: bool = False, **options: Any) -> list[str]:
+    errors = validate_schema({"openAPIV3Schema": raw}, "s", SchemaValidationOptions(**options), has_status=has_status)
     return [error.message for error in errors]
 
 

@@ -18,21 +18,21 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"spec__template__spec__restartPolicy": "Always"},
             [f'{TEMPLATE}.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'],
-            id="pods that never end",
+            id="restart policy Always",
         ),
         pytest.param(
             {"spec__completionMode": "X"},
             ['spec.completionMode: Unsupported value: "X": supported values: "NonIndexed", "Indexed"'],
-            id="an unknown way to complete",
+            id="an unknown completion mode",
         ),
         pytest.param(
             {"spec__completionMode": "Indexed", "spec__parallelism": 2},
             ["spec.completions: Required value: when completion mode is Indexed"],
-            id="indexes without an end",
+            id="Indexed without completions",
         ),
         pytest.param(
             {"spec__backoffLimitPerIndex": 1, "spec__maxFailedIndexes": 1},
@@ -40,12 +40,12 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
                 "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode",
                 "spec.maxFailedIndexes: Invalid value: 1: requires indexed completion mode",
             ],
-            id="limits of indexes that are not there",
+            id="limits of indexes without Indexed",
         ),
         pytest.param(
             {"spec__completionMode": "Indexed", "spec__completions": 3, "spec__maxFailedIndexes": 1},
             ["spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified"],
-            id="failed indexes without a limit each",
+            id="maxFailedIndexes without backoffLimitPerIndex",
         ),
         pytest.param(
             {
@@ -59,7 +59,7 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
                 "spec.parallelism: Invalid value: 20000: must be less than or equal to 10000 when completions are "
                 "above 100000 and used with backoff limit per index",
             ],
-            id="very many indexes",
+            id="too many indexes",
         ),
         pytest.param(
             {"spec__completionMode": "Indexed", "spec__completions": 1000, "metadata__name": "j" * 60},
@@ -67,7 +67,7 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
                 f'metadata.name: Invalid value: "{"j" * 60}": '
                 f"will not able to create pod with invalid DNS label: {'j' * 60}-999"
             ],
-            id="a name with no room for the index",
+            id="a name too long for the index",
         ),
         pytest.param(
             {"spec__managedBy": "me"},
@@ -86,7 +86,7 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
                 "spec.selector: Required value",
                 f"{TEMPLATE}.metadata.labels: Invalid value: null: `selector` does not match template `labels`",
             ],
-            id="a selector by hand, but none",
+            id="manualSelector without a selector",
         ),
         pytest.param(
             {"spec__template__metadata": {"labels": {"job-name": "other"}}, "metadata__labels": {"a": "b"}},
@@ -95,12 +95,12 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
                 f'{{"batch.kubernetes.io/controller-uid":"{UID}","batch.kubernetes.io/job-name":"o",'
                 f'"controller-uid":"{UID}","job-name":"other"}}: must be \'o\''
             ],
-            id="pods that claim to be another job's",
+            id="a job-name label of another job",
         ),
         pytest.param(
             {"spec__successPolicy": {"rules": [{"succeededCount": 1}]}},
             ['spec.successPolicy: Invalid value: {"Rules":[{"SucceededCount":1}]}: requires indexed completion mode'],
-            id="success of indexes that are not there",
+            id="a success policy without Indexed",
         ),
     ],
 )
@@ -121,18 +121,23 @@ INDEXED = {"spec__completionMode": "Indexed", "spec__completions": 3, "spec__par
 @pytest.mark.parametrize(
     ("old", "changes", "errors"),
     [
-        pytest.param({}, {"spec__parallelism": 5}, [], id="more at once"),
-        pytest.param({}, {"spec__suspend": True}, [], id="a pause"),
+        pytest.param({}, {"spec__parallelism": 5}, [], id="parallelism"),
+        pytest.param({}, {"spec__suspend": True}, [], id="suspend"),
         pytest.param(
-            {}, {"spec__completions": 4}, ["spec.completions: Invalid value: 4: field is immutable"], id="another end"
+            {}, {"spec__completions": 4}, ["spec.completions: Invalid value: 4: field is immutable"], id="completions"
         ),
         pytest.param(
             INDEXED,
             {"spec__completions": 4},
             ["spec.completions: Invalid value: 4: can only be modified in tandem with spec.parallelism"],
-            id="more indexes, but no more at once",
+            id="completions of an indexed job without parallelism",
         ),
-        pytest.param(INDEXED, {"spec__completions": 4, "spec__parallelism": 4}, [], id="more indexes"),
+        pytest.param(
+            INDEXED,
+            {"spec__completions": 4, "spec__parallelism": 4},
+            [],
+            id="completions and parallelism of an indexed job",
+        ),
         pytest.param(
             {},
             {"spec__managedBy": "a.b/c"},
@@ -151,12 +156,12 @@ INDEXED = {"spec__completionMode": "Indexed", "spec__completions": 3, "spec__par
             ],
             id="another selector",
         ),
-        pytest.param(SUSPENDED, {"spec__template__spec__nodeSelector": {"a": "b"}}, [], id="resting: another place"),
+        pytest.param(SUSPENDED, {"spec__template__spec__nodeSelector": {"a": "b"}}, [], id="suspended: node selector"),
         pytest.param(
             SUSPENDED,
             {"spec__template__spec__tolerations": [{"key": "a", "operator": "Exists"}]},
             [],
-            id="resting: other tolerations",
+            id="suspended: tolerations",
         ),
     ],
 )
@@ -167,9 +172,14 @@ def test_updates_of_jobs_are_validated(old: dict[str, Any], changes: dict[str, A
 @pytest.mark.parametrize(
     ("old", "path", "value"),
     [
-        pytest.param({}, "spec.template", {"spec__template__spec__nodeSelector": {"a": "b"}}, id="running: anything"),
         pytest.param(
-            SUSPENDED, "spec.template.spec", {"spec__template__spec__schedulerName": "x"}, id="resting: the scheduler"
+            {}, "spec.template", {"spec__template__spec__nodeSelector": {"a": "b"}}, id="running: node selector"
+        ),
+        pytest.param(
+            SUSPENDED,
+            "spec.template.spec",
+            {"spec__template__spec__schedulerName": "x"},
+            id="suspended: scheduler name",
         ),
     ],
 )
@@ -264,7 +274,7 @@ def test_a_status_update_is_validated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parallelism", "count"), [pytest.param(20_000, 1, id="very many at once"), pytest.param(5, 0, id="a few at once")]
+    ("parallelism", "count"), [pytest.param(20_000, 1, id="high parallelism"), pytest.param(5, 0, id="low parallelism")]
 )
 def test_many_indexes_with_a_high_parallelism_have_a_warning(parallelism: int, count: int) -> None:
     raw = body("Job", spec__completionMode="Indexed", spec__completions=200_000, spec__parallelism=parallelism)

@@ -59,8 +59,8 @@ def test_images_without_a_fixed_tag_are_always_pulled(image: str, policy: str) -
 @pytest.mark.parametrize(
     ("container", "field", "value"),
     [
-        pytest.param({}, "terminationMessagePath", "/dev/termination-log", id="where the last words go"),
-        pytest.param({}, "terminationMessagePolicy", "File", id="what the last words are"),
+        pytest.param({}, "terminationMessagePath", "/dev/termination-log", id="termination message path"),
+        pytest.param({}, "terminationMessagePolicy", "File", id="termination message policy"),
         pytest.param({"ports": [{"containerPort": 1}]}, "ports", [{"containerPort": 1, "protocol": "TCP"}], id="ports"),
         pytest.param(
             {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
@@ -101,7 +101,7 @@ def test_round_amounts_rounds_up_to_milli_units() -> None:
 @pytest.mark.parametrize(
     ("source", "value"),
     [
-        pytest.param({}, {"emptyDir": {}}, id="nothing is an empty directory"),
+        pytest.param({}, {"emptyDir": {}}, id="no source becomes emptyDir"),
         pytest.param({"hostPath": {"path": "/a"}}, {"hostPath": {"path": "/a", "type": ""}}, id="a path on the host"),
         pytest.param(
             {"secret": {"secretName": "s"}}, {"secret": {"secretName": "s", "defaultMode": 420}}, id="a secret"
@@ -163,13 +163,15 @@ def test_an_empty_pod_spec_gets_all_defaults() -> None:
     ("spec", "container", "field", "value"),
     [
         pytest.param(
-            {"terminationGracePeriodSeconds": -5}, {}, "terminationGracePeriodSeconds", 1, id="less than no time"
+            {"terminationGracePeriodSeconds": -5}, {}, "terminationGracePeriodSeconds", 1, id="negative grace period"
         ),
-        pytest.param({"terminationGracePeriodSeconds": 0}, {}, "terminationGracePeriodSeconds", 0, id="no time"),
-        pytest.param({"serviceAccount": "a"}, {}, "serviceAccountName", "a", id="the old name of the account"),
-        pytest.param({"serviceAccountName": "a"}, {}, "serviceAccount", "a", id="the new name of the account"),
         pytest.param(
-            {"serviceAccount": "a", "serviceAccountName": "b"}, {}, "serviceAccount", "b", id="the new one wins"
+            {"terminationGracePeriodSeconds": 0}, {}, "terminationGracePeriodSeconds", 0, id="grace period of zero"
+        ),
+        pytest.param({"serviceAccount": "a"}, {}, "serviceAccountName", "a", id="serviceAccount"),
+        pytest.param({"serviceAccountName": "a"}, {}, "serviceAccount", "a", id="serviceAccountName"),
+        pytest.param(
+            {"serviceAccount": "a", "serviceAccountName": "b"}, {}, "serviceAccount", "b", id="serviceAccountName wins"
         ),
         pytest.param({"overhead": {"cpu": "1n"}}, {}, "overhead", {"cpu": "1m"}, id="amounts are rounded up"),
         pytest.param(
@@ -177,7 +179,7 @@ def test_an_empty_pod_spec_gets_all_defaults() -> None:
             {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}},
             "resources",
             {"limits": {"cpu": "2"}, "requests": {"cpu": "1", "memory": "1Gi"}},
-            id="a pod that limits itself requests what its containers do",
+            id="requests of a pod with limits are those of its containers",
         ),
         pytest.param(
             {"resources": {"requests": {"cpu": "2"}}},
@@ -215,9 +217,7 @@ def test_requests_and_host_ports_are_defaulted_in_pods_but_not_in_templates() ->
     [
         pytest.param({"podIP": "1.1.1.1"}, "1.1.1.1", ["1.1.1.1"], id="one address"),
         pytest.param({"podIPs": [{"ip": "1.1.1.1"}, {"ip": "fe80::1"}]}, "1.1.1.1", ["1.1.1.1", "fe80::1"], id="many"),
-        pytest.param(
-            {"podIP": "1.1.1.1", "podIPs": [{"ip": "2.2.2.2"}]}, "1.1.1.1", ["1.1.1.1"], id="the one is believed"
-        ),
+        pytest.param({"podIP": "1.1.1.1", "podIPs": [{"ip": "2.2.2.2"}]}, "1.1.1.1", ["1.1.1.1"], id="podIP wins"),
     ],
 )
 def test_pod_ip_and_pod_ips_are_synchronized(status: Document, address: str, addresses: list[str]) -> None:

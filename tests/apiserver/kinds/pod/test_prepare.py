@@ -97,8 +97,8 @@ def test_merge_label_keys_adds_match_expressions() -> None:
     [
         pytest.param("unconfined", None, {"type": "Unconfined"}, True, id="a profile moves"),
         pytest.param("localhost/a", None, {"type": "Localhost", "localhostProfile": "a"}, True, id="a local one moves"),
-        pytest.param("unconfined", {"type": "Unconfined"}, None, False, id="the pod already says so"),
-        pytest.param("nonsense", None, None, True, id="what means nothing stays"),
+        pytest.param("unconfined", {"type": "Unconfined"}, None, False, id="the pod has the same profile"),
+        pytest.param("nonsense", None, None, True, id="an invalid profile stays"),
     ],
 )
 def test_apparmor_annotations_move_to_security_contexts(
@@ -117,12 +117,12 @@ def test_apparmor_annotations_move_to_security_contexts(
     ("target", "errors"),
     [
         pytest.param({"kind": "Node", "name": "n"}, [], id="a node"),
-        pytest.param({"name": "n"}, [], id="no kind means a node"),
+        pytest.param({"name": "n"}, [], id="no kind"),
         pytest.param({"kind": "Node"}, ["target.name: Required value"], id="no name"),
         pytest.param(
             {"kind": "Pod", "name": "n"},
             ['target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"'],
-            id="something else",
+            id="another kind",
         ),
     ],
 )
@@ -133,16 +133,19 @@ def test_targets_of_bindings_are_validated(target: Document, errors: list[str]) 
 @pytest.mark.parametrize(
     ("spec", "metadata", "raised"),
     [
-        pytest.param({}, {}, "", id="a free pod"),
-        pytest.param({"nodeName": "n1"}, {}, 'pod p is already assigned to node "n1"', id="one that has a node"),
+        pytest.param({}, {}, "", id="an unbound pod"),
+        pytest.param({"nodeName": "n1"}, {}, 'pod p is already assigned to node "n1"', id="a bound pod"),
         pytest.param(
-            {}, {"deletionTimestamp": NOW}, "pod p is being deleted, cannot be assigned to a host", id="one that ends"
+            {},
+            {"deletionTimestamp": NOW},
+            "pod p is being deleted, cannot be assigned to a host",
+            id="a terminating pod",
         ),
         pytest.param(
             {"schedulingGates": [{"name": "g"}]},
             {},
             "pod p has non-empty .spec.schedulingGates",
-            id="one behind a gate",
+            id="a gated pod",
         ),
     ],
 )

@@ -125,7 +125,7 @@ def test_windows_options_are_validated(container: Document, errors: list[str]) -
                     'supported values: "Localhost", "RuntimeDefault", "Unconfined"'
                 ),
             ],
-            id="types that nobody knows",
+            id="unknown types",
         ),
         pytest.param(
             {"securityContext": {"seccompProfile": {"type": "Localhost"}, "appArmorProfile": {"type": "Localhost"}}},
@@ -153,7 +153,7 @@ def test_windows_options_are_validated(container: Document, errors: list[str]) -
                     "\"/a/../b\": must not contain '..'"
                 ),
             ],
-            id="a local profile elsewhere",
+            id="a local profile with an absolute path",
         ),
         pytest.param(
             {"securityContext": {"appArmorProfile": {"type": "Localhost", "localhostProfile": " a"}}},
@@ -173,7 +173,7 @@ def test_windows_options_are_validated(container: Document, errors: list[str]) -
                     '"a": can only be set when AppArmor type is Localhost'
                 )
             ],
-            id="a name without need",
+            id="a name for another type",
         ),
     ],
 )
@@ -184,7 +184,7 @@ def test_seccomp_and_apparmor_profiles_are_validated(container: Document, errors
 @pytest.mark.parametrize(
     ("container", "errors"),
     [
-        pytest.param({"securityContext": {"runAsUser": 1000, "readOnlyRootFilesystem": True}}, [], id="a sound one"),
+        pytest.param({"securityContext": {"runAsUser": 1000, "readOnlyRootFilesystem": True}}, [], id="valid"),
         pytest.param(
             {"securityContext": {"runAsUser": -1, "runAsGroup": 2147483648}},
             [
@@ -217,7 +217,7 @@ def test_seccomp_and_apparmor_profiles_are_validated(container: Document, errors
                     'values: "Default", "Unmasked"'
                 )
             ],
-            id="a /proc that nobody knows",
+            id="an unknown procMount",
         ),
     ],
 )

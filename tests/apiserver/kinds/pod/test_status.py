@@ -35,10 +35,18 @@ def test_claim_statuses_match_claims_of_the_spec_and_are_unique() -> None:
 @pytest.mark.parametrize(
     ("mapping", "claim", "count"),
     [
-        pytest.param({"containerName": "c", "resourceName": "example.com/a", "requestName": "r"}, "x", 0, id="sound"),
-        pytest.param({"containerName": "q", "resourceName": "example.com/a", "requestName": "r"}, "x", 1, id="nobody"),
+        pytest.param({"containerName": "c", "resourceName": "example.com/a", "requestName": "r"}, "x", 0, id="valid"),
         pytest.param(
-            {"containerName": "c", "resourceName": "z", "requestName": "R_"}, "x", 2, id="nothing, badly named"
+            {"containerName": "q", "resourceName": "example.com/a", "requestName": "r"},
+            "x",
+            1,
+            id="an unknown container",
+        ),
+        pytest.param(
+            {"containerName": "c", "resourceName": "z", "requestName": "R_"},
+            "x",
+            2,
+            id="an unknown resource and an invalid request name",
         ),
         pytest.param({"containerName": "c", "resourceName": "example.com/a", "requestName": "r"}, "", 1, id="no claim"),
     ],
@@ -96,7 +104,7 @@ def old_pod() -> Document:
     ("status", "errors"),
     [
         pytest.param({}, [], id="nothing changes"),
-        pytest.param({"phase": "Whatever"}, [], id="a phase that nobody knows is written down all the same"),
+        pytest.param({"phase": "Whatever"}, [], id="an unknown phase is accepted"),
         pytest.param(
             {"qosClass": "Guaranteed"},
             ['status.qosClass: Invalid value: "Guaranteed": field is immutable'],
@@ -105,7 +113,7 @@ def old_pod() -> Document:
         pytest.param(
             {"observedGeneration": -1},
             ["status.observedGeneration: Invalid value: -1: must be a non-negative integer"],
-            id="a generation below zero",
+            id="a negative generation",
         ),
         pytest.param(
             {"nominatedNodeName": "n2"},
@@ -117,9 +125,11 @@ def old_pod() -> Document:
             [f"status.containerStatuses[0].state: {NOT_AGAIN}"],
             id="a container that succeeded runs again",
         ),
-        pytest.param({"containerStatuses": [{"name": "d", "state": RUNNING}]}, [], id="one that failed runs again"),
         pytest.param(
-            {"containerStatuses": [{"name": "r", "state": RUNNING}]}, [], id="one whose rules say so runs again"
+            {"containerStatuses": [{"name": "d", "state": RUNNING}]}, [], id="a container that failed runs again"
+        ),
+        pytest.param(
+            {"containerStatuses": [{"name": "r", "state": RUNNING}]}, [], id="a container with restart rules runs again"
         ),
         pytest.param(
             {"initContainerStatuses": [{"name": "i", "state": RUNNING}]},
@@ -138,7 +148,7 @@ def old_pod() -> Document:
         pytest.param(
             {"hostIP": "1.1.1.1", "hostIPs": [{"ip": "1.1.1.2"}]},
             ['status.hostIPs[0].ip: Invalid value: "1.1.1.2": must be equal to `hostIP`'],
-            id="two first addresses of the host",
+            id="hostIP differs from the first of hostIPs",
         ),
         pytest.param(
             {"containerStatuses": [{**ended("c", 0), "user": {"linux": {"uid": -1, "gid": 0}}}]},

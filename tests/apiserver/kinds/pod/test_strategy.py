@@ -72,12 +72,12 @@ def test_an_update_validates_the_metadata_twice() -> None:
 @pytest.mark.parametrize(
     ("spec", "phase", "asked_s", "given_s"),
     [
-        pytest.param({"nodeName": "n"}, "Running", None, 30, id="its own time"),
-        pytest.param({"nodeName": "n"}, "Running", 5, 5, id="the time that was asked for"),
-        pytest.param({"nodeName": "n"}, "Running", -1, 1, id="less than no time"),
-        pytest.param({"nodeName": "n"}, "Running", 0, 0, id="no time"),
-        pytest.param({}, "Pending", 5, 0, id="no kubelet knows it"),
-        pytest.param({"nodeName": "n"}, "Succeeded", 5, 0, id="it has ended"),
+        pytest.param({"nodeName": "n"}, "Running", None, 30, id="grace period of the pod"),
+        pytest.param({"nodeName": "n"}, "Running", 5, 5, id="requested grace period"),
+        pytest.param({"nodeName": "n"}, "Running", -1, 1, id="negative grace period"),
+        pytest.param({"nodeName": "n"}, "Running", 0, 0, id="grace period of zero"),
+        pytest.param({}, "Pending", 5, 0, id="not bound"),
+        pytest.param({"nodeName": "n"}, "Succeeded", 5, 0, id="succeeded"),
     ],
 )
 def test_graceful_s_returns_the_grace_period_of_a_delete(
@@ -207,9 +207,9 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
 @pytest.mark.parametrize(
     ("spec", "status", "ready", "text", "restarts"),
     [
-        pytest.param({}, {"phase": "Pending"}, "0/2", "Pending", "0", id="its phase, if nothing else is known"),
+        pytest.param({}, {"phase": "Pending"}, "0/2", "Pending", "0", id="only a phase"),
         pytest.param(
-            {}, {"phase": "Failed", "reason": "Evicted"}, "0/2", "Evicted", "0", id="a reason is more than a phase"
+            {}, {"phase": "Failed", "reason": "Evicted"}, "0/2", "Evicted", "0", id="a reason wins over the phase"
         ),
         pytest.param(
             {},
@@ -217,7 +217,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "0/2",
             "SchedulingGated",
             "0",
-            id="held back by a gate",
+            id="scheduling gated",
         ),
         pytest.param(
             {},
@@ -231,7 +231,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "2/2",
             "Running",
             "5 (16m ago)",
-            id="restarts add up, the last one counts",
+            id="the sum of restarts and the last time",
         ),
         pytest.param(
             {},
@@ -239,7 +239,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "0/2",
             "CrashLoopBackOff",
             "7",
-            id="a container that waits says why",
+            id="the reason of a waiting container",
         ),
         pytest.param(
             {},
@@ -251,7 +251,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "1/2",
             "Running",
             "0",
-            id="one is done, the other one runs",
+            id="one completed, one running",
         ),
         pytest.param(
             {},
@@ -262,7 +262,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "1/2",
             "NotReady",
             "0",
-            id="one is done, the other one runs, but the pod is not ready",
+            id="one completed, one running, pod not ready",
         ),
         pytest.param(
             {},
@@ -273,7 +273,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "0/2",
             "Oops",
             "0",
-            id="one is done, the other one failed",
+            id="one completed, one failed",
         ),
         pytest.param(
             {},
@@ -281,7 +281,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "0/2",
             "ExitCode:2",
             "0",
-            id="the first container has the last word",
+            id="the first container wins",
         ),
         pytest.param(
             {}, {"phase": "Failed", "containerStatuses": [container("c", ended(1, "", 9))]}, "0/2", "Signal:9", "0"
@@ -318,7 +318,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "0/3",
             "Init:0/2",
             "0",
-            id="still busy with the first of two",
+            id="the first of two init containers runs",
         ),
         pytest.param(
             WITH_SIDECAR,

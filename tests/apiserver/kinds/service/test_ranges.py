@@ -94,15 +94,23 @@ BALANCER: Document = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", 
 @pytest.mark.parametrize(
     ("spec", "old", "wanted"),
     [
-        pytest.param({"clusterIP": "a"}, None, {"clusterIP": "a", "clusterIPs": ["a"]}, id="an old client creates"),
-        pytest.param({"clusterIPs": ["a"]}, None, {"clusterIPs": ["a"]}, id="a new client must say both"),
-        pytest.param({"clusterIP": "10.96.0.9"}, FIRST, FIRST, id="an old client knows nothing of the list"),
-        pytest.param({"clusterIPs": ["10.96.0.9"]}, FIRST, {}, id="an old client takes it away"),
         pytest.param(
-            {**FIRST, "clusterIP": "b"}, FIRST, {"clusterIP": "b", "clusterIPs": ["b"]}, id="an old client changes it"
+            {"clusterIP": "a"}, None, {"clusterIP": "a", "clusterIPs": ["a"]}, id="create with clusterIP only"
+        ),
+        pytest.param({"clusterIPs": ["a"]}, None, {"clusterIPs": ["a"]}, id="create with clusterIPs only"),
+        pytest.param({"clusterIP": "10.96.0.9"}, FIRST, FIRST, id="update with clusterIP only"),
+        pytest.param({"clusterIPs": ["10.96.0.9"]}, FIRST, {}, id="update without clusterIP"),
+        pytest.param(
+            {**FIRST, "clusterIP": "b"},
+            FIRST,
+            {"clusterIP": "b", "clusterIPs": ["b"]},
+            id="update with another clusterIP",
         ),
         pytest.param(
-            {"clusterIP": "b", "clusterIPs": ["c"]}, FIRST, {"clusterIP": "b", "clusterIPs": ["c"]}, id="a muddle stays"
+            {"clusterIP": "b", "clusterIPs": ["c"]},
+            FIRST,
+            {"clusterIP": "b", "clusterIPs": ["c"]},
+            id="contradicting values are kept",
         ),
     ],
 )
