@@ -62,7 +62,7 @@ async def until(server: Served, path: str, status: int) -> Document:
 
 
 def test_a_definition_is_established_used_and_cleaned_up() -> None:
-    async def play() -> list[Any]:
+    async def main() -> list[Any]:
         async with served() as server:
             codes = [(await send_request(server, "POST", DEFINITIONS, plain()))[0]]
             await until(server, WIDGETS, 200)
@@ -79,7 +79,7 @@ def test_a_definition_is_established_used_and_cleaned_up() -> None:
             )
             return codes
 
-    assert run_real(play()) == [
+    assert run_real(main()) == [
         201,
         201,
         201,
@@ -92,7 +92,7 @@ def test_a_definition_is_established_used_and_cleaned_up() -> None:
 
 
 def test_released_names_are_accepted_for_another_definition() -> None:
-    async def play() -> tuple[int, str]:
+    async def main() -> tuple[int, str]:
         async with served() as server:
             await send_request(server, "POST", DEFINITIONS, plain())
             await until(server, WIDGETS, 200)
@@ -106,7 +106,7 @@ def test_released_names_are_accepted_for_another_definition() -> None:
             await send_request(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
             return before, (await until(server, gadgets, 200))["kind"]
 
-    assert run_real(play()) == (404, "WidgetList")
+    assert run_real(main()) == (404, "WidgetList")
 
 
 def _put(custom: CustomKinds, document: Document) -> None:

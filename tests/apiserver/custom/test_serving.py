@@ -25,15 +25,15 @@ def call(validation: FieldValidation = FieldValidation.WARN) -> Call:
     return Call("create", KIND, User("u"), 0.0, "now", field_validation=validation)
 
 
-def read(body: Document, asked: Call | None = None) -> Document:
-    return BODIES.read_body(json.dumps(body).encode(), "application/json", asked or call())
+def read(body: Document, api_call: Call | None = None) -> Document:
+    return BODIES.read_body(json.dumps(body).encode(), "application/json", api_call or call())
 
 
 def test_a_body_is_pruned_and_defaulted_with_warnings() -> None:
-    asked = call()
-    document = read({**widget(spec={"size": 1, "frob": 1}), "odd": 1, "metadata": {"name": "a", "bar": 1}}, asked)
+    api_call = call()
+    document = read({**widget(spec={"size": 1, "frob": 1}), "odd": 1, "metadata": {"name": "a", "bar": 1}}, api_call)
     assert document == {**widget(spec={"size": 1, "color": "red"}), "metadata": {"name": "a"}}
-    assert asked.warnings == ['unknown field "metadata.bar"', 'unknown field "odd"', 'unknown field "spec.frob"']
+    assert api_call.warnings == ['unknown field "metadata.bar"', 'unknown field "odd"', 'unknown field "spec.frob"']
 
 
 @pytest.mark.parametrize(

@@ -107,10 +107,10 @@ def test_the_generation_of_a_csi_driver_is_set_by_the_first_change() -> None:
     ],
 )
 def test_tokens_in_volume_attributes_have_a_warning(spec: dict[str, object], is_warned: bool) -> None:
-    made, how = document(CSI_DRIVER, spec=spec), strategy(CSI_DRIVER)
-    assert bool(how.warnings_on_create(made, call(CSI_DRIVER))) is is_warned
-    assert bool(how.warnings_on_update(made, document(CSI_DRIVER, spec={}), call(CSI_DRIVER))) is is_warned
-    assert how.warnings_on_update(made, made, call(CSI_DRIVER)) == []
+    made, kind_strategy = document(CSI_DRIVER, spec=spec), strategy(CSI_DRIVER)
+    assert bool(kind_strategy.warnings_on_create(made, call(CSI_DRIVER))) is is_warned
+    assert bool(kind_strategy.warnings_on_update(made, document(CSI_DRIVER, spec={}), call(CSI_DRIVER))) is is_warned
+    assert kind_strategy.warnings_on_update(made, made, call(CSI_DRIVER)) == []
 
 
 def test_csi_drivers_are_defaulted() -> None:

@@ -68,9 +68,12 @@ def test_unchanged_endpoints_are_not_validated_again() -> None:
 
 
 def test_addresses_that_are_not_canonical_have_a_warning_unless_managed_by_the_controller() -> None:
-    how, managed = strategy(ENDPOINTS), {"labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}}
-    assert how.warnings_on_create(document(ENDPOINTS, subsets=NOT_CANONICAL), call(ENDPOINTS)) == [
+    kind_strategy, managed = (
+        strategy(ENDPOINTS),
+        {"labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}},
+    )
+    assert kind_strategy.warnings_on_create(document(ENDPOINTS, subsets=NOT_CANONICAL), call(ENDPOINTS)) == [
         'subsets[0].notReadyAddresses[0].ip: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format '
         '("2001:db8::1")'
     ]
-    assert how.warnings_on_create(document(ENDPOINTS, managed, subsets=NOT_CANONICAL), call(ENDPOINTS)) == []
+    assert kind_strategy.warnings_on_create(document(ENDPOINTS, managed, subsets=NOT_CANONICAL), call(ENDPOINTS)) == []

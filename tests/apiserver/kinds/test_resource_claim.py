@@ -350,11 +350,11 @@ def test_a_status_update_without_an_allocation_drops_device_statuses() -> None:
 
 
 def test_prior_errors_of_a_claim_come_first() -> None:
-    asked = call(RESOURCE_CLAIM)
-    asked.prior_errors = [forbidden("spec", "no")]
+    api_call = call(RESOURCE_CLAIM)
+    api_call.prior_errors = [forbidden("spec", "no")]
     made = document(RESOURCE_CLAIM, spec={"devices": {"requests": [{"name": "r"}]}})
-    assert messages(strategy(RESOURCE_CLAIM).validate(made, asked))[0] == "spec: Forbidden: no"
-    assert messages(strategy(RESOURCE_CLAIM, "status").validate_update(made, made, asked)) == ["spec: Forbidden: no"]
+    assert messages(strategy(RESOURCE_CLAIM).validate(made, api_call))[0] == "spec: Forbidden: no"
+    assert messages(strategy(RESOURCE_CLAIM, "status").validate_update(made, made, api_call)) == ["spec: Forbidden: no"]
     assert strategy(RESOURCE_CLAIM, "status").ignored_fields == (("metadata",), ("spec",))
 
 
@@ -371,7 +371,7 @@ def test_the_spec_of_a_template_is_immutable() -> None:
 
 
 def test_prior_errors_of_a_template_are_reported() -> None:
-    asked = call(RESOURCE_CLAIM_TEMPLATE)
-    asked.prior_errors = [forbidden("spec", "no")]
+    api_call = call(RESOURCE_CLAIM_TEMPLATE)
+    api_call.prior_errors = [forbidden("spec", "no")]
     made = document(RESOURCE_CLAIM_TEMPLATE, spec=TEMPLATE_SPEC)
-    assert messages(strategy(RESOURCE_CLAIM_TEMPLATE).validate(made, asked)) == ["spec: Forbidden: no"]
+    assert messages(strategy(RESOURCE_CLAIM_TEMPLATE).validate(made, api_call)) == ["spec: Forbidden: no"]

@@ -355,14 +355,14 @@ def test_equal_amounts_in_other_units_do_not_increment_the_generation() -> None:
 
 
 def test_driver_names_in_upper_case_have_a_warning() -> None:
-    made, how = (
+    made, kind_strategy = (
         document(RESOURCE_SLICE, spec=slice_spec(driver="D.example.com")),
         strategy(RESOURCE_SLICE),
     )
     wanted = ['spec.driver: driver names should be lowercase; "D.example.com" contains uppercase characters']
-    assert how.warnings_on_create(made, call(RESOURCE_SLICE)) == wanted
-    assert how.warnings_on_update(made, made, call(RESOURCE_SLICE)) == wanted
-    assert how.warnings_on_create(document(RESOURCE_SLICE, spec=slice_spec()), call(RESOURCE_SLICE)) == []
+    assert kind_strategy.warnings_on_create(made, call(RESOURCE_SLICE)) == wanted
+    assert kind_strategy.warnings_on_update(made, made, call(RESOURCE_SLICE)) == wanted
+    assert kind_strategy.warnings_on_create(document(RESOURCE_SLICE, spec=slice_spec()), call(RESOURCE_SLICE)) == []
 
 
 def test_resource_slices_can_be_selected_by_node_and_driver() -> None:

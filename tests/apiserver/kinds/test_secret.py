@@ -181,9 +181,9 @@ def test_type_and_immutable_data_cannot_be_changed() -> None:
 
 
 def test_a_mismatched_tls_pair_has_a_warning() -> None:
-    how, secret = strategy(SECRET), document(SECRET, type="kubernetes.io/tls", stringData=TLS)
+    kind_strategy, secret = strategy(SECRET), document(SECRET, type="kubernetes.io/tls", stringData=TLS)
     warning = "tls: failed to find any PEM data in certificate input"
-    assert how.warnings_on_create(secret, call(SECRET)) == [warning]
-    assert how.warnings_on_update(secret, secret, call(SECRET)) == [warning]
-    assert how.warnings_on_create(document(SECRET, stringData=TLS), call(SECRET)) == []
-    assert how.selectable_fields(secret) == {"type": "kubernetes.io/tls"}
+    assert kind_strategy.warnings_on_create(secret, call(SECRET)) == [warning]
+    assert kind_strategy.warnings_on_update(secret, secret, call(SECRET)) == [warning]
+    assert kind_strategy.warnings_on_create(document(SECRET, stringData=TLS), call(SECRET)) == []
+    assert kind_strategy.selectable_fields(secret) == {"type": "kubernetes.io/tls"}

@@ -19,13 +19,13 @@ def test_references_to_secrets_keep_only_the_name() -> None:
 
 
 def test_a_new_deprecated_annotation_has_a_warning() -> None:
-    how, plain = strategy(SERVICE_ACCOUNT), document(SERVICE_ACCOUNT)
+    kind_strategy, plain = strategy(SERVICE_ACCOUNT), document(SERVICE_ACCOUNT)
     account = document(SERVICE_ACCOUNT, ANNOTATED)
-    warnings = how.warnings_on_create(account, call(SERVICE_ACCOUNT))
+    warnings = kind_strategy.warnings_on_create(account, call(SERVICE_ACCOUNT))
     assert warnings == [
         "metadata.annotations[kubernetes.io/enforce-mountable-secrets]: deprecated in v1.32+; "
         "prefer separate namespaces to isolate access to mounted secrets"
     ]
-    assert how.warnings_on_update(account, plain, call(SERVICE_ACCOUNT)) == warnings
-    assert how.warnings_on_update(account, account, call(SERVICE_ACCOUNT)) == []
-    assert how.warnings_on_create(plain, call(SERVICE_ACCOUNT)) == []
+    assert kind_strategy.warnings_on_update(account, plain, call(SERVICE_ACCOUNT)) == warnings
+    assert kind_strategy.warnings_on_update(account, account, call(SERVICE_ACCOUNT)) == []
+    assert kind_strategy.warnings_on_create(plain, call(SERVICE_ACCOUNT)) == []

@@ -35,15 +35,15 @@ def bound(
 ) -> Document:
     """The pod after a binding."""
 
-    async def play() -> Document:
+    async def main() -> Document:
         api_server = RegistryFixture([PodTopologyLabels()])
         await api_server.put(NODE, "zoned", {"labels": {ZONE: "z"}})
         await api_server.put(POD, "p", metadata, spec={"containers": [], **(spec or {})}, status={"phase": "Pending"})
-        asked = call(BINDING, "") if uses_bindings_resource else call(POD, "p", "binding", is_dry_run=is_dry_run)
-        await bind(api_server.context, asked, body)
+        api_call = call(BINDING, "") if uses_bindings_resource else call(POD, "p", "binding", is_dry_run=is_dry_run)
+        await bind(api_server.context, api_call, body)
         return await api_server.get(POD, "p")
 
-    return run(play())
+    return run(main())
 
 
 @pytest.mark.parametrize(

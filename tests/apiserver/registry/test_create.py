@@ -56,11 +56,11 @@ class ConfigMapCreator:
         return [metadata["name"] for metadata in found if metadata.get("namespace", "") == namespace]
 
 
-def play(story: Callable[[ConfigMapCreator], Awaitable[None]]) -> None:
-    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
-        await story(ConfigMapCreator(api_server, client))
+def run_scenario(scenario: Callable[[ConfigMapCreator], Awaitable[None]]) -> None:
+    async def with_client(api_server: ApiServer, client: LoopbackClient) -> None:
+        await scenario(ConfigMapCreator(api_server, client))
 
-    with_api_server(scenario)
+    with_api_server(with_client)
 
 
 # --------------------------------------------------------------------------------------------------------- names
@@ -76,12 +76,12 @@ def play(story: Callable[[ConfigMapCreator], Awaitable[None]]) -> None:
     ],
 )
 def test_create_uses_the_name_or_generates_one_from_generate_name(metadata: Document, pattern: str) -> None:
-    async def story(creator: ConfigMapCreator) -> None:
+    async def scenario(creator: ConfigMapCreator) -> None:
         created = (await creator.create(metadata)).document
         assert re.fullmatch(pattern, created["metadata"]["name"])
         assert read(await creator.client.get(CONFIG_MAP, NS, created["metadata"]["name"])) == created
 
-    play(story)
+    run_scenario(scenario)
 
 
 class CollidingEntropy(Entropy):
@@ -105,7 +105,7 @@ class CollidingEntropy(Entropy):
     ],
 )
 def test_create_retries_a_generated_name_that_is_taken(repeats: int, is_created: bool) -> None:
-    async def story(creator: ConfigMapCreator) -> None:
+    async def scenario(creator: ConfigMapCreator) -> None:
         await creator.create({"name": "it-aaaaa"})
         if is_created:
             assert (await creator.create({"generateName": "it-"}, entropy=CollidingEntropy(repeats))).document
@@ -117,7 +117,7 @@ def test_create_retries_a_generated_name_that_is_taken(repeats: int, is_created:
         )
         assert (refused.value.code, refused.value.retry_after_s) == (409, 1)
 
-    play(story)
+    run_scenario(scenario)
 
 
 # ---------------------------------------------------------------------------------------- what the server adds
@@ -134,7 +134,7 @@ def test_create_overwrites_system_fields_in_metadata() -> None:
         "resourceVersion": "0",
     }
 
-    async def story(creator: ConfigMapCreator) -> None:
+    async def scenario(creator: ConfigMapCreator) -> None:
         metadata = (await creator.create(sent_metadata)).document["metadata"]
         assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", metadata["uid"])
         assert (metadata["creationTimestamp"], metadata["namespace"]) == (NOW, NS)
@@ -143,29 +143,29 @@ def test_create_overwrites_system_fields_in_metadata() -> None:
         (entry,) = metadata["managedFields"]
         assert (entry["manager"], entry["operation"], entry["time"]) == ("hand", "Update", NOW)
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_the_response_to_a_create_equals_the_stored_object() -> None:
-    async def story(creator: ConfigMapCreator) -> None:
+    async def scenario(creator: ConfigMapCreator) -> None:
         created = await creator.create({"name": "it"})
         assert created.answer is not None
         assert read(created.answer) == created.document == read(await creator.client.get(CONFIG_MAP, NS, "it"))
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_duplicate_owner_references_are_dropped_with_a_warning() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
 
-    async def story(creator: ConfigMapCreator) -> None:
+    async def scenario(creator: ConfigMapCreator) -> None:
         created = await creator.create({"name": "it", "ownerReferences": [owner, owner]})
         assert created.document["metadata"]["ownerReferences"] == [owner]
         (warning,) = creator.warnings
         assert "contains duplicate entries" in warning
         assert warning.endswith("duplicate UID(s) observed: u")
 
-    play(story)
+    run_scenario(scenario)
 
 
 # ------------------------------------------------------------------------------------------ rejected requests
@@ -221,7 +221,7 @@ def test_duplicate_owner_references_are_dropped_with_a_warning() -> None:
     ],
 )
 def test_a_rejected_create_stores_nothing(metadata: Document, options: Document, code: int, words: str) -> None:
-    async def story(creator: ConfigMapCreator) -> None:
+    async def scenario(creator: ConfigMapCreator) -> None:
         await creator.create({"name": "taken"})
         await creator.create({"name": "going", "finalizers": ["a.io/b"]})
         await creator.client.delete(CONFIG_MAP, NS, "going")
@@ -234,11 +234,11 @@ def test_a_rejected_create_stores_nothing(metadata: Document, options: Document,
         assert await creator.names() == before
         assert await creator.names(namespace="closing") == []
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_a_dry_run_create_stores_nothing_and_returns_the_object() -> None:
-    async def story(creator: ConfigMapCreator) -> None:
+    async def scenario(creator: ConfigMapCreator) -> None:
         before = await creator.names()
         created = await creator.create({"generateName": "it-"}, is_dry_run=True)
         assert created.document["metadata"]["uid"]
@@ -246,4 +246,4 @@ def test_a_dry_run_create_stores_nothing_and_returns_the_object() -> None:
         assert created.answer is None
         assert await creator.names() == before
 
-    play(story)
+    run_scenario(scenario)

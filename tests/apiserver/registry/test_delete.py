@@ -59,15 +59,15 @@ def deleted(
 ) -> After:
     """Create one object, delete it, and return the result."""
 
-    async def play() -> After:
+    async def main() -> After:
         api_server = RegistryFixture()
         await api_server.put(kind, "o", metadata, **parts)
-        asked = call(kind, "o", is_dry_run=is_dry_run)
-        answer = await delete(api_server.context, api_server.context.resources.of_kind(kind), asked, options)
+        api_call = call(kind, "o", is_dry_run=is_dry_run)
+        answer = await delete(api_server.context, api_server.context.resources.of_kind(kind), api_call, options)
         found = await api_server.context.object_storage.find(kind, NS, "o")
-        return After(answer, found.document if found is not None else None, asked.warnings)
+        return After(answer, found.document if found is not None else None, api_call.warnings)
 
-    return run(play())
+    return run(main())
 
 
 def running(metadata: Document | None = None, grace_s: int | None = None, **how: Any) -> After:
@@ -272,12 +272,12 @@ def test_delete_with_a_failed_precondition_is_a_conflict(options: DeleteOptions,
 
 
 def test_delete_of_a_missing_object_is_not_found() -> None:
-    async def play() -> None:
+    async def main() -> None:
         api_server = RegistryFixture()
         await delete(api_server.context, api_server.context.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
 
     with pytest.raises(NotFoundError, match='configmaps "o" not found'):
-        run(play())
+        run(main())
 
 
 @pytest.mark.parametrize("kind", [CONFIG_MAP, POD], ids=["config map", "pod"])
@@ -296,7 +296,7 @@ def test_a_delete_rejected_by_admission_changes_nothing() -> None:
             assert attempt.old is not None
             raise StatusError(f"not {attempt.old['metadata']['name']}", code=403)
 
-    async def play() -> None:
+    async def main() -> None:
         api_server = RegistryFixture()
         await api_server.put(CONFIG_MAP, "o")
         parts = replace(api_server.context, admission=RejectDeletion((), (), api_server.context.lookup))
@@ -304,7 +304,7 @@ def test_a_delete_rejected_by_admission_changes_nothing() -> None:
             await delete(parts, parts.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
         await api_server.get(CONFIG_MAP, "o")
 
-    run(play())
+    run(main())
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_invalid_delete_options_are_rejected(document: Document, fault: str) -> 
 
 
 def test_the_first_delete_of_a_custom_resource_definition_only_marks_it() -> None:
-    async def play(*, is_dry_run: bool) -> tuple[Document, Any]:
+    async def main(*, is_dry_run: bool) -> tuple[Document, Any]:
         api_server = RegistryFixture()
         object_storage, resource = (
             api_server.context.object_storage,
@@ -356,10 +356,10 @@ def test_the_first_delete_of_a_custom_resource_definition_only_marks_it() -> Non
         found = await object_storage.find(CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
         return marked, found
 
-    marked, found = run(play(is_dry_run=False))
+    marked, found = run(main(is_dry_run=False))
     assert marked["metadata"]["finalizers"] == [CLEANUP_FINALIZER]
     assert marked["metadata"]["deletionTimestamp"] == NOW
     assert marked["status"]["conditions"][-1]["reason"] == "InstanceDeletionPending"
     assert found.document["metadata"]["deletionTimestamp"] == NOW
-    _, untouched = run(play(is_dry_run=True))
+    _, untouched = run(main(is_dry_run=True))
     assert "deletionTimestamp" not in untouched.document["metadata"]

@@ -34,11 +34,11 @@ EVICTED = {
 READY = {"type": "Ready", "status": "True"}
 
 
-def play(scenario: Callable[[RegistryFixture], Awaitable[None]]) -> None:
-    async def played() -> None:
+def run_scenario(scenario: Callable[[RegistryFixture], Awaitable[None]]) -> None:
+    async def main() -> None:
         await scenario(RegistryFixture())
 
-    run(played())
+    run(main())
 
 
 def eviction(name: str = "p", **options: Any) -> Document:
@@ -81,7 +81,7 @@ def test_eviction_without_a_budget_deletes_the_pod_with_a_disruption_target_cond
         assert pod["metadata"]["deletionGracePeriodSeconds"] == 3
         assert pod["status"]["conditions"] == [READY, EVICTED]
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_eviction_decrements_the_allowed_disruptions_of_the_budget() -> None:
@@ -94,7 +94,7 @@ def test_eviction_decrements_the_allowed_disruptions_of_the_budget() -> None:
         assert {one["manager"] for one in budget["metadata"]["managedFields"]} == {"m", "kube-apiserver"}
         assert "deletionTimestamp" in (await api_server.get(POD, "p"))["metadata"]
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_dry_run_eviction_writes_nothing(options: Any, is_dry_run: bool) -> No
         await request_eviction(api_server, eviction(**options), is_dry_run=is_dry_run)
         assert await api_server.store.revision() == revision
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_eviction_is_rejected_if_the_budget_allows_no_disruption() -> None:
@@ -119,7 +119,7 @@ def test_eviction_is_rejected_if_the_budget_allows_no_disruption() -> None:
             await request_eviction(api_server)
         assert (await api_server.get(POD, "p"))["status"]["conditions"] == [READY]
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_eviction_of_a_pod_that_is_not_running_ignores_budgets(pod: Any) -> None
         await request_eviction(api_server)
         assert await api_server.is_gone("p") or "deletionTimestamp" in (await api_server.get(POD, "p"))["metadata"]
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_the_unhealthy_pod_eviction_policy_applies_to_a_pod_that_is_not_ready(
         with pytest.raises(TooManyRequestsError):
             await request_eviction(api_server)
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_eviction_of_a_pod_with_two_budgets_is_an_error() -> None:
@@ -176,7 +176,7 @@ def test_eviction_of_a_pod_with_two_budgets_is_an_error() -> None:
             await request_eviction(api_server)
         assert caught.value.reason == ""
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_an_invalid_eviction_is_rejected(body: Document, kind: type[StatusError]
             await request_eviction(api_server, {**body})
         assert caught.value.message == message
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_different_dry_run_options_in_query_and_body_are_an_error() -> None:
@@ -233,7 +233,7 @@ def test_different_dry_run_options_in_query_and_body_are_an_error() -> None:
         ):
             await request_eviction(api_server, eviction(dryRun=["x"]), is_dry_run=True)
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_eviction_of_a_missing_pod_is_not_found() -> None:
@@ -241,7 +241,7 @@ def test_eviction_of_a_missing_pod_is_not_found() -> None:
         with pytest.raises(NotFoundError, match='pods "p" not found'):
             await request_eviction(api_server)
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 NOW_TEXT = "2026-01-02T03:04:05Z"

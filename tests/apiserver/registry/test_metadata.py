@@ -155,7 +155,7 @@ WARNING = (
 def test_duplicate_owner_references_are_dropped_with_a_warning(
     owners: list[Document], kept: list[Document], uids: str, is_after: bool, after: str
 ) -> None:
-    asked, metadata = call(POD, "p"), {"ownerReferences": list(owners)}
-    drop_duplicate_owners(metadata, asked, is_after_admission=is_after)
+    api_call, metadata = call(POD, "p"), {"ownerReferences": list(owners)}
+    drop_duplicate_owners(metadata, api_call, is_after_admission=is_after)
     assert metadata["ownerReferences"] == kept
-    assert asked.warnings == ([WARNING.format(after=after, uids=uids)] if uids else [])
+    assert api_call.warnings == ([WARNING.format(after=after, uids=uids)] if uids else [])

@@ -33,7 +33,7 @@ OBJECTS: dict[Kind, Document] = {
 }
 
 
-class Patched:
+class PatchFixture:
     """One object of each kind, named `it`, and a client that patches them."""
 
     def __init__(self, api_server: ApiServer, client: LoopbackClient) -> None:
@@ -63,13 +63,13 @@ class Patched:
         return (await patch(self._api_server.context, resource, call, Patch(form, content), reader)).document
 
 
-def play(story: Any) -> None:
-    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
-        patched = Patched(api_server, client)
-        await patched.create()
-        await story(patched)
+def run_scenario(scenario: Any) -> None:
+    async def with_client(api_server: ApiServer, client: LoopbackClient) -> None:
+        fixture = PatchFixture(api_server, client)
+        await fixture.create()
+        await scenario(fixture)
 
-    with_api_server(scenario)
+    with_api_server(with_client)
 
 
 MERGE, STRATEGIC, JSON_PATCH, APPLY = PatchForm.MERGE, PatchForm.STRATEGIC, PatchForm.JSON, PatchForm.APPLY
@@ -119,14 +119,14 @@ def names_of(document: Document) -> object:
 def test_each_patch_type_changes_the_stored_object(
     kind: Kind, form: PatchForm, content: object, part_of: Any, expected: object
 ) -> None:
-    async def story(patched: Patched) -> None:
-        before = await patched.stored(kind)
-        after = await patched.patch(kind, content, form)
+    async def scenario(fixture: PatchFixture) -> None:
+        before = await fixture.stored(kind)
+        after = await fixture.patch(kind, content, form)
         assert part_of(after) == expected
-        assert await patched.stored(kind) == after
+        assert await fixture.stored(kind) == after
         assert after["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -138,12 +138,12 @@ def test_each_patch_type_changes_the_stored_object(
     ],
 )
 def test_the_field_manager_of_a_patch_owns_the_changed_fields(content: object, managers: object) -> None:
-    async def story(patched: Patched) -> None:
-        entries = (await patched.patch(CONFIG_MAP, content))["metadata"]["managedFields"]
+    async def scenario(fixture: PatchFixture) -> None:
+        entries = (await fixture.patch(CONFIG_MAP, content))["metadata"]["managedFields"]
         fields = {entry["manager"]: entry["fieldsV1"]["f:data"] for entry in entries}
         assert {manager: [name for name in owned if name != "."] for manager, owned in fields.items()} == managers
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -158,20 +158,20 @@ def test_the_field_manager_of_a_patch_owns_the_changed_fields(content: object, m
     ],
 )
 def test_a_patch_that_changes_nothing_writes_nothing(kind: Kind, form: PatchForm, content: object) -> None:
-    async def story(patched: Patched) -> None:
-        before = await patched.stored(kind)
-        assert await patched.patch(kind, content, form) == before == await patched.stored(kind)
+    async def scenario(fixture: PatchFixture) -> None:
+        before = await fixture.stored(kind)
+        assert await fixture.patch(kind, content, form) == before == await fixture.stored(kind)
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_a_dry_run_writes_nothing() -> None:
-    async def story(patched: Patched) -> None:
-        before = await patched.stored(CONFIG_MAP)
-        assert data_of(await patched.patch(CONFIG_MAP, {"data": {"x": "9"}}, is_dry_run=True)) == {"x": "9", "y": "2"}
-        assert await patched.stored(CONFIG_MAP) == before
+    async def scenario(fixture: PatchFixture) -> None:
+        before = await fixture.stored(CONFIG_MAP)
+        assert data_of(await fixture.patch(CONFIG_MAP, {"data": {"x": "9"}}, is_dry_run=True)) == {"x": "9", "y": "2"}
+        assert await fixture.stored(CONFIG_MAP) == before
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -220,14 +220,14 @@ def test_a_dry_run_writes_nothing() -> None:
     ],
 )
 def test_a_rejected_patch_changes_nothing(kind: Kind, form: PatchForm, content: object, code: int, words: str) -> None:
-    async def story(patched: Patched) -> None:
-        before = await patched.stored(kind)
+    async def scenario(fixture: PatchFixture) -> None:
+        before = await fixture.stored(kind)
         with pytest.raises(StatusError) as refused:
-            await patched.patch(kind, content, form)
+            await fixture.patch(kind, content, form)
         assert (refused.value.code, words in refused.value.message) == (code, True), refused.value.message
-        assert await patched.stored(kind) == before
+        assert await fixture.stored(kind) == before
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -235,15 +235,15 @@ def test_a_rejected_patch_changes_nothing(kind: Kind, form: PatchForm, content: 
     [pytest.param(MERGE, False, id="merge patch"), pytest.param(APPLY, True, id="apply")],
 )
 def test_only_apply_creates_a_missing_object(form: PatchForm, is_created: bool) -> None:
-    async def story(patched: Patched) -> None:
+    async def scenario(fixture: PatchFixture) -> None:
         content = {**APPLIED, "metadata": {"name": "new"}}
         if is_created:
-            assert data_of(await patched.patch(CONFIG_MAP, content, form, name="new")) == {"z": "3"}
+            assert data_of(await fixture.patch(CONFIG_MAP, content, form, name="new")) == {"z": "3"}
         else:
             with pytest.raises(StatusError, match='configmaps "new" not found'):
-                await patched.patch(CONFIG_MAP, content, form, name="new")
+                await fixture.patch(CONFIG_MAP, content, form, name="new")
 
-    play(story)
+    run_scenario(scenario)
 
 
 BODY_WITH_UNKNOWN_FIELD = {"spec": {"replicaz": 3}}
@@ -260,29 +260,29 @@ UNKNOWN_FIELD = 'unknown field "spec.replicaz"'
 def test_an_unknown_field_is_dropped_with_a_warning_unless_ignored(
     validation: FieldValidation, warnings: list[str]
 ) -> None:
-    async def story(patched: Patched) -> None:
-        after = await patched.patch(DEPLOYMENT, BODY_WITH_UNKNOWN_FIELD, field_validation=validation)
+    async def scenario(fixture: PatchFixture) -> None:
+        after = await fixture.patch(DEPLOYMENT, BODY_WITH_UNKNOWN_FIELD, field_validation=validation)
         assert "replicaz" not in after["spec"]
-        assert patched.warnings == warnings
+        assert fixture.warnings == warnings
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_strict_field_validation_rejects_an_unknown_field() -> None:
-    async def story(patched: Patched) -> None:
+    async def scenario(fixture: PatchFixture) -> None:
         with pytest.raises(StatusError, match=f"strict decoding error: {UNKNOWN_FIELD}"):
-            await patched.patch(DEPLOYMENT, BODY_WITH_UNKNOWN_FIELD, field_validation=FieldValidation.STRICT)
+            await fixture.patch(DEPLOYMENT, BODY_WITH_UNKNOWN_FIELD, field_validation=FieldValidation.STRICT)
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("form", [pytest.param(MERGE, id="merge"), pytest.param(STRATEGIC, id="strategic")])
 def test_defaults_of_the_patched_pod_do_not_change_the_old_pod(form: PatchForm) -> None:
     """Both pods may share parts; the error message contains the complete difference between them."""
 
-    async def story(patched: Patched) -> None:
+    async def scenario(fixture: PatchFixture) -> None:
         with pytest.raises(StatusError) as refused:
-            await patched.patch(POD, {"spec": {"hostNetwork": True}}, form)
+            await fixture.patch(POD, {"spec": {"hostNetwork": True}}, form)
         lines = [line.strip() for line in refused.value.message.splitlines() if line.startswith(("-", "+"))]
         assert lines == [
             '-     "HostPort": 0,',
@@ -291,4 +291,4 @@ def test_defaults_of_the_patched_pod_do_not_change_the_old_pod(form: PatchForm) 
             '+  "HostNetwork": true,',
         ]
 
-    play(story)
+    run_scenario(scenario)

@@ -65,7 +65,7 @@ class RemoteKubelets:
 
 
 def log(spec: Document, options: LogOptions, *, node: Any = None, logs: Kubelets | None = None) -> list[bytes] | None:
-    async def play() -> list[bytes] | None:
+    async def main() -> list[bytes] | None:
         api_server = RegistryFixture()
         await api_server.put(POD, "p", spec=spec)
         if node is not None:
@@ -73,17 +73,17 @@ def log(spec: Document, options: LogOptions, *, node: Any = None, logs: Kubelets
         stream = await open_log(api_server.context.lookup, call(POD, "p", "log"), options, logs, RemoteKubelets())
         return None if stream is None else [line async for line in stream]
 
-    return run(play())
+    return run(main())
 
 
 @pytest.mark.parametrize(
-    ("spec", "container", "asked"),
+    ("spec", "container", "expected"),
     [(ONE, "", "a"), (TWO, "b", "b"), (TWO, "i", "i")],
     ids=["the only one", "one of several", "init container"],
 )
-def test_open_log_selects_the_requested_container(spec: Document, container: str, asked: str) -> None:
+def test_open_log_selects_the_requested_container(spec: Document, container: str, expected: str) -> None:
     options = LogOptions(container=container, tail_lines=5)
-    assert log(spec, options, node={}, logs=Kubelets()) == [f"p {asked} 5".encode()]
+    assert log(spec, options, node={}, logs=Kubelets()) == [f"p {expected} 5".encode()]
 
 
 def test_a_pod_without_a_node_has_no_log() -> None:
@@ -309,11 +309,11 @@ def keys(folder: Path) -> tuple[ssl.SSLContext, Callable[[], ssl.SSLContext]]:
 
 def test_logs_are_read_with_the_kubelet_client_certificate(tmp_path: Path) -> None:
     server, client = keys(tmp_path)
-    asked = []
+    requests = []
 
     async def page(request: web.BaseRequest) -> web.StreamResponse:
         certificate = request.get_extra_info("peercert")
-        asked.append((request.path_qs, dict(pair for part in certificate["subject"] for pair in part)))
+        requests.append((request.path_qs, dict(pair for part in certificate["subject"] for pair in part)))
         return web.Response(text="one\ntwo\n")
 
     async def main() -> bytes:
@@ -323,7 +323,7 @@ def test_logs_are_read_with_the_kubelet_client_certificate(tmp_path: Path) -> No
 
     assert run_real(main()) == b"one\ntwo\n"
     subject = {"commonName": "kube-apiserver-kubelet-client", "organizationName": "system:masters"}
-    assert asked == [("/containerLogs/ns/web/a?tailLines=2", subject)]
+    assert requests == [("/containerLogs/ns/web/a?tailLines=2", subject)]
 
 
 def test_a_followed_log_is_streamed_until_the_client_disconnects(tmp_path: Path) -> None:

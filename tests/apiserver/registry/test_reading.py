@@ -53,13 +53,13 @@ class ListFixture:
         )
 
 
-def with_list(story: Callable[[ListFixture], Awaitable[None]]) -> None:
-    async def play() -> None:
+def with_list(scenario: Callable[[ListFixture], Awaitable[None]]) -> None:
+    async def main() -> None:
         fixture = ListFixture()
         await fixture.fill()
-        await story(fixture)
+        await scenario(fixture)
 
-    run(play(), VirtualClock())
+    run(main(), VirtualClock())
 
 
 def names(listing: Listing) -> str:
@@ -82,47 +82,47 @@ def names(listing: Listing) -> str:
 def test_list_returns_the_state_of_the_requested_revision(
     revision: str, limit: int, is_exact: bool | None, listed: str
 ) -> None:
-    async def story(fixture: ListFixture) -> None:
+    async def scenario(fixture: ListFixture) -> None:
         at = str(fixture.revisions[revision]) if revision in fixture.revisions else revision
         assert names(await fixture.list(revision=at, limit=limit, is_exact=is_exact)) == listed
 
-    with_list(story)
+    with_list(scenario)
 
 
 def test_all_pages_of_a_list_show_the_revision_of_the_first() -> None:
-    async def story(fixture: ListFixture) -> None:
+    async def scenario(fixture: ListFixture) -> None:
         first = await fixture.list(limit=1)
         await fixture.api_server.put(CONFIG_MAP, "b")
         second = await fixture.list(limit=1, continue_token=first.continue_token)
         assert (names(first), names(second), second.continue_token) == ("a", "c", "")
         assert second.revision == first.revision
 
-    with_list(story)
+    with_list(scenario)
 
 
-async def refusal(asked: Awaitable[object]) -> StatusError:
+async def refusal(request: Awaitable[object]) -> StatusError:
     with pytest.raises(StatusError) as caught:
-        await asked
+        await request
     return caught.value
 
 
 def test_a_future_revision_is_a_timeout() -> None:
-    async def story(fixture: ListFixture) -> None:
+    async def scenario(fixture: ListFixture) -> None:
         last = fixture.revisions["gone"]
-        for asked in (
+        for request in (
             fixture.list(revision=str(last + 7)),
             fixture.list(revision=str(last + 7), is_exact=True),
             fixture.reader.get(fixture.resource(CONFIG_MAP), NS, "a", str(last + 7)),
         ):
-            error = await refusal(asked)
+            error = await refusal(request)
             assert (error.code, error.reason) == (504, "Timeout")
             assert error.message == f"Timeout: Too large resource version: {last + 7}, current: {last}"
 
-    with_list(story)
+    with_list(scenario)
 
 
 def test_a_compacted_revision_is_expired_and_a_paged_list_can_continue_at_the_newest() -> None:
-    async def story(fixture: ListFixture) -> None:
+    async def scenario(fixture: ListFixture) -> None:
         first = await fixture.list(limit=1)
         now = await fixture.api_server.put(CONFIG_MAP, "d")
         await fixture.api_server.store.compact(now)
@@ -134,22 +134,22 @@ def test_a_compacted_revision_is_expired_and_a_paged_list_can_continue_at_the_ne
         assert page.message.startswith("The provided continue parameter is too old to display a consistent list")
         assert names(await fixture.list(continue_token=page.continue_token)) == "cd"
 
-    with_list(story)
+    with_list(scenario)
 
 
 def test_a_continue_token_cannot_be_combined_with_a_revision() -> None:
-    async def story(fixture: ListFixture) -> None:
+    async def scenario(fixture: ListFixture) -> None:
         first = await fixture.list(limit=1)
         error = await refusal(fixture.list(continue_token=first.continue_token, revision="2"))
         assert isinstance(error, BadRequestError)
         assert error.message == "specifying resource version is not allowed when using continue"
         assert names(await fixture.list(continue_token=first.continue_token, revision="0")) == "c"
 
-    with_list(story)
+    with_list(scenario)
 
 
 def test_get_returns_the_newest_state_for_any_known_revision() -> None:
-    async def story(fixture: ListFixture) -> None:
+    async def scenario(fixture: ListFixture) -> None:
         resource, last = fixture.resource(CONFIG_MAP), str(fixture.revisions["gone"])
         for revision in ("", "0", str(fixture.revisions["a"]), last):
             raw = msgspec.json.decode(await fixture.reader.get(resource, NS, "a", revision))
@@ -157,7 +157,7 @@ def test_get_returns_the_newest_state_for_any_known_revision() -> None:
         with pytest.raises(NotFoundError, match='configmaps "b" not found'):
             await fixture.reader.get(resource, NS, "b", str(fixture.revisions["b"]))
 
-    with_list(story)
+    with_list(scenario)
 
 
 # --- invalid revisions and continue tokens ----------------------------------------------------------------------------
@@ -178,12 +178,12 @@ def test_an_invalid_revision_is_rejected_with_the_message_of_each_verb(text: str
         watch_revision(text)
     assert (caught.value.message, caught.value.code, caught.value.reason) == (message, 500, "")
 
-    async def story(fixture: ListFixture) -> None:
+    async def scenario(fixture: ListFixture) -> None:
         error = await refusal(fixture.list(revision=text))
         assert isinstance(error, BadRequestError)
         assert error.message == f"invalid resource version: {message}"
 
-    with_list(story)
+    with_list(scenario)
 
 
 @pytest.mark.parametrize(("text", "number"), [("", 0), ("0", 0), ("12", 12), (str((1 << 64) - 1), (1 << 64) - 1)])
@@ -213,7 +213,7 @@ def test_an_invalid_continue_token_is_rejected(token: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "asked", "understood"),
+    ("kind", "given", "normalized"),
     [
         pytest.param(POD, "spec.nodeName=n", "spec.nodeName=n", id="a field that the kind allows"),
         pytest.param(
@@ -236,14 +236,14 @@ def test_an_invalid_continue_token_is_rejected(token: str, why: str) -> None:
         pytest.param(POD, "", "", id="empty"),
     ],
 )
-def test_supported_field_selectors_are_accepted_and_normalized(kind: Kind, asked: str, understood: str) -> None:
+def test_supported_field_selectors_are_accepted_and_normalized(kind: Kind, given: str, normalized: str) -> None:
     fixture = ListFixture()
-    selection = Selection(namespace=NS, labels="a=b", fields=asked)
-    assert fixture.reader.checked(fixture.resource(kind), selection) == Selection(NS, "a=b", understood)
+    selection = Selection(namespace=NS, labels="a=b", fields=given)
+    assert fixture.reader.checked(fixture.resource(kind), selection) == Selection(NS, "a=b", normalized)
 
 
 @pytest.mark.parametrize(
-    ("kind", "asked", "message"),
+    ("kind", "given", "message"),
     [
         pytest.param(POD, "spec.colour=red", "field label not supported: spec.colour", id="a kind with fields"),
         pytest.param(
@@ -269,8 +269,8 @@ def test_supported_field_selectors_are_accepted_and_normalized(kind: Kind, asked
         ),
     ],
 )
-def test_an_unsupported_field_selector_is_rejected(kind: Kind, asked: str, message: str) -> None:
+def test_an_unsupported_field_selector_is_rejected(kind: Kind, given: str, message: str) -> None:
     fixture = ListFixture()
     with pytest.raises(BadRequestError) as caught:
-        fixture.reader.checked(fixture.resource(kind), Selection(fields=asked))
+        fixture.reader.checked(fixture.resource(kind), Selection(fields=given))
     assert caught.value.message == message

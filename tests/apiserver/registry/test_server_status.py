@@ -21,7 +21,7 @@ ENTRY = {
 
 
 def test_write_used_writes_once_per_revision_with_the_server_as_manager() -> None:
-    async def play() -> tuple[list[bool], Document]:
+    async def main() -> tuple[list[bool], Document]:
         api_server = RegistryFixture()
         status = {"hard": {"pods": "2"}, "used": {"pods": "0"}}
         await api_server.put(
@@ -34,7 +34,7 @@ def test_write_used_writes_once_per_revision_with_the_server_as_manager() -> Non
         outcomes = [await writer.write_used(read, {"pods": number}, NOW) for number in ("1", "2")]
         return outcomes, await api_server.get(RESOURCE_QUOTA, "q")
 
-    outcomes, quota = run(play())
+    outcomes, quota = run(main())
     assert outcomes == [True, False]
     assert quota["status"] == {"hard": {"pods": "2"}, "used": {"pods": "1"}}
     assert {one["manager"]: one["fieldsV1"] for one in quota["metadata"]["managedFields"]} == {

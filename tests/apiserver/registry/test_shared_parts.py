@@ -178,7 +178,7 @@ async def outcome(api_server: ApiServer, kind: Kind, name: str, write: Write) ->
     return now.revision - record.revision, msgspec.json.decode(now.value), call.warnings
 
 
-def played(kind: Kind, body: Document, writes: Sequence[Write]) -> list[object]:
+def outcomes(kind: Kind, body: Document, writes: Sequence[Write]) -> list[object]:
     found: list[object] = []
 
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
@@ -207,8 +207,8 @@ def test_sharing_unchanged_parts_does_not_change_the_result(
     kind: Kind, body: Document, writes: Sequence[Write], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     all_writes = [*METADATA_WRITES, *writes, *METADATA_WRITES]
-    shared = played(kind, body, all_writes)
+    shared = outcomes(kind, body, all_writes)
     for strategy in STRATEGIES:
         monkeypatch.setattr(strategy, "shares_parts", False)
-    for write, one, other in zip(all_writes, shared, played(kind, body, all_writes), strict=True):
+    for write, one, other in zip(all_writes, shared, outcomes(kind, body, all_writes), strict=True):
         assert one == other, write

@@ -391,15 +391,15 @@ def test_conversions_are_validated(conversion: Document, found: list[str]) -> No
 
 
 def test_webhook_urls_and_services_are_validated() -> None:
-    asked: dict[str, Any] = {"needs_known_review": True, "may_have_bad_bundle": True}
-    errors = validate_conversion(webhook({"url": "http://u@h/x?y#z"}), "c", **asked)
+    options: dict[str, Any] = {"needs_known_review": True, "may_have_bad_bundle": True}
+    errors = validate_conversion(webhook({"url": "http://u@h/x?y#z"}), "c", **options)
     assert [error.detail for error in errors] == [
         "'https' is the only allowed URL scheme; desired format: https://host[/path]",
         "user information is not permitted in the URL",
         "fragments are not permitted in the URL",
         "query parameters are not permitted in the URL",
     ]
-    errors = validate_conversion(webhook({"service": {**SERVICE, "path": "a//B_", "port": 0}}), "c", **asked)
+    errors = validate_conversion(webhook({"service": {**SERVICE, "path": "a//B_", "port": 0}}), "c", **options)
     assert [error.field.rpartition(".")[2] for error in errors] == ["port", "path", "path", "path", "path"]
 
 
