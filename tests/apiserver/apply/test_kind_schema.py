@@ -104,7 +104,7 @@ def at(kind_schema: KindSchema, path: str) -> ValueSchema:
         ),
     ],
 )
-def test_the_empty_object_of_a_kind_has_fields_without_omitempty(
+def test_the_empty_object_of_a_kind_has_the_fields_that_go_always_writes(
     kind_schema: KindSchema, empty: dict[str, Any]
 ) -> None:
     assert kind_schema.empty == empty

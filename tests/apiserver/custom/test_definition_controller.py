@@ -223,7 +223,7 @@ def test_all_conflicting_short_names_are_reported_together() -> None:
     assert "shortNames" not in status["acceptedNames"]
 
 
-def test_names_in_use_come_from_all_definitions_of_the_group() -> None:
+def test_names_in_use_are_the_accepted_names_of_all_definitions() -> None:
     taken = names_in_use([definition(), definition(accepted=False)])
     assert {"widgets", "widget"} <= taken.resources
     assert {"Widget", "WidgetList"} <= taken.kinds

@@ -88,7 +88,7 @@ def test_errors_show_empty_template_labels_as_an_empty_map() -> None:
     assert error.message.startswith("spec.template.metadata.labels: Invalid value: {}: ")
 
 
-def test_zero_counts_are_greater_than_negative_replicas() -> None:
+def test_zero_counts_exceed_negative_replicas() -> None:
     assert messages(validate_replication_controller_status({"replicas": -1}))[1:] == [
         "status.fullyLabeledReplicas: Invalid value: 0: cannot be greater than status.replicas",
         "status.readyReplicas: Invalid value: 0: cannot be greater than status.replicas",

@@ -130,7 +130,7 @@ def test_eviction_is_rejected_if_the_budget_allows_no_disruption() -> None:
         pytest.param({"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}, id="terminating"),
     ],
 )
-def test_eviction_of_a_pod_that_is_not_running_ignores_budgets(pod: Any) -> None:
+def test_eviction_of_a_pending_finished_or_terminating_pod_ignores_budgets(pod: Any) -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server, **pod)
         await put_budget(api_server, disruptionsAllowed=0)

@@ -117,7 +117,7 @@ def test_a_watch_in_yaml_is_not_acceptable() -> None:
     assert media.negotiate("application/json", is_watch=True) == ResponseFormat()
 
 
-def test_a_table_without_conversions_is_not_acceptable() -> None:
+def test_negotiate_without_conversions_rejects_tables() -> None:
     with pytest.raises(NotAcceptableError):
         media.negotiate(TABLE, converts=False)
 
