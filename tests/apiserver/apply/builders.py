@@ -1,4 +1,4 @@
-"""Builders for managed fields: shapes of kinds, and field sets written as people write paths."""
+"""Builders for the tests of managed fields: kind schemas, documents, and field sets from paths."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def thing(**spec: Any) -> Document:
 
 
 def created(kind_schema: KindSchema, document: Document, manager: str = "creator", now: str = MONDAY) -> Document:
-    """An object as it is stored after somebody created it."""
+    """The stored object after a create by this manager."""
     new = {**document, "metadata": dict(document["metadata"])}
     write_managed_fields(kind_schema, None, new, manager_id(manager, UPDATE, document["apiVersion"], ""), now, STATUS)
     new["metadata"]["uid"] = "u-1"
@@ -105,7 +105,7 @@ def updated(
     now: str = TUESDAY,
     subresource: str = "",
 ) -> Document:
-    """An object as it is stored after somebody replaced it."""
+    """The stored object after an update by this manager."""
     new = {**document, "metadata": {**document["metadata"], "uid": "u-1"}}
     ignored = (("spec",),) if subresource else STATUS
     write_managed_fields(
@@ -123,7 +123,7 @@ def applied(
     now: str = TUESDAY,
     force: bool = False,
 ) -> Document:
-    """An object as it is stored after somebody applied a document."""
+    """The stored object after an apply by this manager."""
     new = apply_as(
         kind_schema,
         live,
@@ -141,11 +141,11 @@ def applied(
 
 
 def owners(document: Document) -> dict[str, list[str]]:
-    """Who owns which fields, by `manager operation`."""
+    """The owned fields of each manager, by `manager operation`."""
     found: dict[str, list[str]] = {}
     for entry in document["metadata"].get("managedFields", ()):
-        who = " ".join(filter(None, (entry.get("manager", ""), entry["operation"], entry.get("subresource"))))
-        found[who] = shown(entry["fieldsV1"])
+        manager_text = " ".join(filter(None, (entry.get("manager", ""), entry["operation"], entry.get("subresource"))))
+        found[manager_text] = shown(entry["fieldsV1"])
     return found
 
 

@@ -1,4 +1,4 @@
-"""Sets of paths are sets: what the algebra promises, for any sets."""
+"""Field sets behave like sets of paths; mostly property tests."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ def made(paths: Iterable[Path]) -> FieldSet:
 
 
 @given(SETS)
-def test_a_set_has_the_paths_that_it_was_made_of(paths: set[Path]) -> None:
+def test_a_field_set_has_the_paths_it_was_made_of(paths: set[Path]) -> None:
     assert paths_of(made(paths)) == paths
     assert all(field_set.has(made(paths), path) for path in paths)
 
 
 @given(SETS)
-def test_reading_what_was_written_changes_nothing(paths: set[Path]) -> None:
+def test_reading_a_written_field_set_changes_nothing(paths: set[Path]) -> None:
     written = made(paths)
     read = read_fields(written)
     assert read == written
-    assert str(read) == str(written), "the order is the same, too"
+    assert str(read) == str(written), "the order is the same"
 
 
 @given(SETS, SETS)
-def test_operations_are_those_of_sets(left: set[Path], right: set[Path]) -> None:
+def test_union_difference_and_intersection_are_those_of_sets(left: set[Path], right: set[Path]) -> None:
     assert paths_of(field_set.union(made(left), made(right))) == left | right
     assert paths_of(field_set.difference(made(left), made(right))) == left - right
     assert paths_of(field_set.intersection(made(left), made(right))) == left & right
 
 
 @given(SETS, SETS)
-def test_every_set_has_one_form(left: set[Path], right: set[Path]) -> None:
+def test_equal_field_sets_have_one_representation(left: set[Path], right: set[Path]) -> None:
     for found, expected in (
         (field_set.union(made(left), made(right)), left | right),
         (field_set.difference(made(left), made(right)), left - right),
@@ -69,7 +69,7 @@ def test_operations_leave_their_operands_alone(left: set[Path], right: set[Path]
 
 
 @given(SETS, SETS)
-def test_whole_branches_can_be_taken_out(left: set[Path], right: set[Path]) -> None:
+def test_without_below_removes_branches(left: set[Path], right: set[Path]) -> None:
     expected = {path for path in left if not any(path[: len(cut)] == cut for cut in right)}
     found = field_set.without_below(made(left), made(right))
     assert paths_of(found) == expected
@@ -77,7 +77,7 @@ def test_whole_branches_can_be_taken_out(left: set[Path], right: set[Path]) -> N
 
 
 @given(SETS)
-def test_what_is_not_in_a_set_is_not_found(paths: set[Path]) -> None:
+def test_has_is_false_for_paths_outside_of_the_field_set(paths: set[Path]) -> None:
     assert not field_set.has(made(paths), ("f:z",))
     assert not field_set.has(made(paths), ())
 
@@ -86,15 +86,15 @@ def test_what_is_not_in_a_set_is_not_found(paths: set[Path]) -> None:
     ("found", "json"),
     [
         pytest.param(fields("data"), {"f:data": {}}, id="a leaf"),
-        pytest.param(fields("data", "data k"), {"f:data": {".": {}, "f:k": {}}}, id="a level with something below"),
-        pytest.param(fields("data k"), {"f:data": {"f:k": {}}}, id="only what is below"),
+        pytest.param(fields("data", "data k"), {"f:data": {".": {}, "f:k": {}}}, id="a field and a field below it"),
+        pytest.param(fields("data k"), {"f:data": {"f:k": {}}}, id="only a field below"),
     ],
 )
-def test_a_set_is_its_json(found: FieldSet, json: FieldSet) -> None:
+def test_a_field_set_is_its_json(found: FieldSet, json: FieldSet) -> None:
     assert found == json
 
 
-def test_paths_that_end_come_before_paths_that_go_on() -> None:
+def test_paths_lists_members_of_a_level_before_paths_below_it() -> None:
     found = fields("b", "a x", "c", "a")
     assert list(field_set.paths(found)) == [("f:a",), ("f:b",), ("f:c",), ("f:a", "f:x")]
 
@@ -105,8 +105,8 @@ def test_paths_that_end_come_before_paths_that_go_on() -> None:
         pytest.param((), [".metadata.labels", ".spec.nodeName", ".status.phase"], id="nothing"),
         pytest.param((("status",),), [".metadata.labels", ".spec.nodeName"], id="a branch"),
         pytest.param((("spec",), ("metadata", "labels")), [".status.phase"], id="two branches"),
-        pytest.param((("other",),), [".metadata.labels", ".spec.nodeName", ".status.phase"], id="what is not there"),
+        pytest.param((("other",),), [".metadata.labels", ".spec.nodeName", ".status.phase"], id="an absent branch"),
     ],
 )
-def test_is_left_out(ignored: Ignored, left: list[str]) -> None:
+def test_without_ignored_removes_ignored_branches(ignored: Ignored, left: list[str]) -> None:
     assert shown(without_ignored(fields("metadata labels", "spec nodeName", "status phase"), ignored)) == left

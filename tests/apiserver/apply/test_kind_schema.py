@@ -1,8 +1,6 @@
-"""Grains: what is always owned as a whole, and in which versions entries can be read.
+"""Kind schemas: granularity of ownership, list keys, defaults, and versions of managedFields entries.
 
-The shapes of built-in kinds: what was there before anybody wrote, and how fine ownership is.
-
-The shapes of kinds that users define.
+They come from the structs of built-in kinds and from the OpenAPI schemas of custom kinds.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ from tests.apiserver.apply.builders import (
 @pytest.mark.parametrize(
     ("value_schema", "is_leaf"),
     [
-        pytest.param(TEXT, True, id="a text"),
+        pytest.param(TEXT, True, id="a string"),
         pytest.param(WHOLE, True, id="anything as a whole"),
         pytest.param(DEDUCED, False, id="anything, maps by entry"),
         pytest.param(ValueSchema(map=MapSchema(is_atomic=True)), True, id="an atomic map"),
@@ -49,17 +47,17 @@ from tests.apiserver.apply.builders import (
         pytest.param(ValueSchema(list=ListSchema(ListKind.SET, TEXT)), False, id="a set"),
     ],
 )
-def test_what_is_owned_as_a_whole(value_schema: ValueSchema, is_leaf: bool) -> None:
+def test_atomic_schemas_are_leaves(value_schema: ValueSchema, is_leaf: bool) -> None:
     assert value_schema.is_leaf is is_leaf
 
 
-def test_entries_of_versions_that_are_not_served_are_unreadable() -> None:
+def test_schema_at_is_none_for_versions_that_are_not_served() -> None:
     assert CONFIG_MAP.schema_at("v1", "v1") is CONFIG_MAP.root
     assert CONFIG_MAP.schema_at("v1", "v2") is None
 
 
 def at(kind_schema: KindSchema, path: str) -> ValueSchema:
-    """The grain of a field; `[]` steps into a list or a map."""
+    """The schema of a field; `[]` selects the items of a list or a map."""
     value_schema = kind_schema.root
     for step in path.split("."):
         if step == "[]":
@@ -106,7 +104,9 @@ def at(kind_schema: KindSchema, path: str) -> ValueSchema:
         ),
     ],
 )
-def test_a_new_object_is_compared_with_the_empty_one(kind_schema: KindSchema, empty: dict[str, Any]) -> None:
+def test_the_empty_object_of_a_kind_has_the_fields_that_go_always_writes(
+    kind_schema: KindSchema, empty: dict[str, Any]
+) -> None:
     assert kind_schema.empty == empty
 
 
@@ -119,10 +119,12 @@ def test_a_new_object_is_compared_with_the_empty_one(kind_schema: KindSchema, em
         ),
         pytest.param(POD, "spec.tolerations", ListKind.ATOMIC, (), id="tolerations as a whole"),
         pytest.param(POD, "metadata.finalizers", ListKind.SET, (), id="finalizers are a set"),
-        pytest.param(DEPLOYMENT, "spec.template.spec.volumes", ListKind.MAP, ("name",), id="in a template, too"),
+        pytest.param(
+            DEPLOYMENT, "spec.template.spec.volumes", ListKind.MAP, ("name",), id="volumes of a pod template by name"
+        ),
     ],
 )
-def test_lists_are_merged_as_the_schema_says(
+def test_list_types_and_keys_come_from_the_schema(
     kind_schema: KindSchema, path: str, kind: ListKind, keys: tuple[str, ...]
 ) -> None:
     value_schema = at(kind_schema, path).list
@@ -141,7 +143,7 @@ def test_lists_are_merged_as_the_schema_says(
         ("spec.template.spec.containers.[].env.[].valueFrom.configMapKeyRef", True),
     ],
 )
-def test_maps_and_structs_are_atomic_where_the_schema_says_so(path: str, is_atomic: bool) -> None:
+def test_atomic_maps_and_structs_come_from_the_schema(path: str, is_atomic: bool) -> None:
     value_schema = at(DEPLOYMENT, path).map
     assert value_schema is not None
     assert value_schema.is_atomic is is_atomic
@@ -151,11 +153,11 @@ def test_maps_and_structs_are_atomic_where_the_schema_says_so(path: str, is_atom
     ("path", "defaults"),
     [
         pytest.param("spec.containers.[].ports", {"containerPort": 0, "protocol": "TCP"}, id="a default and a zero"),
-        pytest.param("spec.containers.[].env", {"name": ""}, id="Go writes an empty name"),
-        pytest.param("metadata.ownerReferences", {"uid": ""}, id="and an empty uid"),
+        pytest.param("spec.containers.[].env", {"name": ""}, id="an empty name"),
+        pytest.param("metadata.ownerReferences", {"uid": ""}, id="an empty uid"),
     ],
 )
-def test_absent_keys_have_defaults(path: str, defaults: dict[str, object]) -> None:
+def test_absent_list_keys_have_defaults(path: str, defaults: dict[str, object]) -> None:
     items = at(POD, path).list
     assert items is not None
     assert items.item.map is not None
@@ -182,22 +184,22 @@ def test_absent_keys_have_defaults(path: str, defaults: dict[str, object]) -> No
         pytest.param(
             thing(free={"a": {"b": 1}, "l": [1]}),
             [".spec.free.a", ".spec.free.l", ".spec.free.a.b"],
-            id="unknown fields, as their values are",
+            id="unknown fields are deduced from values",
         ),
-        pytest.param(thing(size=1), [".spec.size"], id="a number or a text"),
+        pytest.param(thing(size=1), [".spec.size"], id="int or string"),
     ],
 )
-def test_what_is_claimed(document: Document, claimed: list[str]) -> None:
+def test_claimed_fields_of_a_custom_object(document: Document, claimed: list[str]) -> None:
     found = shown(claimed_fields(THING.root, document))
     assert [path for path in found if path.startswith(".spec")] == claimed
 
 
-def test_a_creator_owns_the_spec_itself() -> None:
+def test_all_fields_of_a_custom_object_include_the_spec_itself() -> None:
     assert ".spec" in shown(all_fields(THING.root, thing(text="x")))
     assert THING.empty == {"apiVersion": THING_VERSION, "kind": "Thing"}
 
 
-def test_metadata_is_that_of_all_kinds() -> None:
+def test_the_metadata_of_custom_kinds_has_the_schema_of_built_in_kinds() -> None:
     assert THING.root.map is not None
     metadata = THING.root.map.fields["metadata"].map
     assert metadata is not None
@@ -206,7 +208,7 @@ def test_metadata_is_that_of_all_kinds() -> None:
     assert finalizers.kind is ListKind.SET
 
 
-def test_without_a_schema_the_values_decide() -> None:
+def test_claimed_fields_without_a_schema_are_deduced_from_values() -> None:
     kind_schema = custom_kind_schemas("Thing", {THING_VERSION: None})[THING_VERSION]
     document = {"spec": {"a": {"b": 1}, "l": [1, 2]}, "top": 5}
     assert shown(claimed_fields(kind_schema.root, document)) == [
@@ -226,23 +228,25 @@ def test_without_a_schema_the_values_decide() -> None:
         pytest.param(
             {"properties": {"a": {"type": "string"}}, "x-kubernetes-preserve-unknown-fields": True}, "", id="preserving"
         ),
-        pytest.param({"additionalProperties": True}, "", id="anything more"),
-        pytest.param({"additionalProperties": False}, ".x: field not declared in schema", id="nothing more"),
+        pytest.param({"additionalProperties": True}, "", id="additional properties"),
+        pytest.param(
+            {"additionalProperties": False}, ".x: field not declared in schema", id="no additional properties"
+        ),
         pytest.param(
             {"additionalProperties": {"type": "string"}},
             ".x: expected string, got &value.valueUnstructured{Value:1}",
-            id="more of one sort",
+            id="additional properties of one type",
         ),
     ],
 )
-def test_unknown_fields(schema: Document, error: str) -> None:
+def test_unknown_fields_are_errors_unless_the_schema_allows_them(schema: Document, error: str) -> None:
     found = type_mismatches(
         custom_kind_schemas("Thing", {THING_VERSION: {"type": "object", **schema}})[THING_VERSION].root, {"x": 1}
     )
     assert (type_mismatches_text(found) if found else "") == error
 
 
-def test_an_embedded_object_has_metadata() -> None:
+def test_an_embedded_resource_has_the_schema_of_metadata() -> None:
     schema = {
         "type": "object",
         "properties": {"held": {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {}}},
@@ -252,7 +256,7 @@ def test_an_embedded_object_has_metadata() -> None:
     assert '.held.metadata.finalizers[="x"]' in shown(claimed_fields(kind_schema.root, document))
 
 
-def test_other_versions_are_read_by_their_own_schema() -> None:
+def test_schema_at_returns_the_schema_of_another_version() -> None:
     other = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-map-type": "atomic"}}}
     kind_schema = custom_kind_schemas("Thing", {"g/v1": {"type": "object"}, "g/v2": other})["g/v1"]
     value_schema = kind_schema.schema_at("g/v1", "g/v2")

@@ -1,4 +1,4 @@
-"""The entries of managedFields: read, written in order, and not too many."""
+"""Entries of managedFields: how they are read, sorted, written, and merged above the limit."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from tests.apiserver.apply.builders import MONDAY, TUESDAY, fields, shown
         pytest.param(None, {}, id="nothing"),
         pytest.param({}, {}, id="an empty set"),
         pytest.param({"f:b": {}, "f:a": {}}, {"f:a": {}, "f:b": {}}, id="sorted"),
-        pytest.param({"f:a": {".": {}}}, {"f:a": {}}, id="a dot alone says nothing new"),
-        pytest.param({"f:a": None}, {"f:a": {}}, id="null is an end"),
-        pytest.param({"x:later": {"f:a": {}}, "f:b": {}}, {"f:b": {}}, id="what nobody knows is dropped"),
-        pytest.param({".": {}, "f:a": {}}, {"f:a": {}}, id="nobody owns the whole object"),
+        pytest.param({"f:a": {".": {}}}, {"f:a": {}}, id="a dot without other fields"),
+        pytest.param({"f:a": None}, {"f:a": {}}, id="null is a leaf"),
+        pytest.param({"x:later": {"f:a": {}}, "f:b": {}}, {"f:b": {}}, id="unknown elements are dropped"),
+        pytest.param({".": {}, "f:a": {}}, {"f:a": {}}, id="a dot at the root is dropped"),
         pytest.param({"f:a": {'k:{"y":1,"x":2}': {}}}, {"f:a": {'k:{"x":2,"y":1}': {}}}, id="keys sorted"),
     ],
 )
-def test_is_read(json: object, found: object) -> None:
+def test_read_fields_makes_field_sets_canonical(json: object, found: object) -> None:
     assert str(read_fields(json)) == str(found)
 
 
 @pytest.mark.parametrize("json", ["text", [], {"f:a": "text"}, {"data": {}}])
-def test_is_rejected(json: object) -> None:
+def test_read_fields_rejects_invalid_field_sets(json: object) -> None:
     with pytest.raises(ElementError):
         read_fields(json)
 
@@ -62,7 +62,7 @@ def entry(**changes: Any) -> dict[str, Any]:
     return {name: part for name, part in (whole | changes).items() if part is not None}
 
 
-def test_what_is_read_is_written_again() -> None:
+def test_written_entries_equal_the_stored_ones() -> None:
     entries = [entry(operation="Apply"), entry(manager="bob", time=None, subresource="status")]
     found = written(stored_managers({"metadata": {"managedFields": entries}}))
     assert found == [entries[0], entries[1]]
@@ -87,13 +87,13 @@ def test_an_entry_is_written_in_the_order_of_its_fields() -> None:
     [
         pytest.param({"operation": "Apply", "time": TUESDAY}, {"time": MONDAY}, id="appliers before updaters"),
         pytest.param({"manager": "z"}, {"time": TUESDAY}, id="older ones first"),
-        pytest.param({"time": None, "manager": "z"}, {}, id="without a time is oldest"),
+        pytest.param({"time": None, "manager": "z"}, {}, id="entries without a time first"),
         pytest.param({}, {"manager": "bob"}, id="then by name"),
         pytest.param({}, {"apiVersion": "v2"}, id="then by version"),
         pytest.param({}, {"subresource": "status"}, id="then by subresource"),
     ],
 )
-def test_entries_have_an_order(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_entries_are_sorted(one: dict[str, Any], other: dict[str, Any]) -> None:
     entries = [entry(**other), entry(**one)]
     assert written(stored_managers({"metadata": {"managedFields": entries}})) == [entry(**one), entry(**other)]
 
@@ -108,12 +108,12 @@ def test_entries_have_an_order(one: dict[str, Any], other: dict[str, Any]) -> No
         ({"fieldsV1": {"data": {}}}, "error decoding set: missing colon: data"),
     ],
 )
-def test_invalid_managed_fields(changes: dict[str, Any], problem: str) -> None:
+def test_invalid_managed_fields_are_rejected(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(EntryError, match=problem):
         given_managers([entry(**changes)])
 
 
-def test_an_applier_keeps_its_entry_in_another_version() -> None:
+def test_the_id_of_an_applier_is_the_same_in_every_version() -> None:
     assert manager_id("anna", APPLY, "v1", "") == manager_id("anna", APPLY, "v2", "")
     assert manager_id("anna", UPDATE, "v1", "") != manager_id("anna", UPDATE, "v2", "")
     assert manager_id("", UPDATE, "v1", "").name == "unknown"
@@ -128,7 +128,7 @@ def many(count: int, api_version: str = "v1") -> Managers:
     }
 
 
-def test_the_oldest_updates_are_merged() -> None:
+def test_the_oldest_updates_above_the_limit_are_merged() -> None:
     found = capped(many(UPDATERS_MAX + 2))
     assert len(found) == UPDATERS_MAX
     oldest = found[ManagerId(OLD_UPDATES, UPDATE, "v1", "")]
@@ -136,7 +136,7 @@ def test_the_oldest_updates_are_merged() -> None:
     assert oldest.time == "2026-01-01T00:00:02Z"
 
 
-def test_versions_are_merged_apart() -> None:
+def test_updates_of_different_versions_are_merged_separately() -> None:
     managers = {**many(1, "v2"), **many(UPDATERS_MAX)}
     found = capped(managers)
     assert len(found) == UPDATERS_MAX
@@ -144,7 +144,7 @@ def test_versions_are_merged_apart() -> None:
     assert shown(found[ManagerId(OLD_UPDATES, UPDATE, "v1", "")].fields) == [".data.k00", ".data.k01"]
 
 
-def test_appliers_are_not_counted() -> None:
+def test_appliers_do_not_count_for_the_limit() -> None:
     managers = many(UPDATERS_MAX)
     managers[manager_id("anna", APPLY, "v1", "")] = Entry("v1", fields("data"), MONDAY)
     assert len(capped(managers)) == UPDATERS_MAX + 1

@@ -1,4 +1,4 @@
-"""One document laid over another."""
+"""Apply merges a document into the live object and prunes fields that are no longer applied."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ from tests.apiserver.apply.builders import MONDAY, THING, THING_VERSION, fields,
             {"ports": [{"port": 1, "note": "x", "protocol": "TCP"}]},
             id="items with the same keys",
         ),
-        pytest.param({"free": {"a": 1}}, {"free": {"a": {"b": 1}}}, {"free": {"a": {"b": 1}}}, id="another sort"),
+        pytest.param({"free": {"a": 1}}, {"free": {"a": {"b": 1}}}, {"free": {"a": {"b": 1}}}, id="another type"),
     ],
 )
-def test_values(live: dict[str, Any], applied: dict[str, Any], result: dict[str, Any]) -> None:
+def test_merged_takes_applied_values_and_keeps_the_others(
+    live: dict[str, Any], applied: dict[str, Any], result: dict[str, Any]
+) -> None:
     assert merged(THING.root, thing(**live), thing(**applied)) == thing(**result)
 
 
@@ -52,12 +54,12 @@ def test_values(live: dict[str, Any], applied: dict[str, Any], result: dict[str,
         ("aab", "a", "ab"),
     ],
 )
-def test_shared_items_stand_as_applied(live: str, applied: str, result: str) -> None:
+def test_merged_sets_have_shared_items_in_the_applied_order(live: str, applied: str, result: str) -> None:
     found = merged(THING.root, thing(set=list(live)), thing(set=list(applied)))
     assert "".join(found["spec"]["set"]) == result
 
 
-def test_neither_document_is_changed() -> None:
+def test_merged_changes_neither_document() -> None:
     live, applied = thing(words={"a": "1"}, set=["x"]), thing(words={"b": "2"}, set=["y"])
     before = str((live, applied))
     merged(THING.root, live, applied)
@@ -70,10 +72,12 @@ def test_a_live_item_without_keys_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "gone", "left"),
+    ("spec", "dropped", "left"),
     [
         pytest.param({"text": "a", "count": 1}, fields("spec text"), {"count": 1}, id="a field"),
-        pytest.param({"text": "a", "words": {"a": "1"}}, fields("spec words"), {"text": "a"}, id="with what is below"),
+        pytest.param(
+            {"text": "a", "words": {"a": "1"}}, fields("spec words"), {"text": "a"}, id="a field with fields below it"
+        ),
         pytest.param({"words": {"a": "1", "b": "2"}}, fields("spec words a"), {"words": {"b": "2"}}, id="an entry"),
         pytest.param({"words": {"a": "1"}}, fields("spec words a"), {"words": None}, id="the last entry"),
         pytest.param({"set": ["x", "y"]}, fields('spec set v:"x"'), {"set": ["y"]}, id="an item of a set"),
@@ -87,16 +91,16 @@ def test_a_live_item_without_keys_is_an_error() -> None:
             {"pair": {"left": "a"}, "text": "a"},
             fields("spec pair left"),
             {"pair": None, "text": "a"},
-            id="in something atomic",
+            id="a field of an atomic map",
         ),
-        pytest.param({"text": "a"}, fields("spec other"), {"text": "a"}, id="what is not there"),
+        pytest.param({"text": "a"}, fields("spec other"), {"text": "a"}, id="an absent field"),
     ],
 )
-def test_is_removed(spec: dict[str, Any], gone: FieldSet, left: dict[str, Any]) -> None:
-    assert removed(THING.root, thing(**spec), gone) == thing(**left)
+def test_removed_drops_the_given_fields(spec: dict[str, Any], dropped: FieldSet, left: dict[str, Any]) -> None:
+    assert removed(THING.root, thing(**spec), dropped) == thing(**left)
 
 
-def test_named_fields_on_the_way_count_as_owned() -> None:
+def test_with_named_fields_adds_the_parents_of_owned_fields() -> None:
     owned = with_named_fields(THING.root, fields("spec words a", 'spec ports k:{"port":80,"protocol":"TCP"} note'))
     assert shown(owned) == [
         ".spec",
@@ -119,11 +123,11 @@ PORT = 'spec ports k:{"port":80,"protocol":"TCP"}'
             {},
             fields("spec count"),
             {"count": 1},
-            id="his own, which nobody else owns",
+            id="owned only by this manager",
         ),
         pytest.param({"text": "a"}, fields("spec text"), {}, fields("spec text"), {"text": "a"}, id="owned by another"),
         pytest.param({"text": "a"}, fields("spec text"), fields("spec text"), {}, {"text": "a"}, id="claimed again"),
-        pytest.param({"text": "a"}, {}, {}, {}, {"text": "a"}, id="never his"),
+        pytest.param({"text": "a"}, {}, {}, {}, {"text": "a"}, id="never owned by this manager"),
         pytest.param(
             {"words": {"a": "1", "b": "2"}},
             fields("spec words a"),
@@ -138,7 +142,7 @@ PORT = 'spec ports k:{"port":80,"protocol":"TCP"}'
             {},
             fields("spec text"),
             {"text": "a"},
-            id="an item, with what the server filled in",
+            id="an item with fields set by the server",
         ),
         pytest.param(
             {"ports": [{"port": 80, "protocol": "TCP", "note": "x"}]},
@@ -146,11 +150,11 @@ PORT = 'spec ports k:{"port":80,"protocol":"TCP"}'
             {},
             fields(PORT, f"{PORT} port"),
             {"ports": [{"port": 80, "protocol": "TCP"}]},
-            id="his part of a shared item",
+            id="the fields of this manager in a shared item",
         ),
     ],
 )
-def test_is_pruned(
+def test_pruned_drops_fields_that_are_no_longer_owned(
     spec: dict[str, Any], last: FieldSet, claimed: FieldSet, others: FieldSet, left: dict[str, Any]
 ) -> None:
     managers = {
@@ -161,12 +165,12 @@ def test_is_pruned(
     assert found == thing(**left)
 
 
-def test_what_was_applied_in_a_forgotten_version_stays() -> None:
+def test_pruned_keeps_fields_applied_in_an_unknown_version() -> None:
     last = Entry("example.com/v0", fields("spec text"), MONDAY)
     assert pruned(THING, THING_VERSION, thing(text="a"), {}, last, {}) == thing(text="a")
 
 
-def test_a_struct_without_owned_fields_is_removed() -> None:
+def test_pruned_drops_a_struct_without_owned_fields() -> None:
     last = Entry(THING_VERSION, fields("spec text"), MONDAY)
     left = pruned(THING, THING_VERSION, thing(text="a", count=1), {}, last, {})
     assert "spec" not in left

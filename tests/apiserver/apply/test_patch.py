@@ -49,7 +49,7 @@ ANNA, BOB = manager_id("anna", APPLY, "v1", ""), manager_id("bob", UPDATE, "v1",
 
 
 @pytest.mark.parametrize(
-    ("who", "text"),
+    ("manager_key", "text"),
     [
         (ANNA, '"anna"'),
         (BOB, '"bob" using v1'),
@@ -57,11 +57,11 @@ ANNA, BOB = manager_id("anna", APPLY, "v1", ""), manager_id("bob", UPDATE, "v1",
         (manager_id("anna", APPLY, "v1", "status"), '"anna" with subresource "status"'),
     ],
 )
-def test_a_manager_is_named(who: ManagerId, text: str) -> None:
-    assert shown_manager(who) == text
+def test_shown_manager_has_version_and_subresource(manager_key: ManagerId, text: str) -> None:
+    assert shown_manager(manager_key) == text
 
 
-def test_one_conflict_is_one_sentence() -> None:
+def test_the_error_of_one_conflict_names_manager_and_field() -> None:
     error = conflict_error({ANNA: fields("data k1")})
     assert (error.code, error.message) == (409, 'Apply failed with 1 conflict: conflict with "anna": .data.k1')
     assert [(cause.reason, cause.message, cause.field) for cause in error.causes] == [
@@ -81,7 +81,7 @@ def test_several_conflicts_are_listed_by_manager() -> None:
 @pytest.mark.parametrize(
     ("annotation", "fields"),
     [
-        pytest.param(json.dumps(config_map({"a": "1", "b": "2"})), ".data.a", id="what nobody changed since"),
+        pytest.param(json.dumps(config_map({"a": "1", "b": "2"})), ".data.a", id="only unchanged fields"),
         pytest.param("", None, id="no configuration"),
         pytest.param("{", None, id="no JSON"),
         pytest.param("[]", None, id="no object"),
@@ -89,7 +89,7 @@ def test_several_conflicts_are_listed_by_manager() -> None:
         pytest.param('{"apiVersion":"v1","data":5}', None, id="no config map"),
     ],
 )
-def test_what_the_client_applied(annotation: str, fields: str | None) -> None:
+def test_applied_by_client_reads_the_last_applied_annotation(annotation: str, fields: str | None) -> None:
     live = config_map({"a": "1", "b": "3"}, annotations={ANNOTATION: annotation})
     found = applied_by_client(CONFIG_MAP, "v1", live)
     assert (None if found is None else [path for path in shown(found) if path.startswith(".data")]) == (
@@ -97,7 +97,7 @@ def test_what_the_client_applied(annotation: str, fields: str | None) -> None:
     )
 
 
-def test_the_annotation_follows() -> None:
+def test_update_last_applied_annotation_replaces_the_annotation() -> None:
     document = config_map({"a": "1"}, annotations={ANNOTATION: "old", "x": "y"})
     update_last_applied_annotation(document, config_map({"a": "<"}, annotations={ANNOTATION: "z", "k": "v"}))
     assert document["metadata"]["annotations"] == {
@@ -107,40 +107,40 @@ def test_the_annotation_follows() -> None:
     }
 
 
-def test_no_annotation_is_begun() -> None:
+def test_update_last_applied_annotation_adds_no_annotation() -> None:
     document = config_map({"a": "1"})
     update_last_applied_annotation(document, config_map({"a": "1"}))
     assert document == config_map({"a": "1"})
 
 
-def test_an_annotation_that_is_too_long_goes() -> None:
+def test_update_last_applied_annotation_drops_an_annotation_that_is_too_long() -> None:
     document = config_map({"a": "1"}, annotations={ANNOTATION: "old"})
     update_last_applied_annotation(document, config_map({"a": "x" * ANNOTATIONS_BYTES_MAX}))
     assert document["metadata"]["annotations"] == {}
 
 
-def test_applying_creates() -> None:
+def test_apply_creates_an_object_and_owns_its_fields() -> None:
     new = apply_patch(CONFIG_MAP, None, config_map({"k1": "1"}), call("anna"), ())
     assert owners(new) == {"anna Apply": [".data.k1"]}
     assert new["data"] == {"k1": "1"}
 
 
-def test_applying_nothing_but_a_name_claims_nothing() -> None:
+def test_applying_only_a_name_owns_no_fields() -> None:
     assert owners(applied(CONFIG_MAP, None, config_map(), "anna")) == {}
 
 
-def test_the_same_again_changes_nothing() -> None:
+def test_applying_the_same_document_again_changes_nothing() -> None:
     live = applied(CONFIG_MAP, None, config_map({"k1": "1"}), "anna", now=MONDAY)
     assert applied(CONFIG_MAP, live, config_map({"k1": "1"}), "anna", now=TUESDAY) == live
 
 
-def test_what_is_left_out_is_removed() -> None:
+def test_a_field_that_is_no_longer_applied_is_removed() -> None:
     live = applied(CONFIG_MAP, None, config_map({"k1": "1", "k2": "2"}), "anna")
     new = applied(CONFIG_MAP, live, config_map({"k1": "1"}), "anna")
     assert new["data"] == {"k1": "1"}
 
 
-def test_agreeing_is_sharing_and_what_is_shared_stays() -> None:
+def test_a_field_applied_with_an_equal_value_is_shared_and_stays_with_one_owner() -> None:
     live = applied(CONFIG_MAP, None, config_map({"k1": "1"}), "anna", now=MONDAY)
     both = applied(CONFIG_MAP, live, config_map({"k1": "1"}), "bob")
     assert owners(both) == {"anna Apply": [".data.k1"], "bob Apply": [".data.k1"]}
@@ -149,7 +149,7 @@ def test_agreeing_is_sharing_and_what_is_shared_stays() -> None:
     assert (left["data"], owners(left)) == ({"k1": "1"}, {"bob Apply": [".data.k1"]})
 
 
-def test_changing_what_others_own_is_a_conflict() -> None:
+def test_applying_another_value_to_a_field_of_another_manager_is_a_conflict() -> None:
     live = applied(CONFIG_MAP, None, config_map({"k1": "1"}), "anna")
     live = updated(CONFIG_MAP, live, config_map({"k1": "1", "k2": "2"}), "bob")
     with pytest.raises(
@@ -158,14 +158,14 @@ def test_changing_what_others_own_is_a_conflict() -> None:
         applied(CONFIG_MAP, live, config_map({"k2": "3"}), "carol")
 
 
-def test_force_takes_over() -> None:
+def test_a_forced_apply_takes_ownership() -> None:
     live = applied(CONFIG_MAP, None, config_map({"k1": "1", "k2": "2"}), "anna")
     new = applied(CONFIG_MAP, live, config_map({"k1": "x"}), "bob", force=True)
     assert owners(new) == {"anna Apply": [".data.k2"], "bob Apply": [".data.k1"]}
     assert new["data"] == {"k1": "x", "k2": "2"}
 
 
-def test_applying_and_updating_are_two_managers() -> None:
+def test_apply_and_update_of_one_client_are_two_managers() -> None:
     live = created(CONFIG_MAP, config_map({"k1": "1"}), "anna")
     assert owners(applied(CONFIG_MAP, live, config_map({"k1": "1"}), "anna")) == {
         "anna Apply": [".data.k1"],
@@ -173,7 +173,7 @@ def test_applying_and_updating_are_two_managers() -> None:
     }
 
 
-def test_the_first_apply_records_what_was_there() -> None:
+def test_the_first_apply_records_existing_fields_as_before_first_apply() -> None:
     live = config_map({"k1": "1"}, uid="u-1")
     new = applied(CONFIG_MAP, live, config_map({"k2": "2"}), "anna")
     assert owners(new) == {"anna Apply": [".data.k2"], "before-first-apply Update": [".data", ".data.k1"]}
@@ -185,9 +185,17 @@ def test_the_first_apply_records_what_was_there() -> None:
         pytest.param({"kind": "ConfigMap"}, BadRequestError, "invalid object type: /, Kind=ConfigMap", id="no version"),
         pytest.param({"apiVersion": "v1"}, BadRequestError, "invalid object type: /v1, Kind=", id="no kind"),
         pytest.param(
-            {"apiVersion": "apps/v1", "kind": "X"}, BadRequestError, "invalid object type: apps/v1, Kind=X", id="other"
+            {"apiVersion": "apps/v1", "kind": "X"},
+            BadRequestError,
+            "invalid object type: apps/v1, Kind=X",
+            id="another kind",
         ),
-        pytest.param({"apiVersion": "a/b/c", "kind": "X"}, BadRequestError, "invalid object type: /, Kind=", id="odd"),
+        pytest.param(
+            {"apiVersion": "a/b/c", "kind": "X"},
+            BadRequestError,
+            "invalid object type: /, Kind=",
+            id="an invalid apiVersion",
+        ),
         pytest.param(
             config_map(managedFields=[]), BadRequestError, "metadata.managedFields must be nil", id="managedFields"
         ),
@@ -196,17 +204,17 @@ def test_the_first_apply_records_what_was_there() -> None:
             ServerError,
             "failed to create typed patch object (ns/c; /v1, Kind=ConfigMap): "
             ".data.a: expected string, got &value.valueUnstructured{Value:5}",
-            id="a value of the wrong sort",
+            id="a value of the wrong type",
         ),
     ],
 )
-def test_what_is_rejected(document: Document, error: type[StatusError], message: str) -> None:
+def test_an_invalid_applied_document_is_rejected(document: Document, error: type[StatusError], message: str) -> None:
     with pytest.raises(error) as raised:
         applied(CONFIG_MAP, None, document, "anna")
     assert raised.value.message == message
 
 
-def test_what_cannot_be_read_into_its_type() -> None:
+def test_the_error_of_a_document_that_cannot_be_converted() -> None:
     assert unreadable(config_map(), "v1", "ConfigMap", "json: no").message == (
         "failed to convert new object (/c; /v1, Kind=ConfigMap) to proper version: "
         "unable to convert unstructured object to /v1, Kind=ConfigMap: json: no"
@@ -219,25 +227,25 @@ def by_client(**data: str) -> Document:
     return created(CONFIG_MAP, document, "kubectl-client-side-apply")
 
 
-def test_kubectl_takes_over_from_itself() -> None:
+def test_kubectl_apply_takes_ownership_from_client_side_apply() -> None:
     new = applied(CONFIG_MAP, by_client(a="1"), config_map({"a": "2"}), "kubectl")
     assert owners(new)["kubectl Apply"] == [".data.a"]
     assert '{"a":"2"}' in new["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"]
 
 
-def test_others_do_not() -> None:
+def test_other_managers_conflict_with_client_side_apply() -> None:
     with pytest.raises(ConflictError, match="kubectl-client-side-apply"):
         applied(CONFIG_MAP, by_client(a="1"), config_map({"a": "2"}), "anna")
 
 
-def test_conflict_with_a_manager_that_updated_the_field() -> None:
+def test_kubectl_apply_conflicts_with_a_manager_that_updated_the_field() -> None:
     live = by_client(a="1", b="1")
     live = updated(CONFIG_MAP, live, {**live, "data": {"a": "1", "b": "x"}}, "bob")
     with pytest.raises(ConflictError, match=r'1 conflict: conflict with "bob" using v1: \.data\.b'):
         applied(CONFIG_MAP, live, config_map({"a": "2", "b": "2"}), "kubectl")
 
 
-# ------------------------------------------------------------------------------------------------ for any documents
+# --------------------------------------------------------------------------------------------------- property tests
 
 TEXTS = st.sampled_from(["1", "2"])
 # Lists have items here: an empty one claims nothing, so that applying it removes a list and applying it again puts an
@@ -249,7 +257,7 @@ PORTS = st.lists(
     unique_by=lambda port: port["port"],
 )
 SPECS = st.fixed_dictionaries(
-    {"count": st.integers(1, 2)},  # who claims nothing leaves no record, and begins anew
+    {"count": st.integers(1, 2)},  # a manager that claims nothing has no entry, so its next apply is its first
     optional={
         "text": TEXTS,
         "set": st.lists(st.sampled_from("xyz"), unique=True, min_size=1, max_size=3),
@@ -262,7 +270,7 @@ SPECS = st.fixed_dictionaries(
 STEPS = st.lists(st.tuples(st.sampled_from(["anna", "bob"]), SPECS), min_size=1, max_size=5)
 
 
-def played(steps: list[tuple[str, dict[str, Any]]]) -> Document:
+def apply_all(steps: list[tuple[str, dict[str, Any]]]) -> Document:
     live = None
     for manager, spec in steps:
         live = applied(THING, live, thing(**spec), manager, force=True)
@@ -273,15 +281,15 @@ def played(steps: list[tuple[str, dict[str, Any]]]) -> Document:
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_applying_again_changes_nothing(steps: list[tuple[str, dict[str, Any]]]) -> None:
-    live = played(steps)
+    live = apply_all(steps)
     manager, spec = steps[-1]
     assert applied(THING, live, thing(**spec), manager, now="later") == live
 
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
-def test_what_was_applied_last_is_there(steps: list[tuple[str, dict[str, Any]]]) -> None:
-    spec = played(steps).get("spec") or {}
+def test_the_last_applied_values_are_in_the_object(steps: list[tuple[str, dict[str, Any]]]) -> None:
+    spec = apply_all(steps).get("spec") or {}
     for name, value in steps[-1][1].items():
         if name in ("text", "whole", "pair"):
             assert spec.get(name) == value
@@ -293,8 +301,8 @@ def test_what_was_applied_last_is_there(steps: list[tuple[str, dict[str, Any]]])
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
-def test_letting_go_of_everything_leaves_nothing(steps: list[tuple[str, dict[str, Any]]]) -> None:
-    live = played(steps)
+def test_fields_that_all_managers_drop_are_removed(steps: list[tuple[str, dict[str, Any]]]) -> None:
+    live = apply_all(steps)
     for manager in ("anna", "bob"):
         live = applied(THING, live, {**thing(), "spec": {}}, manager, force=True)
     spec = live.get("spec") or {}
@@ -338,7 +346,7 @@ CONTAINER = '.spec.template.spec.containers[name="c"]'
         ),
     ],
 )
-def test_of_a_config_map(document: Document, error: str) -> None:
+def test_type_mismatches_of_a_config_map(document: Document, error: str) -> None:
     assert type_mismatches_text(type_mismatches(CONFIG_MAP.root, document)) == error
 
 
@@ -363,7 +371,7 @@ def test_of_a_config_map(document: Document, error: str) -> None:
         (deployment(resources={"limits": {"cpu": 1.5}}), None),
     ],
 )
-def test_of_a_deployment(document: Document, error: str | None) -> None:
+def test_type_mismatches_of_a_deployment(document: Document, error: str | None) -> None:
     found = type_mismatches(DEPLOYMENT.root, document)
     assert (type_mismatches_text(found) if found else None) == error
 
@@ -371,5 +379,5 @@ def test_of_a_deployment(document: Document, error: str | None) -> None:
 @pytest.mark.parametrize(
     "spec", [{"size": 1}, {"size": "1"}, {"free": {"a": [1, {"b": None}]}}, {"text": None}, {"set": None}]
 )
-def test_what_is_right(spec: dict[str, Any]) -> None:
+def test_a_valid_custom_object_has_no_type_mismatches(spec: dict[str, Any]) -> None:
     assert not type_mismatches(THING.root, thing(**spec))

@@ -1,4 +1,4 @@
-"""From documents to field sets: what is there, what is claimed, and what changed."""
+"""Field sets of documents: all fields, claimed fields, and changes between two documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pod(**container: Any) -> Document:
 @pytest.mark.parametrize(
     ("document", "added"),
     [
-        pytest.param(pod(), [CONTAINER, f"{CONTAINER}.name"], id="the list is there, the item is not"),
+        pytest.param(pod(), [CONTAINER, f"{CONTAINER}.name"], id="a new item of an existing list"),
         pytest.param(
             pod(resources={}), [CONTAINER, f"{CONTAINER}.name", f"{CONTAINER}.resources"], id="an empty struct"
         ),
@@ -35,21 +35,21 @@ def pod(**container: Any) -> Document:
                 f'{CONTAINER}.ports[containerPort=80,protocol="TCP"].containerPort',
                 f'{CONTAINER}.ports[containerPort=80,protocol="TCP"].protocol',
             ],
-            id="every level of what is new",
+            id="every level of a new item",
         ),
         pytest.param(
             {"metadata": {"labels": {"b": "2", "a": "1"}}, "spec": {"containers": None}},
             [".metadata.labels", ".metadata.labels.a", ".metadata.labels.b"],
-            id="labels were absent, metadata was not",
+            id="new labels in existing metadata",
         ),
         pytest.param(
             {"spec": {"containers": None, "nodeSelector": {"a": "b"}, "tolerations": [{"key": "x"}]}},
             [".spec.nodeSelector", ".spec.tolerations"],
-            id="what is atomic has no parts",
+            id="atomic fields",
         ),
     ],
 )
-def test_a_creator_adds(document: Document, added: list[str]) -> None:
+def test_compare_with_the_empty_object_returns_the_added_fields(document: Document, added: list[str]) -> None:
     assert shown(compare(POD.root, POD.empty, document).added) == added
 
 
@@ -62,9 +62,9 @@ def test_a_creator_adds(document: Document, added: list[str]) -> None:
             id="items and leaves, no named fields",
         ),
         pytest.param({"metadata": {"labels": {}}}, [".metadata.labels"], id="an empty map is claimed itself"),
-        pytest.param({"metadata": {"labels": None}}, [".metadata.labels"], id="and so is null"),
+        pytest.param({"metadata": {"labels": None}}, [".metadata.labels"], id="null is claimed itself"),
         pytest.param({"metadata": {"finalizers": []}}, [], id="an empty set claims nothing"),
-        pytest.param({"spec": {"tolerations": []}}, [".spec.tolerations"], id="an empty atomic list does"),
+        pytest.param({"spec": {"tolerations": []}}, [".spec.tolerations"], id="an empty atomic list is claimed"),
         pytest.param({"metadata": {"labels": {"a": "1"}}}, [".metadata.labels.a"], id="entries of a map"),
         pytest.param(
             {"metadata": {"finalizers": ["b", "a"]}},
@@ -74,7 +74,7 @@ def test_a_creator_adds(document: Document, added: list[str]) -> None:
         pytest.param({"spec": {}}, [".spec"], id="an empty struct"),
     ],
 )
-def test_an_applier_claims(document: Document, claimed: list[str]) -> None:
+def test_claimed_fields_of_an_applied_document(document: Document, claimed: list[str]) -> None:
     assert shown(claimed_fields(POD.root, document)) == claimed
 
 
@@ -89,7 +89,7 @@ def test_an_applier_claims(document: Document, claimed: list[str]) -> None:
         pytest.param({"a": "1"}, {}, [], [], [".data.a"], id="emptied"),
     ],
 )
-def test_changes_of_a_map(
+def test_compare_returns_changes_of_a_map(
     old: Document | None, new: Document | None, added: list[str], modified: list[str], removed: list[str]
 ) -> None:
     changed = compare(CONFIG_MAP.root, config_map(old), config_map(new))
@@ -101,8 +101,15 @@ def test_changes_of_a_map(
     [
         pytest.param(thing(set=["x"]), thing(set=["y", "x"]), ['.spec.set[="y"]'], [], [], id="a set grows"),
         pytest.param(thing(set=["x", "y"]), thing(set=["y", "x"]), [], [], [], id="the order of a set is no change"),
-        pytest.param(thing(whole=["x", "y"]), thing(whole=["y", "x"]), [], [".spec.whole"], [], id="of a list it is"),
-        pytest.param(thing(set=[]), thing(set=None), [], [".spec.set"], [], id="empty and null are two things"),
+        pytest.param(
+            thing(whole=["x", "y"]),
+            thing(whole=["y", "x"]),
+            [],
+            [".spec.whole"],
+            [],
+            id="the order of an atomic list is a change",
+        ),
+        pytest.param(thing(set=[]), thing(set=None), [], [".spec.set"], [], id="empty and null differ"),
         pytest.param(thing(set=["x"]), thing(set=None), [], [], ['.spec.set[="x"]'], id="null has no items"),
         pytest.param(
             thing(ports=[{"port": 80, "note": "a"}]),
@@ -113,9 +120,9 @@ def test_changes_of_a_map(
             id="an item with the same keys",
         ),
         pytest.param(
-            thing(set=["x", "x"]), thing(set=["x", "x", "x"]), [], ['.spec.set[="x"]'], [], id="more of the same"
+            thing(set=["x", "x"]), thing(set=["x", "x", "x"]), [], ['.spec.set[="x"]'], [], id="one more duplicate"
         ),
-        pytest.param(thing(set=["x", "x"]), thing(set=["x", "x"]), [], [], [], id="as many of the same"),
+        pytest.param(thing(set=["x", "x"]), thing(set=["x", "x"]), [], [], [], id="equal duplicates"),
         pytest.param(
             thing(ports=[{"port": 80}]),
             thing(ports=[{"port": 80}, {"port": 80}]),
@@ -148,7 +155,7 @@ def test_changes_of_a_map(
         pytest.param(thing(free={"a": 1}), thing(free={"a": 1.0}), [], [], [], id="1 is 1.0"),
     ],
 )
-def test_changes_of_a_custom_object(
+def test_compare_returns_changes_of_a_custom_object(
     old: Document, new: Document, added: list[str], modified: list[str], removed: list[str]
 ) -> None:
     changed = compare(THING.root, old, new, is_strict=True)
@@ -165,7 +172,7 @@ def test_changes_of_a_custom_object(
         ({"ports": [5]}, "element 0: associative list with keys may not have non-map elements"),
     ],
 )
-def test_items_with_the_same_keys(spec: Document, problem: str) -> None:
+def test_invalid_items_of_sets_and_maps_are_errors(spec: Document, problem: str) -> None:
     with pytest.raises(SchemaMismatchError, match=f"^{problem}$"):
         all_fields(THING.root, thing(**spec))
 
@@ -190,11 +197,11 @@ def test_an_item_may_not_omit_all_keys() -> None:
     assert shown(all_fields(root, {"l": [{"b": 1}]}))[-1] == ".l[b=1].b", "a key without a value is left out"
 
 
-def test_an_unknown_value_is_read_as_it_is() -> None:
+def test_all_fields_without_a_schema_are_deduced_from_values() -> None:
     assert shown(all_fields(DEDUCED, {"a": {"b": [1, {"c": 2}]}})) == [".a", ".a.b"]
 
 
-def test_plans_of_a_struct_do_not_mix_up_values() -> None:
+def test_all_fields_differ_for_documents_with_different_fields() -> None:
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": {}, "strategy": {"type": "Recreate"}}
     other = {**spec, "strategy": {"rollingUpdate": {"maxSurge": 1}}}
     assert shown(all_fields(DEPLOYMENT.root, {"spec": spec})) != shown(all_fields(DEPLOYMENT.root, {"spec": other}))

@@ -1,7 +1,4 @@
-"""managedFields after a create, an update or a patch.
-
-What managers still own after an object has changed.
-"""
+"""managedFields after a create, an update or a patch, and the ownership of other managers after a change."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ from tests.apiserver.apply.builders import (
     times,
     updated,
 )
-from tests.apiserver.apply.builders import kind_schema_of as shape_of_version
+from tests.apiserver.apply.builders import kind_schema_of as kind_schema_of_version
 
 NOW = "2026-01-01T00:00:00Z"
 IGNORED = (("status",),)
@@ -100,10 +97,15 @@ PORTS = [{"port": 80, "protocol": "TCP"}, {"port": 443, "protocol": "TCP", "targ
             id="an empty value",
         ),
         pytest.param(an(CONFIG_MAP_KIND, data={"a": "1"}), an(CONFIG_MAP_KIND, data={}), False, id="an empty map"),
-        pytest.param(an(SERVICE, spec={"ports": PORTS}), an(SERVICE, spec={"ports": PORTS[:1]}), False, id="fewer"),
+        pytest.param(
+            an(SERVICE, spec={"ports": PORTS}), an(SERVICE, spec={"ports": PORTS[:1]}), False, id="fewer items"
+        ),
         pytest.param(an(SERVICE, spec={"ports": PORTS}), an(SERVICE, spec={"ports": []}), False, id="an empty list"),
         pytest.param(
-            an(SERVICE, spec={"ports": PORTS[:1]}), an(SERVICE, spec={"ports": PORTS[:1] * 2}), False, id="one twice"
+            an(SERVICE, spec={"ports": PORTS[:1]}),
+            an(SERVICE, spec={"ports": PORTS[:1] * 2}),
+            False,
+            id="duplicate items",
         ),
         pytest.param(
             an(SERVICE, spec={"clusterIPs": ["10.0.0.1"]}),
@@ -124,24 +126,24 @@ PORTS = [{"port": 80, "protocol": "TCP"}, {"port": 443, "protocol": "TCP", "targ
             id="a null",
         ),
         pytest.param(with_variable(value="1"), with_variable(value="2"), True, id="a struct of single values"),
-        pytest.param(with_variable(value="1"), with_variable(value=""), False, id="an empty one in a struct"),
-        pytest.param(with_variable(value="1"), with_variable(), False, id="one less in a struct"),
+        pytest.param(with_variable(value="1"), with_variable(value=""), False, id="an empty value in a struct"),
+        pytest.param(with_variable(value="1"), with_variable(), False, id="an absent value in a struct"),
         pytest.param(
             an(JOB, spec={"parallelism": 0}), an(JOB, spec={"parallelism": 3}, status={"active": 1}), False, id="a zero"
         ),
     ],
 )
-def test_known_or_not_the_creator_owns_the_same(
+def test_cached_ownership_on_create_equals_computed_ownership(
     first: tuple[Kind, Document], second: tuple[Kind, Document], is_same_pattern: bool
 ) -> None:
     kind = first[0]
     kind_schema = kind_schema_of(kind)
     call = Call("create", kind, User("u"), 0.0, NOW, field_manager="m")
     for _, made in (first, second, first, second):
-        worked_out, found = deepcopy(made), deepcopy(made)
-        write_managed_fields(kind_schema, None, worked_out, manager_id("m", UPDATE, kind.api_version, ""), NOW, IGNORED)
+        computed, found = deepcopy(made), deepcopy(made)
+        write_managed_fields(kind_schema, None, computed, manager_id("m", UPDATE, kind.api_version, ""), NOW, IGNORED)
         update_managed_fields(kind_schema, None, found, call, IGNORED)
-        assert found == worked_out
+        assert found == computed
     places = [cached_ownership_of(kind_schema, made, IGNORED) for _, made in (first, second)]
     assert (places[0] == places[1]) is is_same_pattern
 
@@ -149,12 +151,12 @@ def test_known_or_not_the_creator_owns_the_same(
 @pytest.mark.parametrize(
     "made",
     [
-        pytest.param(an(CONFIG_MAP_KIND, {"managedFields": []}), id="managers of its own"),
-        pytest.param(an(CONFIG_MAP_KIND, data={f"k{number}": "" for number in range(600)}), id="a very large one"),
-        pytest.param(an(POD_KIND, spec={"containers": [1]}), id="one that does not fit"),
+        pytest.param(an(CONFIG_MAP_KIND, {"managedFields": []}), id="with managedFields"),
+        pytest.param(an(CONFIG_MAP_KIND, data={f"k{number}": "" for number in range(600)}), id="very many fields"),
+        pytest.param(an(POD_KIND, spec={"containers": [1]}), id="an item of the wrong type"),
     ],
 )
-def test_some_are_worked_out_each_time(made: tuple[Kind, Document]) -> None:
+def test_ownership_of_unusual_objects_is_not_cached(made: tuple[Kind, Document]) -> None:
     assert cached_ownership_of(kind_schema_of(made[0]), made[1], IGNORED) is None
 
 
@@ -180,7 +182,7 @@ def test_an_update_owns_the_changed_fields() -> None:
     assert times(new) == {"anna": MONDAY, "bob": TUESDAY}
 
 
-def test_the_same_writer_has_one_entry() -> None:
+def test_repeated_updates_of_a_manager_have_one_entry() -> None:
     live = created(CONFIG_MAP, config_map({"a": "1"}), "anna")
     new = updated(CONFIG_MAP, live, config_map({"a": "1", "b": "2"}), "anna")
     assert owners(new) == {"anna Update": [".data", ".data.a", ".data.b"]}
@@ -198,7 +200,7 @@ def test_a_manager_without_fields_has_no_entry() -> None:
     assert owners(updated(CONFIG_MAP, live, config_map(), "bob")) == {}
 
 
-def test_a_subresource_has_entries_of_its_own() -> None:
+def test_updates_of_a_subresource_have_separate_entries() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}, "status": {}}
     live = created(POD, pod, "anna")
     changed = {**pod, "spec": {"containers": [], "nodeName": "n"}, "status": {"phase": "Running"}}
@@ -214,46 +216,52 @@ def entry(**changes: Any) -> Document:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        pytest.param([entry()], {"x Apply": [".data.a"], "bob Update": [".data.b"]}, id="they count"),
+        pytest.param(
+            [entry()], {"x Apply": [".data.a"], "bob Update": [".data.b"]}, id="entries replace the stored ones"
+        ),
         pytest.param([], {}, id="an empty list clears them"),
-        pytest.param([{}], {}, id="and so does one empty entry"),
+        pytest.param([{}], {}, id="one empty entry clears them"),
         pytest.param(
             [entry(operation="Foo")],
             {"anna Update": [".data", ".data.a"], "bob Update": [".data.b"]},
             id="unreadable ones are ignored",
         ),
-        pytest.param([entry(apiVersion="v0")], {"bob Update": [".data.b"]}, id="of a version that nobody serves"),
+        pytest.param(
+            [entry(apiVersion="v0")], {"bob Update": [".data.b"]}, id="an entry of an unknown version is dropped"
+        ),
         pytest.param(
             [entry(fieldsV1={"f:metadata": {"f:ownerReferences": {'k:{"uid":"a"}': {"f:name": {}}}}})],
             {"x Apply": ['.metadata.ownerReferences[uid="a"]'], "bob Update": [".data.b"]},
-            id="they are fitted to the schema",
+            id="entries are adapted to the schema",
         ),
     ],
 )
-def test_managed_fields_of_a_client(given: list[Document], expected: dict[str, list[str]]) -> None:
+def test_managed_fields_sent_by_a_client_replace_the_stored_ones(
+    given: list[Document], expected: dict[str, list[str]]
+) -> None:
     live = created(CONFIG_MAP, config_map({"a": "1"}), "anna")
     new = updated(CONFIG_MAP, live, config_map({"a": "1", "b": "2"}, managedFields=given), "bob")
     assert owners(new) == expected
 
 
-def test_through_a_subresource_they_do_not_count() -> None:
+def test_managed_fields_sent_to_a_subresource_are_ignored() -> None:
     live = created(CONFIG_MAP, config_map({"a": "1"}), "anna")
     new = updated(CONFIG_MAP, live, config_map({"a": "1"}, managedFields=[]), "bob", subresource="status")
     assert owners(new) == {"anna Update": [".data", ".data.a"]}
 
 
-def test_an_object_without_managers_stays_without() -> None:
+def test_an_update_of_an_object_without_managers_adds_none() -> None:
     live = config_map({"a": "1"}, uid="u-1")
     assert owners(updated(CONFIG_MAP, live, config_map({"a": "2"}), "bob")) == {}
 
 
-def test_an_object_that_does_not_fit_loses_its_record() -> None:
+def test_an_object_that_does_not_match_its_schema_loses_its_managed_fields() -> None:
     live = created(THING, thing(text="a"))
     assert owners(live)
     assert owners(updated(THING, live, thing(text="a", ports=[None]), "bob")) == {}
 
 
-def test_times_alone_are_no_change() -> None:
+def test_keep_unchanged_times_restores_times_if_nothing_else_changed() -> None:
     old = created(CONFIG_MAP, config_map({"a": "1"}), "anna", MONDAY)
     new = created(CONFIG_MAP, config_map({"a": "1"}), "anna", TUESDAY)
     keep_unchanged_times(new, old)
@@ -268,12 +276,12 @@ def test_times_alone_are_no_change() -> None:
         pytest.param(created(CONFIG_MAP, config_map({"b": "1"}), "anna", TUESDAY), id="other fields"),
     ],
 )
-def test_times_stay_if_something_is_new(new: Document) -> None:
+def test_keep_unchanged_times_keeps_new_times_of_a_changed_object(new: Document) -> None:
     keep_unchanged_times(new, created(CONFIG_MAP, config_map({"a": "1"}), "anna", MONDAY))
     assert set(times(new).values()) == {TUESDAY}
 
 
-SCALE = shape_of_version(SCALE_VERSION, "Scale")
+SCALE = kind_schema_of_version(SCALE_VERSION, "Scale")
 PATHS = {"apps/v1": REPLICAS}
 
 
@@ -300,14 +308,14 @@ def scale(replicas: int, entries: list[Document]) -> Document:
 
 
 def scaled(parent: list[Document], manager: str) -> list[Document]:
-    """The entries of an object after somebody updated its Scale."""
+    """The entries of an object after this manager updated its Scale."""
     live = scale(1, scale_entries(parent, PATHS))
     new = scale(2, [])
     write_managed_fields(SCALE, live, new, manager_id(manager, UPDATE, SCALE_VERSION, "scale"), TUESDAY, ())
     return parent_entries(parent, new["metadata"].get("managedFields", []), "apps/v1", PATHS)
 
 
-def test_the_scale_shows_the_managers_of_the_replicas() -> None:
+def test_scale_entries_has_only_the_managers_of_the_replicas() -> None:
     other = scale_entry("bob", UPDATE, {"f:spec": {"f:paused": {}}})
     assert scale_entries([APPLIER, CREATOR, other], PATHS) == [
         {**APPLIER, "apiVersion": SCALE_VERSION},
@@ -315,12 +323,12 @@ def test_the_scale_shows_the_managers_of_the_replicas() -> None:
     ]
 
 
-def test_a_scale_takes_ownership_of_the_replicas() -> None:
+def test_updating_a_scale_takes_ownership_of_the_replicas() -> None:
     found = {"metadata": {"managedFields": scaled([CREATOR], "bob")}}
     assert owners(found) == {"anna Update": [".spec.paused"], "bob Update scale": [".spec.replicas"]}
 
 
-def test_the_entry_has_no_time() -> None:
+def test_the_entry_of_a_scale_update_has_no_time() -> None:
     assert [("time" in found, found["manager"]) for found in scaled([CREATOR], "bob")] == [
         (False, "bob"),
         (True, "anna"),
@@ -346,7 +354,7 @@ def test_an_applier_of_the_scale_keeps_its_entry() -> None:
     assert parent_entries([APPLIER], new["metadata"]["managedFields"], "apps/v1", PATHS) == [APPLIER]
 
 
-def test_entries_of_other_versions_go() -> None:
+def test_parent_entries_drops_entries_of_other_versions() -> None:
     assert parent_entries([{**CREATOR, "apiVersion": "apps/v0"}], [], "apps/v1", PATHS) == []
 
 
@@ -364,7 +372,7 @@ def changes(new: dict[str, str] | None, ignored: tuple[tuple[str, ...], ...] = (
     return VersionedChanges(CONFIG_MAP, "v1", config_map({"a": "1", "b": "2"}), config_map(new), ignored)
 
 
-def test_changing_a_field_takes_its_ownership() -> None:
+def test_changing_a_field_takes_it_from_its_managers() -> None:
     have = managers()
     take_from_other_managers(have, changes({"a": "1", "b": "3"}), None)
     assert {key.name: shown(entry.fields) for key, entry in have.items()} == {"anna": [".data.a"]}
@@ -376,7 +384,7 @@ def test_a_removed_field_has_no_owner() -> None:
     assert {key.name: shown(entry.fields) for key, entry in have.items()} == {"anna": [".data.b"], "bob": [".data.b"]}
 
 
-def test_a_manager_keeps_its_fields() -> None:
+def test_a_manager_keeps_the_fields_it_changes() -> None:
     have = managers()
     take_from_other_managers(have, changes({"a": "1", "b": "3"}), BOB)
     assert {key.name: shown(entry.fields) for key, entry in have.items()} == {"anna": [".data.a"], "bob": [".data.b"]}
@@ -388,7 +396,7 @@ def test_ignored_fields_change_no_owner() -> None:
     assert have == managers()
 
 
-def test_conflicts_are_with_the_others() -> None:
+def test_conflicts_are_only_with_other_managers() -> None:
     found = conflicts(managers(), changes({"a": "9", "b": "9"}), BOB)
     assert {key.name: shown(paths) for key, paths in found.items()} == {"anna": [".data.a", ".data.b"]}
 
@@ -403,23 +411,23 @@ def test_entries_of_versions_that_are_not_served_are_dropped() -> None:
     ("owned", "now"),
     [
         pytest.param(fields("spec selector matchLabels a"), [".spec.selector"], id="a struct that is atomic now"),
-        pytest.param(fields("spec selector"), [".spec.selector"], id="as it should be"),
+        pytest.param(fields("spec selector"), [".spec.selector"], id="already atomic"),
         pytest.param(
             fields('spec template spec tolerations k:{"key":"x"} effect'),
             [".spec.template.spec.tolerations"],
             id="a list that is atomic now",
         ),
-        pytest.param(fields("spec other x"), [".spec.other.x"], id="what the schema does not have stays"),
+        pytest.param(fields("spec other x"), [".spec.other.x"], id="unknown fields are kept"),
         pytest.param(fields("metadata labels a"), [".metadata.labels.a"], id="granular"),
     ],
 )
-def test_entries_are_fitted_to_the_schema(owned: FieldSet, now: list[str]) -> None:
+def test_reconcile_adapts_entries_to_the_schema(owned: FieldSet, now: list[str]) -> None:
     have = {manager_id("anna", APPLY, "apps/v1", ""): Entry("apps/v1", owned, MONDAY)}
     reconcile(have, DEPLOYMENT, "apps/v1")
     assert [shown(entry.fields) for entry in have.values()] == [now]
 
 
-def test_an_unknown_version_of_a_custom_kind_is_an_error() -> None:
+def test_reconcile_rejects_an_unknown_version_of_a_custom_kind() -> None:
     have = {manager_id("anna", UPDATE, "example.com/v0", ""): Entry("example.com/v0", fields("spec text"), MONDAY)}
     with pytest.raises(
         SchemaMismatchError, match=r"request to convert CR to an invalid group/version: example\.com/v0"

@@ -1,7 +1,4 @@
-"""What happens to a definition after it was written, and after it was deleted: on a whole server.
-
-Which names a definition gets.
-"""
+"""The life cycle of CustomResourceDefinitions on a complete server, their conditions, and conflicts of names."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 
 
 def plain(**spec: Any) -> Document:
-    """A definition as somebody writes it."""
+    """A definition as a client sends it."""
     whole = definition(version(), **spec)
     return {
         **{name: whole[name] for name in ("apiVersion", "kind", "spec")},
@@ -45,7 +42,9 @@ def plain(**spec: Any) -> Document:
     }
 
 
-async def ask(server: Served, method: str, path: str, body: object = None, content: str = "application/json") -> Any:
+async def send_request(
+    server: Served, method: str, path: str, body: object = None, content: str = "application/json"
+) -> Any:
     headers = {"Content-Type": content}
     async with server.session.request(method, server.url(path), json=body, headers=headers) as response:
         return response.status, await response.json() if response.content_type.endswith(
@@ -56,29 +55,31 @@ async def ask(server: Served, method: str, path: str, body: object = None, conte
 async def until(server: Served, path: str, status: int) -> Document:
     async with asyncio.timeout(LIMIT_S):
         while True:
-            code, body = await ask(server, "GET", path)
+            code, body = await send_request(server, "GET", path)
             if code == status:
                 return body if isinstance(body, dict) else {}
             await server.api_server.clock.wait(0.01)
 
 
 def test_a_definition_is_established_used_and_cleaned_up() -> None:
-    async def play() -> list[Any]:
+    async def main() -> list[Any]:
         async with served() as server:
-            codes = [(await ask(server, "POST", DEFINITIONS, plain()))[0]]
+            codes = [(await send_request(server, "POST", DEFINITIONS, plain()))[0]]
             await until(server, WIDGETS, 200)
             held = widget("held")
             held["metadata"]["finalizers"] = ["example.com/wait"]
-            codes += [(await ask(server, "POST", WIDGETS, obj))[0] for obj in (widget("free"), held)]
-            code, ending = await ask(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
+            codes += [(await send_request(server, "POST", WIDGETS, obj))[0] for obj in (widget("free"), held)]
+            code, ending = await send_request(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
             codes += [code, ending["metadata"]["finalizers"], ending["status"]["conditions"][-1]["reason"]]
             await until(server, f"{WIDGETS}/free", 404)
-            codes.append((await ask(server, "POST", WIDGETS, widget("late")))[0])
+            codes.append((await send_request(server, "POST", WIDGETS, widget("late")))[0])
             patch = {"metadata": {"finalizers": None}}
-            codes.append((await ask(server, "PATCH", f"{WIDGETS}/held", patch, "application/merge-patch+json"))[0])
+            codes.append(
+                (await send_request(server, "PATCH", f"{WIDGETS}/held", patch, "application/merge-patch+json"))[0]
+            )
             return codes
 
-    assert run_real(play()) == [
+    assert run_real(main()) == [
         201,
         201,
         201,
@@ -91,21 +92,21 @@ def test_a_definition_is_established_used_and_cleaned_up() -> None:
 
 
 def test_released_names_are_accepted_for_another_definition() -> None:
-    async def play() -> tuple[int, str]:
+    async def main() -> tuple[int, str]:
         async with served() as server:
-            await ask(server, "POST", DEFINITIONS, plain())
+            await send_request(server, "POST", DEFINITIONS, plain())
             await until(server, WIDGETS, 200)
             other = plain()
             other["metadata"] = {"name": "gadgets.example.com"}
             other["spec"]["names"] = {"plural": "gadgets", "kind": "Widget"}
-            await ask(server, "POST", DEFINITIONS, other)
+            await send_request(server, "POST", DEFINITIONS, other)
             gadgets = WIDGETS.replace("widgets", "gadgets")
             await server.api_server.clock.wait(0.05)
-            before, _ = await ask(server, "GET", gadgets)
-            await ask(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
+            before, _ = await send_request(server, "GET", gadgets)
+            await send_request(server, "DELETE", f"{DEFINITIONS}/widgets.example.com")
             return before, (await until(server, gadgets, 200))["kind"]
 
-    assert run_real(play()) == (404, "WidgetList")
+    assert run_real(main()) == (404, "WidgetList")
 
 
 def _put(custom: CustomKinds, document: Document) -> None:
@@ -116,7 +117,7 @@ def served_kinds(table: ResourceTable) -> list[str]:
     return [resource.kind.api_version for resource in table]
 
 
-def test_kinds_come_change_and_go() -> None:
+def test_the_resource_table_follows_accepted_changed_and_removed_definitions() -> None:
     table = ResourceTable()
     custom = CustomKinds(table, WorkerThread())
     _put(custom, definition(accepted=False))
@@ -129,7 +130,7 @@ def test_kinds_come_change_and_go() -> None:
     assert served_kinds(table) == []
 
 
-def test_changes_without_effect_on_clients() -> None:
+def test_a_changed_condition_time_does_not_change_the_resource_table() -> None:
     table = ResourceTable()
     custom = CustomKinds(table, WorkerThread())
     _put(custom, definition())
@@ -154,7 +155,7 @@ def test_a_broken_definition_does_not_stop_the_others() -> None:
 NOW, LATER = "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"
 
 
-def test_conditions_are_found() -> None:
+def test_is_true_and_condition_of_read_conditions() -> None:
     assert is_true(definition(), "Established")
     assert not is_true(definition(accepted=False), "Established")
     assert condition_of(definition(), "Terminating") is None
@@ -170,7 +171,7 @@ def test_the_time_of_a_condition_changes_with_its_status_only() -> None:
     assert with_condition(status, done, LATER) == {"conditions": [{**done, "lastTransitionTime": LATER}]}
 
 
-def test_free_names_are_accepted_and_the_kind_is_established_then() -> None:
+def test_free_names_are_accepted_before_the_definition_is_established() -> None:
     fresh = definition(accepted=False)
     named = named_status(fresh, NamesInUse(), NOW)
     assert named is not None
@@ -199,7 +200,7 @@ def test_free_names_are_accepted_and_the_kind_is_established_then() -> None:
         pytest.param(NamesInUse(kinds={"WidgetList"}), "ListKindConflict", '"WidgetList" is already in use', id="list"),
     ],
 )
-def test_taken_names_are_not(taken: NamesInUse, reason: str, message: str) -> None:
+def test_taken_names_are_not_accepted(taken: NamesInUse, reason: str, message: str) -> None:
     fresh = definition(accepted=False)
     status = named_status(fresh, taken, NOW)
     assert status is not None
@@ -222,7 +223,7 @@ def test_all_conflicting_short_names_are_reported_together() -> None:
     assert "shortNames" not in status["acceptedNames"]
 
 
-def test_names_of_a_group() -> None:
+def test_names_in_use_are_the_accepted_names_of_all_definitions() -> None:
     taken = names_in_use([definition(), definition(accepted=False)])
     assert {"widgets", "widget"} <= taken.resources
     assert {"Widget", "WidgetList"} <= taken.kinds
@@ -237,7 +238,9 @@ def test_names_of_a_group() -> None:
         pytest.param({APPROVED_ANNOTATION: "yes"}, "InvalidAnnotation", "False", id="invalid"),
     ],
 )
-def test_groups_that_belong_to_kubernetes(annotations: Document, reason: str, is_met: str) -> None:
+def test_definitions_in_groups_of_kubernetes_get_an_approval_condition(
+    annotations: Document, reason: str, is_met: str
+) -> None:
     protected = definition()
     protected["spec"]["group"] = "foo.k8s.io"
     protected["metadata"]["annotations"] = annotations

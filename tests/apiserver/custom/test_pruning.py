@@ -1,7 +1,4 @@
-"""Fields that a schema does not have are dropped and reported.
-
-Resources inside of resources have metadata of their own.
-"""
+"""Pruning and defaulting of custom objects, and the embedded resources in them."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ TEXT: Document = {"type": "string"}
             ["a[1].c"],
             id="in a list",
         ),
-        pytest.param(fields(), {"kind": "K", "x": 1}, {"kind": "K"}, ["x"], id="what a resource has stays"),
+        pytest.param(fields(), {"kind": "K", "x": 1}, {"kind": "K"}, ["x"], id="kind is kept"),
         pytest.param(
             {"type": "object", "additionalProperties": fields(b=TEXT)},
             {"k": {"b": 1, "c": 1}},
@@ -54,30 +51,34 @@ TEXT: Document = {"type": "string"}
             ["m.x"],
             id="a map of anything keeps plain values",
         ),
-        pytest.param(fields(a=KEEPS), {"a": {"x": {"y": 1}}}, {"a": {"x": {"y": 1}}}, [], id="kept where it is wanted"),
+        pytest.param(
+            fields(a=KEEPS), {"a": {"x": {"y": 1}}}, {"a": {"x": {"y": 1}}}, [], id="unknown fields are preserved"
+        ),
         pytest.param(
             fields(a={**KEEPS, "properties": {"b": fields(c=TEXT)}}),
             {"a": {"x": 1, "b": {"c": 1, "d": 1}}},
             {"a": {"x": 1, "b": {"c": 1}}},
             ["a.b.d"],
-            id="but not where a schema begins again",
+            id="not preserved below specified properties",
         ),
         pytest.param(
             fields(a={"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"spec": fields()}}),
             {"a": {"kind": "K", "metadata": {"q": 1}, "spec": {"x": 1}, "y": 1}},
             {"a": {"kind": "K", "metadata": {"q": 1}, "spec": {}}},
             ["a.spec.x", "a.y"],
-            id="a resource inside",
+            id="an embedded resource",
         ),
     ],
 )
-def test_pruning(schema: Document, before: Document, after: Document, unknown: list[str]) -> None:
+def test_prune_drops_and_reports_unknown_fields(
+    schema: Document, before: Document, after: Document, unknown: list[str]
+) -> None:
     value = copy.deepcopy(before)
     assert prune(value, read_schema(schema), is_root=True) == unknown
     assert value == after
 
 
-def test_without_a_schema_nothing_has_a_place() -> None:
+def test_prune_without_a_schema_keeps_only_type_and_metadata() -> None:
     value = {"kind": "K", "apiVersion": "v", "metadata": {"name": "a"}, "spec": {}}
     assert prune(value, None, is_root=True) == ["spec"]
     assert value == {"kind": "K", "apiVersion": "v", "metadata": {"name": "a"}}
@@ -91,7 +92,7 @@ def test_without_a_schema_nothing_has_a_place() -> None:
         pytest.param({**TEXT, "default": "x"}, {"a": None}, id="left for the default"),
     ],
 )
-def test_nulls(held: Document, after: Document) -> None:
+def test_prune_nulls_drops_nulls_that_are_neither_nullable_nor_defaulted(held: Document, after: Document) -> None:
     value: Any = {"l": [{"a": None}]}
     prune_nulls(value, read_schema(fields(l={"type": "array", "items": fields(a=held)})))
     assert value == {"l": [after]}
@@ -104,11 +105,13 @@ RED: Document = {"type": "string", "default": "red"}
     ("schema", "before", "after"),
     [
         pytest.param(fields(a=RED), {}, {"a": "red"}, id="absent"),
-        pytest.param(fields(a=RED), {"a": "blue"}, {"a": "blue"}, id="said"),
+        pytest.param(fields(a=RED), {"a": "blue"}, {"a": "blue"}, id="set"),
         pytest.param(fields(a=RED), {"a": None}, {"a": "red"}, id="null"),
         pytest.param(fields(a={**RED, "nullable": True}), {"a": None}, {"a": None}, id="a null that is allowed"),
-        pytest.param(fields(o=fields(a=RED)), {}, {}, id="no parent is made"),
-        pytest.param(fields(o={**fields(a=RED), "default": {}}), {}, {"o": {"a": "red"}}, id="unless it is a default"),
+        pytest.param(fields(o=fields(a=RED)), {}, {}, id="parents are not created"),
+        pytest.param(
+            fields(o={**fields(a=RED), "default": {}}), {}, {"o": {"a": "red"}}, id="parents with a default are created"
+        ),
         pytest.param(
             fields(l={"type": "array", "items": fields(a=RED)}),
             {"l": [{}, {"a": "x"}]},
@@ -123,7 +126,7 @@ RED: Document = {"type": "string", "default": "red"}
         ),
     ],
 )
-def test_defaults(schema: Document, before: Any, after: Any) -> None:
+def test_fill_defaults_sets_absent_and_null_fields(schema: Document, before: Any, after: Any) -> None:
     fill_defaults(before, read_schema(schema))
     assert before == after
 
@@ -138,7 +141,7 @@ def test_a_default_is_copied() -> None:
     assert other == {"o": {"list": []}}
 
 
-def test_defaults_of_one_object_are_bounded() -> None:
+def test_the_size_of_the_defaults_of_one_object_is_limited() -> None:
     large = {"type": "string", "default": "x" * 100_000}
     schema = read_schema(fields(l={"type": "array", "items": fields(a=large)}))
     fits: Document = {"l": [{} for _ in range(30)]}
@@ -157,7 +160,7 @@ EMBEDDED: Document = {
 SCHEMA = read_schema(fields(r=EMBEDDED, l={"type": "array", "items": EMBEDDED}))
 
 
-def test_metadata_is_canonical_and_unknown_fields_are_reported() -> None:
+def test_coerce_embedded_makes_metadata_canonical_and_reports_unknown_fields() -> None:
     value: Any = {"l": [{"kind": "K", "metadata": {"name": "a", "odd": 1, "creationTimestamp": None}}]}
     assert coerce_embedded(value, SCHEMA) == ["l[0].metadata.odd"]
     assert value == {"l": [{"kind": "K", "metadata": {"name": "a"}}]}
@@ -166,16 +169,16 @@ def test_metadata_is_canonical_and_unknown_fields_are_reported() -> None:
 @pytest.mark.parametrize(
     ("resource", "message"),
     [
-        pytest.param({"kind": 1}, "r.kind: Invalid value: 1: must be a string", id="a kind that is no text"),
+        pytest.param({"kind": 1}, "r.kind: Invalid value: 1: must be a string", id="a kind that is no string"),
         pytest.param(
             {"metadata": {"labels": {"a": 1}}},
             'r.metadata: Invalid value: {"labels":{"a":1}}: json: cannot unmarshal number into Go struct field '
             "ObjectMeta.labels of type string",
-            id="labels that are no texts",
+            id="labels that are no strings",
         ),
     ],
 )
-def test_metadata_that_cannot_be_read(resource: Document, message: str) -> None:
+def test_coerce_embedded_rejects_invalid_kinds_and_metadata(resource: Document, message: str) -> None:
     with pytest.raises(EmbeddedResourceError) as caught:
         coerce_embedded({"r": resource}, SCHEMA)
     assert str(caught.value) == message
@@ -186,13 +189,13 @@ def test_metadata_that_cannot_be_read(resource: Document, message: str) -> None:
     [
         pytest.param({"kind": "K", "apiVersion": "v1"}, [], id="complete"),
         pytest.param({}, ["r.apiVersion", "r.kind"], id="empty"),
-        pytest.param({"kind": "A b", "apiVersion": "a/b/c"}, ["r.kind", "r.apiVersion"], id="odd"),
-        pytest.param({"kind": "", "apiVersion": ""}, ["r.kind", "r.apiVersion"], id="empty texts"),
+        pytest.param({"kind": "A b", "apiVersion": "a/b/c"}, ["r.kind", "r.apiVersion"], id="invalid"),
+        pytest.param({"kind": "", "apiVersion": ""}, ["r.kind", "r.apiVersion"], id="empty strings"),
         pytest.param({"kind": "K", "apiVersion": "v1", "metadata": {"name": "a/b"}}, ["r.metadata.name"], id="a name"),
         pytest.param(
             {"kind": "K", "apiVersion": "v1", "metadata": {"labels": {"a b": ""}}}, ["r.metadata.labels"], id="labels"
         ),
     ],
 )
-def test_errors_of_an_embedded_resource(resource: Document, paths: list[str]) -> None:
+def test_validate_embedded_reports_invalid_fields(resource: Document, paths: list[str]) -> None:
     assert [error.field for error in validate_embedded({"r": resource}, SCHEMA)] == paths

@@ -19,26 +19,24 @@ TEXT_SCHEMA: Document = {"type": "string"}
     ("raw", "value", "seen"),
     [
         pytest.param({"type": "number"}, 1, 1.0, id="a number is a double"),
-        pytest.param({"type": "integer"}, 3.0, 3, id="a whole number is none"),
+        pytest.param({"type": "integer"}, 3.0, 3, id="an integer is no double"),
         pytest.param({**TEXT_SCHEMA, "format": "byte"}, "YWI=", b"ab", id="bytes"),
         pytest.param({**TEXT_SCHEMA, "format": "duration"}, "1m", Duration(60 * 10**9), id="a duration"),
-        pytest.param({**TEXT_SCHEMA, "format": "date"}, "1970-01-02", Timestamp(86400 * 10**9), id="a day"),
-        pytest.param({**TEXT_SCHEMA, "format": "date-time"}, "never", "never", id="what cannot be read stays"),
-        pytest.param(
-            fields(**{"a-b": TEXT_SCHEMA}), {"a-b": "x", "z": 1}, {"a__dash__b": "x"}, id="fields that are known"
-        ),
+        pytest.param({**TEXT_SCHEMA, "format": "date"}, "1970-01-02", Timestamp(86400 * 10**9), id="a date"),
+        pytest.param({**TEXT_SCHEMA, "format": "date-time"}, "never", "never", id="an invalid date-time is kept"),
+        pytest.param(fields(**{"a-b": TEXT_SCHEMA}), {"a-b": "x", "z": 1}, {"a__dash__b": "x"}, id="known fields only"),
         pytest.param({"type": "object", "additionalProperties": TEXT_SCHEMA}, {"a-b": "x"}, {"a-b": "x"}, id="a map"),
         pytest.param({"type": "array", "items": {"type": "number"}}, [1, 2], [1.0, 2.0], id="a list"),
-        pytest.param({"x-kubernetes-int-or-string": True}, "5%", "5%", id="number or text"),
+        pytest.param({"x-kubernetes-int-or-string": True}, "5%", "5%", id="int or string"),
     ],
 )
-def test_values(raw: Document, value: Any, seen: object) -> None:
+def test_cel_value_converts_values_by_their_schema(raw: Document, value: Any, seen: object) -> None:
     found = cel_value(value, read_schema(raw))
     assert found == seen
     assert type(found) is type(seen)
 
 
-def test_the_root_has_its_names() -> None:
+def test_cel_value_of_the_root_has_type_and_name_fields() -> None:
     whole = {"kind": "K", "apiVersion": "v", "metadata": {"name": "a", "labels": {}}, "spec": {"x": 1}}
     seen = cel_value(whole, read_schema(fields(spec=fields(x={"type": "integer"}))), is_root=True)
     assert seen == {"kind": "K", "apiVersion": "v", "metadata": {"name": "a"}, "spec": {"x": 1}}
@@ -57,8 +55,10 @@ def messages(schema: Document, obj: Any, old: Any = None) -> list[str]:
 @pytest.mark.parametrize(
     ("held", "value", "message"),
     [
-        pytest.param(ruled(NUMBER, "self > 1"), 2, None, id="it holds"),
-        pytest.param(ruled(NUMBER, "self > 1"), 1, "a: Invalid value: 1: failed rule: self > 1", id="the rule is told"),
+        pytest.param(ruled(NUMBER, "self > 1"), 2, None, id="the rule holds"),
+        pytest.param(
+            ruled(NUMBER, "self > 1"), 1, "a: Invalid value: 1: failed rule: self > 1", id="the rule is in the message"
+        ),
         pytest.param(
             ruled(NUMBER, {"rule": "self > 1", "message": "more!"}), 1, "a: Invalid value: 1: more!", id="a message"
         ),
@@ -84,13 +84,13 @@ def messages(schema: Document, obj: Any, old: Any = None) -> list[str]:
             ruled(NUMBER, {"rule": "self > 1", "reason": "FieldValueDuplicate", "message": "no"}),
             1,
             "a: Duplicate value: 1",
-            id="a duplicate tells nothing else",
+            id="a duplicate has no message",
         ),
         pytest.param(
             ruled(fields(b=NUMBER), {"rule": "self.b > 1", "fieldPath": ".b"}),
             {"b": 1},
             "a.b: Invalid value: failed rule: self.b > 1",
-            id="a field of its own",
+            id="a fieldPath",
         ),
         pytest.param(
             ruled(fields(b=NUMBER), "self.b > 1"),
@@ -105,14 +105,16 @@ def messages(schema: Document, obj: Any, old: Any = None) -> list[str]:
             "function or macro signature for rule: self > 1",
             id="another type",
         ),
-        pytest.param(ruled({**TEXT, "nullable": True}, "self == 'x'"), None, None, id="null is never asked"),
+        pytest.param(
+            ruled({**TEXT, "nullable": True}, "self == 'x'"), None, None, id="rules are not evaluated for null"
+        ),
     ],
 )
-def test_rules(held: Document, value: Any, message: str | None) -> None:
+def test_failed_rules_have_the_messages_of_kube_apiserver(held: Document, value: Any, message: str | None) -> None:
     assert messages(fields(a=held), {"a": value}) == ([] if message is None else [message])
 
 
-def test_rules_are_found_wherever_they_stand() -> None:
+def test_rules_of_items_entries_and_the_root_are_checked() -> None:
     schema = fields(l={"type": "array", "items": ruled(NUMBER, "self > 0")}, m={"type": "object", "additionalProperties": ruled(NUMBER, "self > 0")})  # fmt: skip # noqa: E501
     assert messages(schema, {"l": [1, 0], "m": {"k": 0}}) == [
         "l[1]: Invalid value: 0: failed rule: self > 0",
@@ -126,19 +128,25 @@ def test_rules_are_found_wherever_they_stand() -> None:
 @pytest.mark.parametrize(
     ("rule", "old", "is_rejected"),
     [
-        pytest.param("self >= oldSelf", None, False, id="nothing to compare with"),
-        pytest.param("self >= oldSelf", 5, True, id="it shrinks"),
-        pytest.param("self >= oldSelf", 1, False, id="it grows"),
-        pytest.param({"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, None, True, id="it can do without"),
-        pytest.param({"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, 1, False, id="but there is one"),
+        pytest.param("self >= oldSelf", None, False, id="no old value"),
+        pytest.param("self >= oldSelf", 5, True, id="the value shrinks"),
+        pytest.param("self >= oldSelf", 1, False, id="the value grows"),
+        pytest.param(
+            {"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, None, True, id="an optional old value is absent"
+        ),
+        pytest.param(
+            {"rule": "oldSelf.hasValue()", "optionalOldSelf": True}, 1, False, id="an optional old value is present"
+        ),
     ],
 )
-def test_transitions(rule: str | Document, old: Any, is_rejected: bool) -> None:
+def test_transition_rules_are_skipped_without_an_old_value_unless_optional(
+    rule: str | Document, old: Any, is_rejected: bool
+) -> None:
     before = None if old is None else {"a": old}
     assert bool(messages(fields(a=ruled(NUMBER, rule)), {"a": 2}, before)) is is_rejected
 
 
-def test_items_of_a_map_are_compared_by_their_keys() -> None:
+def test_transition_rules_correlate_list_items_by_map_keys() -> None:
     item = ruled({**fields(k=TEXT, v=NUMBER), "required": ["k"]}, "self.v >= oldSelf.v")
     keyed = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item}
     old = {"l": [{"k": "a", "v": 1}, {"k": "b", "v": 2}]}
@@ -146,7 +154,7 @@ def test_items_of_a_map_are_compared_by_their_keys() -> None:
     assert messages(fields(l=keyed), new, old) == ["l[0]: Invalid value: failed rule: self.v >= oldSelf.v"]
 
 
-def test_what_was_wrong_before_and_did_not_change_is_a_warning() -> None:
+def test_a_failed_rule_about_an_unchanged_value_is_a_warning() -> None:
     schema = read_schema(fields(a=ruled(NUMBER, "self > 1"), b=NUMBER))
     rules = rules_of(schema)
     assert rules is not None
@@ -155,9 +163,9 @@ def test_what_was_wrong_before_and_did_not_change_is_a_warning() -> None:
     assert (result.errors, result.warnings) == ([], ["a: Invalid value: 0: failed rule: self > 1"])
 
 
-def test_an_expensive_rule_ends_the_asking() -> None:
-    dear = "self.all(x, self.all(y, self.all(z, x + y + z > 0)))"
-    schema = fields(a=ruled({"type": "array", "items": NUMBER}, dear, "false"))
+def test_a_rule_beyond_the_cost_limit_ends_the_evaluation() -> None:
+    expensive = "self.all(x, self.all(y, self.all(z, x + y + z > 0)))"
+    schema = fields(a=ruled({"type": "array", "items": NUMBER}, expensive, "false"))
     (message,) = messages(schema, {"a": list(range(1, 120))})
     assert message.startswith(
         "a: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no further"

@@ -1,4 +1,4 @@
-"""The Scale of a custom object."""
+"""The scale subresource of custom objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def widget(spec: Document | None = None, status: Document | None = None) -> Docu
     return {"metadata": METADATA, "spec": spec or {}, "status": status or {}}
 
 
-def test_a_scale_is_read_and_written() -> None:
+def test_scale_rules_read_and_write_the_replicas() -> None:
     rules = scale_rules(PATHS)
     assert rules.shown is not None
     shown = rules.shown(KIND, widget({"replicas": 2}, {"replicas": 1, "selector": "a=b"}))
@@ -38,14 +38,14 @@ def test_a_scale_is_read_and_written() -> None:
     assert rules.replicas_path == ("f:spec", "f:replicas")
 
 
-def test_absent_replicas() -> None:
+def test_absent_replicas_are_errors() -> None:
     rules = scale_rules(PATHS)
     assert rules.shown is not None
     with pytest.raises(ServerError, match=r'the spec replicas field ".spec.replicas" does not exist'):
         rules.shown(KIND, widget())
-    unsaid = rules.scale_of(KIND, widget())
+    without_replicas = rules.scale_of(KIND, widget())
     with pytest.raises(BadRequestError, match="cannot be empty"):
-        rules.scaled(widget(), unsaid)
+        rules.scaled(widget(), without_replicas)
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_absent_replicas() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_wanted_replicas(replicas: Any, message: str) -> None:
+def test_replicas_in_the_spec_are_validated(replicas: Any, message: str) -> None:
     spec = {} if replicas is None else {"replicas": replicas}
     assert [error.message for error in validate_wanted(widget(spec), PATHS)] == ([message] if message else [])
 
 
-def test_what_is_wrong_with_a_status() -> None:
+def test_replicas_and_selector_in_the_status_are_validated() -> None:
     errors = validate_actual(widget(status={"replicas": -1, "selector": 5}), PATHS)
     assert [error.message for error in errors] == [
         ".status.replicas: Invalid value: -1: should be a non-negative integer",

@@ -1,7 +1,4 @@
-"""Schemas are read once, and know what is below them.
-
-Paths to fields, as selectable fields and rules write them.
-"""
+"""Schemas of custom kinds: features below a node, correlated old and new values, and paths to fields."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ from tests.apiserver.custom.definitions import fields, ruled
         pytest.param(ruled({"type": "integer"}, "self > 1"), ["rules"], id="a rule"),
     ],
 )
-def test_a_node_knows_what_is_below_it(held: Document, noted: list[str]) -> None:
+def test_a_schema_records_the_features_below_it(held: Document, noted: list[str]) -> None:
     for schema in (fields(a=fields(b=held)), fields(a={"type": "array", "items": held})):
         assert [name for name in _NOTES if _notes(read_schema(schema), name)] == noted
 
@@ -46,7 +43,7 @@ def _notes(schema: Schema, name: str) -> bool:
     return bool(getattr(schema, f"has_{name}_below"))
 
 
-def test_all_nested_schemas_are_found() -> None:
+def test_schemas_in_returns_all_nested_schemas() -> None:
     raw = fields(a={"anyOf": [{"pattern": "x"}], "not": {"enum": [1]}}, b={"additionalProperties": {"format": "f"}})
     assert len(list(schemas_in(raw))) == 6
     assert any_schema(raw, lambda schema: schema.get("format") == "f")
@@ -61,7 +58,7 @@ MAP = {
 }
 
 
-def test_fields_go_by_name_and_items_of_maps_by_key() -> None:
+def test_correlated_values_match_fields_by_name_and_map_items_by_key() -> None:
     schema = read_schema(fields(l=MAP, s={"type": "array", "items": {"type": "string"}}))
     new = {"l": [{"k": "b", "v": 2}, {"k": "c"}], "s": ["x"], "n": 1}
     pair = CorrelatedValue(new, {"l": [{"k": "a"}, {"k": "b", "v": 1}], "s": ["x"]}, schema)
@@ -89,7 +86,7 @@ def test_fields_go_by_name_and_items_of_maps_by_key() -> None:
         pytest.param([1, 2], [2, 1], False, id="order counts"),
     ],
 )
-def test_equality(one: Any, other: Any, is_same: bool) -> None:
+def test_same_json_compares_types_and_order(one: Any, other: Any, is_same: bool) -> None:
     assert same_json(one, other) is is_same
 
 
@@ -104,7 +101,7 @@ SCHEMA = read_schema(
     [(".spec.a", "spec.a"), (".spec['a']", "spec.a"), (".spec.m.key", "spec.m[key]"), (".spec.o['b.c']", "spec.o.b.c")],
     ids=str,
 )
-def test_paths(text: str, path: str) -> None:
+def test_read_field_path_finds_fields(text: str, path: str) -> None:
     found = read_field_path(text, SCHEMA)
     assert (found.path, found.root) == (path, "spec")
     assert found.schema is not None
@@ -123,12 +120,12 @@ def test_paths(text: str, path: str) -> None:
     ],
     ids=str,
 )
-def test_paths_that_lead_nowhere(text: str, why: str) -> None:
+def test_read_field_path_rejects_invalid_paths(text: str, why: str) -> None:
     with pytest.raises(FieldPathError) as caught:
         read_field_path(text, SCHEMA)
     assert str(caught.value) == why
 
 
-def test_brackets_can_be_forbidden() -> None:
+def test_read_field_path_can_forbid_brackets() -> None:
     with pytest.raises(FieldPathError, match="array notation is not allowed"):
         read_field_path(".spec['a']", SCHEMA, may_index=False)

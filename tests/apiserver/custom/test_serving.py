@@ -1,4 +1,4 @@
-"""From a definition to the resources that it defines."""
+"""Resources, request bodies and warnings of the custom kinds of a CustomResourceDefinition."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def call(validation: FieldValidation = FieldValidation.WARN) -> Call:
     return Call("create", KIND, User("u"), 0.0, "now", field_validation=validation)
 
 
-def read(body: Document, asked: Call | None = None) -> Document:
-    return BODIES.read_body(json.dumps(body).encode(), "application/json", asked or call())
+def read(body: Document, api_call: Call | None = None) -> Document:
+    return BODIES.read_body(json.dumps(body).encode(), "application/json", api_call or call())
 
 
-def test_a_body_is_pruned_defaulted_and_warned_of() -> None:
-    asked = call()
-    document = read({**widget(spec={"size": 1, "frob": 1}), "odd": 1, "metadata": {"name": "a", "bar": 1}}, asked)
+def test_a_body_is_pruned_and_defaulted_with_warnings() -> None:
+    api_call = call()
+    document = read({**widget(spec={"size": 1, "frob": 1}), "odd": 1, "metadata": {"name": "a", "bar": 1}}, api_call)
     assert document == {**widget(spec={"size": 1, "color": "red"}), "metadata": {"name": "a"}}
-    assert asked.warnings == ['unknown field "metadata.bar"', 'unknown field "odd"', 'unknown field "spec.frob"']
+    assert api_call.warnings == ['unknown field "metadata.bar"', 'unknown field "odd"', 'unknown field "spec.frob"']
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_a_body_is_pruned_defaulted_and_warned_of() -> None:
         ),
     ],
 )
-def test_errors(body: Document, message: str) -> None:
+def test_unknown_fields_and_another_version_are_rejected_by_strict_validation(body: Document, message: str) -> None:
     with pytest.raises(BadRequestError) as caught:
         read(body, call(FieldValidation.STRICT))
     assert caught.value.message == message
 
 
-def test_another_kind_is_left_alone() -> None:
+def test_a_body_of_another_kind_is_not_pruned() -> None:
     assert read({**widget(spec={"frob": 1}), "kind": "Gadget"})["spec"] == {"frob": 1}
 
 
@@ -75,15 +75,20 @@ OLD = version(name="v1beta1", deprecated=True)
 @pytest.mark.parametrize(
     ("others", "entry", "text"),
     [
-        pytest.param([], OLD, "example.com/v1beta1 Widget is deprecated", id="nothing better"),
-        pytest.param([version(name="v1alpha1")], OLD, "example.com/v1beta1 Widget is deprecated", id="nothing newer"),
+        pytest.param([], OLD, "example.com/v1beta1 Widget is deprecated", id="no other version"),
         pytest.param(
-            [version(name="v2")], OLD, "example.com/v1beta1 Widget is deprecated; use example.com/v2 Widget", id="newer"
+            [version(name="v1alpha1")], OLD, "example.com/v1beta1 Widget is deprecated", id="no newer version"
         ),
-        pytest.param([], {**OLD, "deprecationWarning": "go away"}, "go away", id="its own words"),
+        pytest.param(
+            [version(name="v2")],
+            OLD,
+            "example.com/v1beta1 Widget is deprecated; use example.com/v2 Widget",
+            id="a newer version",
+        ),
+        pytest.param([], {**OLD, "deprecationWarning": "go away"}, "go away", id="a warning in the definition"),
     ],
 )
-def test_warnings(others: list[Document], entry: Document, text: str) -> None:
+def test_deprecated_versions_have_a_warning(others: list[Document], entry: Document, text: str) -> None:
     assert deprecation_warning(definition(entry, *others)["spec"], entry) == text
 
 
@@ -92,7 +97,7 @@ V2 = version(fields(spec=fields(a={"type": "string"}, only2={"type": "string"}))
 UNSERVED = version(name="v3", served=False)
 
 
-def test_a_resource_for_each_version_that_is_served() -> None:
+def test_resources_of_returns_a_resource_for_each_served_version() -> None:
     one, two = resources_of(definition(V1, V2, UNSERVED))
     assert [resource.kind.api_version for resource in (one, two)] == ["example.com/v1", "example.com/v2"]
     assert one.kind.key("n", "a") == two.kind.key("n", "a") == "/registry/example.com/widgets/n/a"
@@ -102,11 +107,11 @@ def test_a_resource_for_each_version_that_is_served() -> None:
     assert two.kind.stored_as.api_version == "example.com/v1"
 
 
-def test_nothing_is_served_before_its_names_are_accepted() -> None:
+def test_resources_of_is_empty_before_names_are_accepted() -> None:
     assert resources_of(definition(accepted=False)) == []
 
 
-def test_subresources_and_selectable_fields() -> None:
+def test_subresources_and_selectable_fields_come_from_the_version() -> None:
     scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
     entry = version(subresources={"status": {}, "scale": scale}, selectableFields=[{"jsonPath": ".spec.color"}])
     (resource,) = resources_of(definition(entry))
@@ -116,7 +121,7 @@ def test_subresources_and_selectable_fields() -> None:
     assert resource.scale is not None
 
 
-def test_objects_are_shown_in_the_version_that_is_asked_for() -> None:
+def test_objects_are_served_in_the_requested_version() -> None:
     _, two = resources_of(definition(V1, V2))
     assert two.kind.served is not None
     stored: dict[str, object] = {
@@ -133,14 +138,14 @@ def test_objects_are_shown_in_the_version_that_is_asked_for() -> None:
     }
 
 
-def test_of_an_object_nothing_is_left_that_the_stored_version_does_not_have() -> None:
+def test_canonicalize_drops_fields_that_the_storage_version_does_not_have() -> None:
     _, two = resources_of(definition(V1, V2))
     obj = {"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {}, "spec": {"only2": "q"}}
     two.strategy.canonicalize(obj)
     assert obj["spec"] == {"a": "x"}
 
 
-def test_what_never_changed_is_handed_out_as_it_is_stored() -> None:
+def test_objects_of_an_unchanged_definition_are_served_as_stored() -> None:
     (resource,) = resources_of(definition(V1))
     assert resource.kind.served is None
     changed = definition(V1)
@@ -149,12 +154,12 @@ def test_what_never_changed_is_handed_out_as_it_is_stored() -> None:
     assert resource.kind.served is not None
 
 
-def test_a_definition_that_is_deleted_tells_fewer_verbs() -> None:
+def test_resources_of_a_terminating_definition_have_no_create_and_update_verbs() -> None:
     ending = definition(V1)
     ending["status"]["conditions"].append({"type": "Terminating", "status": "True"})
     (resource,) = resources_of(ending)
     assert resource.verbs == ("delete", "deletecollection", "get", "list", "watch")
 
 
-def test_the_stored_version_is_known_even_if_it_is_not_served() -> None:
+def test_stored_resource_has_the_storage_version_even_if_it_is_not_served() -> None:
     assert stored_resource(definition({**V1, "served": False}, V2)).kind.api_version == "example.com/v1"

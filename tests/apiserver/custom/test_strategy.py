@@ -1,7 +1,4 @@
-"""How custom objects behave.
-
-A version of a custom kind, read from its definition.
-"""
+"""CustomStrategy: validation, generations and status of custom objects. Versions are read from definitions."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ LISTS_SCHEMA = read_schema(
     ("value", "messages"),
     [
         pytest.param({"s": ["a", "b"]}, [], id="all different"),
-        pytest.param({"s": ["a", "a", "a"]}, ['s[1]: Duplicate value: "a"'], id="the third one is not told"),
+        pytest.param({"s": ["a", "a", "a"]}, ['s[1]: Duplicate value: "a"'], id="a third duplicate is not reported"),
         pytest.param({"one": [{"k": 1}, {"k": 1}]}, ['one[1]: Duplicate value: {"k":1}'], id="one key"),
         pytest.param({"one": [{}, {}]}, ["one[1]: Duplicate value: {}"], id="no key"),
         pytest.param(
@@ -54,7 +51,7 @@ LISTS_SCHEMA = read_schema(
         pytest.param({"m": {"k": ["x", "x"]}}, ['m[k][1]: Duplicate value: "x"'], id="inside of a map"),
     ],
 )
-def test_lists(value: Any, messages: list[str]) -> None:
+def test_validate_list_type_reports_duplicates(value: Any, messages: list[str]) -> None:
     assert [error.message for error in validate_list_type(value, LISTS_SCHEMA)] == messages
 
 
@@ -76,7 +73,7 @@ PREFER = "to avoid accidental conflicts with other finalizer writers"
         ),
     ],
 )
-def test_warnings(name: str, texts: list[str]) -> None:
+def test_finalizers_without_a_domain_and_path_have_a_warning(name: str, texts: list[str]) -> None:
     assert finalizer_warnings({"finalizers": [name]}, None) == texts
     assert finalizer_warnings({"finalizers": [name]}, {"finalizers": [name]}) == []
 
@@ -106,7 +103,7 @@ def messages(obj: Document) -> list[str]:
     return [error.message for error in STRATEGY.validate(obj, call())]
 
 
-def test_creating_drops_the_status() -> None:
+def test_prepare_for_create_drops_the_status_and_sets_the_generation() -> None:
     obj = widget(spec={"size": 2}, status={"phase": "x"})
     STRATEGY.prepare_for_create(obj, call())
     assert "status" not in obj
@@ -131,15 +128,15 @@ def test_creating_drops_the_status() -> None:
                 "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; "
                 "correct the existing errors to complete validation",
             ],
-            id="rules are asked only when the rest is right",
+            id="rules are evaluated only for valid values",
         ),
     ],
 )
-def test_validation(spec: Document, found: list[str]) -> None:
+def test_validate_reports_violations_of_schema_rules_and_list_types(spec: Document, found: list[str]) -> None:
     assert messages(widget(spec=spec)) == found
 
 
-def test_another_kind_is_rejected_under_its_own_name() -> None:
+def test_validate_rejects_another_kind() -> None:
     with pytest.raises(InvalidError) as caught:
         messages({**widget(), "kind": "Gadget"})
     assert caught.value.message == 'Gadget.example.com "a" is invalid: kind: Invalid value: "Gadget": must be Widget'
@@ -149,18 +146,20 @@ def test_another_kind_is_rejected_under_its_own_name() -> None:
     ("change", "generation"),
     [
         pytest.param({"spec": {"size": 3}}, 4, id="the spec"),
-        pytest.param({"status": {"phase": "y"}}, 3, id="the status, which stays"),
+        pytest.param({"status": {"phase": "y"}}, 3, id="the status, which is not changed"),
         pytest.param({"extra": 1}, 4, id="anything else"),
     ],
 )
-def test_generations(change: Document, generation: int) -> None:
+def test_prepare_for_update_increments_the_generation_unless_only_the_status_changes(
+    change: Document, generation: int
+) -> None:
     old = stored(spec={"size": 2}, status={"phase": "x"})
     obj = {**stored(spec={"size": 2}, status={"phase": "x"}), **change}
     STRATEGY.prepare_for_update(obj, old, call())
     assert (obj["metadata"]["generation"], obj["status"]) == (generation, {"phase": "x"})
 
 
-def test_writing_the_status_changes_nothing_else() -> None:
+def test_a_status_update_changes_only_the_status() -> None:
     old = stored(spec={"size": 2})
     obj = stored(spec={"size": 4}, status={"phase": "y"})
     obj["metadata"] |= {"labels": {"a": "b"}, "managedFields": [{"manager": "m"}]}
@@ -173,26 +172,26 @@ def test_writing_the_status_changes_nothing_else() -> None:
     assert STATUS.ignored_fields == (("metadata",), ("spec",))
 
 
-def test_errors_of_a_status_are_below_it() -> None:
+def test_errors_of_a_status_have_its_path() -> None:
     errors = STATUS.validate_update(stored(status={"phase": 1}), stored(), call())
     assert (
         errors[0].message == 'status.phase: Invalid value: "integer": phase in body must be of type string: "integer"'
     )
 
 
-def test_what_was_wrong_before_may_stay() -> None:
+def test_unchanged_invalid_values_are_accepted_on_update() -> None:
     old, obj = stored(spec={"size": 9}), stored(spec={"size": 9, "tags": ["x"]})
     assert STRATEGY.validate_update(obj, old, call()) == []
     assert len(STRATEGY.validate_update(stored(spec={"size": 8}), old, call())) == 1
 
 
-def test_numbers_are_stored_as_go_writes_them() -> None:
+def test_canonicalize_writes_numbers_like_go() -> None:
     obj = widget(spec={"size": 2.0})
     STRATEGY.canonicalize(obj)
     assert repr(obj["spec"]) == "{'size': 2}"
 
 
-def test_nothing_is_created_while_the_definition_is_deleted() -> None:
+def test_create_is_forbidden_while_the_definition_is_terminating() -> None:
     ending = CustomStrategy(KIND, read_version(version(SCHEMA)), is_terminating=True)
     with pytest.raises(ForbiddenError) as caught:
         ending.prepare_for_create(widget(), call())
@@ -201,14 +200,14 @@ def test_nothing_is_created_while_the_definition_is_deleted() -> None:
     )
 
 
-def test_odd_finalizers_are_only_warned_of() -> None:
+def test_unqualified_finalizers_have_a_warning_and_no_error() -> None:
     obj = widget()
     obj["metadata"]["finalizers"] = ["foo"]
     assert messages(obj) == []
     assert len(STRATEGY.warnings_on_create(obj, call())) == 1
 
 
-def test_everything_that_a_definition_says() -> None:
+def test_read_version_reads_all_parts_of_a_version() -> None:
     scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
     raw = fields(spec=ruled(fields(n={"type": "integer"}), "self.n > 1"), status=fields())
     entry = version(raw, subresources={"status": {}, "scale": scale}, selectableFields=[{"jsonPath": ".spec.n"}])
@@ -219,6 +218,6 @@ def test_everything_that_a_definition_says() -> None:
     assert found.status_values is not None
 
 
-def test_a_definition_that_says_little() -> None:
+def test_read_version_reads_a_minimal_version() -> None:
     found = read_version(version())
     assert (found.has_status, found.scale, found.rules, found.status_values) == (False, None, None, None)

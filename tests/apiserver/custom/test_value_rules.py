@@ -1,6 +1,6 @@
 """Values are validated against their schema, with the messages of kube-apiserver v1.36.4.
 
-Texts of a certain form, as kube-apiserver v1.36.4 tells them from others.
+String formats accept the same strings as kube-apiserver v1.36.4.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tests.apiserver.custom.definitions import fields
             ["a in body should be a multiple of 0.5"],
             id="no multiple of a fraction",
         ),
-        pytest.param({"multipleOf": 0.1}, "number", 0.3, [], id="a multiple but for rounding"),
+        pytest.param({"multipleOf": 0.1}, "number", 0.3, [], id="a multiple except for rounding"),
         pytest.param(
             {"maximum": 1000000.5},
             "number",
@@ -63,15 +63,15 @@ from tests.apiserver.custom.definitions import fields
             "integer",
             1,
             ["Maximum boundary value must be of type integer (default format) in a"],
-            id="a bound that cannot be",
+            id="a bound that is no integer",
         ),
     ],
 )
-def test_numbers(raw: Document, type_name: str, value: float, message: list[str]) -> None:
+def test_number_rules_report_violations(raw: Document, type_name: str, value: float, message: list[str]) -> None:
     assert [found[0] for found in NumberRules(raw, type_name, "").findings(value, "a")] == message
 
 
-def test_numbers_of_32_bits() -> None:
+def test_int32_values_are_limited_to_32_bits() -> None:
     found = list(NumberRules({}, "integer", "int32").findings(2**31, "a"))
     assert [message for message, _, _ in found] == ["Checked value must be of type integer with format int32 in a"]
 
@@ -89,11 +89,11 @@ def test_numbers_of_32_bits() -> None:
     ],
     ids=str,
 )
-def test_numbers_are_printed_as_go_prints_them(value: float, text: str) -> None:
+def test_number_text_formats_numbers_like_go(value: float, text: str) -> None:
     assert number_text(value) == text
 
 
-def test_whole_numbers() -> None:
+def test_is_whole_is_true_for_integral_numbers_within_64_bits() -> None:
     assert [is_whole(number) for number in (3.0, 3.5, 1e30)] == [True, False, False]
 
 
@@ -151,13 +151,13 @@ NEEDS_X_OR_Y = {"type": "object", "anyOf": [{"required": ["x"]}, {"required": ["
             {"type": "string", "enum": ["a", "b"]},
             "c",
             ['spec: Unsupported value: "c": supported values: "a", "b"'],
-            id="no choice",
+            id="not in an enum",
         ),
         pytest.param(
             {"type": "integer", "enum": [1, 2]},
             3,
             ['spec: Unsupported value: 3: supported values: "1", "2"'],
-            id="no choice of numbers",
+            id="not in an enum of numbers",
         ),
         pytest.param(
             {"type": "array", "minItems": 1},
@@ -206,9 +206,9 @@ NEEDS_X_OR_Y = {"type": "object", "anyOf": [{"required": ["x"]}, {"required": ["
             NUMBER_OR_TEXT,
             True,
             ['spec: Invalid value: "boolean": spec in body must be of type integer,string: "boolean"'],
-            id="neither number nor text",
+            id="neither int nor string",
         ),
-        pytest.param(NUMBER_OR_TEXT, "50%", [], id="number or text"),
+        pytest.param(NUMBER_OR_TEXT, "50%", [], id="int or string"),
         pytest.param(NEEDS_X_OR_Y, {"y": 1}, [], id="one of several"),
         pytest.param(
             NEEDS_X_OR_Y,
@@ -235,16 +235,18 @@ NEEDS_X_OR_Y = {"type": "object", "anyOf": [{"required": ["x"]}, {"required": ["
             {"not": {"minimum": 1}},
             3,
             ['<nil>: Invalid value: "": "spec" must not validate the schema (not)'],
-            id="what must not be",
+            id="a value that matches not",
         ),
     ],
 )
-def test_values(held: Document, value: Any, messages: list[str]) -> None:
+def test_values_that_violate_their_schema_have_the_messages_of_kube_apiserver(
+    held: Document, value: Any, messages: list[str]
+) -> None:
     rules = ValueRules(fields(spec=held))
     assert [error.message for error in validate_value(rules, {"spec": value})] == messages
 
 
-def test_the_closest_of_several_alternatives_tells_what_is_wrong() -> None:
+def test_errors_of_any_of_come_from_the_closest_alternative() -> None:
     near = {"required": ["a"], "properties": {"a": {"maximum": 1}}}
     rules = ValueRules({**fields(a={"type": "integer"}), "anyOf": [{"required": ["z"]}, near]})
     assert [error.message for error in validate_value(rules, {"a": 5})] == [
@@ -253,7 +255,7 @@ def test_the_closest_of_several_alternatives_tells_what_is_wrong() -> None:
     ]
 
 
-def test_errors_of_a_part_are_below_its_path() -> None:
+def test_errors_have_the_path_of_the_validated_part() -> None:
     rules = ValueRules(fields(q={"type": "integer"}))
     errors = validate_value(rules, {"q": "x"}, "status")
     assert [error.message for error in errors] == [
@@ -263,7 +265,7 @@ def test_errors_of_a_part_are_below_its_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "is_let_pass"),
+    ("old", "new", "is_accepted"),
     [
         pytest.param({"a": "xx"}, {"a": "xx", "b": 1}, True, id="what did not change"),
         pytest.param({"a": "xx"}, {"a": "yy"}, False, id="what changed"),
@@ -272,20 +274,20 @@ def test_errors_of_a_part_are_below_its_path() -> None:
         pytest.param({"l": ["xx"]}, {"l": ["xx", "y"]}, False, id="an item of a list that changed"),
     ],
 )
-def test_what_was_wrong_before_may_stay(old: Document, new: Document, is_let_pass: bool) -> None:
+def test_unchanged_invalid_values_are_accepted_on_update(old: Document, new: Document, is_accepted: bool) -> None:
     short = {"type": "string", "maxLength": 1}
     raw = fields(a=short, b={"type": "integer"}, l={"type": "array", "items": short})
-    assert (not validate_value(ValueRules(raw), new, "", CorrelatedValue(new, old, read_schema(raw)))) is is_let_pass
+    assert (not validate_value(ValueRules(raw), new, "", CorrelatedValue(new, old, read_schema(raw)))) is is_accepted
 
 
 @pytest.mark.parametrize("pattern", ["a*a*a*b", "a+b", "(a+)+b"])
-def test_a_pattern_takes_linear_time(pattern: str) -> None:
+def test_a_pattern_is_matched_in_linear_time(pattern: str) -> None:
     rules = ValueRules({"type": "string", "pattern": pattern})
     (error,) = validate_value(rules, "a" * 900_000)
     assert f"in body should match '{pattern}'" in error.detail
 
 
-def test_the_patterns_of_an_object_do_a_bounded_amount_of_work() -> None:
+def test_the_work_for_the_patterns_of_one_object_is_limited() -> None:
     rules = ValueRules({"type": "array", "items": {"type": "string", "pattern": "a.{900}c"}})
     errors = validate_value(rules, ["ab" * 500] * 1_000)
     assert [error.detail for error in (errors[0], errors[-1])] == [
@@ -296,11 +298,11 @@ def test_the_patterns_of_an_object_do_a_bounded_amount_of_work() -> None:
 
 @pytest.mark.parametrize("one", [1, 1.0, True, "1", None, [1], [True], {"a": 1}, {"a": 1.0}, {"a": [{}]}, [], {}])
 @pytest.mark.parametrize("other", [1, 1.0, True, "1", None, [1], [True], {"a": 1}, {"a": 1.0}, {"a": [{}]}, [], {}])
-def test_the_identity_of_a_value_is_equal_where_the_values_are(one: Any, other: Any) -> None:
+def test_json_identity_is_equal_exactly_for_equal_values(one: Any, other: Any) -> None:
     assert (json_identity(one) == json_identity(other)) is same_json(one, other)
 
 
-def test_unique_items_are_found_in_linear_time() -> None:
+def test_unique_items_are_checked_in_linear_time() -> None:
     comparisons = 0
 
     class Counted(str):
@@ -325,7 +327,7 @@ def messages(schema: Document, value: Any) -> list[str]:
 SPENT = "too complex: not everything was validated"
 
 
-def test_messages_of_one_object_are_bounded() -> None:
+def test_the_size_of_the_messages_about_one_object_is_limited() -> None:
     enum = ["x" * 50_000, "y" * 50_000]
     schema = {"type": "array", "items": {"type": "string", "enum": enum}}
     found = messages(schema, ["z"] * 1_000)
@@ -333,13 +335,13 @@ def test_messages_of_one_object_are_bounded() -> None:
     assert SPENT in found[-1]
 
 
-def test_messages_of_alternatives_that_do_not_count_are_free() -> None:
+def test_messages_of_discarded_alternatives_do_not_count_for_the_limit() -> None:
     large = {"type": "string", "enum": ["x" * 100_000]}
     schema = {"type": "array", "items": {"anyOf": [large, {"type": "integer"}]}}
     assert messages(schema, list(range(200))) == []
 
 
-def test_checks_of_one_object_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_checks_of_one_object_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(value_rules, "CHECKS_MAX", 1_000)
     schema = {"type": "array", "items": {"anyOf": [{"type": "string"}] * 99 + [{"type": "integer"}]}}
     assert messages(schema, [1] * 9) == []
@@ -353,7 +355,7 @@ def test_errors_of_fields_come_in_the_order_of_the_schema() -> None:
     assert [text.partition(":")[0] for text in found] == ["b", "a", "c"]
 
 
-def test_texts_of_an_enum_and_numbers_of_an_enum() -> None:
+def test_an_enum_may_mix_strings_numbers_and_other_values() -> None:
     schema = {"enum": ["a", 1, 2.5, None, True]}
     assert [bool(messages(schema, value)) for value in ("a", "b", 1, 2.5, 3, True, False)] == [
         *(False, True, False, False, True, False, True)
@@ -390,7 +392,7 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", CASES, ids=str)
-def test_formats(name: str) -> None:
+def test_formats_accept_and_reject_strings_like_kube_apiserver(name: str) -> None:
     check = check_of(name)
     assert check is not None
     good, bad = CASES[name]
@@ -401,8 +403,8 @@ def test_formats(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "type_name", "known"),
     [
-        pytest.param("date-time", "string", "date-time", id="of a text"),
-        pytest.param("date-time", "", "date-time", id="of something that may be a text"),
+        pytest.param("date-time", "string", "date-time", id="of a string"),
+        pytest.param("date-time", "", "date-time", id="of something that may be a string"),
         pytest.param("int32", "integer", "int32", id="of a whole number"),
         pytest.param("int16", "integer", "", id="of no whole number"),
         pytest.param("double", "number", "double", id="of a number"),
@@ -410,5 +412,5 @@ def test_formats(name: str) -> None:
         pytest.param("foo", "string", "", id="an unknown one"),
     ],
 )
-def test_what_is_a_format(name: str, type_name: str, known: str) -> None:
+def test_known_format_depends_on_the_type(name: str, type_name: str, known: str) -> None:
     assert known_format(name, type_name) == known

@@ -101,7 +101,7 @@ def anchor(name: str, weight: int) -> dict[str, object]:
     }
 
 
-def test_objects_are_defaulted_validated_and_stored() -> None:
+def test_objects_of_an_added_kind_are_defaulted_validated_and_stored() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         made = read(await client.create(ANCHOR, "", anchor("heavy", 500)))
         assert (at(made, "kindOfAnchor"), at(made, "metadata.generation")) == ("Bower", 1)
@@ -115,7 +115,7 @@ def test_objects_are_defaulted_validated_and_stored() -> None:
     with_api_server(scenario)
 
 
-def test_it_is_discovered_and_printed() -> None:
+def test_an_added_kind_is_discovered_and_printed() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         resource = api_server.resources.of_kind(ANCHOR)
         assert [each["name"] for each in resource.table.columns] == ["Name", "Weight", "Age"]
@@ -128,7 +128,7 @@ def test_it_is_discovered_and_printed() -> None:
     with_api_server(scenario)
 
 
-def test_the_recipe_names_these_steps() -> None:
+def test_the_recipe_in_contributing_names_these_steps() -> None:
     recipe = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### Add a kind")[2].partition("###")[0]
     for place in ("src/mooring/api/schema/", "src/mooring/api/kinds.py", "src/mooring/apiserver/kinds/", "STRATEGY"):
         assert place in recipe

@@ -14,28 +14,28 @@ from tests.apiserver.workload_builders import GONE, body, created, updated
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
-        pytest.param({"data": {}}, [], id="an empty state is one"),
-        pytest.param({"data": GONE}, ["data: Required value: data is mandatory"], id="no state"),
+        pytest.param({}, [], id="valid"),
+        pytest.param({"data": {}}, [], id="empty data"),
+        pytest.param({"data": GONE}, ["data: Required value: data is mandatory"], id="no data"),
         pytest.param({"data": []}, ["data: Required value: data must be a valid JSON object"], id="a list"),
         pytest.param(
             {"revision": -1},
             ["revision: Invalid value: -1: must be greater than or equal to 0"],
-            id="a revision before the first",
+            id="a negative revision",
         ),
     ],
 )
-def test_new_ones(changes: dict[str, Any], errors: list[str]) -> None:
+def test_controller_revisions_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_controller_revision(body("ControllerRevision", **changes))) == errors
 
 
-def test_the_state_is_remembered_for_ever() -> None:
+def test_the_data_of_a_controller_revision_is_immutable() -> None:
     old, new = body("ControllerRevision"), body("ControllerRevision", data={"a": 2})
     assert messages(validate_revision_data(new, old)) == ['data: Invalid value: {"a":2}: field is immutable']
     assert validate_revision_data(body("ControllerRevision", revision=2), old) == []
 
 
-def test_only_the_number_can_be_changed() -> None:
+def test_only_the_number_of_a_controller_revision_can_be_updated() -> None:
     old = created(body("ControllerRevision")).obj
     assert updated(body("ControllerRevision", revision=2), old).errors == []
     assert updated(body("ControllerRevision", data={"b": 1}), old).errors == [

@@ -14,7 +14,7 @@ IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param({"spec__schedule": GONE}, ["spec.schedule: Required value"], id="no schedule"),
         pytest.param(
             {"spec__schedule": "TZ=UTC * * * * *"},
@@ -42,12 +42,12 @@ IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
                 "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
                 'spec.timeZone: Invalid value: "LOCAL": unknown time zone LOCAL',
             ],
-            id="wherever the server is",
+            id="the local time zone",
         ),
         pytest.param(
             {"spec__timeZone": "a/../b"},
             ['spec.timeZone: Invalid value: "a/../b": unknown time zone a/../b'],
-            id="a time zone that climbs",
+            id="a time zone with a parent segment",
         ),
         pytest.param(
             {"spec__concurrencyPolicy": "Never"},
@@ -57,7 +57,7 @@ IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
         pytest.param(
             {"metadata__name": "c" * 53},
             [f'metadata.name: Invalid value: "{"c" * 53}": must be no more than 52 characters'],
-            id="a name with no room for the time",
+            id="a name too long for the timestamp",
         ),
         pytest.param(
             {"spec__jobTemplate__spec__selector": {}, "spec__jobTemplate__spec__manualSelector": True},
@@ -69,11 +69,11 @@ IN_SCHEDULE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
         ),
     ],
 )
-def test_new_ones(changes: dict[str, Any], errors: list[str]) -> None:
+def test_cron_jobs_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     assert created(body("CronJob", **changes)).errors == errors
 
 
-def test_a_time_zone_that_was_in_the_schedule_may_stay() -> None:
+def test_a_time_zone_that_was_in_the_schedule_is_accepted_on_update() -> None:
     zoned = "TZ=UTC 0 * * * *"
     old = created(body("CronJob", spec__schedule=zoned)).obj
     assert updated(body("CronJob", spec__schedule="TZ=UTC 5 * * * *"), old).errors == []
@@ -82,13 +82,13 @@ def test_a_time_zone_that_was_in_the_schedule_may_stay() -> None:
     ]
 
 
-def test_the_jobs_of_a_cron_job_are_not_defaulted_yet() -> None:
+def test_job_templates_of_cron_jobs_are_not_defaulted_like_jobs() -> None:
     obj = created(body("CronJob")).obj
     assert obj["status"] == {}
     assert "completions" not in obj["spec"]["jobTemplate"]["spec"]
 
 
-def test_a_time_zone_in_the_schedule_is_warned_of() -> None:
+def test_a_time_zone_in_the_schedule_has_a_warning() -> None:
     zoned = "TZ=UTC 0 * * * *"
     old = created(body("CronJob", spec__schedule=zoned)).obj
     assert updated(body("CronJob", spec__schedule=zoned), old).warnings == [
@@ -97,7 +97,7 @@ def test_a_time_zone_in_the_schedule_is_warned_of() -> None:
     ]
 
 
-def test_any_status_will_do() -> None:
+def test_status_updates_of_cron_jobs_are_not_validated() -> None:
     old = created(body("CronJob")).obj
     status = {"active": [{"name": "j"}]}
     raw = {**changed(old, status=status, spec__suspend=True), "kind": "CronJob", "apiVersion": "batch/v1"}

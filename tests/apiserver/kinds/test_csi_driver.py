@@ -20,7 +20,7 @@ def spec(**parts: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("parts", "errors"),
     [
-        pytest.param({}, [], id="defaults will do"),
+        pytest.param({}, [], id="defaults"),
         pytest.param(
             {"fsGroupPolicy": "X"},
             ['spec.fsGroupPolicy: Unsupported value: "X": supported values: "File", "None", "ReadWriteOnceWithFSType"'],
@@ -34,7 +34,7 @@ def spec(**parts: Any) -> dict[str, Any]:
         pytest.param(
             {"tokenRequests": [{"audience": "a"}, {"audience": "a", "expirationSeconds": 1}]},
             ['spec.tokenRequests[1].audience: Duplicate value: "a"'],
-            id="an audience twice, and nothing else of it",
+            id="a duplicate audience",
         ),
         pytest.param(
             {
@@ -49,12 +49,12 @@ def spec(**parts: Any) -> dict[str, Any]:
                 "spec.tokenRequests[1].expirationSeconds: Invalid value: 8589934592: "
                 "may not specify a duration larger than 2^32 seconds",
             ],
-            id="tokens of minutes and of centuries",
+            id="tokens with too short and too long expirations",
         ),
         pytest.param(
             {"nodeAllocatableUpdatePeriodSeconds": 9},
             ["spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: must be greater than or equal to 10 seconds"],
-            id="too often",
+            id="a short update period",
         ),
         pytest.param(
             {"serviceAccountTokenInSecrets": False},
@@ -62,22 +62,22 @@ def spec(**parts: Any) -> dict[str, Any]:
                 "spec.serviceAccountTokenInSecrets: Invalid value: false: "
                 "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
             ],
-            id="tokens that nobody asked for",
+            id="tokens in secrets without token requests",
         ),
     ],
 )
-def test_what_is_wrong_with_a_driver(parts: dict[str, Any], errors: list[str]) -> None:
+def test_csi_drivers_are_validated(parts: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_csi_driver(spec(**parts), "spec")) == errors
 
 
-def test_fields_without_defaults_are_missed() -> None:
+def test_fields_of_csi_drivers_without_defaults_are_required() -> None:
     assert messages(validate_csi_driver({}, "spec")) == [
         f"spec.{field}: Required value"
         for field in ("attachedRequired", "podInfoOnMount", "storageCapacity", "seLinuxMount")
     ]
 
 
-def test_what_a_change_may_not_touch() -> None:
+def test_immutable_fields_of_csi_drivers() -> None:
     assert validate_csi_driver_update(spec(podInfoOnMount=True), spec(), "spec") == []
     changed = spec(attachRequired=False, volumeLifecycleModes=["Ephemeral"])
     assert messages(validate_csi_driver_update(changed, spec(), "spec")) == [
@@ -89,7 +89,7 @@ def test_what_a_change_may_not_touch() -> None:
 TOKENS = {"tokenRequests": [{"audience": "a"}]}
 
 
-def test_a_new_driver_has_no_generation_and_a_changed_one_has() -> None:
+def test_the_generation_of_a_csi_driver_is_set_by_the_first_change() -> None:
     made = document(CSI_DRIVER, spec={"preventPodSchedulingIfMissing": True})
     assert created(CSI_DRIVER, made) == []
     assert "preventPodSchedulingIfMissing" not in made["spec"]
@@ -103,17 +103,17 @@ def test_a_new_driver_has_no_generation_and_a_changed_one_has() -> None:
     [
         pytest.param({}, False, id="no tokens"),
         pytest.param(TOKENS, True, id="tokens in attributes"),
-        pytest.param({**TOKENS, "serviceAccountTokenInSecrets": False}, False, id="as somebody wants"),
+        pytest.param({**TOKENS, "serviceAccountTokenInSecrets": False}, False, id="an explicit choice"),
     ],
 )
-def test_tokens_belong_into_secrets(spec: dict[str, object], is_warned: bool) -> None:
-    made, how = document(CSI_DRIVER, spec=spec), strategy(CSI_DRIVER)
-    assert bool(how.warnings_on_create(made, call(CSI_DRIVER))) is is_warned
-    assert bool(how.warnings_on_update(made, document(CSI_DRIVER, spec={}), call(CSI_DRIVER))) is is_warned
-    assert how.warnings_on_update(made, made, call(CSI_DRIVER)) == []
+def test_tokens_in_volume_attributes_have_a_warning(spec: dict[str, object], is_warned: bool) -> None:
+    made, kind_strategy = document(CSI_DRIVER, spec=spec), strategy(CSI_DRIVER)
+    assert bool(kind_strategy.warnings_on_create(made, call(CSI_DRIVER))) is is_warned
+    assert bool(kind_strategy.warnings_on_update(made, document(CSI_DRIVER, spec={}), call(CSI_DRIVER))) is is_warned
+    assert kind_strategy.warnings_on_update(made, made, call(CSI_DRIVER)) == []
 
 
-def test_a_driver_attaches_and_little_else() -> None:
+def test_csi_drivers_are_defaulted() -> None:
     made = document(CSI_DRIVER, spec={"volumeLifecycleModes": []})
     assert made["spec"] == {
         "attachRequired": True,

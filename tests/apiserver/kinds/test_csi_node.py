@@ -23,27 +23,29 @@ def driver(**parts: Any) -> dict[str, Any]:
         pytest.param(
             [driver(name="", nodeID="")],
             ["spec.drivers[0].name: Required value", "spec.drivers[0].nodeID: Required value"],
-            id="it has a name, and knows the node by one",
+            id="neither name nor node ID",
         ),
         pytest.param(
             [driver(nodeID="x" * 257)],
             [f'spec.drivers[0].nodeID: Invalid value: "{"x" * 257}": must be 256 characters or less'],
-            id="a long name of the node",
+            id="a long node ID",
         ),
-        pytest.param([driver(), driver()], ['spec.drivers[1].name: Duplicate value: "d.example.com"'], id="twice"),
+        pytest.param(
+            [driver(), driver()], ['spec.drivers[1].name: Duplicate value: "d.example.com"'], id="a duplicate driver"
+        ),
         pytest.param(
             [driver(allocatable={"count": -1})],
             ["spec.drivers[0].allocatable.count: Invalid value: -1: must be greater than or equal to 0"],
-            id="less than none",
+            id="a negative count",
         ),
         pytest.param(
             [driver(topologyKeys=["a", "a"])],
             ['spec.drivers[0]: Duplicate value: "a"'],
-            id="topology is told of the driver",
+            id="duplicate topology keys",
         ),
     ],
 )
-def test_what_is_wrong_with_drivers(drivers: list[dict[str, Any]], errors: list[str]) -> None:
+def test_drivers_of_csi_nodes_are_validated(drivers: list[dict[str, Any]], errors: list[str]) -> None:
     assert messages(validate_csi_node({"drivers": drivers}, "spec")) == errors
 
 
@@ -51,13 +53,13 @@ def test_what_is_wrong_with_drivers(drivers: list[dict[str, Any]], errors: list[
     ("drivers", "is_allowed"),
     [
         pytest.param([driver(topologyKeys=None, allocatable={"count": 9})], True, id="another number of volumes"),
-        pytest.param([], True, id="the driver went"),
-        pytest.param([driver(name="e"), driver(topologyKeys=[])], True, id="another one came"),
-        pytest.param([driver(nodeID="m")], False, id="another name of the node"),
+        pytest.param([], True, id="the driver is removed"),
+        pytest.param([driver(name="e"), driver(topologyKeys=[])], True, id="a driver is added"),
+        pytest.param([driver(nodeID="m")], False, id="another node ID"),
         pytest.param([driver(topologyKeys=["a"])], False, id="another topology"),
     ],
 )
-def test_what_a_change_may_not_touch(drivers: list[dict[str, Any]], is_allowed: bool) -> None:
+def test_updates_of_drivers_of_csi_nodes_are_validated(drivers: list[dict[str, Any]], is_allowed: bool) -> None:
     errors = validate_csi_node_update({"drivers": drivers}, {"drivers": [driver()]}, "spec")
     assert (errors == []) is is_allowed
     for error in errors:
@@ -65,7 +67,7 @@ def test_what_a_change_may_not_touch(drivers: list[dict[str, Any]], is_allowed: 
         assert '"NodeID":' in error.body
 
 
-def test_drivers_come_and_go() -> None:
+def test_drivers_of_csi_nodes_can_be_added_but_not_changed() -> None:
     made = document(CSI_NODE, spec={"drivers": []})
     assert created(CSI_NODE, made) == []
     errors, new = changed(CSI_NODE, made, spec={"drivers": [{"name": "a", "nodeID": "b"}]})

@@ -14,29 +14,33 @@ from mooring.apiserver.kinds.csi_storage_capacity import (
 )
 from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
-ODD_VALUE = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
+INVALID_LABEL_VALUE = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
 
 
 @pytest.mark.parametrize(
     ("parts", "fields"),
     [
-        pytest.param({"capacity": "0", "maximumVolumeSize": "-5Gi"}, [], id="only the capacity counts"),
-        pytest.param({"storageClassName": ""}, ["storageClassName"], id="a class must be named"),
-        pytest.param({"capacity": "-1"}, ["capacity"], id="less than nothing"),
-        pytest.param({"nodeTopology": ODD_VALUE}, ["nodeTopology.matchExpressions[0].values[0]"], id="no such label"),
+        pytest.param({"capacity": "0", "maximumVolumeSize": "-5Gi"}, [], id="a negative maximumVolumeSize"),
+        pytest.param({"storageClassName": ""}, ["storageClassName"], id="no storage class"),
+        pytest.param({"capacity": "-1"}, ["capacity"], id="a negative capacity"),
+        pytest.param(
+            {"nodeTopology": INVALID_LABEL_VALUE},
+            ["nodeTopology.matchExpressions[0].values[0]"],
+            id="an invalid label value",
+        ),
     ],
 )
-def test_what_is_wrong_with_a_capacity(parts: dict[str, Any], fields: list[str]) -> None:
+def test_storage_capacities_are_validated(parts: dict[str, Any], fields: list[str]) -> None:
     assert [error.field for error in validate_storage_capacity({"storageClassName": "fast", **parts})] == fields
 
 
-def test_odd_values_may_stay() -> None:
-    old = {"storageClassName": "fast", "nodeTopology": ODD_VALUE}
+def test_invalid_label_values_can_be_tolerated() -> None:
+    old = {"storageClassName": "fast", "nodeTopology": INVALID_LABEL_VALUE}
     assert has_bad_selector(old)
     assert validate_storage_capacity(old, tolerates_values=True) == []
 
 
-def test_what_a_change_may_not_touch() -> None:
+def test_immutable_fields_of_storage_capacities() -> None:
     old = {"storageClassName": "fast", "capacity": "1"}
     assert validate_storage_capacity_update({**old, "capacity": "2"}, old) == []
     changed = {"storageClassName": "slow", "nodeTopology": {"matchLabels": {"b": "1", "a": "2"}}}
@@ -46,7 +50,7 @@ def test_what_a_change_may_not_touch() -> None:
     ]
 
 
-def test_old_labels_are_warned_of() -> None:
+def test_deprecated_labels_have_a_warning() -> None:
     topology = {
         "matchExpressions": [{"key": "beta.kubernetes.io/arch", "operator": "Exists"}],
         "matchLabels": {"beta.kubernetes.io/os": "linux"},

@@ -21,11 +21,11 @@ ROLLING = "spec.updateStrategy.rollingUpdate"
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"spec__selector": GONE},
             ['spec.template.metadata.labels: Invalid value: {"app":"x"}: `selector` does not match template `labels`'],
-            id="no selector selects nothing",
+            id="no selector",
         ),
         pytest.param(
             {"spec__selector": {}},
@@ -35,14 +35,14 @@ ROLLING = "spec.updateStrategy.rollingUpdate"
         pytest.param(
             {"spec__updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}},
             [f"{ROLLING}.maxSurge: Invalid value: 1: may not be set when maxUnavailable is non-zero"],
-            id="more and fewer",
+            id="maxSurge and maxUnavailable",
         ),
         pytest.param(
             {"spec__updateStrategy": {"rollingUpdate": {"maxUnavailable": 0}}},
             [f"{ROLLING}.maxUnavailable: Required value: cannot be 0 when maxSurge is 0"],
-            id="neither more nor fewer",
+            id="neither maxSurge nor maxUnavailable",
         ),
-        pytest.param({"spec__updateStrategy": {"type": "OnDelete"}}, [], id="only when somebody deletes"),
+        pytest.param({"spec__updateStrategy": {"type": "OnDelete"}}, [], id="OnDelete"),
         pytest.param(
             {"spec__updateStrategy": {"type": "X"}},
             [
@@ -61,7 +61,7 @@ ROLLING = "spec.updateStrategy.rollingUpdate"
         ),
     ],
 )
-def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
+def test_daemon_set_specs_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     obj = defaulted(body("DaemonSet", **changes))
     assert messages(validate_daemon_set(obj["spec"], None, "spec")) == errors
 
@@ -74,7 +74,7 @@ def test_a_changed_selector_is_the_first_error() -> None:
     assert len(found) == 2
 
 
-def test_counts_are_not_negative() -> None:
+def test_negative_counts_in_a_daemon_set_status_are_rejected() -> None:
     assert messages(validate_daemon_set_status({"numberReady": -1}, {}, "status")) == [
         "status.numberReady: Invalid value: -1: must be greater than or equal to 0"
     ]
@@ -83,12 +83,12 @@ def test_counts_are_not_negative() -> None:
 @pytest.mark.parametrize(
     ("annotations", "generation"),
     [
-        pytest.param({}, "1", id="the first"),
-        pytest.param({TEMPLATE_GENERATION: "5"}, "5", id="a later one"),
-        pytest.param({TEMPLATE_GENERATION: "-5"}, "1", id="never before the first"),
+        pytest.param({}, "1", id="no annotation"),
+        pytest.param({TEMPLATE_GENERATION: "5"}, "5", id="a higher annotation"),
+        pytest.param({TEMPLATE_GENERATION: "-5"}, "1", id="a negative annotation"),
     ],
 )
-def test_a_new_one_has_a_generation_of_its_template(annotations: dict[str, str], generation: str) -> None:
+def test_a_new_daemon_set_has_a_template_generation(annotations: dict[str, str], generation: str) -> None:
     obj = created(body("DaemonSet", metadata__annotations=annotations)).obj
     assert obj["metadata"]["annotations"] == {TEMPLATE_GENERATION: generation}
     assert obj["status"] == {
@@ -103,19 +103,26 @@ def test_a_new_one_has_a_generation_of_its_template(annotations: dict[str, str],
     ("changes", "template_generation", "generation"),
     [
         pytest.param({"metadata__labels": {"a": "b"}}, "1", 1, id="labels"),
-        pytest.param({"metadata__annotations": {TEMPLATE_GENERATION: "9"}}, "1", 1, id="the number itself is fixed"),
+        pytest.param(
+            {"metadata__annotations": {TEMPLATE_GENERATION: "9"}},
+            "1",
+            1,
+            id="the annotation of the template generation",
+        ),
         pytest.param({"spec__minReadySeconds": 4}, "1", 2, id="the spec"),
         pytest.param({"spec__template__spec__nodeSelector": {"a": "b"}}, "2", 2, id="the template"),
     ],
 )
-def test_what_counts(changes: dict[str, Any], template_generation: str, generation: int) -> None:
+def test_updates_increment_the_generations_of_daemon_set_and_template(
+    changes: dict[str, Any], template_generation: str, generation: int
+) -> None:
     old = created(body("DaemonSet")).obj
     obj = updated(body("DaemonSet", **changes), old).obj
     assert obj["metadata"]["annotations"][TEMPLATE_GENERATION] == template_generation
     assert obj["metadata"]["generation"] == generation
 
 
-def test_a_status_update_keeps_the_generation_of_the_template() -> None:
+def test_a_status_update_keeps_the_template_generation() -> None:
     old = created(body("DaemonSet")).obj
     raw = {**changed(old, metadata__annotations={"a": "b"}, status={"numberReady": 1}), "kind": "DaemonSet"}
     obj = updated({**raw, "apiVersion": "apps/v1"}, old, "status").obj

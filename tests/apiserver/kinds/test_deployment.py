@@ -18,11 +18,11 @@ ROLLING = "spec.strategy.rollingUpdate"
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"spec__replicas": -1},
             ["spec.replicas: Invalid value: -1: must be greater than or equal to 0"],
-            id="fewer than no replicas",
+            id="negative replicas",
         ),
         pytest.param(
             {"spec__selector": GONE},
@@ -44,12 +44,12 @@ ROLLING = "spec.strategy.rollingUpdate"
                 'spec.selector: Invalid value: {"matchExpressions":[{"key":"a","operator":"Q"}]}: '
                 "invalid label selector",
             ],
-            id="a selector that means nothing hides the template",
+            id="an invalid selector hides errors of the template",
         ),
         pytest.param(
             {"spec__template__spec__restartPolicy": "Never"},
             ['spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"'],
-            id="pods that end",
+            id="restart policy Never",
         ),
         pytest.param(
             {"spec__template__spec__activeDeadlineSeconds": 5},
@@ -59,11 +59,11 @@ ROLLING = "spec.strategy.rollingUpdate"
             ],
             id="pods with a deadline",
         ),
-        pytest.param({"spec__strategy": {"type": "Recreate"}}, [], id="all at once"),
+        pytest.param({"spec__strategy": {"type": "Recreate"}}, [], id="Recreate"),
         pytest.param(
             {"spec__strategy": {"type": "Recreate", "rollingUpdate": {}}},
             [f"{ROLLING}: Forbidden: may not be specified when strategy `type` is 'Recreate'"],
-            id="all at once, and slowly",
+            id="Recreate with rollingUpdate",
         ),
         pytest.param(
             {"spec__strategy": {"type": "X"}},
@@ -76,12 +76,12 @@ ROLLING = "spec.strategy.rollingUpdate"
         pytest.param(
             {"spec__strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}},
             [f'{ROLLING}.maxUnavailable: Invalid value: "0%": may not be 0 when `maxSurge` is 0'],
-            id="neither more nor fewer",
+            id="neither maxSurge nor maxUnavailable",
         ),
         pytest.param(
             {"spec__progressDeadlineSeconds": 10, "spec__minReadySeconds": 10},
             ["spec.progressDeadlineSeconds: Invalid value: 10: must be greater than minReadySeconds"],
-            id="late before it can be ready",
+            id="a deadline that is not above minReadySeconds",
         ),
         pytest.param(
             {"spec__progressDeadlineSeconds": -1},
@@ -89,11 +89,11 @@ ROLLING = "spec.strategy.rollingUpdate"
                 "spec.progressDeadlineSeconds: Invalid value: -1: must be greater than or equal to 0",
                 "spec.progressDeadlineSeconds: Invalid value: -1: must be greater than minReadySeconds",
             ],
-            id="a deadline in the past",
+            id="a negative deadline",
         ),
     ],
 )
-def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
+def test_deployment_specs_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     obj = defaulted(body("Deployment", **changes))
     assert messages(validate_deployment(obj["spec"], None, "spec")) == errors
 
@@ -101,7 +101,7 @@ def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
 @pytest.mark.parametrize(
     ("status", "errors"),
     [
-        pytest.param({"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}, [], id="a sound one"),
+        pytest.param({"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}, [], id="valid"),
         pytest.param(
             {"replicas": -1},
             [
@@ -110,7 +110,7 @@ def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
                 "status.readyReplicas: Invalid value: 0: cannot be greater than status.replicas",
                 "status.availableReplicas: Invalid value: 0: cannot be greater than status.replicas",
             ],
-            id="fewer than none",
+            id="negative replicas",
         ),
         pytest.param(
             {"replicas": 3, "readyReplicas": 1, "availableReplicas": 2},
@@ -119,7 +119,7 @@ def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
         ),
     ],
 )
-def test_statuses(status: Document, errors: list[str]) -> None:
+def test_deployment_statuses_are_validated(status: Document, errors: list[str]) -> None:
     assert messages(validate_deployment_status(status, {}, "status")) == errors
 
 
@@ -145,7 +145,7 @@ def test_a_new_deployment_is_defaulted_and_has_no_status() -> None:
         pytest.param({"status": {"replicas": 4}}, 1, id="the status is kept as it was"),
     ],
 )
-def test_what_counts_as_a_new_generation(changes: dict[str, Any], generation: int) -> None:
+def test_updates_of_spec_and_annotations_increment_the_generation(changes: dict[str, Any], generation: int) -> None:
     old = created(body("Deployment")).obj
     outcome = updated(body("Deployment", **changes), old)
     assert outcome.errors == []
@@ -175,7 +175,7 @@ def test_a_status_update_changes_neither_spec_nor_labels() -> None:
     assert "labels" not in outcome.obj["metadata"]
 
 
-def test_a_name_that_cannot_be_a_hostname_is_warned_of() -> None:
+def test_a_name_that_is_no_dns_label_has_a_warning() -> None:
     assert created(body("Deployment", metadata__name="a.b")).warnings == [
         "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
         "a DNS label is recommended: [must not contain dots]"

@@ -1,7 +1,4 @@
-"""Tests of kinds.devices.
-
-Tests of kinds.device_class.
-"""
+"""Tests of kinds.devices and kinds.device_class."""
 
 from __future__ import annotations
 
@@ -37,18 +34,18 @@ IDENTIFIER = (
     [
         pytest.param("model", [], id="a plain name"),
         pytest.param("gpu.example.com/Model_1", [], id="with a domain"),
-        pytest.param("a/b/c", [], id="with two slashes anything goes"),
+        pytest.param("a/b/c", [], id="two slashes are not validated"),
         pytest.param("a b", [f'x: Invalid value: "a b": {IDENTIFIER}'], id="no identifier"),
         pytest.param("m" * 33, ["x: Too long: may not be more than 32 bytes"], id="a long one"),
         pytest.param("/model", ['x: Invalid value: "": the domain must not be empty'], id="no domain before the slash"),
         pytest.param("a/", ['x: Invalid value: "": the name must not be empty'], id="no name after it"),
     ],
 )
-def test_attributes_have_qualified_names(name: str, errors: list[str]) -> None:
+def test_qualified_device_names_are_validated(name: str, errors: list[str]) -> None:
     assert messages(validate_qualified_device_name(name, "x")) == errors
 
 
-def test_some_names_need_a_domain() -> None:
+def test_full_device_names_need_a_domain() -> None:
     assert validate_full_device_name("a/b", "x") == []
     assert messages(validate_full_device_name("b", "x")) == [
         'x: Invalid value: "b": a fully qualified name must be a domain and a name separated by a slash'
@@ -59,13 +56,13 @@ def test_some_names_need_a_domain() -> None:
     ("name", "count"),
     [
         pytest.param("", 1, id="none"),
-        pytest.param("node-1", 0, id="a node's"),
+        pytest.param("node-1", 0, id="a node name"),
         pytest.param("zone/rack/node-1", 0, id="with slashes"),
-        pytest.param("a//B", 2, id="each part is judged"),
+        pytest.param("a//B", 2, id="each part is validated"),
         pytest.param("a" * 254, 2, id="too long as a whole, and as a part"),
     ],
 )
-def test_pools_have_names_with_slashes(name: str, count: int) -> None:
+def test_pool_names_are_validated(name: str, count: int) -> None:
     assert len(validate_pool_name(name, "x")) == count
 
 
@@ -83,19 +80,19 @@ def test_pools_have_names_with_slashes(name: str, count: int) -> None:
         pytest.param(UUID.replace("-", ""), "uid must be in RFC 4122 normalized form", id="without dashes"),
     ],
 )
-def test_shares_have_unique_ids(uid: str, detail: str) -> None:
+def test_share_ids_are_validated(uid: str, detail: str) -> None:
     errors = validate_share_id(uid, "x")
     assert [error.detail.startswith(detail) for error in errors] == ([True] if detail else [])
 
 
-def test_a_list_that_is_too_long_is_not_read() -> None:
+def test_validate_set_rejects_too_many_items_before_duplicates() -> None:
     assert messages(validate_set(["a", "a", "b"], 2, lambda item, path: [], "x")) == [
         "x: Too many: 3: must have at most 2 items"
     ]
     assert messages(validate_set(["a", "a"], 2, lambda item, path: [], "x")) == ['x[1]: Duplicate value: "a"']
 
 
-def test_a_long_key_is_cut_in_the_middle() -> None:
+def test_a_long_key_is_shortened_in_error_paths() -> None:
     found = validate_map({"a" * 60 + "b" * 60: 1}, lambda key, path: [], lambda value, path: [required(path)], "x")
     assert [error.field for error in found] == [f"x[{'a' * 47}...{'b' * 46}]"]
 
@@ -111,22 +108,22 @@ HERE = "s[0].cel.expression"
         pytest.param(
             "device.driver",
             [f'{HERE}: Invalid value: "device.driver": must evaluate to bool or the unknown type, not string'],
-            id="no answer",
+            id="no boolean",
         ),
         pytest.param("x" * 10241, [f"{HERE}: Too long: may not be more than 10240 bytes"], id="a long one"),
         pytest.param(
             "device.attributes.a.b.matches('x')",
             [f"{HERE}: Forbidden: too complex, exceeds cost limit"],
-            id="nobody knows how long that is",
+            id="a value of unknown size",
         ),
-        pytest.param("device.attributes['a'].b.matches('x')", [], id="but here they do"),
+        pytest.param("device.attributes['a'].b.matches('x')", [], id="a value of known size"),
     ],
 )
-def test_what_is_wrong_with_expressions(expression: str, errors: list[str]) -> None:
+def test_cel_selectors_are_validated(expression: str, errors: list[str]) -> None:
     assert messages(validate_selectors([{"cel": {"expression": expression}}], "s")) == errors
 
 
-def test_a_compiler_is_quoted() -> None:
+def test_errors_of_the_cel_compiler_are_quoted() -> None:
     (error,) = validate_selectors([{"cel": {"expression": "nope("}}], "s")
     assert error.detail.startswith("compilation failed: ERROR: <input>:1:6: Syntax error: unexpected end of expression")
     (error,) = validate_selectors([{"cel": {"expression": ""}}], "s")
@@ -135,7 +132,7 @@ def test_a_compiler_is_quoted() -> None:
     assert "invalid matches argument" in error.detail
 
 
-def test_selectors_are_few_and_not_empty() -> None:
+def test_empty_and_too_many_selectors_are_rejected() -> None:
     assert messages(validate_selectors([{}], "s")) == ["s[0].cel: Required value"]
     assert messages(validate_selectors([{}] * 33, "s")) == ["s: Too many: 33: must have at most 32 items"]
 
@@ -148,7 +145,7 @@ def test_selectors_are_few_and_not_empty() -> None:
         pytest.param(
             {"opaque": {"driver": "", "parameters": None}},
             ["c.opaque.driver: Required value", "c.opaque.parameters: Required value"],
-            id="for nobody",
+            id="neither driver nor parameters",
         ),
         pytest.param(
             {"opaque": {"driver": "d", "parameters": [1]}},
@@ -158,15 +155,15 @@ def test_selectors_are_few_and_not_empty() -> None:
         pytest.param(
             {"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}},
             ["c.opaque.parameters: Too long: may not be more than 10240 bytes"],
-            id="a lot",
+            id="too large",
         ),
     ],
 )
-def test_what_is_wrong_with_parameters(config: dict[str, Any], errors: list[str]) -> None:
+def test_opaque_parameters_are_validated(config: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_configuration(config, "c")) == errors
 
 
-def test_what_was_stored_may_be_large() -> None:
+def test_stored_parameters_may_exceed_the_limit() -> None:
     assert validate_configuration({"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}, "c", True) == []
 
 
@@ -182,7 +179,7 @@ def test_what_was_stored_may_be_large() -> None:
                 "d.bindingFailureConditions: Invalid value: null: "
                 "bindingFailureConditions are required to use bindingConditions"
             ],
-            id="an endless wait",
+            id="no failure conditions",
         ),
         pytest.param(
             [],
@@ -191,7 +188,7 @@ def test_what_was_stored_may_be_large() -> None:
                 "d.bindingConditions: Invalid value: null: "
                 "bindingConditions are required to use bindingFailureConditions"
             ],
-            id="a wait for nothing",
+            id="only failure conditions",
         ),
         pytest.param(
             ["a", "a"],
@@ -202,14 +199,14 @@ def test_what_was_stored_may_be_large() -> None:
                 "bindingFailureConditions must not overlap with bindingConditions",
                 'd.bindingFailureConditions[2]: Duplicate value: "b"',
             ],
-            id="twice, and of both sorts",
+            id="duplicates and overlaps",
         ),
         pytest.param(
             list("abcde"), ["z"], ["d.bindingConditions: Too many: 5: must have at most 4 items"], id="too many"
         ),
     ],
 )
-def test_what_is_wrong_with_conditions(awaited: list[str], failures: list[str], errors: list[str]) -> None:
+def test_binding_conditions_are_validated(awaited: list[str], failures: list[str], errors: list[str]) -> None:
     holder = {"bindingConditions": awaited, "bindingFailureConditions": failures}
     assert messages(validate_binding_conditions(holder, "d")) == errors
 
@@ -225,7 +222,7 @@ LARGE = {"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}
         pytest.param(
             {"extendedResourceName": "gpu"},
             ['spec.extendedResourceName: Invalid value: "gpu": must be a valid extended resource name'],
-            id="one of Kubernetes' own",
+            id="a native resource",
         ),
         pytest.param({"selectors": [{}]}, ["spec.selectors[0].cel: Required value"], id="no selector"),
         pytest.param({"config": [{}] * 33}, ["spec.config: Too many: 33: must have at most 32 items"], id="too many"),
@@ -236,27 +233,27 @@ LARGE = {"opaque": {"driver": "d", "parameters": {"a": "x" * 10240}}}
         ),
     ],
 )
-def test_what_is_wrong_with_a_class(spec: dict[str, Any], errors: list[str]) -> None:
+def test_device_classes_are_validated(spec: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_device_class(spec, None, "spec")) == errors
 
 
-def test_what_was_stored_stays() -> None:
+def test_unchanged_large_parameters_are_accepted_on_update() -> None:
     assert validate_device_class({"config": [LARGE]}, {"config": [LARGE]}, "spec") == []
     assert len(validate_device_class({"config": [LARGE, LARGE]}, {"config": [LARGE]}, "spec")) == 2
 
 
-def test_a_prefix_is_not_validated_but_the_name_is() -> None:
+def test_the_name_is_validated_but_not_the_generate_name() -> None:
     made = document(DEVICE_CLASS, {"name": "A_x", "generateName": "A_"})
     (error,) = created(DEVICE_CLASS, made)
     assert error.startswith('metadata.name: Invalid value: "A_x"')
 
 
-def test_the_length_of_a_long_name_is_told_in_bytes() -> None:
+def test_the_error_of_a_long_name_counts_bytes() -> None:
     (error,) = created(DEVICE_CLASS, document(DEVICE_CLASS, {"name": "a" * 254}))
     assert error.endswith(": must be no more than 253 bytes")
 
 
-def test_changes_are_counted() -> None:
+def test_an_update_of_the_spec_increments_the_generation() -> None:
     old = document(DEVICE_CLASS, {"generation": 1})
     spec = {"extendedResourceName": "a.b/c"}
     errors, new = changed(DEVICE_CLASS, old, spec=spec)

@@ -19,22 +19,22 @@ def at(*addresses: str, **rest: object) -> list[Document]:
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
-        pytest.param({"addressType": ""}, ["addressType: Required value"], id="no kind of address"),
+        pytest.param({}, [], id="valid"),
+        pytest.param({"addressType": ""}, ["addressType: Required value"], id="no address type"),
         pytest.param(
             {"addressType": "X"},
             ['addressType: Unsupported value: "X": supported values: "FQDN", "IPv4", "IPv6"'],
-            id="an unknown kind of address",
+            id="an unknown address type",
         ),
         pytest.param(
             {"endpoints": at()},
             ["endpoints[0].addresses: Required value: must contain at least 1 address"],
-            id="nowhere",
+            id="no address",
         ),
         pytest.param(
             {"endpoints": at(*(f"10.0.0.{number}" for number in range(101)))},
             ["endpoints[0].addresses: Too many: 101: must have at most 100 items"],
-            id="everywhere",
+            id="too many addresses",
         ),
         pytest.param(
             {"endpoints": at("2001:db8::1")},
@@ -47,12 +47,12 @@ def at(*addresses: str, **rest: object) -> list[Document]:
                 'endpoints[0].addresses[0]: Invalid value: "127.0.0.1": '
                 "may not be in the loopback range (127.0.0.0/8, ::1/128)"
             ],
-            id="here",
+            id="a loopback address",
         ),
         pytest.param(
             {"addressType": "IPv6", "endpoints": at("2001:DB8::1")},
             ['endpoints[0].addresses[0]: Invalid value: "2001:DB8::1": must be in canonical form ("2001:db8::1")'],
-            id="loud letters",
+            id="an address in capitals",
         ),
         pytest.param({"addressType": "FQDN", "endpoints": at("example.com.")}, [], id="a name"),
         pytest.param(
@@ -82,14 +82,14 @@ def at(*addresses: str, **rest: object) -> list[Document]:
             ['ports[0].protocol: Unsupported value: "X": supported values: "SCTP", "TCP", "UDP"'],
             id="an unknown protocol",
         ),
-        pytest.param({"ports": [{"port": 70000}]}, [], id="any number is a port"),
+        pytest.param({"ports": [{"port": 70000}]}, [], id="port numbers are not limited"),
     ],
 )
-def test_new_ones(changes: dict[str, Any], errors: list[str]) -> None:
+def test_endpoint_slices_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_endpoint_slice(defaulted(body("EndpointSlice", **changes)), None)) == errors
 
 
-def test_the_kind_of_address_is_fixed() -> None:
+def test_the_address_type_is_immutable() -> None:
     old = defaulted(body("EndpointSlice", endpoints=[]))
     new = defaulted(body("EndpointSlice", endpoints=[], addressType="IPv6"))
     assert messages(validate_endpoint_slice_update(new, old)) == [
@@ -106,19 +106,19 @@ def test_endpoints_that_did_not_change_are_not_validated_again() -> None:
 TOPOLOGY = {"deprecatedTopology": {"kubernetes.io/hostname": "node-1", "x": "y"}}
 
 
-def test_old_topology_is_not_written_any_more() -> None:
+def test_deprecated_topology_is_dropped_on_create() -> None:
     obj = created(body("EndpointSlice", endpoints=[{"addresses": ["10.0.0.1"], **TOPOLOGY}])).obj
     assert obj["endpoints"] == [{"addresses": ["10.0.0.1"], "conditions": {}}]
 
 
-def test_a_node_that_was_known_by_topology_stays_known() -> None:
+def test_the_hostname_in_deprecated_topology_becomes_the_node_name() -> None:
     plain = created(body("EndpointSlice")).obj
     old = changed(plain, endpoints=[{**plain["endpoints"][0], **TOPOLOGY}])
     obj = updated(body("EndpointSlice", endpoints=[{"addresses": ["10.0.0.2"], **TOPOLOGY}]), old).obj
     assert obj["endpoints"] == [{"addresses": ["10.0.0.2"], "conditions": {}, "nodeName": "node-1"}]
 
 
-def test_empty_lists_are_stored_as_none() -> None:
+def test_empty_lists_are_stored_as_null() -> None:
     obj = created(body("EndpointSlice", endpoints=[], ports=[])).obj
     assert (obj["endpoints"], obj["ports"]) == (None, None)
 
@@ -131,15 +131,15 @@ def test_empty_lists_are_stored_as_none() -> None:
         pytest.param({"metadata__annotations": {"a": "b"}}, 1, id="annotations do not"),
     ],
 )
-def test_what_counts(changes: dict[str, Any], generation: int) -> None:
+def test_updates_of_ports_and_labels_increment_the_generation(changes: dict[str, Any], generation: int) -> None:
     old = created(body("EndpointSlice")).obj
     assert updated(body("EndpointSlice", **changes), old).obj["metadata"]["generation"] == generation
 
 
-def test_names_instead_of_addresses_are_warned_of() -> None:
+def test_the_address_type_fqdn_has_a_warning() -> None:
     named = body("EndpointSlice", addressType="FQDN", endpoints=[{"addresses": ["example.com"]}])
     assert created(named).warnings == ["spec.addressType: FQDN endpoints are deprecated"]
 
 
-def test_a_port_is_nameless_and_tcp() -> None:
+def test_ports_default_to_an_empty_name_and_tcp() -> None:
     assert defaulted(body("EndpointSlice"))["ports"] == [{"name": "", "protocol": "TCP", "port": 80}]

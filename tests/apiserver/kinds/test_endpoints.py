@@ -11,7 +11,7 @@ from mooring.apiserver.kinds.endpoints import validate_subsets
 from tests.apiserver.core_documents import call, changed, document, messages, strategy
 
 
-def test_ports_speak_tcp() -> None:
+def test_ports_default_to_tcp() -> None:
     endpoints: Document = {"subsets": [{"ports": [{"port": 1}, {"port": 2, "protocol": "UDP"}]}, {}]}
     strategy_of(ENDPOINTS).default(endpoints)
     assert endpoints["subsets"][0]["ports"] == [{"port": 1, "protocol": "TCP"}, {"port": 2, "protocol": "UDP"}]
@@ -38,7 +38,7 @@ ADDRESSES = [{"ip": "1.2.3.4"}]
                 "subsets[0].addresses[0].nodeName",
                 'subsets[0].addresses[0].ip: Invalid value: "x": must be a valid IP address',
             ],
-            id="everything is wrong with an address",
+            id="an invalid address",
         ),
         pytest.param(
             {"addresses": ADDRESSES, "ports": [{"port": 0}, {"name": "a", "port": 1, "protocol": "X"}]},
@@ -47,18 +47,18 @@ ADDRESSES = [{"ip": "1.2.3.4"}]
                 "subsets[0].ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
                 'subsets[0].ports[1].protocol: Unsupported value: "X": supported values: "SCTP", "TCP", "UDP"',
             ],
-            id="several ports have names",
+            id="invalid ports",
         ),
     ],
 )
-def test_subsets(subset: Document, errors: list[str]) -> None:
+def test_subsets_are_validated(subset: Document, errors: list[str]) -> None:
     found = messages(validate_subsets(document(ENDPOINTS, subsets=[subset])))
     assert len(found) == len(errors)
     assert all(message.startswith(wanted) for message, wanted in zip(found, errors, strict=True)), found
 
 
 BAD = [{"addresses": [{"ip": "127.0.0.1"}]}]
-ODD = [{"notReadyAddresses": [{"ip": "2001:DB8::1"}]}]
+NOT_CANONICAL = [{"notReadyAddresses": [{"ip": "2001:DB8::1"}]}]
 
 
 def test_unchanged_endpoints_are_not_validated_again() -> None:
@@ -67,10 +67,13 @@ def test_unchanged_endpoints_are_not_validated_again() -> None:
     assert len(changed(ENDPOINTS, old, subsets=[*BAD, *BAD])[0]) == 2
 
 
-def test_unusual_addresses_are_warned_of_unless_the_controller_wrote_them() -> None:
-    how, managed = strategy(ENDPOINTS), {"labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}}
-    assert how.warnings_on_create(document(ENDPOINTS, subsets=ODD), call(ENDPOINTS)) == [
+def test_addresses_that_are_not_canonical_have_a_warning_unless_managed_by_the_controller() -> None:
+    kind_strategy, managed = (
+        strategy(ENDPOINTS),
+        {"labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}},
+    )
+    assert kind_strategy.warnings_on_create(document(ENDPOINTS, subsets=NOT_CANONICAL), call(ENDPOINTS)) == [
         'subsets[0].notReadyAddresses[0].ip: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format '
         '("2001:db8::1")'
     ]
-    assert how.warnings_on_create(document(ENDPOINTS, managed, subsets=ODD), call(ENDPOINTS)) == []
+    assert kind_strategy.warnings_on_create(document(ENDPOINTS, managed, subsets=NOT_CANONICAL), call(ENDPOINTS)) == []

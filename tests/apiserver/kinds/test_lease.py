@@ -17,15 +17,15 @@ from tests.apiserver.workload_builders import body, changed, created, updated
         pytest.param(
             {"leaseDurationSeconds": 0},
             ["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
-            id="over before it begins",
+            id="a duration of zero",
         ),
         pytest.param(
             {"leaseTransitions": -1},
             ["spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"],
-            id="fewer than no holders",
+            id="negative transitions",
         ),
         pytest.param({"strategy": "OldestEmulationVersion", "preferredHolder": "me"}, [], id="a known strategy"),
-        pytest.param({"strategy": "example.com/mine"}, [], id="a strategy of one's own"),
+        pytest.param({"strategy": "example.com/mine"}, [], id="a custom strategy"),
         pytest.param(
             {"strategy": "X"},
             ['spec.strategy.strategy: Unsupported value: "X": supported values: "OldestEmulationVersion"'],
@@ -34,22 +34,22 @@ from tests.apiserver.workload_builders import body, changed, created, updated
         pytest.param(
             {"preferredHolder": "me"},
             ["spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined"],
-            id="a wish without a strategy",
+            id="a preferred holder without a strategy",
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_lease_specs_are_validated(spec: Document, errors: list[str]) -> None:
     assert messages(validate_lease(spec, "spec")) == errors
 
 
-def test_coordinated_election_waits_behind_its_gate() -> None:
-    wish = {"spec__strategy": "OldestEmulationVersion", "spec__preferredHolder": "me"}
+def test_coordinated_leader_election_fields_are_dropped_unless_in_use() -> None:
+    coordinated = {"spec__strategy": "OldestEmulationVersion", "spec__preferredHolder": "me"}
     plain = created(body("Lease")).obj
-    assert created(body("Lease", **wish)).obj["spec"] == plain["spec"]
-    assert updated(body("Lease", **wish), plain).obj["spec"] == plain["spec"]
-    old = changed(plain, **wish)
-    assert updated(body("Lease", **wish), old).obj["spec"] == old["spec"]
+    assert created(body("Lease", **coordinated)).obj["spec"] == plain["spec"]
+    assert updated(body("Lease", **coordinated), plain).obj["spec"] == plain["spec"]
+    old = changed(plain, **coordinated)
+    assert updated(body("Lease", **coordinated), old).obj["spec"] == old["spec"]
 
 
-def test_any_finalizer_will_do() -> None:
+def test_finalizers_of_leases_are_not_validated() -> None:
     assert created(body("Lease", metadata__finalizers=["x"])).errors == []

@@ -17,8 +17,8 @@ from tests.apiserver.core_documents import changed, created, document, messages,
     ("bounds", "defaults"),
     [
         pytest.param({}, {}, id="nothing"),
-        pytest.param({"max": {"cpu": "2"}}, {"default": {"cpu": "2"}, "defaultRequest": {"cpu": "2"}}, id="the most"),
-        pytest.param({"min": {"cpu": "1"}}, {"defaultRequest": {"cpu": "1"}}, id="the least"),
+        pytest.param({"max": {"cpu": "2"}}, {"default": {"cpu": "2"}, "defaultRequest": {"cpu": "2"}}, id="max"),
+        pytest.param({"min": {"cpu": "1"}}, {"defaultRequest": {"cpu": "1"}}, id="min"),
         pytest.param(
             {"min": {"cpu": "1"}, "max": {"cpu": "3"}, "default": {"cpu": "2"}},
             {"default": {"cpu": "2"}, "defaultRequest": {"cpu": "2"}},
@@ -26,14 +26,14 @@ from tests.apiserver.core_documents import changed, created, document, messages,
         ),
     ],
 )
-def test_containers(bounds: Document, defaults: Document) -> None:
+def test_limits_of_containers_are_defaulted(bounds: Document, defaults: Document) -> None:
     limit_range: Document = {"spec": {"limits": [{"type": "Container", **bounds}, {"type": "Pod", **bounds}]}}
     strategy_of(LIMIT_RANGE).default(limit_range)
     strategy_of(LIMIT_RANGE).default(limit_range)
     assert limit_range["spec"]["limits"] == [{"type": "Container", **bounds, **defaults}, {"type": "Pod", **bounds}]
 
 
-def test_amounts_are_rounded() -> None:
+def test_default_rounds_amounts_up_to_milli_units() -> None:
     limit_range: Document = {"spec": {"limits": [{"type": "Pod", "max": {"cpu": "0.0001"}}]}}
     strategy_of(LIMIT_RANGE).default(limit_range)
     assert limit_range["spec"]["limits"][0]["max"] == {"cpu": "1m"}
@@ -46,16 +46,16 @@ ITEM = "spec.limits[0]"
     ("item", "errors"),
     [
         pytest.param({"type": "Container", "max": {"cpu": "1"}}, [], id="a maximum"),
-        pytest.param({"type": "example.com/x", "max": {"example.com/y": "1"}}, [], id="somebody else's type"),
+        pytest.param({"type": "example.com/x", "max": {"example.com/y": "1"}}, [], id="a qualified type"),
         pytest.param(
             {"type": "Odd"},
             [f'{ITEM}.type: Invalid value: "Odd": must be a standard limit type or fully qualified'],
-            id="a type that nobody knows",
+            id="an unknown type",
         ),
         pytest.param(
             {"type": "Pod", "min": {"cpu": "2"}, "max": {"cpu": "1"}},
             [f'{ITEM}.min[cpu]: Invalid value: "2": min value 2 is greater than max value 1'],
-            id="more than the most",
+            id="min above max",
         ),
         pytest.param(
             {"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "2"}},
@@ -68,7 +68,7 @@ ITEM = "spec.limits[0]"
         pytest.param(
             {"type": "Container", "max": {"cpu": "1"}, "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}},
             [f'{ITEM}.default[cpu]: Invalid value: "1": default value 2 is greater than max value 1'],
-            id="a default above the most",
+            id="default above max",
         ),
         pytest.param(
             {"type": "Pod", "default": {"cpu": "1"}},
@@ -91,12 +91,12 @@ ITEM = "spec.limits[0]"
         pytest.param(
             {"type": "Pod", "min": {"cpu": "1"}, "max": {"cpu": "2"}, "maxLimitRequestRatio": {"cpu": "3"}},
             [f'{ITEM}.maxLimitRequestRatio[cpu]: Invalid value: "3": ratio 3 is greater than max/min = 2.000000'],
-            id="a ratio that cannot be reached",
+            id="a ratio above max divided by min",
         ),
         pytest.param(
             {"type": "Pod", "min": {"cpu": "0"}, "max": {"cpu": "2"}, "maxLimitRequestRatio": {"cpu": "3"}},
             [],
-            id="from nothing any ratio can be reached",
+            id="a ratio with a minimum of zero",
         ),
         pytest.param(
             {"type": "Container", "default": {"example.com/gpu": "2"}, "defaultRequest": {"example.com/gpu": "1"}},
@@ -104,22 +104,22 @@ ITEM = "spec.limits[0]"
                 f'{ITEM}.defaultRequest[example.com/gpu]: Invalid value: "1": '
                 "default value 2 must equal to defaultRequest value 1 in example.com/gpu"
             ],
-            id="no overcommitment of what cannot be shared",
+            id="an extended resource with different default and defaultRequest",
         ),
     ],
 )
-def test_items(item: Document, errors: list[str]) -> None:
+def test_limits_are_validated(item: Document, errors: list[str]) -> None:
     assert messages(validate_limit_range(document(LIMIT_RANGE, spec={"limits": [item]}))) == errors
 
 
-def test_a_type_has_one_item() -> None:
+def test_limit_types_must_be_unique() -> None:
     limits = [{"type": "Pod", "max": {"cpu": "1"}}] * 2
     assert messages(validate_limit_range(document(LIMIT_RANGE, spec={"limits": limits}))) == [
         'spec.limits[1].type: Duplicate value: "Pod"'
     ]
 
 
-def test_containers_have_certain_resources() -> None:
+def test_unknown_resources_are_rejected() -> None:
     errors = messages(
         validate_limit_range(document(LIMIT_RANGE, spec={"limits": [{"type": "Pod", "max": {"gpu": "1"}}]}))
     )
@@ -129,7 +129,7 @@ def test_containers_have_certain_resources() -> None:
     ]
 
 
-def test_a_limit_range_without_a_name_gets_one() -> None:
+def test_a_limit_range_without_a_name_gets_a_random_one() -> None:
     made = document(LIMIT_RANGE, {"name": "", "uid": "01234567-89ab-4cde-8f01-23456789abcd"})
     assert created(LIMIT_RANGE, made) == []
     name = made["metadata"]["name"]

@@ -15,14 +15,14 @@ from mooring.apiserver.kinds.namespace import (
 from tests.apiserver.core_documents import changed, created, document, messages, strategy
 
 
-def test_the_name_becomes_a_label_and_a_namespace_is_active() -> None:
+def test_default_sets_the_name_label_and_the_active_phase() -> None:
     namespace: Document = {"metadata": {"name": "web", "labels": {"kubernetes.io/metadata.name": "x"}}, "status": {}}
     strategy_of(NAMESPACE).default(namespace)
     assert namespace["metadata"]["labels"] == {"kubernetes.io/metadata.name": "web"}
     assert namespace["status"] == {"phase": "Active"}
 
 
-def test_a_name_that_does_not_exist_yet_is_no_label() -> None:
+def test_default_adds_no_name_label_before_a_name_is_generated() -> None:
     namespace: Document = {"metadata": {"generateName": "web-"}, "status": {"phase": "Terminating"}}
     strategy_of(NAMESPACE).default(namespace)
     assert namespace == {"metadata": {"generateName": "web-"}, "status": {"phase": "Terminating"}}
@@ -34,7 +34,7 @@ UNKNOWN = 'Invalid value: "x": name is neither a standard finalizer name nor is 
 @pytest.mark.parametrize(
     ("finalizers", "errors"),
     [
-        pytest.param([], [], id="none is needed"),
+        pytest.param([], [], id="none"),
         pytest.param(["kubernetes", "orphan", "foregroundDeletion", "a.b/c"], [], id="known and qualified ones"),
         pytest.param(["x"], [UNKNOWN], id="a plain name must be a known one"),
     ],
@@ -48,31 +48,36 @@ def test_finalizers_are_known_or_qualified(finalizers: list[str], errors: list[s
 @pytest.mark.parametrize(
     ("metadata", "phase", "detail"),
     [
-        pytest.param({}, "Active", "", id="it lives"),
-        pytest.param({}, "Terminating", "may only be 'Active' if `deletionTimestamp` is empty", id="it lives, truly"),
-        pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z"}, "Terminating", "", id="it ends"),
+        pytest.param({}, "Active", "", id="active"),
+        pytest.param(
+            {},
+            "Terminating",
+            "may only be 'Active' if `deletionTimestamp` is empty",
+            id="terminating without a deletionTimestamp",
+        ),
+        pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z"}, "Terminating", "", id="terminating"),
         pytest.param(
             {"deletionTimestamp": "2026-01-01T00:00:00Z"},
             "Active",
             "may only be 'Terminating' if `deletionTimestamp` is not empty",
-            id="it ends, truly",
+            id="active with a deletionTimestamp",
         ),
     ],
 )
-def test_the_phase_follows_the_deletion(metadata: dict[str, str], phase: str, detail: str) -> None:
+def test_the_phase_must_match_the_deletion_timestamp(metadata: dict[str, str], phase: str, detail: str) -> None:
     namespace = document(NAMESPACE, metadata, status={"phase": phase})
     wanted = [f'status.Phase: Invalid value: "{phase}": {detail}'] if detail else []
     assert messages(validate_namespace_status(namespace)) == wanted
 
 
-def test_a_new_namespace_is_active_and_held_by_kubernetes() -> None:
+def test_a_new_namespace_is_active_and_has_the_kubernetes_finalizer() -> None:
     namespace = document(NAMESPACE, spec={"finalizers": ["a.b/c"]}, status={"phase": "Terminating"})
     assert created(NAMESPACE, namespace) == []
     assert namespace["spec"] == {"finalizers": ["a.b/c", "kubernetes"]}
     assert namespace["status"] == {"phase": "Active"}
 
 
-def test_names_are_labels() -> None:
+def test_names_of_namespaces_must_be_dns_labels() -> None:
     assert created(NAMESPACE, document(NAMESPACE, {"name": "a.b"})) == [
         'metadata.name: Invalid value: "a.b": must not contain dots'
     ]
@@ -91,7 +96,7 @@ def test_only_finalize_changes_finalizers_and_only_status_the_status() -> None:
     assert outcomes["finalize"][1]["status"] == old["status"]
 
 
-def test_a_generated_name_becomes_a_label_at_last() -> None:
+def test_canonicalize_sets_the_name_label_of_a_generated_name() -> None:
     namespace = document(NAMESPACE, {"name": "", "generateName": "web-"})
     namespace["metadata"]["name"] = "web-x"
     for handler in ("", "status", "finalize"):

@@ -19,7 +19,7 @@ from tests.apiserver.core_documents import call, changed, created, document, mes
 FIRST, OTHER = "10.0.0.0/24", "10.0.1.0/24"
 
 
-def test_capacity_can_be_allocated_and_is_rounded() -> None:
+def test_allocatable_defaults_to_the_rounded_capacity() -> None:
     node: Document = {"spec": {}, "status": {"capacity": {"cpu": "1.00001", "memory": "1Gi"}}}
     strategy_of(NODE).default(node)
     rounded = {"cpu": "1001m", "memory": "1Gi"}
@@ -36,11 +36,11 @@ def test_capacity_can_be_allocated_and_is_rounded() -> None:
         pytest.param(
             {"podCIDR": FIRST, "podCIDRs": [OTHER, FIRST]},
             {"podCIDR": FIRST, "podCIDRs": [FIRST]},
-            id="the single one wins",
+            id="podCIDR wins",
         ),
     ],
 )
-def test_the_range_of_the_pods(spec: Document, wanted: Document) -> None:
+def test_pod_cidr_and_pod_cidrs_are_synchronized(spec: Document, wanted: Document) -> None:
     node: Document = {"spec": dict(spec), "status": {}}
     strategy_of(NODE).default(node)
     strategy_of(NODE).default(node)
@@ -50,7 +50,7 @@ def test_the_range_of_the_pods(spec: Document, wanted: Document) -> None:
 REFERENCE = {"namespace": "web", "name": "kubelet", "kubeletConfigKey": "config"}
 
 
-def test_a_source_that_is_wanted_names_no_certain_object() -> None:
+def test_a_config_source_in_the_spec_must_not_have_a_uid() -> None:
     assert validate_config_source({"configMap": REFERENCE}, "c") == []
     assert messages(validate_config_source({"configMap": {**REFERENCE, "uid": "u", "name": ""}}, "c")) == [
         "c.configMap.uid: Forbidden: uid must not be set in spec",
@@ -58,7 +58,7 @@ def test_a_source_that_is_wanted_names_no_certain_object() -> None:
     ]
 
 
-def test_a_source_that_was_found_names_one() -> None:
+def test_a_config_source_in_the_status_must_have_uid_and_resource_version() -> None:
     found = {"configMap": {**REFERENCE, "uid": "u", "resourceVersion": "1"}}
     assert validate_config_status({"active": found, "error": "none"}, "c") == []
     assert messages(validate_config_status({"assigned": {}, "active": {"configMap": REFERENCE}}, "c")) == [
@@ -76,14 +76,14 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
 @pytest.mark.parametrize(
     ("parts", "errors"),
     [
-        pytest.param({}, [], id="a name is enough"),
+        pytest.param({}, [], id="only a name"),
         pytest.param(
             {"spec": {"taints": [{"key": "a", "effect": "Bad"}]}},
             [
                 'metadata.taints[0].effect: Unsupported value: "Bad": supported values: "NoSchedule", '
                 '"PreferNoSchedule", "NoExecute"'
             ],
-            id="an effect that nobody knows",
+            id="an unknown effect",
         ),
         pytest.param(
             {"spec": {"taints": [{"key": "a"}]}}, ["metadata.taints[0].effect: Required value"], id="no effect"
@@ -94,7 +94,7 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
                 'metadata.taints[1]: Duplicate value: {"Key":"a","Value":"","Effect":"NoExecute","TimeAdded":null}: '
                 "taints must be unique by key and effect pair"
             ],
-            id="one taint twice",
+            id="a duplicate taint",
         ),
         pytest.param(
             {"status": {"capacity": {"example.com/gpu": "500m"}, "allocatable": {"cpu": "-1"}}},
@@ -102,12 +102,12 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
                 'status.capacity.example.com/gpu: Invalid value: "500m": must be an integer',
                 'status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0',
             ],
-            id="amounts that cannot be",
+            id="invalid amounts",
         ),
         pytest.param(
             {"status": {"nodeInfo": {"swap": {"capacity": 0}}}},
             ["metadata.nodeSwapStatus.capacity: Invalid value: 0: must be greater than zero"],
-            id="no swap at all",
+            id="swap of zero",
         ),
         pytest.param(
             {"status": {"declaredFeatures": ["B", "A", "A"]}},
@@ -115,7 +115,7 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
                 'status.declaredFeatures[1]: Invalid value: "A": list must be sorted alphabetically',
                 'status.declaredFeatures[2]: Duplicate value: "A"',
             ],
-            id="features in disorder",
+            id="unsorted features",
         ),
         pytest.param(
             {"spec": {"podCIDRs": ["10.0.0.0/24", "10.0.1.0/24"]}},
@@ -131,12 +131,12 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
                 f'metadata.annotations.AvoidPods: Invalid value: "{AVOID}": '
                 "invalid character 'x' looking for beginning of value"
             ],
-            id="pods to avoid that cannot be read",
+            id="invalid preferAvoidPods",
         ),
         pytest.param(
             {"metadata": {"annotations": {AVOID: '{"preferAvoidPods":[{}]}'}}},
             [f"metadata.annotations.{AVOID}[0].PodSignature: Required value"],
-            id="pods to avoid without a signature",
+            id="preferAvoidPods without a signature",
         ),
         pytest.param(
             {"metadata": {"annotations": {TAINTS: "{}"}}},
@@ -144,11 +144,11 @@ ONCE = 'Forbidden: node updates may not change {} except from "" to valid'
                 f'metadata.annotations: Invalid value: "{TAINTS}": '
                 "json: cannot unmarshal object into Go value of type []core.Taint"
             ],
-            id="taints in an annotation that are none",
+            id="invalid taints in the annotation",
         ),
     ],
 )
-def test_nodes(parts: Document, errors: list[str]) -> None:
+def test_nodes_are_validated(parts: Document, errors: list[str]) -> None:
     assert messages(validate_node(document(NODE, **parts))) == errors
 
 
@@ -177,16 +177,16 @@ def test_an_invalid_pod_cidr_of_two_has_three_errors() -> None:
                 f"spec.podCIDRs: {ONCE.format('podCIDR')}",
                 'spec.configSource: Invalid value: {"ConfigMap":null}: exactly one reference subfield must be non-nil',
             ],
-            id="a range taken away, and a configuration from nowhere",
+            id="a removed CIDR and an empty config source",
         ),
     ],
 )
-def test_what_is_set_once(spec: Document, errors: list[str]) -> None:
+def test_some_fields_of_nodes_can_be_set_only_once(spec: Document, errors: list[str]) -> None:
     old = document(NODE, spec={"podCIDR": "10.0.0.0/24", "providerID": "p", "externalID": "e"})
     assert messages(validate_node_update(document(NODE, spec=spec), old)) == errors
 
 
-def test_duplicate_addresses() -> None:
+def test_duplicate_addresses_of_nodes_are_rejected() -> None:
     address = {"type": "InternalIP", "address": "1.2.3.4"}
     node = document(NODE, status={"addresses": [address, address]})
     assert messages(validate_node_update(node, document(NODE))) == [
@@ -194,7 +194,7 @@ def test_duplicate_addresses() -> None:
     ]
 
 
-def test_deprecated_labels_are_warned_of() -> None:
+def test_deprecated_labels_in_node_selector_terms_have_a_warning() -> None:
     term = {"matchExpressions": [{"key": "zone"}, {"key": "beta.kubernetes.io/os"}]}
     assert node_selector_term_warnings(term, "t") == [
         't.matchExpressions[1].key: beta.kubernetes.io/os is deprecated since v1.14; use "kubernetes.io/os" instead'
@@ -205,7 +205,7 @@ def test_deprecated_labels_are_warned_of() -> None:
 CONFIG = {"configMap": {"namespace": "a", "name": "b", "kubeletConfigKey": "c"}}
 
 
-def test_a_new_node_keeps_its_status_but_for_what_is_gone() -> None:
+def test_a_new_node_keeps_its_status_without_removed_fields() -> None:
     node = document(
         NODE, spec={"configSource": CONFIG}, status={"phase": "Running", "config": {"error": "x"}, "images": []}
     )
@@ -215,7 +215,7 @@ def test_a_new_node_keeps_its_status_but_for_what_is_gone() -> None:
     assert "config" not in node["status"]
 
 
-def test_each_subresource_changes_its_own_part() -> None:
+def test_updates_and_status_updates_of_nodes_change_only_their_part() -> None:
     old = document(NODE, status={"phase": "Running"})
     errors, node = changed(NODE, old, spec={"unschedulable": True, "configSource": CONFIG}, status={})
     assert errors == []
@@ -228,12 +228,12 @@ def test_each_subresource_changes_its_own_part() -> None:
     assert "phase" not in node["status"]
 
 
-def test_an_update_is_validated_twice() -> None:
+def test_an_update_of_a_node_is_validated_twice() -> None:
     errors, _ = changed(NODE, document(NODE), spec={"taints": [{"key": "a"}]})
     assert errors == ["metadata.taints[0].effect: Required value"] * 2
 
 
-def test_deprecated_fields_are_warned_of() -> None:
+def test_deprecated_fields_of_nodes_have_a_warning() -> None:
     node = document(NODE, spec={"externalID": "e", "podCIDRs": ["FD00::/64"]})
     assert strategy(NODE).warnings_on_create(node, call(NODE)) == [
         "spec.externalID: this field is deprecated, and is unused by Kubernetes",
@@ -243,6 +243,6 @@ def test_deprecated_fields_are_warned_of() -> None:
     assert strategy(NODE).warnings_on_update(kept, kept, call(NODE)) == ["spec.configSource: the feature is removed"]
 
 
-def test_nodes_are_selected_by_whether_pods_may_come() -> None:
+def test_nodes_can_be_selected_by_unschedulable() -> None:
     fields = [strategy(NODE).selectable_fields(document(NODE, spec={"unschedulable": flag})) for flag in (True, False)]
     assert fields == [{"spec.unschedulable": "true"}, {"spec.unschedulable": "false"}]

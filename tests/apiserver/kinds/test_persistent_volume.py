@@ -27,7 +27,7 @@ from tests.apiserver.core_documents import NOW, call, changed, created, document
         ("nfs", {"path": "/a"}, {"path": "/a"}),
     ],
 )
-def test_volumes(source: str, given: Document, wanted: Document) -> None:
+def test_persistent_volumes_are_defaulted(source: str, given: Document, wanted: Document) -> None:
     volume: Document = {"spec": {source: dict(given), "capacity": {"storage": "1.0001"}}, "status": {}}
     strategy_of(PERSISTENT_VOLUME).default(volume)
     strategy_of(PERSISTENT_VOLUME).default(volume)
@@ -54,7 +54,7 @@ def affinity(key: str = "zone", value: str = "a") -> Document:
 @pytest.mark.parametrize(
     ("change", "errors"),
     [
-        pytest.param({}, [], id="a right one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"capacity": None},
             ["spec.capacity: Required value", 'spec.capacity: Unsupported value: null: supported values: "storage"'],
@@ -66,13 +66,13 @@ def affinity(key: str = "zone", value: str = "a") -> Document:
                 "spec.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
                 'spec.capacity[storage]: Invalid value: "-1": must be greater than zero',
             ],
-            id="a size below nothing",
+            id="a negative size",
         ),
-        pytest.param({"accessModes": []}, ["spec.accessModes: Required value"], id="no way to be used"),
+        pytest.param({"accessModes": []}, ["spec.accessModes: Required value"], id="no access modes"),
         pytest.param(
             {"accessModes": ["ReadWriteOncePod", "ReadOnlyMany"]},
             ["spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"],
-            id="for one pod, and for many",
+            id="ReadWriteOncePod with another mode",
         ),
         pytest.param(
             {"persistentVolumeReclaimPolicy": "Keep"},
@@ -80,18 +80,18 @@ def affinity(key: str = "zone", value: str = "a") -> Document:
                 'spec.persistentVolumeReclaimPolicy: Unsupported value: "Keep": supported values: "Delete", '
                 '"Recycle", "Retain"'
             ],
-            id="a policy that nobody knows",
+            id="an unknown policy",
         ),
         pytest.param(
             {"hostPath": {"path": "//."}, "persistentVolumeReclaimPolicy": "Recycle"},
             ["spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'"],
-            id="wiping a whole machine",
+            id="recycling the root directory of the host",
         ),
         pytest.param({"volumeMode": "Block"}, [], id="a block device"),
         pytest.param(
             {"nodeAffinity": {}},
             ["spec.nodeAffinity.required: Required value: must specify required node constraints"],
-            id="an affinity to nothing",
+            id="an empty affinity",
         ),
         pytest.param(
             {"volumeAttributesClassName": ""},
@@ -99,15 +99,15 @@ def affinity(key: str = "zone", value: str = "a") -> Document:
                 "spec.volumeAttributesClassName: Required value: an empty string is disallowed",
                 "spec.csi: Required value: has to be specified when using volumeAttributesClassName",
             ],
-            id="attributes that only drivers have",
+            id="an attributes class without a CSI driver",
         ),
     ],
 )
-def test_specs(change: Document, errors: list[str]) -> None:
+def test_persistent_volumes_are_validated(change: Document, errors: list[str]) -> None:
     assert messages(validate_volume(document(PERSISTENT_VOLUME, spec={**SPEC, **change}))) == errors
 
 
-def test_mount_options_are_for_some_sources() -> None:
+def test_mount_options_are_forbidden_for_some_sources() -> None:
     metadata = {"annotations": {"volume.beta.kubernetes.io/mount-options": "ro"}}
     assert messages(validate_volume(document(PERSISTENT_VOLUME, metadata, spec=SPEC))) == [
         "metadata.annotations.volume.beta.kubernetes.io/mount-options: Forbidden: "
@@ -117,7 +117,7 @@ def test_mount_options_are_for_some_sources() -> None:
     assert validate_volume(document(PERSISTENT_VOLUME, metadata, spec=spec)) == []
 
 
-def test_the_volume_in_an_attachment_is_a_bare_one() -> None:
+def test_inline_volumes_must_not_have_most_fields() -> None:
     spec = {**SPEC, "claimRef": {}, "nodeAffinity": affinity(), "storageClassName": "a", "volumeMode": "Block"}
     spec["persistentVolumeReclaimPolicy"] = "Delete"
     assert messages(validate_volume_spec(spec, "v", "s", is_inline=True)) == [
@@ -131,7 +131,7 @@ def test_the_volume_in_an_attachment_is_a_bare_one() -> None:
     ]
 
 
-def test_a_value_that_no_label_can_have_may_stay() -> None:
+def test_invalid_label_values_in_node_affinity_can_be_tolerated() -> None:
     old = document(PERSISTENT_VOLUME, spec={**SPEC, "nodeAffinity": affinity(value="a b")})
     assert has_bad_label_values(old)
     assert len(validate_volume(old)) == 1
@@ -147,12 +147,19 @@ SECRET = {"controllerExpandSecretRef": {"name": "a", "namespace": "b"}}
     ("old", "new", "fields"),
     [
         pytest.param({}, {}, [], id="nothing"),
-        pytest.param({}, {"hostPath": {"path": "/y"}}, ["spec.persistentvolumesource"], id="another place"),
-        pytest.param({"csi": CSI}, {"csi": {**CSI, **SECRET}}, [], id="a secret for growing may come"),
-        pytest.param({"csi": {**CSI, **SECRET}}, {"csi": CSI}, ["spec.persistentvolumesource"], id="but it may not go"),
+        pytest.param({}, {"hostPath": {"path": "/y"}}, ["spec.persistentvolumesource"], id="another source"),
+        pytest.param({"csi": CSI}, {"csi": {**CSI, **SECRET}}, [], id="an expansion secret may be added"),
+        pytest.param(
+            {"csi": {**CSI, **SECRET}},
+            {"csi": CSI},
+            ["spec.persistentvolumesource"],
+            id="an expansion secret may not be removed",
+        ),
         pytest.param({}, {"volumeMode": "Block"}, ["volumeMode"], id="another mode"),
-        pytest.param({}, {"nodeAffinity": affinity()}, [], id="an affinity may come"),
-        pytest.param({"nodeAffinity": affinity()}, {"nodeAffinity": None}, ["nodeAffinity"], id="it may not go"),
+        pytest.param({}, {"nodeAffinity": affinity()}, [], id="an affinity may be added"),
+        pytest.param(
+            {"nodeAffinity": affinity()}, {"nodeAffinity": None}, ["nodeAffinity"], id="an affinity may not be removed"
+        ),
         pytest.param(
             {"nodeAffinity": affinity("beta.kubernetes.io/os")},
             {"nodeAffinity": affinity("kubernetes.io/os")},
@@ -163,26 +170,26 @@ SECRET = {"controllerExpandSecretRef": {"name": "a", "namespace": "b"}}
             {"nodeAffinity": affinity("kubernetes.io/os")},
             {"nodeAffinity": affinity("beta.kubernetes.io/os")},
             ["nodeAffinity"],
-            id="but not its old one",
+            id="a label may not get its deprecated name",
         ),
         pytest.param(
             {"volumeAttributesClassName": "a"},
             {"volumeAttributesClassName": None},
             ["spec.volumeAttributesClassName"],
-            id="attributes may not go",
+            id="an attributes class may not be removed",
         ),
         pytest.param(
             {}, {"capacity": {"storage": "2Gi"}, "accessModes": ["ReadOnlyMany"]}, [], id="the rest may change"
         ),
     ],
 )
-def test_changes(old: Document, new: Document, fields: list[str]) -> None:
+def test_updates_of_persistent_volumes_are_validated(old: Document, new: Document, fields: list[str]) -> None:
     before = document(PERSISTENT_VOLUME, spec={**SPEC, **old})
     after = document(PERSISTENT_VOLUME, spec={**SPEC, **old, **new})
     assert [error.field for error in validate_volume_update(after, before)] == fields
 
 
-PERSISTENT_VOLUME_STRATEGY_SPEC: Document = {
+VALID_SPEC: Document = {
     "accessModes": ["ReadWriteOnce"],
     "capacity": {"storage": "1Gi"},
     "hostPath": {"path": "/x"},
@@ -191,16 +198,14 @@ EARLIER, LATER = "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"
 
 
 def test_a_new_volume_is_pending() -> None:
-    volume = document(PERSISTENT_VOLUME, spec=PERSISTENT_VOLUME_STRATEGY_SPEC, status={"phase": "Bound"})
+    volume = document(PERSISTENT_VOLUME, spec=VALID_SPEC, status={"phase": "Bound"})
     assert created(PERSISTENT_VOLUME, volume) == []
     assert volume["status"] == {"phase": "Pending", "lastPhaseTransitionTime": NOW}
 
 
-def test_a_change_is_validated_twice() -> None:
-    old = document(PERSISTENT_VOLUME, spec=PERSISTENT_VOLUME_STRATEGY_SPEC)
-    errors, volume = changed(
-        PERSISTENT_VOLUME, old, spec={**PERSISTENT_VOLUME_STRATEGY_SPEC, "accessModes": []}, status={"phase": "Bound"}
-    )
+def test_an_update_of_a_persistent_volume_is_validated_twice() -> None:
+    old = document(PERSISTENT_VOLUME, spec=VALID_SPEC)
+    errors, volume = changed(PERSISTENT_VOLUME, old, spec={**VALID_SPEC, "accessModes": []}, status={"phase": "Bound"})
     assert errors == ["spec.accessModes: Required value"] * 2
     assert volume["status"] == old["status"]
 
@@ -208,17 +213,29 @@ def test_a_change_is_validated_twice() -> None:
 @pytest.mark.parametrize(
     ("status", "since"),
     [
-        pytest.param({"phase": "Pending"}, EARLIER, id="the same phase since then"),
-        pytest.param({"phase": "Pending", "lastPhaseTransitionTime": LATER}, LATER, id="somebody knows better"),
-        pytest.param({"phase": "Bound"}, NOW, id="another phase since now"),
-        pytest.param({"phase": "Bound", "lastPhaseTransitionTime": EARLIER}, NOW, id="a time that was left over"),
-        pytest.param({"phase": "Bound", "lastPhaseTransitionTime": LATER}, LATER, id="a time of one's own"),
+        pytest.param({"phase": "Pending"}, EARLIER, id="the same phase"),
+        pytest.param(
+            {"phase": "Pending", "lastPhaseTransitionTime": LATER},
+            LATER,
+            id="the same phase and a later time in the request",
+        ),
+        pytest.param({"phase": "Bound"}, NOW, id="another phase"),
+        pytest.param(
+            {"phase": "Bound", "lastPhaseTransitionTime": EARLIER},
+            NOW,
+            id="another phase and the old time in the request",
+        ),
+        pytest.param(
+            {"phase": "Bound", "lastPhaseTransitionTime": LATER},
+            LATER,
+            id="another phase and a later time in the request",
+        ),
     ],
 )
-def test_when_the_phase_changed(status: Document, since: str) -> None:
+def test_a_status_update_sets_the_last_phase_transition_time(status: Document, since: str) -> None:
     old = document(
         PERSISTENT_VOLUME,
-        spec=PERSISTENT_VOLUME_STRATEGY_SPEC,
+        spec=VALID_SPEC,
         status={"phase": "Pending", "lastPhaseTransitionTime": EARLIER},
     )
     errors, volume = changed(PERSISTENT_VOLUME, old, "status", spec={}, status=status)
@@ -227,9 +244,9 @@ def test_when_the_phase_changed(status: Document, since: str) -> None:
     assert volume["status"] == {"phase": status["phase"], "lastPhaseTransitionTime": since}
 
 
-def test_deprecated_fields_are_warned_of() -> None:
+def test_deprecated_fields_of_persistent_volumes_have_a_warning() -> None:
     terms = [{"matchExpressions": [{"key": "beta.kubernetes.io/arch", "operator": "Exists"}]}]
-    spec = {**PERSISTENT_VOLUME_STRATEGY_SPEC, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, "rbd": {}}
+    spec = {**VALID_SPEC, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, "rbd": {}}
     metadata = {"annotations": {"volume.beta.kubernetes.io/storage-class": "a"}}
     volume = document(PERSISTENT_VOLUME, metadata, spec={**spec, "persistentVolumeReclaimPolicy": "Recycle"})
     warnings = strategy(PERSISTENT_VOLUME).warnings_on_create(volume, call(PERSISTENT_VOLUME))

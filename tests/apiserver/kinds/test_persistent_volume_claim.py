@@ -16,7 +16,7 @@ from mooring.apiserver.kinds.persistent_volume_claim import (
 from tests.apiserver.core_documents import call, changed, created, document, messages, strategy
 
 
-def test_claims() -> None:
+def test_claims_are_defaulted() -> None:
     resources = {"requests": {"storage": "1.0001"}, "limits": {"storage": "2"}}
     claim: Document = {"spec": {"resources": resources}, "status": {"capacity": {"storage": "0.0001"}}}
     default_claim(claim)
@@ -40,7 +40,7 @@ def size(text: str) -> Document:
 @pytest.mark.parametrize(
     ("change", "errors"),
     [
-        pytest.param({}, [], id="a right one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"accessModes": []}, ["spec.accessModes: Required value: at least 1 access mode is required"], id="no mode"
         ),
@@ -48,13 +48,13 @@ def size(text: str) -> Document:
         pytest.param(
             size("-1Gi"),
             ['spec.resources[storage]: Invalid value: "-1Gi": must be greater than zero'],
-            id="no size either",
+            id="a negative size",
         ),
-        pytest.param({"storageClassName": ""}, [], id="no class, on purpose"),
+        pytest.param({"storageClassName": ""}, [], id="an empty class"),
         pytest.param(
             {"volumeMode": "Tape"},
             ['spec.volumeMode: Unsupported value: "Tape": supported values: "Block", "Filesystem"'],
-            id="a mode that nobody knows",
+            id="an unknown mode",
         ),
         pytest.param(
             {"dataSource": {"kind": "Foo", "name": ""}},
@@ -68,21 +68,21 @@ def size(text: str) -> Document:
         pytest.param(
             {"dataSource": CLAIM, "dataSourceRef": {**CLAIM, "name": "b"}},
             ["spec: Invalid value: {}: must match dataSourceRef"],
-            id="two sources",
+            id="two different sources",
         ),
         pytest.param(
             {"dataSource": CLAIM, "dataSourceRef": {**CLAIM, "namespace": "b"}},
             ["spec: Invalid value: {}: may not be specified when dataSourceRef.namespace is specified"],
-            id="a source here and one there",
+            id="a dataSourceRef with a namespace",
         ),
     ],
 )
-def test_specs(change: Document, errors: list[str]) -> None:
+def test_claim_specs_are_validated(change: Document, errors: list[str]) -> None:
     claim = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **change})
     assert messages(validate_persistent_volume_claim_spec(claim["spec"], "spec")) == errors
 
 
-def test_what_an_old_claim_had_may_stay() -> None:
+def test_invalid_values_of_a_stored_claim_are_tolerated() -> None:
     spec = {**SPEC, "dataSourceRef": {**CLAIM, "apiGroup": "A_"}, "selector": {"matchLabels": {"a": "b c"}}}
     old = document(PERSISTENT_VOLUME_CLAIM, spec=spec)
     strict = validate_persistent_volume_claim_spec(old["spec"], "spec")
@@ -97,18 +97,18 @@ def test_what_an_old_claim_had_may_stay() -> None:
     ("old", "new", "fields"),
     [
         pytest.param({}, {}, [], id="nothing"),
-        pytest.param({}, size("2048Mi"), [], id="the same size in other words"),
+        pytest.param({}, size("2048Mi"), [], id="the same size in another unit"),
         pytest.param({}, {"volumeName": "a"}, [], id="a volume is named"),
-        pytest.param({"volumeName": "a"}, {"volumeName": "b"}, ["spec"], id="a volume is named again"),
+        pytest.param({"volumeName": "a"}, {"volumeName": "b"}, ["spec"], id="another volume"),
         pytest.param({}, {"storageClassName": "a"}, [], id="a class is named"),
-        pytest.param({"storageClassName": "a"}, {"storageClassName": "b"}, ["spec"], id="a class is named again"),
+        pytest.param({"storageClassName": "a"}, {"storageClassName": "b"}, ["spec"], id="another class"),
         pytest.param({}, {"accessModes": ["ReadOnlyMany"]}, ["spec"], id="another mode"),
         pytest.param({}, size("3Gi"), ["spec"], id="more for a claim without a volume"),
         pytest.param({}, size("1Gi"), ["spec"], id="less for a claim without a volume"),
         pytest.param({}, {"volumeMode": "Block"}, ["spec", "volumeMode"], id="another kind of volume"),
     ],
 )
-def test_changes(old: Document, new: Document, fields: list[str]) -> None:
+def test_updates_of_claims_are_validated(old: Document, new: Document, fields: list[str]) -> None:
     before = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **old})
     after = document(PERSISTENT_VOLUME_CLAIM, spec={**SPEC, **old, **new})
     assert [error.field for error in validate_claim_update(after, before)] == fields
@@ -117,12 +117,12 @@ def test_changes(old: Document, new: Document, fields: list[str]) -> None:
 @pytest.mark.parametrize(
     ("new", "errors"),
     [
-        pytest.param(size("6Gi"), [], id="more"),
-        pytest.param(size("4Gi"), [], id="less than was wanted, more than there is"),
+        pytest.param(size("6Gi"), [], id="more than requested"),
+        pytest.param(size("4Gi"), [], id="less than requested, more than the capacity"),
         pytest.param(
             size("3Gi"),
             ["spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"],
-            id="no more than there is",
+            id="not above the capacity",
         ),
         pytest.param({"volumeAttributesClassName": "b"}, [], id="other attributes"),
         pytest.param(
@@ -135,7 +135,7 @@ def test_changes(old: Document, new: Document, fields: list[str]) -> None:
         ),
     ],
 )
-def test_a_bound_claim_may_grow(new: Document, errors: list[str]) -> None:
+def test_resizes_of_bound_claims_are_validated(new: Document, errors: list[str]) -> None:
     spec = {**SPEC, **size("5Gi"), "volumeAttributesClassName": "a"}
     status = {"phase": "Bound", "capacity": {"storage": "3Gi"}, "currentVolumeAttributesClassName": "a"}
     before = document(PERSISTENT_VOLUME_CLAIM, spec=spec, status=status)
@@ -146,8 +146,8 @@ def test_a_bound_claim_may_grow(new: Document, errors: list[str]) -> None:
 @pytest.mark.parametrize(
     ("annotation", "name", "errors"),
     [
-        pytest.param("a", "a", [], id="the class is said in both places"),
-        pytest.param(None, "a", [], id="the class moves into its field"),
+        pytest.param("a", "a", [], id="annotation and field"),
+        pytest.param(None, "a", [], id="field instead of annotation"),
         pytest.param(
             "b",
             None,
@@ -156,14 +156,16 @@ def test_a_bound_claim_may_grow(new: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_a_class_moves_out_of_the_annotation(annotation: str | None, name: str | None, errors: list[str]) -> None:
+def test_the_storage_class_may_move_from_the_annotation_to_its_field(
+    annotation: str | None, name: str | None, errors: list[str]
+) -> None:
     before = document(PERSISTENT_VOLUME_CLAIM, {"annotations": {ANNOTATION: "a"}}, spec=SPEC)
     metadata = {"annotations": {ANNOTATION: annotation}} if annotation else {}
     after = document(PERSISTENT_VOLUME_CLAIM, metadata, spec={**SPEC, "storageClassName": name})
     assert messages(validate_claim_update(after, before)) == errors
 
 
-def test_a_status_counts_storage() -> None:
+def test_claim_statuses_are_validated() -> None:
     status = {
         "capacity": {"storage": "-1"},
         "allocatedResourceStatuses": {"storage": "Odd", "cpu": "NodeResizePending"},
@@ -181,11 +183,11 @@ def test_a_status_counts_storage() -> None:
     ]
 
 
-PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC: Document = {
+VALID_SPEC: Document = {
     "accessModes": ["ReadWriteOnce"],
     "resources": {"requests": {"storage": "1Gi"}},
 }
-PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM: Document = {"apiGroup": None, "kind": "PersistentVolumeClaim", "name": "a"}
+CLAIM_SOURCE: Document = {"apiGroup": None, "kind": "PersistentVolumeClaim", "name": "a"}
 OTHER: Document = {"apiGroup": "example.com", "kind": "Image", "name": "a"}
 
 
@@ -194,62 +196,60 @@ OTHER: Document = {"apiGroup": "example.com", "kind": "Image", "name": "a"}
     [
         pytest.param({}, None, None, id="nothing"),
         pytest.param(
-            {"dataSource": PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM},
-            PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM,
-            PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM,
-            id="a claim, the old way",
+            {"dataSource": CLAIM_SOURCE},
+            CLAIM_SOURCE,
+            CLAIM_SOURCE,
+            id="dataSource is a claim",
         ),
         pytest.param(
-            {"dataSourceRef": PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM},
-            PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM,
-            PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM,
-            id="a claim, the new way",
+            {"dataSourceRef": CLAIM_SOURCE},
+            CLAIM_SOURCE,
+            CLAIM_SOURCE,
+            id="dataSourceRef is a claim",
         ),
-        pytest.param({"dataSource": OTHER}, None, None, id="the old way knows only claims and snapshots"),
-        pytest.param({"dataSourceRef": OTHER}, OTHER, OTHER, id="the new way knows everything"),
+        pytest.param({"dataSource": OTHER}, None, None, id="dataSource of another kind is dropped"),
+        pytest.param({"dataSourceRef": OTHER}, OTHER, OTHER, id="dataSourceRef of another kind"),
         pytest.param(
-            {"dataSourceRef": {**PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM, "namespace": "b"}},
+            {"dataSourceRef": {**CLAIM_SOURCE, "namespace": "b"}},
             None,
             None,
-            id="but nothing elsewhere",
+            id="dataSourceRef in another namespace is dropped",
         ),
     ],
 )
-def test_sources(given: Document, source: Document | None, reference: Document | None) -> None:
-    claim = document(
-        PERSISTENT_VOLUME_CLAIM, spec={**PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC, **given}, status={"phase": "Bound"}
-    )
+def test_data_source_and_data_source_ref_are_synchronized(
+    given: Document, source: Document | None, reference: Document | None
+) -> None:
+    claim = document(PERSISTENT_VOLUME_CLAIM, spec={**VALID_SPEC, **given}, status={"phase": "Bound"})
     assert created(PERSISTENT_VOLUME_CLAIM, claim) == []
     assert (claim["spec"].get("dataSource"), claim["spec"].get("dataSourceRef")) == (source, reference)
     assert claim["status"] == {"phase": "Pending"}
 
 
-def test_a_claim_that_was_stored_with_one_field_is_seen_with_both() -> None:
+def test_an_update_of_a_claim_stored_with_only_a_data_source_is_accepted() -> None:
     old = document(
         PERSISTENT_VOLUME_CLAIM,
-        spec={**PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC, "dataSource": PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM},
+        spec={**VALID_SPEC, "dataSource": CLAIM_SOURCE},
     )
     errors, claim = changed(
         PERSISTENT_VOLUME_CLAIM,
         old,
-        spec={**PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC, "dataSourceRef": PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM},
+        spec={**VALID_SPEC, "dataSourceRef": CLAIM_SOURCE},
     )
     assert errors == []
-    assert claim["spec"]["dataSource"] == PERSISTENT_VOLUME_CLAIM_STRATEGY_CLAIM
+    assert claim["spec"]["dataSource"] == CLAIM_SOURCE
 
 
-def test_the_status_subresource() -> None:
-    old = document(PERSISTENT_VOLUME_CLAIM, spec=PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC)
+def test_a_status_update_of_a_claim_keeps_the_spec() -> None:
+    old = document(PERSISTENT_VOLUME_CLAIM, spec=VALID_SPEC)
     errors, claim = changed(PERSISTENT_VOLUME_CLAIM, old, "status", spec={}, status={"phase": "Bound"})
     assert (errors, claim["spec"], claim["status"]) == ([], old["spec"], {"phase": "Bound"})
 
 
-def test_fractional_bytes_are_warned_of() -> None:
+def test_fractional_bytes_and_deprecated_annotations_have_a_warning() -> None:
     metadata = {"annotations": {"volume.beta.kubernetes.io/storage-class": "a"}}
     resources = {"requests": {"storage": "1500m"}, "limits": {"storage": "2500m"}}
-    claim = document(
-        PERSISTENT_VOLUME_CLAIM, metadata, spec={**PERSISTENT_VOLUME_CLAIM_STRATEGY_SPEC, "resources": resources}
-    )
+    claim = document(PERSISTENT_VOLUME_CLAIM, metadata, spec={**VALID_SPEC, "resources": resources})
     assert strategy(PERSISTENT_VOLUME_CLAIM).warnings_on_create(claim, call(PERSISTENT_VOLUME_CLAIM)) == [
         "metadata.annotations[volume.beta.kubernetes.io/storage-class]: "
         'deprecated since v1.8; use "storageClassName" attribute instead',

@@ -21,12 +21,12 @@ from tests.apiserver.workload_builders import body, changed, created, updated
                 'spec: Invalid value: {"MinAvailable":1,"Selector":null,"MaxUnavailable":2,'
                 '"UnhealthyPodEvictionPolicy":null}: minAvailable and maxUnavailable cannot be both set'
             ],
-            id="two budgets in one",
+            id="minAvailable and maxUnavailable",
         ),
         pytest.param(
             {"maxUnavailable": "101%"},
             ['spec.maxUnavailable: Invalid value: "101%": must not be greater than 100%'],
-            id="more than all",
+            id="more than 100 percent",
         ),
         pytest.param(
             {"unhealthyPodEvictionPolicy": ""},
@@ -46,23 +46,23 @@ from tests.apiserver.workload_builders import body, changed, created, updated
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_disruption_budget_specs_are_validated(spec: Document, errors: list[str]) -> None:
     assert messages(validate_disruption_budget(spec, None, "spec")) == errors
 
 
-def test_bad_values_in_the_selector_may_stay() -> None:
+def test_unchanged_invalid_selector_values_are_accepted() -> None:
     bad = {"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}}
     assert len(validate_disruption_budget(bad, None, "spec")) == 1
     assert validate_disruption_budget(bad, bad, "spec") == []
 
 
-def test_counts_are_not_negative() -> None:
+def test_negative_counts_in_a_disruption_budget_status_are_invalid() -> None:
     assert messages(validate_disruption_budget_status({"currentHealthy": -1}, "status")) == [
         "status.currentHealthy: Invalid value: -1: must be greater than or equal to 0"
     ]
 
 
-def test_a_new_one_allows_nothing_yet() -> None:
+def test_a_new_disruption_budget_allows_no_disruptions() -> None:
     outcome = created(body("PodDisruptionBudget", metadata__name="Any_Name"))
     assert outcome.errors == []
     assert outcome.obj["status"] == {
@@ -73,14 +73,14 @@ def test_a_new_one_allows_nothing_yet() -> None:
     }
 
 
-def test_the_spec_may_change_and_counts() -> None:
+def test_an_update_of_the_spec_increments_the_generation() -> None:
     old = created(body("PodDisruptionBudget")).obj
     outcome = updated(body("PodDisruptionBudget", spec__minAvailable=2), old)
     assert outcome.errors == []
     assert outcome.obj["metadata"]["generation"] == 2
 
 
-def test_a_status_is_not_negative() -> None:
+def test_a_status_update_with_negative_counts_is_rejected() -> None:
     old = created(body("PodDisruptionBudget")).obj
     raw = {**changed(old, status__expectedPods=-1), "kind": "PodDisruptionBudget", "apiVersion": "policy/v1"}
     assert updated(raw, old, "status").errors == [

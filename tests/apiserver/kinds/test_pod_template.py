@@ -16,12 +16,12 @@ from tests.apiserver.pod_builders import call_for, pod
 @pytest.mark.parametrize(
     ("metadata", "spec", "errors"),
     [
-        pytest.param({"labels": {"a": "b"}}, {}, [], id="a sound one"),
+        pytest.param({"labels": {"a": "b"}}, {}, [], id="valid"),
         pytest.param(
             {"labels": {"a": "b c"}},
             {},
             ['t.labels: Invalid value: "b c": a valid label must be an empty string or consist of'],
-            id="labels are told without metadata",
+            id="invalid labels",
         ),
         pytest.param(
             {},
@@ -29,13 +29,11 @@ from tests.apiserver.pod_builders import call_for, pod
             ["t.spec.ephemeralContainers: Forbidden: ephemeral containers not allowed in pod template"],
             id="ephemeral containers",
         ),
-        pytest.param({}, {"volumes": [{"name": "v", "image": {}}]}, [], id="an image that will be filled in"),
-        pytest.param(
-            {}, {"containers": [{"name": "c", "image": " "}]}, [], id="space in place of an image, which others fill in"
-        ),
+        pytest.param({}, {"volumes": [{"name": "v", "image": {}}]}, [], id="an image volume without a reference"),
+        pytest.param({}, {"containers": [{"name": "c", "image": " "}]}, [], id="a blank image"),
     ],
 )
-def test_templates(metadata: Document, spec: Document, errors: list[str]) -> None:
+def test_pod_templates_are_validated(metadata: Document, spec: Document, errors: list[str]) -> None:
     found = messages(validate_pod_template({"metadata": metadata, "spec": pod(spec)["spec"]}, "t"))
     assert len(found) == len(errors), found
     assert all(each.startswith(beginning) for each, beginning in zip(found, errors, strict=True)), found
@@ -49,7 +47,7 @@ def made() -> Document:
     return {"metadata": {"name": "t", "namespace": "n"}, "template": {"metadata": {}, "spec": spec}}
 
 
-def test_a_generation_counts_changes_of_the_template() -> None:
+def test_an_update_increments_the_generation_only_for_changes_of_the_template() -> None:
     old = made()
     STRATEGY.prepare_for_create(old, call_for(POD_TEMPLATE))
     assert STRATEGY.validate(old, call_for(POD_TEMPLATE)) == []

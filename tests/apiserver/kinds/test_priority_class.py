@@ -18,7 +18,7 @@ RESERVED = (
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({"value": 1_000_000_000}, [], id="the highest of users"),
+        pytest.param({"value": 1_000_000_000}, [], id="the highest user-defined value"),
         pytest.param(
             {"value": 1_000_000_001},
             ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
@@ -27,19 +27,19 @@ RESERVED = (
         pytest.param(
             {"metadata__name": "system-x"},
             [f"{RESERVED}system-x is not a known system priority class"],
-            id="a name of the system",
+            id="an unknown system name",
         ),
         pytest.param(
             {"metadata__name": "system-node-critical", "value": 5},
             [f"{RESERVED}value of system-node-critical PriorityClass must be 2000001000"],
-            id="a class of the system, but lower",
+            id="a system class with another value",
         ),
         pytest.param(
             {"metadata__name": "system-cluster-critical", "value": 2_000_000_000, "globalDefault": True},
             [f"{RESERVED}globalDefault of system-cluster-critical PriorityClass must be false"],
-            id="a class of the system for everybody",
+            id="a system class as the global default",
         ),
-        pytest.param({"preemptionPolicy": "Never"}, [], id="polite"),
+        pytest.param({"preemptionPolicy": "Never"}, [], id="Never"),
         pytest.param({"preemptionPolicy": ""}, ["preemptionPolicy: Required value"], id="an empty policy"),
         pytest.param(
             {"preemptionPolicy": "X"},
@@ -48,11 +48,11 @@ RESERVED = (
         ),
     ],
 )
-def test_new_ones(changes: dict[str, Any], errors: list[str]) -> None:
+def test_priority_classes_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_priority_class(body("PriorityClass", **changes))) == errors
 
 
-def test_what_cannot_be_changed() -> None:
+def test_value_and_preemption_policy_are_immutable() -> None:
     old = body("PriorityClass", preemptionPolicy="Never")
     new = body("PriorityClass", value=6, preemptionPolicy="PreemptLowerPriority", description="d")
     assert messages(validate_priority_class_update(new, old)) == [
@@ -61,7 +61,7 @@ def test_what_cannot_be_changed() -> None:
     ]
 
 
-def test_its_generation_stays_the_first() -> None:
+def test_an_update_does_not_increment_the_generation() -> None:
     old = created(body("PriorityClass")).obj
     obj = updated(body("PriorityClass", description="d"), old).obj
     assert (old["metadata"]["generation"], obj["metadata"]["generation"]) == (1, 1)
@@ -74,5 +74,5 @@ def test_finalizers_need_a_domain() -> None:
     ]
 
 
-def test_a_priority_class_preempts() -> None:
+def test_the_preemption_policy_defaults_to_preempt_lower_priority() -> None:
     assert defaulted(body("PriorityClass"))["preemptionPolicy"] == "PreemptLowerPriority"

@@ -53,13 +53,13 @@ def test_every_kind_has_a_strategy(kind: Kind) -> None:
     assert type(found).__module__.startswith(f"{modules.__name__}.{kind.module_name}")
 
 
-def test_subresources_with_a_strategy() -> None:
+def test_subresources_of_namespaces_and_pods_have_strategies() -> None:
     assert set(strategy_of(NAMESPACE).subresources) == {"status", "finalize"}
     assert set(strategy_of(POD).subresources) == {"status", "ephemeralcontainers", "resize"}
 
 
 @pytest.mark.parametrize("kind", WORKLOADS_AND_SMALL_GROUPS, ids=str)
-def test_a_status_has_a_strategy_of_its_own(kind: Kind) -> None:
+def test_the_status_subresource_has_its_own_strategy(kind: Kind) -> None:
     strategy = strategy_of(kind)
     for status in strategy.subresources.values():
         assert status.ignored_fields[0] == ("spec",)
@@ -78,7 +78,7 @@ def test_an_unqualified_finalizer_is_invalid_in_an_update(kind: Kind) -> None:
     assert f'metadata.finalizers[0]: Invalid value: "odd": {expected}' in errors
 
 
-def test_a_name_is_defined_once_in_the_package() -> None:
+def test_functions_and_classes_of_the_package_have_unique_names() -> None:
     paths = Path(modules.__file__).parent.rglob("*.py")
     statements = [node for path in paths for node in ast.parse(path.read_text(encoding="utf-8")).body]
     names = Counter(node.name for node in statements if isinstance(node, ast.FunctionDef | ast.ClassDef))

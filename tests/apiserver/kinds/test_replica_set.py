@@ -18,23 +18,23 @@ from tests.apiserver.workload_builders import body, changed, created, defaulted,
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"spec__replicas": -1, "spec__minReadySeconds": -2},
             [
                 "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
                 "spec.minReadySeconds: Invalid value: -2: must be greater than or equal to 0",
             ],
-            id="counts below zero",
+            id="negative counts",
         ),
         pytest.param(
             {"spec__selector": {}},
             ["spec.selector: Invalid value: {}: empty selector is invalid for deployment"],
-            id="an empty selector, in the words of a deployment",
+            id="an empty selector",
         ),
     ],
 )
-def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
+def test_replica_set_specs_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     obj = defaulted(body("ReplicaSet", **changes))
     assert messages(validate_replica_set(obj["spec"], None, "spec")) == errors
 
@@ -47,7 +47,7 @@ def test_the_selector_cannot_be_changed() -> None:
     ]
 
 
-def test_a_status_adds_up() -> None:
+def test_inconsistent_counts_in_a_replica_set_status_are_rejected() -> None:
     status = {"replicas": 1, "fullyLabeledReplicas": 2, "readyReplicas": 0, "availableReplicas": 1}
     assert messages(validate_replica_set_status(status, "status")) == [
         "status.fullyLabeledReplicas: Invalid value: 2: cannot be greater than status.replicas",
@@ -55,19 +55,19 @@ def test_a_status_adds_up() -> None:
     ]
 
 
-def test_a_new_one_has_counted_nothing() -> None:
+def test_a_new_replica_set_has_zero_replicas_in_its_status() -> None:
     obj = created(body("ReplicaSet", status={"replicas": 3})).obj
     assert obj["status"] == {"replicas": 0}
     assert obj["spec"]["replicas"] == 1
 
 
-def test_annotations_do_not_count_but_the_spec_does() -> None:
+def test_updates_of_the_spec_but_not_of_annotations_increment_the_generation() -> None:
     old = created(body("ReplicaSet")).obj
     assert updated(body("ReplicaSet", metadata__annotations={"a": "b"}), old).obj["metadata"]["generation"] == 1
     assert updated(body("ReplicaSet", spec__replicas=2), old).obj["metadata"]["generation"] == 2
 
 
-def test_a_status_update_keeps_the_spec_and_takes_labels() -> None:
+def test_a_status_update_keeps_the_spec_and_changes_labels() -> None:
     old = created(body("ReplicaSet")).obj
     raw = {**changed(old, status={"replicas": 1}, spec__replicas=9, metadata__labels={"a": "b"}), "kind": "ReplicaSet"}
     obj = updated({**raw, "apiVersion": "apps/v1"}, old, "status").obj

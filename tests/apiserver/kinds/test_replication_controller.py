@@ -21,7 +21,7 @@ from tests.apiserver.core_documents import messages
 from tests.apiserver.pod_builders import call_for, pod
 
 
-def test_the_labels_of_its_pods_are_its_selector_and_its_labels() -> None:
+def test_selector_and_labels_default_to_the_labels_of_the_template() -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
     made: Document = {"metadata": {}, "spec": {"template": template}}
     strategy_of(REPLICATION_CONTROLLER).default(made)
@@ -49,7 +49,7 @@ def template(**spec: object) -> Document:
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param({"selector": None}, ["spec.selector: Required value"], id="no selector"),
         pytest.param({"template": None}, ["spec.template: Required value"], id="no template"),
         pytest.param(
@@ -58,12 +58,12 @@ def template(**spec: object) -> Document:
                 "spec.minReadySeconds: Invalid value: -2: must be greater than or equal to 0",
                 "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
             ],
-            id="figures below zero",
+            id="negative numbers",
         ),
         pytest.param(
             {"selector": {"a": "c"}},
             ['spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`'],
-            id="pods of others",
+            id="a selector that does not match the template",
         ),
         pytest.param(
             {"template": template(restartPolicy="Never", activeDeadlineSeconds=5)},
@@ -72,23 +72,23 @@ def template(**spec: object) -> Document:
                 "spec.template.spec.activeDeadlineSeconds: Forbidden: "
                 "activeDeadlineSeconds in ReplicationController is not Supported",
             ],
-            id="pods that end",
+            id="restart policy Never and a deadline",
         ),
     ],
 )
-def test_specs(changes: Document, errors: list[str]) -> None:
+def test_replication_controller_specs_are_validated(changes: Document, errors: list[str]) -> None:
     spec = {"replicas": 1, "selector": {"a": "b"}, "template": template(), **changes}
     assert messages(validate_replication_controller(spec, None)) == errors
 
 
-def test_labels_that_are_empty_are_shown_so() -> None:
+def test_errors_show_empty_template_labels_as_an_empty_map() -> None:
     empty = {"metadata": {"labels": {}}, "spec": template()["spec"]}
     note_empty_labels(empty)
     (error,) = validate_replication_controller({"replicas": 1, "selector": {"a": "b"}, "template": empty}, None)
     assert error.message.startswith("spec.template.metadata.labels: Invalid value: {}: ")
 
 
-def test_nothing_is_more_than_less_than_nothing() -> None:
+def test_zero_counts_exceed_negative_replicas() -> None:
     assert messages(validate_replication_controller_status({"replicas": -1}))[1:] == [
         "status.fullyLabeledReplicas: Invalid value: 0: cannot be greater than status.replicas",
         "status.readyReplicas: Invalid value: 0: cannot be greater than status.replicas",
@@ -96,7 +96,7 @@ def test_nothing_is_more_than_less_than_nothing() -> None:
     ]
 
 
-def test_parts_are_not_more_than_the_whole() -> None:
+def test_inconsistent_counts_in_a_status_are_rejected() -> None:
     status = {"replicas": 1, "readyReplicas": 2, "availableReplicas": 3, "fullyLabeledReplicas": -1}
     assert messages(validate_replication_controller_status(status)) == [
         "status.fullyLabeledReplicas: Invalid value: -1: must be greater than or equal to 0",
@@ -106,7 +106,7 @@ def test_parts_are_not_more_than_the_whole() -> None:
     ]
 
 
-def test_a_selector_that_was_another_kinds_stays() -> None:
+def test_a_non_convertible_selector_is_immutable() -> None:
     annotations = {"non-convertible.kubernetes.io/selector": "x", "non-convertible.kubernetes.io/zeal": "y"}
     old = {"metadata": {"annotations": annotations}, "spec": {"selector": {"a": "b"}}}
     new = {**old, "spec": {"selector": {"a": "c"}}}
@@ -131,7 +131,7 @@ def made() -> Document:
     return obj
 
 
-def test_a_new_one_has_no_pods_yet_and_leaves_them_behind() -> None:
+def test_a_new_replication_controller_has_zero_replicas_and_orphans_pods_by_default() -> None:
     obj = made()
     assert (obj["status"], obj["metadata"]["generation"], STRATEGY.dependents) == (
         {"replicas": 0},
@@ -142,7 +142,7 @@ def test_a_new_one_has_no_pods_yet_and_leaves_them_behind() -> None:
     assert STRATEGY.selectable_fields(obj) == {"status.replicas": "0"}
 
 
-def test_warnings_of_a_change_are_about_the_old_template() -> None:
+def test_warnings_of_an_update_are_about_the_old_template() -> None:
     old = made()
     new = deepcopy(old)
     del new["spec"]["template"]["spec"]["nodeSelector"]
@@ -151,7 +151,7 @@ def test_warnings_of_a_change_are_about_the_old_template() -> None:
     assert STRATEGY.warnings_on_update(new, old, CALL) == STRATEGY.warnings_on_create(old, CALL) != []
 
 
-def test_a_status_has_figures_that_add_up() -> None:
+def test_a_status_update_with_inconsistent_counts_is_rejected() -> None:
     old = made()
     old["metadata"].update(resourceVersion="1", uid="u")
     new = deepcopy(old)
@@ -162,7 +162,7 @@ def test_a_status_has_figures_that_add_up() -> None:
     ]
 
 
-def test_the_length_of_its_name_is_told_in_bytes_and_a_prefix_is_not_validated() -> None:
+def test_the_error_of_a_long_name_counts_bytes_and_a_prefix_is_not_validated() -> None:
     strategy = ReplicationControllerStrategy(REPLICATION_CONTROLLER)
     assert strategy.name_errors("a" * 254, is_prefix=False) == ("must be no more than 253 bytes",)
     assert strategy.name_errors("A_", is_prefix=True) == ()

@@ -1,7 +1,4 @@
-"""Tests of kinds.resource_claim.
-
-Tests of kinds.resource_claim_template.
-"""
+"""Tests of kinds.resource_claim and kinds.resource_claim_template."""
 
 from __future__ import annotations
 
@@ -20,15 +17,15 @@ from tests.apiserver.core_documents import call, changed, created, document, mes
 
 
 @pytest.mark.parametrize(
-    ("wish", "mode", "count"),
+    ("device_request", "mode", "count"),
     [
-        pytest.param({}, "ExactCount", 1, id="nothing said"),
+        pytest.param({}, "ExactCount", 1, id="empty"),
         pytest.param({"count": 3}, "ExactCount", 3, id="a number"),
         pytest.param({"allocationMode": "All"}, "All", None, id="all of them"),
     ],
 )
-def test_one_device_is_meant(wish: dict[str, Any], mode: str, count: int | None) -> None:
-    requests = [{"name": "a", "exactly": wish}, {"name": "b", "firstAvailable": [wish]}]
+def test_allocation_mode_and_count_are_defaulted(device_request: dict[str, Any], mode: str, count: int | None) -> None:
+    requests = [{"name": "a", "exactly": device_request}, {"name": "b", "firstAvailable": [device_request]}]
     claim = document(RESOURCE_CLAIM, spec={"devices": {"requests": requests}})
     template = document(RESOURCE_CLAIM_TEMPLATE, spec={"spec": {"devices": {"requests": requests}}})
     for spec in (claim["spec"], template["spec"]["spec"]):
@@ -37,7 +34,7 @@ def test_one_device_is_meant(wish: dict[str, Any], mode: str, count: int | None)
             assert (made["allocationMode"], made.get("count")) == (mode, count)
 
 
-def test_tolerations_compare() -> None:
+def test_the_operator_of_tolerations_defaults_to_equal() -> None:
     result = {"request": "a", "tolerations": [{"key": "x"}, {"key": "y", "operator": "Exists"}]}
     claim = document(RESOURCE_CLAIM, status={"allocation": {"devices": {"results": [result]}}})
     tolerations = claim["status"]["allocation"]["devices"]["results"][0]["tolerations"]
@@ -48,12 +45,12 @@ UNKNOWN = "must be the name of a request in the claim or the name of a request a
 FIRST = "spec.devices.requests[0]"
 
 
-def exactly(**wish: Any) -> dict[str, Any]:
-    return {"name": "r", "exactly": {"deviceClassName": "c", **wish}}
+def exactly(**device_request: Any) -> dict[str, Any]:
+    return {"name": "r", "exactly": {"deviceClassName": "c", **device_request}}
 
 
-def choice(*names: str, **wish: Any) -> dict[str, Any]:
-    return {"name": "r", "firstAvailable": [{"name": name, "deviceClassName": "c", **wish} for name in names]}
+def choice(*names: str, **device_request: Any) -> dict[str, Any]:
+    return {"name": "r", "firstAvailable": [{"name": name, "deviceClassName": "c", **device_request} for name in names]}
 
 
 def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
@@ -66,7 +63,7 @@ def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
     [
         pytest.param([], [], id="nothing"),
         pytest.param([exactly()], [], id="one device"),
-        pytest.param([choice("s", "t", count=2)], [], id="the first of two choices"),
+        pytest.param([choice("s", "t", count=2)], [], id="two subrequests"),
         pytest.param(
             [{"name": "r"}],
             [f"{FIRST}: Required value: exactly one of `exactly` or `firstAvailable` is required"],
@@ -80,23 +77,27 @@ def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
             ],
             id="both",
         ),
-        pytest.param([exactly(), exactly()], ['spec.devices.requests[1]: Duplicate value: "r"'], id="a name twice"),
-        pytest.param([choice("s", "s")], [f'{FIRST}.firstAvailable[1]: Duplicate value: "s"'], id="a choice twice"),
+        pytest.param([exactly(), exactly()], ['spec.devices.requests[1]: Duplicate value: "r"'], id="a duplicate name"),
+        pytest.param(
+            [choice("s", "s")], [f'{FIRST}.firstAvailable[1]: Duplicate value: "s"'], id="a duplicate subrequest"
+        ),
         pytest.param(
             [choice(*"abcdefghi")],
             [f"{FIRST}.firstAvailable: Too many: 9: must have at most 8 items"],
-            id="too many choices",
+            id="too many subrequests",
         ),
         pytest.param(
             [exactly(deviceClassName="")], [f"{FIRST}.exactly.deviceClassName: Required value"], id="no class"
         ),
         pytest.param(
-            [exactly(count=-1)], [f"{FIRST}.exactly.count: Invalid value: -1: must be greater than zero"], id="fewer"
+            [exactly(count=-1)],
+            [f"{FIRST}.exactly.count: Invalid value: -1: must be greater than zero"],
+            id="a negative count",
         ),
         pytest.param(
             [exactly(allocationMode="All", count=2)],
             [f"{FIRST}.exactly.count: Invalid value: 2: must not be specified when allocationMode is 'All'"],
-            id="all two",
+            id="a count with the mode All",
         ),
         pytest.param(
             [exactly(allocationMode="X")],
@@ -113,7 +114,7 @@ def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
                 f'{FIRST}.exactly.tolerations[0].effect: Unsupported value: "X": supported values: "NoExecute", '
                 '"NoSchedule", "None"',
             ],
-            id="odd tolerations",
+            id="invalid tolerations",
         ),
         pytest.param(
             [exactly(tolerations=[{"operator": "X"}])],
@@ -122,15 +123,15 @@ def spec(*requests: dict[str, Any], **devices: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_with_requests(requests: list[dict[str, Any]], errors: list[str]) -> None:
+def test_device_requests_are_validated(requests: list[dict[str, Any]], errors: list[str]) -> None:
     assert messages(validate_resource_claim_spec(spec(*requests), "spec")) == errors
 
 
 @pytest.mark.parametrize(
     ("devices", "errors"),
     [
-        pytest.param({"constraints": [{"matchAttribute": "a/b"}]}, [], id="all requests alike"),
-        pytest.param({"constraints": [{"requests": ["r/s"], "distinctAttribute": "a/b"}]}, [], id="a choice"),
+        pytest.param({"constraints": [{"matchAttribute": "a/b"}]}, [], id="an attribute of all requests"),
+        pytest.param({"constraints": [{"requests": ["r/s"], "distinctAttribute": "a/b"}]}, [], id="a subrequest"),
         pytest.param(
             {"constraints": [{"requests": ["x", "a/b/c"], "matchAttribute": "a/b"}]},
             [
@@ -142,7 +143,7 @@ def test_what_is_wrong_with_requests(requests: list[dict[str, Any]], errors: lis
         pytest.param(
             {"constraints": [{"requests": ["r", "r"], "matchAttribute": "a/b"}]},
             ['spec.devices.constraints[0].requests[1]: Duplicate value: "r"'],
-            id="one twice",
+            id="a duplicate request",
         ),
         pytest.param(
             {"constraints": [{}]},
@@ -158,15 +159,15 @@ def test_what_is_wrong_with_requests(requests: list[dict[str, Any]], errors: lis
                 f'spec.devices.config[0].requests[0]: Invalid value: "r/x": {UNKNOWN}',
                 "spec.devices.config[0].opaque: Required value",
             ],
-            id="configuration of an unknown choice",
+            id="configuration of an unknown subrequest",
         ),
     ],
 )
-def test_what_is_wrong_with_references(devices: dict[str, Any], errors: list[str]) -> None:
+def test_constraints_and_configuration_must_refer_to_requests(devices: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_resource_claim_spec(spec(choice("s"), **devices), "spec")) == errors
 
 
-def test_templates_carry_labels_and_annotations_only() -> None:
+def test_templates_must_not_have_names_and_uids() -> None:
     metadata = {"labels": {"a": "b"}, "name": "x", "uid": "y"}
     assert messages(
         validate_resource_claim_template({"metadata": metadata, "spec": spec(exactly(deviceClassName=""))}, "spec")
@@ -202,7 +203,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
         pytest.param(
             {"reservedFor": [USER]},
             ["status.reservedFor: Forbidden: may not be specified when `allocated` is not set"],
-            id="reserved without anything",
+            id="reserved without an allocation",
         ),
         pytest.param(
             {**ALLOCATED, "reservedFor": [USER, USER, {}]},
@@ -212,7 +213,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
                 "status.reservedFor[2].uid: Required value",
                 'status.reservedFor[1]: Duplicate value: "u"',
             ],
-            id="users twice, and nobody",
+            id="duplicate users and an empty one",
         ),
         pytest.param(
             {"allocation": allocation({**RESULT, "request": "x", "driver": "", "pool": ""})},
@@ -222,7 +223,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
                 "status.allocation.devices.results[0].driver: Required value",
                 "status.allocation.devices.results[0].pool: Required value",
             ],
-            id="a device of nobody for nothing",
+            id="a device without driver and pool for an unknown request",
         ),
         pytest.param(
             {"allocation": allocation(*[RESULT] * 33)},
@@ -238,7 +239,7 @@ ALLOCATED = {"allocation": allocation(RESULT)}
                 "status.allocation.devices.config[1].source: Required value",
                 "status.allocation.devices.config[1].opaque: Required value",
             ],
-            id="configuration from nowhere",
+            id="configuration from an unknown source",
         ),
         pytest.param(
             {"allocation": {**ALLOCATED["allocation"], "nodeSelector": {}}},
@@ -246,18 +247,18 @@ ALLOCATED = {"allocation": allocation(RESULT)}
                 "status.allocation.nodeSelector.nodeSelectorTerms: Required value: "
                 "must have at least one node selector term"
             ],
-            id="at no node",
+            id="an empty node selector",
         ),
     ],
 )
-def test_what_is_wrong_with_an_allocation(status: dict[str, Any], errors: list[str]) -> None:
+def test_allocations_and_reservations_are_validated(status: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_resource_claim_status(claim(**status), claim())) == errors
 
 
 @pytest.mark.parametrize(
     ("device", "errors"),
     [
-        pytest.param({"conditions": [], "data": {"a": 1}, "networkData": {"ips": ["10.0.0.1/24"]}}, [], id="a report"),
+        pytest.param({"conditions": [], "data": {"a": 1}, "networkData": {"ips": ["10.0.0.1/24"]}}, [], id="valid"),
         pytest.param(
             {"data": []}, ['.data: Invalid value: "<value omitted>": must be a valid JSON object'], id="a list"
         ),
@@ -276,7 +277,7 @@ def test_what_is_wrong_with_an_allocation(status: dict[str, Any], errors: list[s
                 "(e.g. 10.9.8.7/24 or 2001:db8::1/64)",
                 '.networkData.ips[1]: Invalid value: "::ffff:10.0.0.1/120": must be in canonical form ("10.0.0.1/24")',
             ],
-            id="odd addresses",
+            id="invalid addresses",
         ),
         pytest.param(
             {"conditions": [{"type": f"C{number}"} for number in range(9)]},
@@ -293,26 +294,26 @@ def test_what_is_wrong_with_an_allocation(status: dict[str, Any], errors: list[s
         ),
     ],
 )
-def test_what_is_wrong_with_a_report(device: dict[str, Any], errors: list[str]) -> None:
+def test_device_statuses_are_validated(device: dict[str, Any], errors: list[str]) -> None:
     new = claim(**ALLOCATED, devices=[{**DEVICE, **device}])
     found = messages(validate_resource_claim_status(new, claim(**ALLOCATED)))
     assert found[: len(errors)] == [f"status.devices[0]{error}" for error in errors]
     assert len(found) == len(errors) or "conditions" in device
 
 
-def test_devices_are_reported_on_once() -> None:
+def test_device_statuses_must_be_unique() -> None:
     (error,) = validate_resource_claim_status(claim(**ALLOCATED, devices=[DEVICE, DEVICE]), claim(**ALLOCATED))
     assert error.message.startswith("status.devices[1]: Duplicate value: {")
 
 
-def test_an_allocation_is_taken_away_and_never_changed() -> None:
+def test_an_allocation_can_be_removed_but_not_changed() -> None:
     old = claim(**ALLOCATED)
     assert validate_resource_claim_status(claim(), old) == []
     (error,) = validate_resource_claim_status(claim(allocation=allocation({**RESULT, "device": "d1"})), old)
     assert (error.field, error.detail) == ("status.allocation", "field is immutable")
 
 
-def test_a_claim_that_ends_gets_no_new_users() -> None:
+def test_a_terminating_claim_gets_no_new_reservations() -> None:
     ends = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     old = claim(ends, **ALLOCATED, reservedFor=[USER])
     assert validate_resource_claim_status(claim(ends, **ALLOCATED, reservedFor=[USER]), old) == []
@@ -320,47 +321,47 @@ def test_a_claim_that_ends_gets_no_new_users() -> None:
     assert error.detail.startswith("new entries may not be added")
 
 
-RESOURCE_CLAIM_STRATEGY_SPEC = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
-RESOURCE_CLAIM_STRATEGY_DEVICE = {"driver": "d", "pool": "p", "device": "x"}
+VALID_SPEC = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+ALLOCATED_DEVICE = {"driver": "d", "pool": "p", "device": "x"}
 STATUS = {
-    "allocation": {"devices": {"results": [{"request": "r", **RESOURCE_CLAIM_STRATEGY_DEVICE}]}},
-    "devices": [RESOURCE_CLAIM_STRATEGY_DEVICE],
+    "allocation": {"devices": {"results": [{"request": "r", **ALLOCATED_DEVICE}]}},
+    "devices": [ALLOCATED_DEVICE],
 }
 
 
 def test_a_new_claim_is_not_allocated() -> None:
-    made = document(RESOURCE_CLAIM, spec=RESOURCE_CLAIM_STRATEGY_SPEC, status=STATUS)
+    made = document(RESOURCE_CLAIM, spec=VALID_SPEC, status=STATUS)
     assert created(RESOURCE_CLAIM, made) == []
     assert made["status"] == {}
 
 
-def test_the_spec_never_changes() -> None:
-    old = document(RESOURCE_CLAIM, spec=RESOURCE_CLAIM_STRATEGY_SPEC)
+def test_the_spec_of_a_claim_is_immutable() -> None:
+    old = document(RESOURCE_CLAIM, spec=VALID_SPEC)
     assert changed(RESOURCE_CLAIM, old, metadata={"labels": {"a": "b"}})[0] == []
     (error,) = changed(RESOURCE_CLAIM, old, spec={})[0]
     assert error.startswith("spec: Invalid value: {")
     assert error.endswith(": field is immutable")
 
 
-def test_reports_go_with_their_devices() -> None:
-    old = document(RESOURCE_CLAIM, spec=RESOURCE_CLAIM_STRATEGY_SPEC, status=STATUS)
-    errors, new = changed(RESOURCE_CLAIM, old, "status", status={"devices": [RESOURCE_CLAIM_STRATEGY_DEVICE]}, spec={})
+def test_a_status_update_without_an_allocation_drops_device_statuses() -> None:
+    old = document(RESOURCE_CLAIM, spec=VALID_SPEC, status=STATUS)
+    errors, new = changed(RESOURCE_CLAIM, old, "status", status={"devices": [ALLOCATED_DEVICE]}, spec={})
     assert (errors, new["status"], new["spec"]) == ([], {}, old["spec"])
 
 
-def test_the_order_of_errors() -> None:
-    asked = call(RESOURCE_CLAIM)
-    asked.prior_errors = [forbidden("spec", "no")]
+def test_prior_errors_of_a_claim_come_first() -> None:
+    api_call = call(RESOURCE_CLAIM)
+    api_call.prior_errors = [forbidden("spec", "no")]
     made = document(RESOURCE_CLAIM, spec={"devices": {"requests": [{"name": "r"}]}})
-    assert messages(strategy(RESOURCE_CLAIM).validate(made, asked))[0] == "spec: Forbidden: no"
-    assert messages(strategy(RESOURCE_CLAIM, "status").validate_update(made, made, asked)) == ["spec: Forbidden: no"]
+    assert messages(strategy(RESOURCE_CLAIM).validate(made, api_call))[0] == "spec: Forbidden: no"
+    assert messages(strategy(RESOURCE_CLAIM, "status").validate_update(made, made, api_call)) == ["spec: Forbidden: no"]
     assert strategy(RESOURCE_CLAIM, "status").ignored_fields == (("metadata",), ("spec",))
 
 
 TEMPLATE_SPEC = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}}
 
 
-def test_a_template_never_changes() -> None:
+def test_the_spec_of_a_template_is_immutable() -> None:
     made = document(RESOURCE_CLAIM_TEMPLATE, spec=TEMPLATE_SPEC)
     assert created(RESOURCE_CLAIM_TEMPLATE, made) == []
     assert changed(RESOURCE_CLAIM_TEMPLATE, made)[0] == []
@@ -369,8 +370,8 @@ def test_a_template_never_changes() -> None:
     assert second.endswith(": field is immutable")
 
 
-def test_the_order_of_errors_of_a_template() -> None:
-    asked = call(RESOURCE_CLAIM_TEMPLATE)
-    asked.prior_errors = [forbidden("spec", "no")]
+def test_prior_errors_of_a_template_are_reported() -> None:
+    api_call = call(RESOURCE_CLAIM_TEMPLATE)
+    api_call.prior_errors = [forbidden("spec", "no")]
     made = document(RESOURCE_CLAIM_TEMPLATE, spec=TEMPLATE_SPEC)
-    assert messages(strategy(RESOURCE_CLAIM_TEMPLATE).validate(made, asked)) == ["spec: Forbidden: no"]
+    assert messages(strategy(RESOURCE_CLAIM_TEMPLATE).validate(made, api_call)) == ["spec: Forbidden: no"]

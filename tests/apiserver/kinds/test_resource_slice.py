@@ -15,41 +15,45 @@ from mooring.apiserver.kinds.resource_slice import (
 )
 from tests.apiserver.core_documents import NOW, call, changed, created, document, messages, strategy
 
-UNFIT = "default value is not valid according to the requestPolicy"
+INVALID_DEFAULT = "default value is not valid according to the requestPolicy"
 
 
 @pytest.mark.parametrize(
     ("policy", "errors"),
     [
-        pytest.param({}, [], id="anything"),
-        pytest.param({"default": "1"}, [], id="anything, and one for who says nothing"),
-        pytest.param({"default": "1", "validValues": ["1", "2"]}, [], id="some amounts"),
+        pytest.param({}, [], id="empty"),
+        pytest.param({"default": "1"}, [], id="only a default"),
+        pytest.param({"default": "1", "validValues": ["1", "2"]}, [], id="valid values"),
         pytest.param(
             {"validValues": ["1"]}, [".default: Required value: required when validValues is defined"], id="no default"
         ),
         pytest.param(
-            {"default": "3", "validValues": ["1"]}, [f'.validValues: Invalid value: "3": {UNFIT}'], id="not this one"
+            {"default": "3", "validValues": ["1"]},
+            [f'.validValues: Invalid value: "3": {INVALID_DEFAULT}'],
+            id="a default that is no valid value",
         ),
         pytest.param(
             {"default": "1", "validValues": ["2", "1"]},
             ['.validValues[1]: Invalid value: "1": values must be sorted in ascending order'],
-            id="in disorder",
+            id="unsorted values",
         ),
         pytest.param(
-            {"default": "1", "validValues": ["1", "1"]}, ['.validValues[1]: Duplicate value: "1"'], id="one twice"
+            {"default": "1", "validValues": ["1", "1"]},
+            ['.validValues[1]: Duplicate value: "1"'],
+            id="a duplicate value",
         ),
         pytest.param(
             {"default": "1", "validValues": ["1", "11"]},
             ['.validValues[1]: Invalid value: "11": option is larger than capacity value: 10'],
-            id="more than there is",
+            id="a value above the capacity",
         ),
         pytest.param(
             {"default": "1", "validValues": [str(number) for number in range(1, 12)]},
             [
                 ".validValues: Too many: 11: must have at most 10 items",
-                f'.validValues: Invalid value: "1": {UNFIT}',
+                f'.validValues: Invalid value: "1": {INVALID_DEFAULT}',
             ],
-            id="too many to look for the default",
+            id="too many valid values",
         ),
         pytest.param(
             {"default": "1", "validValues": ["1"], "validRange": {"min": "1"}},
@@ -57,7 +61,7 @@ UNFIT = "default value is not valid according to the requestPolicy"
                 ': Forbidden: exactly one policy can be specified, cannot specify "validValues" and "validRange" '
                 "at the same time"
             ],
-            id="amounts and a range",
+            id="valid values and a range",
         ),
         pytest.param({"default": "4", "validRange": {"min": "2", "max": "8", "step": "2"}}, [], id="a range"),
         pytest.param(
@@ -71,7 +75,7 @@ UNFIT = "default value is not valid according to the requestPolicy"
                 '.validRange.max: Invalid value: "2": min is larger than max: 1',
                 '.validRange.max: Invalid value: "5": default is more than max: 1',
             ],
-            id="a range upside down",
+            id="min above max",
         ),
         pytest.param(
             {"default": "1", "validRange": {"min": "11"}},
@@ -79,7 +83,7 @@ UNFIT = "default value is not valid according to the requestPolicy"
                 '.validRange.min: Invalid value: "11": min is larger than capacity value: 10',
                 '.validRange.min: Invalid value: "1": default is less than min: 11',
             ],
-            id="a range beyond what there is",
+            id="min above the capacity",
         ),
         pytest.param(
             {"default": "3", "validRange": {"min": "2", "step": "20"}},
@@ -89,15 +93,15 @@ UNFIT = "default value is not valid according to the requestPolicy"
             ],
             id="a large step",
         ),
-        pytest.param({"default": "3", "validRange": {"min": "2", "step": "0"}}, [], id="a step of nothing"),
+        pytest.param({"default": "3", "validRange": {"min": "2", "step": "0"}}, [], id="a step of zero"),
     ],
 )
-def test_what_is_wrong_with_a_policy(policy: dict[str, Any], errors: list[str]) -> None:
+def test_request_policies_of_capacities_are_validated(policy: dict[str, Any], errors: list[str]) -> None:
     capacity = {"value": "10", "requestPolicy": policy}
     assert messages(validate_shared_capacity(capacity, "c")) == [f"c.requestPolicy{error}" for error in errors]
 
 
-def test_only_what_is_shared_needs_a_policy() -> None:
+def test_request_policies_are_only_for_shared_devices() -> None:
     assert validate_whole_capacity({"value": "10"}, "c") == []
     assert messages(validate_whole_capacity({"value": "10", "requestPolicy": {}}, "c")) == [
         "c.requestPolicy: Forbidden: allowMultipleAllocations must be true"
@@ -105,7 +109,7 @@ def test_only_what_is_shared_needs_a_policy() -> None:
 
 
 PER_DEVICE = "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
-ONE_WAY = f"exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when {PER_DEVICE}"
+DEVICE_NODE_SELECTION = f"exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when {PER_DEVICE}"
 
 
 def errors_of(is_per_device: bool = False, old: dict[str, Any] | None = None, **parts: Any) -> list[str]:
@@ -120,7 +124,7 @@ def errors_of(is_per_device: bool = False, old: dict[str, Any] | None = None, **
         pytest.param(
             {"attributes": {"a": {}}},
             ['d.attributes[a]: Invalid value: "": exactly one value must be specified'],
-            id="an attribute of nothing",
+            id="an attribute without a value",
         ),
         pytest.param(
             {"attributes": {"a": {"version": "1.0"}}},
@@ -130,7 +134,7 @@ def errors_of(is_per_device: bool = False, old: dict[str, Any] | None = None, **
         pytest.param(
             {"attributes": {"a": {"string": "x" * 65}}},
             ["d.attributes[a].string: Too long: may not be more than 64 bytes"],
-            id="a long text",
+            id="a long string",
         ),
         pytest.param(
             {"attributes": {f"a{number}": {"int": 1} for number in range(33)}},
@@ -140,7 +144,7 @@ def errors_of(is_per_device: bool = False, old: dict[str, Any] | None = None, **
         pytest.param(
             {"capacity": {"m": {"value": "1", "requestPolicy": {}}}},
             ["d.capacity[m].requestPolicy: Forbidden: allowMultipleAllocations must be true"],
-            id="a policy for one user",
+            id="a policy of a device that is not shared",
         ),
         pytest.param(
             {"taints": [{"key": "a"}]}, ["d.taints[0].effect: Required value"], id="a taint without an effect"
@@ -155,21 +159,21 @@ def errors_of(is_per_device: bool = False, old: dict[str, Any] | None = None, **
         pytest.param(
             {"consumesCounters": [{}]},
             ["d.consumesCounters[0].counterSet: Required value", "d.consumesCounters[0].counters: Required value"],
-            id="consumes nothing of nobody",
+            id="empty consumed counters",
         ),
         pytest.param(
             {"consumesCounters": [{"counterSet": "s", "counters": {f"m{n}": {"value": "1"} for n in range(33)}}]},
             ["d.consumesCounters[0].counters: Too many: 33: must have at most 32 items"],
-            id="consumes too many",
+            id="too many consumed counters",
         ),
         pytest.param(
             {"nodeName": "n"},
             [f"d: Invalid value: null: `nodeName`, `nodeSelector` and `allNodes` can only be set if {PER_DEVICE}"],
-            id="not its business",
+            id="node selection of a device",
         ),
     ],
 )
-def test_what_is_wrong_with_a_device(parts: dict[str, Any], errors: list[str]) -> None:
+def test_devices_are_validated(parts: dict[str, Any], errors: list[str]) -> None:
     assert errors_of(**parts) == errors
 
 
@@ -177,38 +181,38 @@ def test_what_is_wrong_with_a_device(parts: dict[str, Any], errors: list[str]) -
     ("parts", "errors"),
     [
         pytest.param({"nodeName": "n"}, [], id="a node"),
-        pytest.param({}, [f"d: Required value: {ONE_WAY}"], id="nowhere"),
+        pytest.param({}, [f"d: Required value: {DEVICE_NODE_SELECTION}"], id="no node selection"),
         pytest.param(
             {"nodeName": "n", "allNodes": True},
-            [f'd: Invalid value: "{{`nodeName`, `allNodes`}}": {ONE_WAY}'],
-            id="two ways",
+            [f'd: Invalid value: "{{`nodeName`, `allNodes`}}": {DEVICE_NODE_SELECTION}'],
+            id="two node selections",
         ),
         pytest.param(
             {"nodeName": "", "allNodes": False},
             [
                 'd.nodeName: Invalid value: "": must not be empty',
                 "d.allNodes: Invalid value: false: must be either unset or set to true",
-                f"d: Required value: {ONE_WAY}",
+                f"d: Required value: {DEVICE_NODE_SELECTION}",
             ],
-            id="neither nor",
+            id="empty node selections",
         ),
     ],
 )
-def test_a_device_may_say_where_it_can_be_used(parts: dict[str, Any], errors: list[str]) -> None:
+def test_node_selection_of_devices_is_validated(parts: dict[str, Any], errors: list[str]) -> None:
     assert errors_of(is_per_device=True, **parts) == errors
 
 
-def test_taints_that_stay_are_not_validated_again() -> None:
+def test_unchanged_taints_are_not_validated_again() -> None:
     odd = [{"key": "a", "effect": "X"}]
     assert errors_of(old={"name": "d", "taints": odd}, taints=odd) == []
 
 
-def test_two_values_are_printed_like_a_struct() -> None:
+def test_an_attribute_with_two_values_is_printed_as_a_struct() -> None:
     (error,) = errors_of(attributes={"a": {"int": 1, "bool": True}})
     assert '"Int":1,"Bool":true' in error
 
 
-WAYS = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+SLICE_NODE_SELECTION = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 COUNTERS = {"name": "s", "counters": {"m": {"value": "1"}}}
 SELECTOR = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
 
@@ -227,7 +231,7 @@ def spec(**parts: Any) -> dict[str, Any]:
     ("parts", "errors"),
     [
         pytest.param({}, [], id="an empty slice of a node"),
-        pytest.param({"driver": ""}, ["spec.driver: Required value"], id="of nobody"),
+        pytest.param({"driver": ""}, ["spec.driver: Required value"], id="no driver"),
         pytest.param(
             {"pool": {"name": "", "generation": -1}},
             [
@@ -235,31 +239,33 @@ def spec(**parts: Any) -> dict[str, Any]:
                 "spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero",
                 "spec.pool.generation: Invalid value: -1: must be greater than or equal to zero",
             ],
-            id="a pool that cannot be",
+            id="an invalid pool",
         ),
-        pytest.param({"nodeName": None}, [f"spec: Required value: {WAYS}"], id="nowhere"),
-        pytest.param({"nodeName": None, "allNodes": True}, [], id="everywhere"),
-        pytest.param({"nodeName": None, "nodeSelector": SELECTOR}, [], id="at some nodes"),
+        pytest.param({"nodeName": None}, [f"spec: Required value: {SLICE_NODE_SELECTION}"], id="no node selection"),
+        pytest.param({"nodeName": None, "allNodes": True}, [], id="all nodes"),
+        pytest.param({"nodeName": None, "nodeSelector": SELECTOR}, [], id="a node selector"),
         pytest.param(
             {"allNodes": True},
-            [f'spec: Invalid value: "{{`nodeName`, `allNodes`}}": {WAYS}, but multiple fields are set'],
-            id="at a node and everywhere",
+            [f'spec: Invalid value: "{{`nodeName`, `allNodes`}}": {SLICE_NODE_SELECTION}, but multiple fields are set'],
+            id="a node and all nodes",
         ),
         pytest.param(
             {"nodeName": "", "allNodes": False},
             [
                 'spec.nodeName: Invalid value: "": must be either unset or set to a non-empty string',
                 "spec.allNodes: Invalid value: false: must be either unset or set to true",
-                f"spec: Required value: {WAYS}",
+                f"spec: Required value: {SLICE_NODE_SELECTION}",
             ],
-            id="neither nor",
+            id="empty node selections",
         ),
         pytest.param(
             {"devices": [{"name": "d"}], "sharedCounters": [COUNTERS]},
             ['spec: Invalid value: "": only one of `sharedCounters` or `devices` is allowed'],
             id="devices and counters",
         ),
-        pytest.param({"devices": [{"name": "d"}] * 2}, ['spec.devices[1]: Duplicate value: "d"'], id="a device twice"),
+        pytest.param(
+            {"devices": [{"name": "d"}] * 2}, ['spec.devices[1]: Duplicate value: "d"'], id="a duplicate device"
+        ),
         pytest.param(
             {"devices": [{"name": f"d{number}"} for number in range(129)]},
             ["spec.devices: Too many: 129: must have at most 128 items"],
@@ -268,25 +274,25 @@ def spec(**parts: Any) -> dict[str, Any]:
         pytest.param(
             {"devices": [{"name": f"d{number}", "taints": [{"key": "a", "effect": "None"}]} for number in range(65)]},
             ["spec.devices: Too many: 65: must have at most 64 items"],
-            id="fewer if they are tainted",
+            id="too many devices with taints",
         ),
         pytest.param(
             {"sharedCounters": [{"name": ""}]},
             ["spec.sharedCounters[0].name: Required value", "spec.sharedCounters[0].counters: Required value"],
-            id="counters of nothing",
+            id="empty counters",
         ),
         pytest.param(
             {"sharedCounters": [COUNTERS, COUNTERS]},
             ['spec.sharedCounters[1]: Duplicate value: "s"'],
-            id="a set of counters twice",
+            id="duplicate counters",
         ),
     ],
 )
-def test_what_is_wrong_with_a_slice(parts: dict[str, Any], errors: list[str]) -> None:
+def test_resource_slices_are_validated(parts: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_resource_slice(spec(**parts), None, "spec")) == errors
 
 
-def test_one_term_selects_nodes() -> None:
+def test_a_node_selector_must_have_exactly_one_term() -> None:
     two = {"nodeSelectorTerms": SELECTOR["nodeSelectorTerms"] * 2}
     (error,) = validate_resource_slice(spec(nodeName=None, nodeSelector=two), None, "spec")
     assert (error.field, error.detail) == (
@@ -295,7 +301,7 @@ def test_one_term_selects_nodes() -> None:
     )
 
 
-def test_what_a_change_may_not_touch() -> None:
+def test_immutable_fields_of_resource_slices() -> None:
     pool = {"name": "q", "generation": 2, "resourceSliceCount": 3}
     assert validate_resource_slice(spec(pool={**pool, "name": "p"}), spec(), "spec") == []
     changed = spec(driver="e.example.com", pool=pool, nodeName=None, allNodes=True)
@@ -310,19 +316,19 @@ POOL = {"name": "p", "generation": 1, "resourceSliceCount": 1}
 LONG_AGO = "2020-01-01T00:00:00Z"
 
 
-def resource_slice_strategy_spec(*devices: dict[str, Any], driver: str = "d.example.com") -> dict[str, Any]:
+def slice_spec(*devices: dict[str, Any], driver: str = "d.example.com") -> dict[str, Any]:
     return {"driver": driver, "pool": POOL, "nodeName": "n", "devices": list(devices)}
 
 
-def test_taints_get_a_time() -> None:
+def test_taints_without_a_time_get_the_current_one() -> None:
     taints = [{"key": "a", "effect": "NoExecute"}, {"key": "b", "effect": "None", "timeAdded": LONG_AGO}]
-    made = document(RESOURCE_SLICE, spec=resource_slice_strategy_spec({"name": "d", "taints": taints}))
+    made = document(RESOURCE_SLICE, spec=slice_spec({"name": "d", "taints": taints}))
     assert created(RESOURCE_SLICE, made) == []
     assert [taint["timeAdded"] for taint in made["spec"]["devices"][0]["taints"]] == [NOW, LONG_AGO]
     assert made["metadata"]["generation"] == 1
 
 
-def test_fields_behind_gates_are_dropped_but_counted() -> None:
+def test_disabled_fields_are_dropped_but_increment_the_generation() -> None:
     device = {
         "name": "d",
         "attributes": {"a": {"ints": [1], "int": 2}},
@@ -331,39 +337,34 @@ def test_fields_behind_gates_are_dropped_but_counted() -> None:
     old = document(
         RESOURCE_SLICE,
         {"generation": 1},
-        spec=resource_slice_strategy_spec({"name": "d", "attributes": {"a": {"int": 2}}}),
+        spec=slice_spec({"name": "d", "attributes": {"a": {"int": 2}}}),
     )
-    errors, new = changed(RESOURCE_SLICE, old, spec=resource_slice_strategy_spec(device))
+    errors, new = changed(RESOURCE_SLICE, old, spec=slice_spec(device))
     assert (errors, new["spec"]) == ([], old["spec"])
     assert new["metadata"]["generation"] == 2
 
 
-def test_amounts_that_mean_the_same_are_no_change() -> None:
+def test_equal_amounts_in_other_units_do_not_increment_the_generation() -> None:
     old = document(
         RESOURCE_SLICE,
         {"generation": 1},
-        spec=resource_slice_strategy_spec({"name": "d", "capacity": {"m": {"value": "1Gi"}}}),
+        spec=slice_spec({"name": "d", "capacity": {"m": {"value": "1Gi"}}}),
     )
-    _, new = changed(
-        RESOURCE_SLICE, old, spec=resource_slice_strategy_spec({"name": "d", "capacity": {"m": {"value": "1024Mi"}}})
-    )
+    _, new = changed(RESOURCE_SLICE, old, spec=slice_spec({"name": "d", "capacity": {"m": {"value": "1024Mi"}}}))
     assert new["metadata"]["generation"] == 1
 
 
-def test_drivers_should_be_in_lower_case() -> None:
-    made, how = (
-        document(RESOURCE_SLICE, spec=resource_slice_strategy_spec(driver="D.example.com")),
+def test_driver_names_in_upper_case_have_a_warning() -> None:
+    made, kind_strategy = (
+        document(RESOURCE_SLICE, spec=slice_spec(driver="D.example.com")),
         strategy(RESOURCE_SLICE),
     )
     wanted = ['spec.driver: driver names should be lowercase; "D.example.com" contains uppercase characters']
-    assert how.warnings_on_create(made, call(RESOURCE_SLICE)) == wanted
-    assert how.warnings_on_update(made, made, call(RESOURCE_SLICE)) == wanted
-    assert (
-        how.warnings_on_create(document(RESOURCE_SLICE, spec=resource_slice_strategy_spec()), call(RESOURCE_SLICE))
-        == []
-    )
+    assert kind_strategy.warnings_on_create(made, call(RESOURCE_SLICE)) == wanted
+    assert kind_strategy.warnings_on_update(made, made, call(RESOURCE_SLICE)) == wanted
+    assert kind_strategy.warnings_on_create(document(RESOURCE_SLICE, spec=slice_spec()), call(RESOURCE_SLICE)) == []
 
 
-def test_slices_are_selected_by_node_and_driver() -> None:
+def test_resource_slices_can_be_selected_by_node_and_driver() -> None:
     made = document(RESOURCE_SLICE, spec={"driver": "d", "pool": POOL, "allNodes": True})
     assert strategy(RESOURCE_SLICE).selectable_fields(made) == {"spec.nodeName": "", "spec.driver": "d"}

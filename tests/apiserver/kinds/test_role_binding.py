@@ -17,7 +17,7 @@ ROLE: Document = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}
 @pytest.mark.parametrize(
     ("rule", "is_namespaced", "errors"),
     [
-        pytest.param(READ, True, [], id="a sound one"),
+        pytest.param(READ, True, [], id="valid"),
         pytest.param(
             {},
             True,
@@ -26,14 +26,16 @@ ROLE: Document = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}
                 "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
                 "rules[0].resources: Required value: resource rules must supply at least one resource",
             ],
-            id="an empty one",
+            id="empty",
         ),
-        pytest.param({"verbs": ["get"], "nonResourceURLs": ["/x"]}, False, [], id="paths of the cluster"),
+        pytest.param(
+            {"verbs": ["get"], "nonResourceURLs": ["/x"]}, False, [], id="non-resource URLs of a cluster role"
+        ),
         pytest.param(
             {"verbs": ["get"], "nonResourceURLs": ["/x"]},
             True,
             ['rules[0].nonResourceURLs: Invalid value: ["/x"]: namespaced rules cannot apply to non-resource URLs'],
-            id="paths of a namespace",
+            id="non-resource URLs of a role",
         ),
         pytest.param(
             {**READ, "nonResourceURLs": ["/x"]},
@@ -42,11 +44,11 @@ ROLE: Document = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "view"}
                 'rules[0].nonResourceURLs: Invalid value: ["/x"]: '
                 "rules cannot apply to both regular resources and non-resource URLs"
             ],
-            id="paths and resources",
+            id="non-resource URLs and resources",
         ),
     ],
 )
-def test_rules(rule: Document, is_namespaced: bool, errors: list[str]) -> None:
+def test_policy_rules_are_validated(rule: Document, is_namespaced: bool, errors: list[str]) -> None:
     assert messages(validate_rules([rule], is_namespaced)) == errors
 
 
@@ -54,14 +56,14 @@ def test_rules(rule: Document, is_namespaced: bool, errors: list[str]) -> None:
     ("rule", "errors"),
     [
         pytest.param(None, [], id="none"),
-        pytest.param({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}, [], id="a sound one"),
+        pytest.param({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}, [], id="valid"),
         pytest.param(
             {},
             [
                 "aggregationRule.clusterRoleSelectors: Required value: "
                 "at least one clusterRoleSelector required if aggregationRule is non-nil"
             ],
-            id="an empty one",
+            id="empty",
         ),
         pytest.param(
             {"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "Q"}]}]},
@@ -74,7 +76,7 @@ def test_rules(rule: Document, is_namespaced: bool, errors: list[str]) -> None:
         ),
     ],
 )
-def test_aggregation(rule: Document | None, errors: list[str]) -> None:
+def test_aggregation_rules_are_validated(rule: Document | None, errors: list[str]) -> None:
     assert messages(validate_aggregation(rule, None)) == errors
 
 
@@ -108,15 +110,15 @@ def test_aggregation(rule: Document | None, errors: list[str]) -> None:
                 "subjects[0].name: Required value",
                 'subjects[0].kind: Unsupported value: "Robot": supported values: "ServiceAccount", "User", "Group"',
             ],
-            id="nobody of no kind",
+            id="an unknown kind without a name",
         ),
     ],
 )
-def test_subjects(subject: Document, is_namespaced: bool, errors: list[str]) -> None:
+def test_subjects_are_validated(subject: Document, is_namespaced: bool, errors: list[str]) -> None:
     assert messages(validate_role_binding({"roleRef": ROLE, "subjects": [subject]}, is_namespaced)) == errors
 
 
-def test_a_binding_of_the_cluster_binds_roles_of_the_cluster() -> None:
+def test_cluster_role_bindings_must_refer_to_cluster_roles() -> None:
     binding = {"roleRef": {"apiGroup": "x", "kind": "Role", "name": ""}}
     assert messages(validate_role_binding(binding, False)) == [
         f'roleRef.apiGroup: Unsupported value: "x": supported values: "{GROUP}"',
@@ -125,7 +127,7 @@ def test_a_binding_of_the_cluster_binds_roles_of_the_cluster() -> None:
     ]
 
 
-def test_a_binding_is_for_one_role() -> None:
+def test_the_role_reference_is_immutable() -> None:
     assert messages(validate_role_change({"roleRef": {**ROLE, "name": "edit"}}, {"roleRef": ROLE})) == [
         f'roleRef: Invalid value: {{"APIGroup":"{GROUP}","Kind":"ClusterRole","Name":"edit"}}: cannot change roleRef'
     ]
@@ -136,32 +138,32 @@ def test_a_binding_is_for_one_role() -> None:
     ("name", "errors"),
     [
         pytest.param("system:Anything at all", [], id="any name"),
-        pytest.param("a/b", ["metadata.name: Invalid value: \"a/b\": may not contain '/'"], id="not in an address"),
+        pytest.param("a/b", ["metadata.name: Invalid value: \"a/b\": may not contain '/'"], id="a slash"),
     ],
 )
-def test_names(kind: str, name: str, errors: list[str]) -> None:
+def test_names_of_roles_and_bindings_are_path_segments(kind: str, name: str, errors: list[str]) -> None:
     assert created(body(kind, metadata__name=name)).errors == errors
 
 
 @pytest.mark.parametrize("kind", ["Role", "ClusterRole"])
-def test_no_rules_are_stored_as_none(kind: str) -> None:
+def test_empty_rules_are_stored_as_null(kind: str) -> None:
     assert created(body(kind, rules=[])).obj["rules"] is None
 
 
-def test_a_binding_cannot_be_turned_to_another_role() -> None:
+def test_an_update_cannot_change_the_role_reference() -> None:
     old = created(body("RoleBinding")).obj
     (error,) = updated(body("RoleBinding", roleRef__name="other"), old).errors
     assert error.endswith("cannot change roleRef")
 
 
-def test_an_update_is_validated_as_new() -> None:
+def test_an_update_of_a_role_is_validated_like_a_new_role() -> None:
     old = created(body("Role")).obj
     assert updated(body("Role", rules=[{"verbs": ["get"], "apiGroups": [""]}]), old).errors == [
         "rules[0].resources: Required value: resource rules must supply at least one resource"
     ]
 
 
-def test_roles_users_and_groups_belong_to_rbac() -> None:
+def test_api_groups_of_role_references_and_subjects_are_defaulted() -> None:
     subjects = [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s"}]
     obj = defaulted(body("RoleBinding", subjects=subjects))
     assert obj["roleRef"]["apiGroup"] == GROUP

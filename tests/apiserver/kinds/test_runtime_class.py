@@ -16,32 +16,32 @@ TWICE = [{"key": "a", "operator": "Exists"}] * 2
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({"overhead": {"podFixed": {"cpu": "250m"}}}, [], id="a sound one"),
-        pytest.param({"handler": ""}, ["handler: Required value"], id="nobody runs it"),
+        pytest.param({"overhead": {"podFixed": {"cpu": "250m"}}}, [], id="valid"),
+        pytest.param({"handler": ""}, ["handler: Required value"], id="no handler"),
         pytest.param({"handler": "a.b"}, ['handler: Invalid value: "a.b": must not contain dots'], id="a bad handler"),
         pytest.param(
             {"overhead": {"podFixed": {"cpu": "-1"}}},
             ['overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
-            id="less than nothing",
+            id="a negative overhead",
         ),
     ],
 )
-def test_new_ones(changes: dict[str, Any], errors: list[str]) -> None:
+def test_runtime_classes_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_runtime_class(body("RuntimeClass", **changes))) == errors
 
 
-def test_a_toleration_is_said_once() -> None:
+def test_duplicate_tolerations_are_rejected() -> None:
     (error,) = messages(validate_runtime_class(body("RuntimeClass", scheduling={"tolerations": TWICE})))
     assert error.startswith('scheduling.tolerations[1]: Duplicate value: {"Key":"a"')
 
 
-def test_the_handler_is_fixed() -> None:
+def test_the_handler_is_immutable() -> None:
     new, old = body("RuntimeClass", handler="kata"), body("RuntimeClass")
     assert messages(validate_runtime_class_update(new, old)) == ['handler: Invalid value: "kata": field is immutable']
     assert validate_runtime_class_update(old, old) == []
 
 
-def test_old_labels_of_nodes_are_warned_of() -> None:
+def test_deprecated_node_labels_have_a_warning() -> None:
     raw = body("RuntimeClass", scheduling={"nodeSelector": {"beta.kubernetes.io/os": "linux"}})
     assert created(raw).warnings == ['scheduling.nodeSelector: deprecated since v1.14; use "kubernetes.io/os" instead']
 

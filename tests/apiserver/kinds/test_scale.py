@@ -9,7 +9,7 @@ from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import UID, body, changed, created
 
 
-def test_a_scale_has_a_name_and_no_fewer_than_no_replicas() -> None:
+def test_a_scale_needs_a_name_and_no_negative_replicas() -> None:
     assert validate_scale({"metadata": {"name": "o", "namespace": "n"}, "spec": {}}) == []
     assert messages(validate_scale({"metadata": {"namespace": "n"}, "spec": {"replicas": -1}})) == [
         "metadata.name: Required value: name or generateName is required",
@@ -21,7 +21,7 @@ def _deployment() -> Document:
     return changed(created(body("Deployment")).obj, metadata__resourceVersion="7", metadata__labels={"a": "b"})
 
 
-def test_a_scale_shows_replicas_and_selector_and_little_else() -> None:
+def test_scale_of_returns_replicas_selector_and_basic_metadata() -> None:
     assert scale_of(DEPLOYMENT, changed(_deployment(), status={"replicas": 2})) == {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -37,7 +37,7 @@ def test_a_scale_shows_replicas_and_selector_and_little_else() -> None:
     }
 
 
-def test_the_selector_of_a_scale() -> None:
+def test_scale_of_formats_the_selector() -> None:
     selector = {
         "matchLabels": {"b": "1"},
         "matchExpressions": [
@@ -51,16 +51,16 @@ def test_the_selector_of_a_scale() -> None:
     assert scale["status"]["selector"] == "a notin (x),b=1,b in (1,2),!c,d"
 
 
-def test_no_replicas_are_not_written() -> None:
+def test_scale_of_omits_zero_replicas() -> None:
     assert scale_of(DEPLOYMENT, changed(_deployment(), spec__replicas=0))["spec"] == {}
 
 
-def test_a_replication_controller_selects_by_a_plain_map() -> None:
+def test_scale_of_formats_the_selector_of_a_replication_controller() -> None:
     obj = {"metadata": {"name": "o"}, "spec": {"replicas": 1, "selector": {"b": "2", "a": "1"}}, "status": {}}
     assert scale_of(REPLICATION_CONTROLLER, obj)["status"] == {"replicas": 0, "selector": "a=1,b=2"}
 
 
-def test_replicas_and_condition_go_back_to_the_object() -> None:
+def test_scaled_changes_only_the_replicas() -> None:
     obj = _deployment()
     scale = changed(scale_of(DEPLOYMENT, obj), spec__replicas=5, metadata__labels={"ignored": "yes"})
     after = scaled(obj, scale)
@@ -69,7 +69,7 @@ def test_replicas_and_condition_go_back_to_the_object() -> None:
     assert obj["spec"]["replicas"] == 1
 
 
-def test_a_scale_for_any_state_has_no_revision() -> None:
+def test_scaled_has_no_resource_version_if_the_scale_has_none() -> None:
     after = scaled(_deployment(), {"metadata": {"name": "o"}, "spec": {}})
     assert "resourceVersion" not in after["metadata"]
     assert after["spec"]["replicas"] == 0

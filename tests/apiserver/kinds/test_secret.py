@@ -20,7 +20,7 @@ from mooring.apiserver.kinds.secret import key_pair_warnings, validate_secret
 from tests.apiserver.core_documents import call, changed, document, messages, strategy
 
 
-def test_text_becomes_data() -> None:
+def test_string_data_is_merged_into_data() -> None:
     secret: Document = {"data": {"a": "YQ==", "b": "Yg=="}, "stringData": {"a": "z", "c": ""}}
     strategy_of(SECRET).default(secret)
     assert secret == {"data": {"a": "eg==", "b": "Yg==", "c": ""}, "type": "Opaque"}
@@ -28,7 +28,7 @@ def test_text_becomes_data() -> None:
     assert secret["data"] == {"a": "eg==", "b": "Yg==", "c": ""}
 
 
-def test_a_type_that_is_said_stays() -> None:
+def test_a_given_type_is_kept() -> None:
     secret: Document = {"type": "example.com/own"}
     strategy_of(SECRET).default(secret)
     assert secret == {"type": "example.com/own"}
@@ -40,8 +40,8 @@ REDACTED = 'Invalid value: "<secret contents redacted>"'
 @pytest.mark.parametrize(
     ("kind", "texts", "errors"),
     [
-        pytest.param("", {}, [], id="opaque ones hold anything"),
-        pytest.param("example.com/own", {}, [], id="so do those of others"),
+        pytest.param("", {}, [], id="opaque"),
+        pytest.param("example.com/own", {}, [], id="a custom type"),
         pytest.param("kubernetes.io/tls", {"tls.crt": ""}, ["data[tls.key]: Required value"], id="a certificate"),
         pytest.param(
             "kubernetes.io/ssh-auth", {"ssh-privatekey": ""}, ["data[ssh-privatekey]: Required value"], id="ssh"
@@ -67,15 +67,15 @@ REDACTED = 'Invalid value: "<secret contents redacted>"'
             "kubernetes.io/service-account-token",
             {},
             ["metadata.annotations[kubernetes.io/service-account.name]: Required value"],
-            id="a token of nobody",
+            id="a token without a service account",
         ),
     ],
 )
-def test_types_ask_for_keys(kind: str, texts: Document, errors: list[str]) -> None:
+def test_types_of_secrets_require_keys(kind: str, texts: Document, errors: list[str]) -> None:
     assert messages(validate_secret(document(SECRET, type=kind, stringData=texts))) == errors
 
 
-def test_all_of_it_must_fit() -> None:
+def test_the_size_of_a_secret_is_limited() -> None:
     errors = messages(validate_secret(document(SECRET, stringData={"a": "x" * 1_048_577})))
     assert errors == ["data: Too long: may not be more than 1048576 bytes"]
 
@@ -115,7 +115,7 @@ def broken(name: str) -> str:
 @pytest.mark.parametrize(
     ("crt", "key", "error"),
     [
-        pytest.param(certificate("a"), pem(elliptic("a")), "", id="they fit"),
+        pytest.param(certificate("a"), pem(elliptic("a")), "", id="a matching pair"),
         pytest.param(
             f"# mine\n{certificate('a')}{certificate('b')}", pem(elliptic("a")), "", id="the first certificate counts"
         ),
@@ -157,11 +157,13 @@ def broken(name: str) -> str:
             "the following types: [ODD]",
             id="other blocks for a key",
         ),
-        pytest.param(broken("CERTIFICATE"), pem(elliptic("a")), "x509: malformed certificate", id="a torn certificate"),
-        pytest.param(certificate("a"), broken("PRIVATE KEY"), "tls: failed to parse private key", id="a torn key"),
+        pytest.param(
+            broken("CERTIFICATE"), pem(elliptic("a")), "x509: malformed certificate", id="a malformed certificate"
+        ),
+        pytest.param(certificate("a"), broken("PRIVATE KEY"), "tls: failed to parse private key", id="a malformed key"),
     ],
 )
-def test_pairs(crt: str, key: str, error: str) -> None:
+def test_key_pair_warnings_of_tls_secrets(crt: str, key: str, error: str) -> None:
     data = {"tls.crt": b64encode(crt.encode()).decode(), "tls.key": b64encode(key.encode()).decode()}
     assert key_pair_warnings(data) == ([error] if error else [])
 
@@ -169,7 +171,7 @@ def test_pairs(crt: str, key: str, error: str) -> None:
 TLS = {"tls.crt": "x", "tls.key": "y"}
 
 
-def test_the_type_stays() -> None:
+def test_type_and_immutable_data_cannot_be_changed() -> None:
     old = document(SECRET, type="example.com/own", data={"a": "YQ=="}, immutable=True)
     errors, _ = changed(SECRET, old, type="example.com/other", data={"a": "Yg=="})
     assert errors == [
@@ -178,10 +180,10 @@ def test_the_type_stays() -> None:
     ]
 
 
-def test_a_mismatched_tls_pair_is_warned_of() -> None:
-    how, secret = strategy(SECRET), document(SECRET, type="kubernetes.io/tls", stringData=TLS)
+def test_a_mismatched_tls_pair_has_a_warning() -> None:
+    kind_strategy, secret = strategy(SECRET), document(SECRET, type="kubernetes.io/tls", stringData=TLS)
     warning = "tls: failed to find any PEM data in certificate input"
-    assert how.warnings_on_create(secret, call(SECRET)) == [warning]
-    assert how.warnings_on_update(secret, secret, call(SECRET)) == [warning]
-    assert how.warnings_on_create(document(SECRET, stringData=TLS), call(SECRET)) == []
-    assert how.selectable_fields(secret) == {"type": "kubernetes.io/tls"}
+    assert kind_strategy.warnings_on_create(secret, call(SECRET)) == [warning]
+    assert kind_strategy.warnings_on_update(secret, secret, call(SECRET)) == [warning]
+    assert kind_strategy.warnings_on_create(document(SECRET, stringData=TLS), call(SECRET)) == []
+    assert kind_strategy.selectable_fields(secret) == {"type": "kubernetes.io/tls"}

@@ -10,7 +10,7 @@ ANNOTATED = {"annotations": {ENFORCE_MOUNTABLE_SECRETS: "true"}}
 SECRETS = [{"name": "a", "namespace": "b", "uid": "c"}, {}]
 
 
-def test_of_a_secret_only_the_name_is_kept() -> None:
+def test_references_to_secrets_keep_only_the_name() -> None:
     account = document(SERVICE_ACCOUNT, secrets=SECRETS)
     assert created(SERVICE_ACCOUNT, account) == []
     assert account["secrets"] == [{"name": "a"}, {}]
@@ -18,14 +18,14 @@ def test_of_a_secret_only_the_name_is_kept() -> None:
     assert (errors, account["secrets"]) == ([], [{"name": "a"}, {}])
 
 
-def test_a_new_deprecated_annotation_is_warned_of() -> None:
-    how, plain = strategy(SERVICE_ACCOUNT), document(SERVICE_ACCOUNT)
+def test_a_new_deprecated_annotation_has_a_warning() -> None:
+    kind_strategy, plain = strategy(SERVICE_ACCOUNT), document(SERVICE_ACCOUNT)
     account = document(SERVICE_ACCOUNT, ANNOTATED)
-    warnings = how.warnings_on_create(account, call(SERVICE_ACCOUNT))
+    warnings = kind_strategy.warnings_on_create(account, call(SERVICE_ACCOUNT))
     assert warnings == [
         "metadata.annotations[kubernetes.io/enforce-mountable-secrets]: deprecated in v1.32+; "
         "prefer separate namespaces to isolate access to mounted secrets"
     ]
-    assert how.warnings_on_update(account, plain, call(SERVICE_ACCOUNT)) == warnings
-    assert how.warnings_on_update(account, account, call(SERVICE_ACCOUNT)) == []
-    assert how.warnings_on_create(plain, call(SERVICE_ACCOUNT)) == []
+    assert kind_strategy.warnings_on_update(account, plain, call(SERVICE_ACCOUNT)) == warnings
+    assert kind_strategy.warnings_on_update(account, account, call(SERVICE_ACCOUNT)) == []
+    assert kind_strategy.warnings_on_create(plain, call(SERVICE_ACCOUNT)) == []

@@ -19,7 +19,7 @@ CLAIM = {
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
 }
 MOUNTING = [{"name": "c", "image": "i:1", "volumeMounts": [{"name": "data", "mountPath": "/d"}]}]
-FROZEN = (
+FORBIDDEN_CHANGE = (
     "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
     "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' "
     "are forbidden"
@@ -29,11 +29,11 @@ FROZEN = (
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"spec__podManagementPolicy": "X"},
             ["spec.podManagementPolicy: Invalid value: \"X\": must be 'OrderedReady' or 'Parallel'"],
-            id="an unknown order",
+            id="an unknown pod management policy",
         ),
         pytest.param(
             {"spec__updateStrategy": {"type": "OnDelete", "rollingUpdate": {"partition": 1}}},
@@ -41,17 +41,17 @@ FROZEN = (
                 'spec.updateStrategy.rollingUpdate: Invalid value: {"Partition":1,"MaxUnavailable":null}: '
                 "only allowed for updateStrategy 'RollingUpdate'"
             ],
-            id="slowly, when somebody deletes",
+            id="OnDelete with rollingUpdate",
         ),
         pytest.param(
             {"spec__ordinals": {"start": -2}},
             ["spec.ordinals.start: Invalid value: -2: must be greater than or equal to 0"],
-            id="numbers below zero",
+            id="a negative first ordinal",
         ),
         pytest.param(
             {"spec__serviceName": "a.b"},
             ['spec.serviceName: Invalid value: "a.b": must not contain dots'],
-            id="a service that cannot be",
+            id="an invalid service",
         ),
         pytest.param(
             {"spec__persistentVolumeClaimRetentionPolicy": {"whenDeleted": "X"}},
@@ -59,7 +59,7 @@ FROZEN = (
                 'spec.persistentVolumeClaimRetentionPolicy.whenDeleted: Unsupported value: "X": '
                 'supported values: "Retain", "Delete"'
             ],
-            id="claims with an unknown end",
+            id="an unknown claim retention policy",
         ),
         pytest.param(
             {"spec__volumeClaimTemplates": [CLAIM], "spec__template__spec__containers": MOUNTING},
@@ -69,12 +69,12 @@ FROZEN = (
         pytest.param(
             {"spec__template__spec__containers": MOUNTING},
             ['spec.template.spec.containers[0].volumeMounts[0].name: Not found: "data"'],
-            id="a volume that nobody brings",
+            id="an unknown volume",
         ),
         pytest.param(
             {"spec__template__spec__hostname": "NOT a name", "spec__template__spec__subdomain": "NOR this"},
             [],
-            id="hostnames are overwritten anyway",
+            id="hostnames are not validated",
         ),
         pytest.param(
             {"spec__selector": {}},
@@ -83,7 +83,7 @@ FROZEN = (
         ),
     ],
 )
-def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
+def test_stateful_set_specs_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     obj = defaulted(body("StatefulSet", **changes))
     assert messages(validate_stateful_set(obj["spec"], "spec")) == errors
 
@@ -94,12 +94,12 @@ def test_specs(changes: dict[str, Any], errors: list[str]) -> None:
         pytest.param({"spec__replicas": 3}, [], id="the number of replicas"),
         pytest.param({"spec__ordinals": {"start": 4}}, [], id="the first ordinal"),
         pytest.param({"spec__template__spec__nodeSelector": {"a": "b"}}, [], id="the template"),
-        pytest.param({"spec__serviceName": "other"}, [FROZEN], id="the service"),
-        pytest.param({"spec__podManagementPolicy": "Parallel"}, [FROZEN], id="the order"),
-        pytest.param({"spec__volumeClaimTemplates": [CLAIM]}, [FROZEN], id="the claims"),
+        pytest.param({"spec__serviceName": "other"}, [FORBIDDEN_CHANGE], id="the service"),
+        pytest.param({"spec__podManagementPolicy": "Parallel"}, [FORBIDDEN_CHANGE], id="the pod management policy"),
+        pytest.param({"spec__volumeClaimTemplates": [CLAIM]}, [FORBIDDEN_CHANGE], id="the claims"),
     ],
 )
-def test_what_may_change(changes: dict[str, Any], errors: list[str]) -> None:
+def test_mutable_and_immutable_fields_of_stateful_sets(changes: dict[str, Any], errors: list[str]) -> None:
     old = created(body("StatefulSet", spec__serviceName="s")).obj
     new = defaulted(body("StatefulSet", **{"spec__serviceName": "s", **changes}))
     assert messages(validate_stateful_set_update(new["spec"], old["spec"], "spec")) == errors
@@ -111,7 +111,7 @@ def test_an_unchanged_invalid_template_is_accepted() -> None:
     assert validate_stateful_set_update(new["spec"], old["spec"], "spec") == []
 
 
-def test_a_status_adds_up() -> None:
+def test_inconsistent_counts_in_a_stateful_set_status_are_invalid() -> None:
     status = {"replicas": 1, "readyReplicas": 0, "currentReplicas": 2, "availableReplicas": 1}
     assert messages(validate_stateful_set_status(status, "status")) == [
         "status.currentReplicas: Invalid value: 2: cannot be greater than status.replicas",
@@ -119,17 +119,17 @@ def test_a_status_adds_up() -> None:
     ]
 
 
-def test_a_new_one_has_counted_nothing() -> None:
+def test_a_new_stateful_set_has_zero_replicas_in_its_status() -> None:
     assert created(body("StatefulSet")).obj["status"] == {"replicas": 0, "availableReplicas": 0}
 
 
-def test_the_name_is_a_part_of_hostnames() -> None:
+def test_the_name_of_a_stateful_set_must_be_a_dns_label() -> None:
     assert created(body("StatefulSet", metadata__name="a.b")).errors == [
         'metadata.name: Invalid value: "a.b": must not contain dots'
     ]
 
 
-def test_max_unavailable_waits_behind_its_gate() -> None:
+def test_max_unavailable_is_dropped_unless_in_use() -> None:
     strategy = {"rollingUpdate": {"maxUnavailable": 2}}
     obj = created(body("StatefulSet", spec__updateStrategy=strategy)).obj
     assert obj["spec"]["updateStrategy"]["rollingUpdate"] == {"partition": 0}
@@ -138,7 +138,7 @@ def test_max_unavailable_waits_behind_its_gate() -> None:
     assert kept["spec"]["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": 2, "partition": 0}
 
 
-def test_odd_settings_are_warned_of() -> None:
+def test_fractional_storage_and_negative_history_limits_have_a_warning() -> None:
     claim = {
         "metadata": {"name": "d"},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1500m"}}},
@@ -151,7 +151,7 @@ def test_odd_settings_are_warned_of() -> None:
     ]
 
 
-def test_a_status_adds_up_before_the_metadata_is_looked_at() -> None:
+def test_a_status_update_with_inconsistent_counts_is_rejected() -> None:
     old = created(body("StatefulSet")).obj
     raw = {**changed(old, status={"replicas": 0, "readyReplicas": 1}), "kind": "StatefulSet", "apiVersion": "apps/v1"}
     assert updated(raw, old, "status").errors == [

@@ -1,7 +1,4 @@
-"""Tests of kinds.storage_class.
-
-Tests of kinds.volume_attributes_class.
-"""
+"""Tests of kinds.storage_class and kinds.volume_attributes_class."""
 
 from __future__ import annotations
 
@@ -36,27 +33,29 @@ def term(*expressions: tuple[str, list[str]]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("parts", "errors"),
     [
-        pytest.param({}, [], id="defaults will do"),
-        pytest.param({"provisioner": ""}, ["provisioner: Required value"], id="somebody must provision"),
-        pytest.param({"provisioner": "Example.com/P"}, [], id="the case does not matter"),
+        pytest.param({}, [], id="defaults"),
+        pytest.param({"provisioner": ""}, ["provisioner: Required value"], id="no provisioner"),
+        pytest.param({"provisioner": "Example.com/P"}, [], id="a provisioner in upper case"),
         pytest.param(
-            {"provisioner": "A b"}, [f'provisioner: Invalid value: "a b": {QUALIFIED}'], id="told in lower case"
+            {"provisioner": "A b"},
+            [f'provisioner: Invalid value: "a b": {QUALIFIED}'],
+            id="an invalid provisioner, reported in lower case",
         ),
-        pytest.param({"reclaimPolicy": ""}, [], id="an empty policy is none"),
+        pytest.param({"reclaimPolicy": ""}, [], id="an empty reclaim policy"),
         pytest.param(
             {"reclaimPolicy": "Recycle"},
             ['reclaimPolicy: Unsupported value: "Recycle": supported values: "Delete", "Retain"'],
-            id="nothing is recycled",
+            id="Recycle",
         ),
         pytest.param(
             {"volumeBindingMode": ""},
             [
                 'volumeBindingMode: Unsupported value: "": supported values: "Immediate", "WaitForFirstConsumer"',
             ],
-            id="an empty mode is not the default one",
+            id="an empty binding mode",
         ),
         pytest.param(
-            {"parameters": {"": "x"}}, ['parameters: Invalid value: "": field can not be empty.'], id="keys have names"
+            {"parameters": {"": "x"}}, ['parameters: Invalid value: "": field can not be empty.'], id="an empty key"
         ),
         pytest.param(
             {"parameters": {str(number): "x" for number in range(513)}},
@@ -71,34 +70,36 @@ def term(*expressions: tuple[str, list[str]]) -> dict[str, Any]:
         pytest.param(
             {"allowedTopologies": [term(("a", ["x", "x"]))]},
             [f'{HERE}[0].values[1]: Duplicate value: "x"'],
-            id="a value twice",
+            id="a duplicate value",
         ),
         pytest.param({"allowedTopologies": [term(("a", []))]}, [f"{HERE}[0].values: Required value"], id="no value"),
         pytest.param(
             {"allowedTopologies": [term(("a", ["x"]), ("a", ["y"]))]},
             [f'{HERE}[1].key: Duplicate value: "a"'],
-            id="a key twice",
+            id="a duplicate key",
         ),
         pytest.param(
             {"allowedTopologies": [term(("a", ["x", "y"])), term(("a", ["y", "x"]))]},
             ['allowedTopologies[1].matchLabelExpressions: Duplicate value: ""'],
-            id="a term twice",
+            id="a duplicate term",
         ),
-        pytest.param({"allowedTopologies": [term()]}, [f'{HERE}: Duplicate value: ""'], id="a term that wants nothing"),
+        pytest.param({"allowedTopologies": [term()]}, [f'{HERE}: Duplicate value: ""'], id="an empty term"),
     ],
 )
-def test_what_is_wrong_with_a_class(parts: dict[str, Any], errors: list[str]) -> None:
+def test_storage_classes_are_validated(parts: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_storage_class(storage_class(**parts))) == errors
 
 
 @pytest.mark.parametrize(
     ("parts", "errors"),
     [
-        pytest.param({"allowVolumeExpansion": True, "mountOptions": ["ro"]}, [], id="volumes may begin to grow"),
+        pytest.param(
+            {"allowVolumeExpansion": True, "mountOptions": ["ro"]}, [], id="expansion and mount options may change"
+        ),
         pytest.param(
             {"parameters": {"b": "2", "a": "1"}},
             ['parameters: Invalid value: {"a":"1","b":"2"}: field is immutable'],
-            id="parameters stay",
+            id="parameters",
         ),
         pytest.param(
             {"provisioner": "x/y", "reclaimPolicy": "Retain", "volumeBindingMode": "WaitForFirstConsumer"},
@@ -107,18 +108,18 @@ def test_what_is_wrong_with_a_class(parts: dict[str, Any], errors: list[str]) ->
                 'reclaimPolicy: Invalid value: "Retain": field is immutable',
                 'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
             ],
-            id="so does everything that was promised",
+            id="provisioner, reclaim policy and binding mode",
         ),
     ],
 )
-def test_what_a_change_may_not_touch(parts: dict[str, Any], errors: list[str]) -> None:
+def test_immutable_fields_of_storage_classes(parts: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_storage_class_update(storage_class(**parts), storage_class())) == errors
 
 
 OLD_LABEL = [{"matchLabelExpressions": [{"key": "beta.kubernetes.io/os", "values": ["linux"]}]}]
 
 
-def test_old_labels_are_warned_of() -> None:
+def test_deprecated_labels_in_topologies_have_a_warning() -> None:
     made = document(STORAGE_CLASS, provisioner="a/b", allowedTopologies=OLD_LABEL)
     assert created(STORAGE_CLASS, made) == []
     wanted = [
@@ -128,12 +129,12 @@ def test_old_labels_are_warned_of() -> None:
     assert strategy(STORAGE_CLASS).warnings_on_update(made, made, call(STORAGE_CLASS)) == wanted
 
 
-def test_a_change_must_be_right_and_allowed() -> None:
+def test_an_update_is_validated_as_new_and_as_a_change() -> None:
     errors, _ = changed(STORAGE_CLASS, document(STORAGE_CLASS, provisioner="a/b"), provisioner="")
     assert errors == ["provisioner: Required value", 'provisioner: Invalid value: "": field is immutable']
 
 
-def test_a_class_deletes_and_binds_at_once() -> None:
+def test_reclaim_policy_and_binding_mode_are_defaulted() -> None:
     made = document(STORAGE_CLASS, provisioner="a/b")
     assert (made["reclaimPolicy"], made["volumeBindingMode"]) == ("Delete", "Immediate")
 
@@ -153,11 +154,11 @@ GOOD = {"driverName": "csi.example.com", "parameters": {"iops": "1"}}
         ),
     ],
 )
-def test_what_is_wrong_with_an_attributes_class(obj: dict[str, Any], errors: list[str]) -> None:
+def test_volume_attributes_classes_are_validated(obj: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_volume_attributes_class(obj)) == errors
 
 
-def test_nothing_changes() -> None:
+def test_volume_attributes_classes_are_immutable() -> None:
     assert validate_volume_attributes_class_update(GOOD, GOOD) == []
     assert messages(validate_volume_attributes_class_update({"driverName": "x", "parameters": {}}, GOOD)) == [
         "driverName: Forbidden: updates to driverName are forbidden.",
@@ -165,7 +166,7 @@ def test_nothing_changes() -> None:
     ]
 
 
-def test_a_change_is_forbidden_before_it_is_validated() -> None:
+def test_a_forbidden_change_is_reported_before_validation_errors() -> None:
     made = document(VOLUME_ATTRIBUTES_CLASS, driverName="a", parameters={"b": "c"})
     assert created(VOLUME_ATTRIBUTES_CLASS, made) == []
     errors, _ = changed(VOLUME_ATTRIBUTES_CLASS, made, parameters={})

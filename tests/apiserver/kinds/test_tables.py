@@ -1,4 +1,4 @@
-"""Rows of all kinds but pods. All of them were printed by kube-apiserver v1.36.4, too."""
+"""Table rows of all kinds except pods. kube-apiserver v1.36.4 prints the same rows."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ JOB_SPEC: Document = {"template": TEMPLATE}
             ["statefulset.apps/s", 7, "40s"],
             id="a controller revision",
         ),
-        pytest.param(kinds.CONTROLLER_REVISION, {}, ["<none>", 0, "40s"], id="a controller revision of nobody"),
+        pytest.param(kinds.CONTROLLER_REVISION, {}, ["<none>", 0, "40s"], id="a controller revision without an owner"),
         pytest.param(
             kinds.POD_DISRUPTION_BUDGET,
             {"spec": {"minAvailable": "50%"}, "status": {"disruptionsAllowed": 2}},
@@ -203,7 +203,7 @@ JOB_SPEC: Document = {"template": TEMPLATE}
                 }
             },
             ["NodePort", "10.0.0.1", "1.1.1.1,2.2.2.2", "80:30080/TCP", "40s", "<none>"],
-            id="a service on every node",
+            id="a node port service",
         ),
         pytest.param(
             kinds.SERVICE,
@@ -212,7 +212,7 @@ JOB_SPEC: Document = {"template": TEMPLATE}
                 "status": {"loadBalancer": {"ingress": [{"ip": "9.9.9.9"}, {"hostname": "a.very.long.name.example"}]}},
             },
             ["LoadBalancer", "10.0.0.1", "9.9.9.9,a.very.long.name.example,3.3.3.3", "<none>", "40s", "<none>"],
-            id="a balanced service",
+            id="a load balancer service",
         ),
         pytest.param(
             kinds.SERVICE,
@@ -224,7 +224,7 @@ JOB_SPEC: Document = {"template": TEMPLATE}
             kinds.SERVICE,
             {"spec": {"type": "ExternalName", "externalName": "x.y"}},
             ["ExternalName", "<none>", "x.y", "<none>", "40s", "<none>"],
-            id="a service elsewhere",
+            id="an external name service",
         ),
         pytest.param(kinds.ENDPOINTS, {}, ["<none>", "40s"], id="no endpoints"),
         pytest.param(
@@ -242,7 +242,7 @@ JOB_SPEC: Document = {"template": TEMPLATE}
             kinds.ENDPOINTS,
             {"subsets": [{"addresses": [{"ip": "fd00::1"}], "ports": [{"port": 80}]}]},
             ["[fd00::1]:80", "40s"],
-            id="an endpoint of version 6",
+            id="an IPv6 endpoint",
         ),
         pytest.param(
             kinds.ENDPOINT_SLICE,
@@ -324,7 +324,7 @@ JOB_SPEC: Document = {"template": TEMPLATE}
         pytest.param(kinds.SERVICE_ACCOUNT, {}, ["40s"], id="a service account"),
         pytest.param(kinds.NAMESPACE, {"status": {"phase": "Active"}}, ["Active", "40s"], id="a namespace"),
         pytest.param(kinds.LEASE, {"spec": {"holderIdentity": "me"}}, ["me", "40s"], id="a lease"),
-        pytest.param(kinds.LEASE, {"spec": {}}, ["", "40s"], id="a lease of nobody"),
+        pytest.param(kinds.LEASE, {"spec": {}}, ["", "40s"], id="a lease without a holder"),
         pytest.param(
             kinds.PRIORITY_CLASS,
             {"value": -5, "preemptionPolicy": "Never"},
@@ -360,19 +360,19 @@ JOB_SPEC: Document = {"template": TEMPLATE}
             kinds.RESOURCE_SLICE,
             {"spec": {"driver": "d", "pool": {"name": "p"}}},
             ["", "d", "p", "40s"],
-            id="a slice of devices everywhere",
+            id="a resource slice without a node",
         ),
-        pytest.param(kinds.LIMIT_RANGE, {}, [MADE], id="a kind of which there is nothing to tell"),
+        pytest.param(kinds.LIMIT_RANGE, {}, [MADE], id="a kind with the default columns"),
         pytest.param(kinds.CUSTOM_RESOURCE_DEFINITION, {}, [MADE], id="a definition"),
     ],
 )
-def test_rows(kind: Kind, obj: Document, wanted: list[Cell]) -> None:
+def test_table_rows_of_kinds(kind: Kind, obj: Document, wanted: list[Cell]) -> None:
     found = cells(kind, obj)
     assert found == ["x", *wanted]
     assert [type(cell) for cell in found] == [type(cell) for cell in ["x", *wanted]]
 
 
-def test_a_default_storage_class_says_so() -> None:
+def test_the_default_storage_class_is_marked_in_its_row() -> None:
     metadata = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
     assert cells(kinds.STORAGE_CLASS, {"metadata": metadata})[0] == "x (default)"
 
@@ -416,15 +416,15 @@ def test_a_default_storage_class_says_so() -> None:
         ),
     ],
 )
-def test_events(kind: Kind, event: Document, wanted: list[Cell]) -> None:
+def test_table_rows_of_events(kind: Kind, event: Document, wanted: list[Cell]) -> None:
     assert cells(kind, event) == wanted
 
 
 NOT_DESCRIBED = (kinds.RUNTIME_CLASS, "Handler")
-"""kube-apiserver says nothing about this one."""
+"""kube-apiserver has no description of this column."""
 
 
-def test_columns_have_what_clients_read() -> None:
+def test_table_columns_have_the_fields_that_clients_read() -> None:
     for resource in RESOURCES.values():
         for column in resource.table.columns:
             assert list(column) == ["name", "type", "format", "description", "priority"]
@@ -438,7 +438,7 @@ def test_an_empty_default_table_has_no_list_of_rows() -> None:
     assert RESOURCES[kinds.POD].table.empty_rows == []
 
 
-def test_a_table_that_a_resource_brings_along_is_taken() -> None:
+def test_a_resource_can_replace_its_table() -> None:
     pods, services = RESOURCES[kinds.POD], RESOURCES[kinds.SERVICE]
     own = Resource(pods.kind, pods.strategy, pods.struct)
     assert own.table.columns == pods.table.columns

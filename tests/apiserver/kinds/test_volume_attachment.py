@@ -19,16 +19,16 @@ ONE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
 
 
 def attachment(status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
-    wish = {"attacher": "csi.example.com", "nodeName": "n", "source": {"persistentVolumeName": "pv"}, **spec}
-    return document(VOLUME_ATTACHMENT, spec=wish, status=status or {})
+    whole_spec = {"attacher": "csi.example.com", "nodeName": "n", "source": {"persistentVolumeName": "pv"}, **spec}
+    return document(VOLUME_ATTACHMENT, spec=whole_spec, status=status or {})
 
 
 @pytest.mark.parametrize(
     ("obj", "errors"),
     [
-        pytest.param(attachment(), [], id="a volume at a node"),
-        pytest.param(attachment(source={"inlineVolumeSpec": INLINE}), [], id="a volume that stands here"),
-        pytest.param(attachment(attacher=""), ["spec.attacher: Required value"], id="nobody attaches"),
+        pytest.param(attachment(), [], id="a volume by name"),
+        pytest.param(attachment(source={"inlineVolumeSpec": INLINE}), [], id="an inline volume"),
+        pytest.param(attachment(attacher=""), ["spec.attacher: Required value"], id="no attacher"),
         pytest.param(attachment(source={}), [f"spec.source: Required value: {ONE}"], id="no volume"),
         pytest.param(
             attachment(source={"persistentVolumeName": "pv", "inlineVolumeSpec": INLINE}),
@@ -41,20 +41,20 @@ def attachment(status: dict[str, Any] | None = None, **spec: Any) -> dict[str, A
                 "status.attachError.message: Too long: may not be more than 262144 bytes",
                 "status.detachError.errorCode: Invalid value: -1: must be between 0 and 2147483647, inclusive",
             ],
-            id="errors that cannot be",
+            id="invalid errors",
         ),
         pytest.param(
             attachment({"attachmentMetadata": {"a": "x" * 262144}}),
             ["status.attachmentMetadata: Too long: may not be more than 262144 bytes"],
-            id="too much to remember",
+            id="too large attachment metadata",
         ),
     ],
 )
-def test_what_is_wrong_with_an_attachment(obj: dict[str, Any], errors: list[str]) -> None:
+def test_volume_attachments_are_validated(obj: dict[str, Any], errors: list[str]) -> None:
     assert messages(validate_volume_attachment(obj)) == errors
 
 
-def test_a_volume_needs_a_name() -> None:
+def test_an_empty_volume_name_is_rejected() -> None:
     first, second = validate_volume_attachment(attachment(source={"persistentVolumeName": ""}))
     assert first.message == (
         "spec.source.persistentVolumeName: Required value: must specify non empty persistentVolumeName"
@@ -62,7 +62,7 @@ def test_a_volume_needs_a_name() -> None:
     assert second.field == "spec.source.persistentVolumeName"
 
 
-def test_the_wish_never_changes() -> None:
+def test_the_spec_of_an_attachment_is_immutable() -> None:
     assert validate_volume_attachment_update(attachment({"attached": True}), attachment()) == []
     (error,) = validate_volume_attachment_update(attachment(nodeName="m"), attachment())
     assert (error.field, error.detail) == ("spec", "field is immutable")
@@ -77,7 +77,7 @@ def test_a_new_attachment_is_detached() -> None:
     assert made["status"] == {"attached": False}
 
 
-def test_each_subresource_changes_its_own_part() -> None:
+def test_updates_and_status_updates_of_attachments_change_only_their_part() -> None:
     old = document(VOLUME_ATTACHMENT, spec=SPEC)
     errors, new = changed(VOLUME_ATTACHMENT, old, status={"attached": True})
     assert (errors, new["status"]) == ([], {"attached": False})
@@ -90,14 +90,14 @@ def test_each_subresource_changes_its_own_part() -> None:
     assert strategy(VOLUME_ATTACHMENT, "status").ignored_fields == (("metadata",), ("spec",))
 
 
-def test_metadata_stays_but_for_managers() -> None:
+def test_keep_metadata_changes_only_managed_fields() -> None:
     old = {"metadata": {"name": "a", "labels": {"x": "y"}}}
     new = {"metadata": {"name": "a", "finalizers": ["b/c"], "managedFields": [{}]}}
     keep_metadata(new, old)
     assert new == {"metadata": {"name": "a", "labels": {"x": "y"}, "managedFields": [{}]}}
 
 
-def test_a_volume_inside_an_attachment_gets_the_defaults_of_its_source_only() -> None:
+def test_an_inline_volume_gets_only_the_defaults_of_its_source() -> None:
     inline = {"hostPath": {"path": "/x"}, "capacity": {"storage": "1Gi"}}
     made = document(VOLUME_ATTACHMENT, spec={"source": {"inlineVolumeSpec": inline}})
     assert made["spec"]["source"]["inlineVolumeSpec"] == {**inline, "hostPath": {"path": "/x", "type": ""}}

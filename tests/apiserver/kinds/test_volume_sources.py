@@ -86,7 +86,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                 "spec.volumes[21].scaleIO.volumeName: Required value",
                 "spec.volumes[22].csi.driver: Required value",
             ],
-            id="nothing said, each in its own words",
+            id="empty sources",
         ),
         pytest.param(
             {"volumes": [{"name": "v", "hostPath": {"path": "/x/../y", "type": "Floppy"}}]},
@@ -98,7 +98,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     '"FileOrCreate", "Socket"'
                 ),
             ],
-            id="a path on the host that climbs, of a type that nobody knows",
+            id="a host path with a parent segment and an unknown type",
         ),
         pytest.param(
             {
@@ -145,7 +145,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "starting with iqn, eui, or naa"
                 ),
             ],
-            id="iscsi names that cannot be",
+            id="invalid iscsi names",
         ),
         pytest.param(
             {"volumes": [{"name": "v", "csi": {"driver": "A_b", "nodePublishSecretRef": {"name": "A"}}}]},
@@ -163,7 +163,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
                 ),
             ],
-            id="a driver that cannot be",
+            id="an invalid driver",
         ),
         pytest.param(
             {"volumes": [{"name": "v", "csi": {"driver": "CSI.example.com"}}]}, [], id="a driver in capitals is allowed"
@@ -177,7 +177,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                 ),
                 "spec.volumes[0].fc.lun: Invalid value: 300: must be between 0 and 255, inclusive",
             ],
-            id="fibre channel by both names",
+            id="fibre channel with targetWWNs and wwids",
         ),
         pytest.param(
             {"volumes": [{"name": "v", "flexVolume": {"driver": "d", "options": {"kubernetes.io/x": "y"}}}]},
@@ -187,7 +187,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     '"kubernetes.io/x": kubernetes.io and k8s.io namespaces are reserved'
                 )
             ],
-            id="an option of Kubernetes itself",
+            id="a reserved option",
         ),
         pytest.param(
             {
@@ -206,7 +206,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     '/{disk-id}"'
                 ),
             ],
-            id="a managed disk elsewhere",
+            id="a managed disk with an invalid URI",
         ),
         pytest.param(
             {"volumes": [{"name": "v", "flocker": {"datasetName": "a/b", "datasetUUID": "c"}}]},
@@ -217,7 +217,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                 ),
                 "spec.volumes[0].flocker.datasetName: Invalid value: \"a/b\": must not contain '/'",
             ],
-            id="flocker by both names",
+            id="flocker with datasetName and datasetUUID",
         ),
         pytest.param(
             {"volumes": [{"name": "v", "quobyte": {"registry": "a", "volume": "b"}}]},
@@ -244,7 +244,7 @@ from tests.apiserver.pod_builders import errors_of, pod
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_volume_sources_of_pods_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -264,7 +264,7 @@ SECOND = "Forbidden: may not specify more than 1 volume type"
                 's.hostPath.type: Unsupported value: "Odd": supported values: "", "BlockDevice", "CharDevice", '
                 '"Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"',
             ],
-            id="a path that climbs",
+            id="a path with a parent segment",
         ),
         pytest.param(
             {"nfs": {"server": "a", "path": "/b"}, "cephfs": {}, "csi": {}},
@@ -272,7 +272,7 @@ SECOND = "Forbidden: may not specify more than 1 volume type"
             id="three sources",
         ),
         pytest.param(
-            {"hostPath": {"path": "/a"}, "flexVolume": {"driver": "d"}}, [], id="flex volumes are never too many"
+            {"hostPath": {"path": "/a"}, "flexVolume": {"driver": "d"}}, [], id="a flex volume as a second source"
         ),
         pytest.param(
             {"gcePersistentDisk": {"partition": 300}},
@@ -293,7 +293,7 @@ SECOND = "Forbidden: may not specify more than 1 volume type"
                 's.flocker: Invalid value: "resource": datasetName and datasetUUID can not be specified simultaneously',
                 "s.flocker.datasetName: Invalid value: \"a/b\": must not contain '/'",
             ],
-            id="two names for one set",
+            id="datasetName and datasetUUID",
         ),
         pytest.param(
             {"quobyte": {"registry": "a:1,b", "volume": "v"}},
@@ -313,7 +313,7 @@ SECOND = "Forbidden: may not specify more than 1 volume type"
                 "s.iscsi.secretRef: Required value",
                 's.iscsi.initiatorname: Invalid value: "x": must be valid format',
             ],
-            id="a target that is none",
+            id="an invalid target",
         ),
         pytest.param(
             {"fc": {"targetWWNs": ["a"], "wwids": ["b"]}},
@@ -321,7 +321,7 @@ SECOND = "Forbidden: may not specify more than 1 volume type"
                 's.fc.targetWWNs: Invalid value: ["a"]: targetWWNs and wwids can not be specified simultaneously',
                 "s.fc.lun: Required value: lun is required if targetWWNs is specified",
             ],
-            id="two ways to name a target",
+            id="targetWWNs and wwids",
         ),
         pytest.param(
             {"flexVolume": {"driver": "d", "options": {"x.K8s.io/a": "b", "mine": "c"}}},
@@ -329,7 +329,7 @@ SECOND = "Forbidden: may not specify more than 1 volume type"
                 's.flexVolume.options[x.K8s.io/a]: Invalid value: "x.K8s.io/a": kubernetes.io and k8s.io namespaces '
                 "are reserved"
             ],
-            id="options that are not one's own",
+            id="reserved options",
         ),
         pytest.param(
             {"azureDisk": {"diskName": "a", "diskURI": "b", "kind": "Managed", "cachingMode": "None"}},
@@ -337,12 +337,12 @@ SECOND = "Forbidden: may not specify more than 1 volume type"
                 's.azureDisk.diskURI: Unsupported value: "b": supported values: "/subscriptions/{sub-id}/'
                 'resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}"'
             ],
-            id="a disk at another place",
+            id="a managed disk with an invalid URI",
         ),
         pytest.param(
             {"local": {"path": "/a"}},
             ["s.nodeAffinity: Required value: Local volume requires node affinity"],
-            id="a local volume is somewhere",
+            id="a local volume without node affinity",
         ),
         pytest.param(
             {"csi": {"driver": "x" * 64, "nodePublishSecretRef": {"name": "a", "namespace": "b.c"}}},
@@ -353,10 +353,10 @@ SECOND = "Forbidden: may not specify more than 1 volume type"
             ],
             id="a driver with a long name",
         ),
-        pytest.param({"csi": {"driver": "My.Driver", "volumeHandle": "h"}}, [], id="names of drivers have no case"),
+        pytest.param({"csi": {"driver": "My.Driver", "volumeHandle": "h"}}, [], id="a driver name in upper case"),
     ],
 )
-def test_sources(spec: Document, errors: list[str]) -> None:
+def test_volume_sources_of_persistent_volumes_are_validated(spec: Document, errors: list[str]) -> None:
     assert messages(validate_sources(spec, "v", "s", has_affinity=False)) == errors
 
 
@@ -378,6 +378,6 @@ def test_sources(spec: Document, errors: list[str]) -> None:
         ("csi", ["driver", "volumeHandle"]),
     ],
 )
-def test_fields_that_must_be_filled(source: str, fields: list[str]) -> None:
+def test_empty_volume_sources_lack_required_fields(source: str, fields: list[str]) -> None:
     errors = messages(validate_sources({source: {}}, "v", "s", has_affinity=False))
     assert errors == [f"s.{source}.{field}: Required value" for field in fields]

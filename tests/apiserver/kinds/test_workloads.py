@@ -38,18 +38,18 @@ PERCENT = (
         pytest.param(3, 3, [], id="a number"),
         pytest.param(-1, -1, ["f: Invalid value: -1: must be greater than or equal to 0"], id="below zero"),
         pytest.param("25%", 25, [], id="a percentage"),
-        pytest.param("200%", 200, ['f: Invalid value: "200%": must not be greater than 100%'], id="above all"),
-        pytest.param("5", 5, [f'f: Invalid value: "5": {PERCENT}'], id="a number as text is none, but counts"),
+        pytest.param("200%", 200, ['f: Invalid value: "200%": must not be greater than 100%'], id="above 100 percent"),
+        pytest.param("5", 5, [f'f: Invalid value: "5": {PERCENT}'], id="a number as a string"),
         pytest.param("x%", 0, [f'f: Invalid value: "x%": {PERCENT}'], id="no number"),
         pytest.param("-5%", 0, [f'f: Invalid value: "-5%": {PERCENT}'], id="a negative percentage"),
     ],
 )
-def test_numbers_and_percentages(value: int | str, amount: int, field_errors: list[str]) -> None:
+def test_int_or_percent_values_are_read_and_validated(value: int | str, amount: int, field_errors: list[str]) -> None:
     assert int_or_percent(value) == amount
     assert messages(validate_int_or_percent(value, "f") + validate_at_most_100_percent(value, "f")) == field_errors
 
 
-def test_an_absent_count_is_zero() -> None:
+def test_int_or_percent_of_an_absent_value_is_zero() -> None:
     assert int_or_percent(None) == 0
 
 
@@ -62,7 +62,7 @@ def test_an_absent_count_is_zero() -> None:
         pytest.param({"metadata": {"labels": {"z": "1", "a": "2"}}}, '{"a":"2","z":"1"}', id="other labels, sorted"),
     ],
 )
-def test_a_selector_must_select_its_own_pods(template: Document, shown: str) -> None:
+def test_a_selector_must_match_the_labels_of_the_template(template: Document, shown: str) -> None:
     matcher = selector_matcher({"matchLabels": {"app": "x"}})
     assert matcher is not None
     assert messages(validate_selector_matches(matcher, template, "t")) == [
@@ -71,7 +71,7 @@ def test_a_selector_must_select_its_own_pods(template: Document, shown: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("selector", "is_sound"),
+    ("selector", "is_valid"),
     [
         pytest.param(None, True, id="none matches nothing"),
         pytest.param({}, True, id="empty matches everything"),
@@ -80,11 +80,11 @@ def test_a_selector_must_select_its_own_pods(template: Document, shown: str) -> 
         pytest.param({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}, True, id="a set"),
     ],
 )
-def test_which_selectors_can_be_compiled(selector: Document | None, is_sound: bool) -> None:
-    assert (selector_matcher(selector) is not None) is is_sound
+def test_selector_matcher_is_none_for_invalid_selectors(selector: Document | None, is_valid: bool) -> None:
+    assert (selector_matcher(selector) is not None) is is_valid
 
 
-def test_a_selector_is_shown_in_the_order_of_its_type() -> None:
+def test_selector_value_has_the_field_order_of_its_type() -> None:
     selector = {
         "matchExpressions": [{"values": ["v"], "operator": "In", "key": "k"}],
         "matchLabels": {"b": "1", "a": "2"},
@@ -108,11 +108,11 @@ def test_a_selector_is_shown_in_the_order_of_its_type() -> None:
             id="shrinks",
         ),
         pytest.param(
-            {}, {"collisionCount": 2}, ["s.collisionCount: Invalid value: 0: cannot be decremented"], id="gone"
+            {}, {"collisionCount": 2}, ["s.collisionCount: Invalid value: 0: cannot be decremented"], id="removed"
         ),
     ],
 )
-def test_collisions_are_only_counted_up(new: Document, old: Document, field_errors: list[str]) -> None:
+def test_the_collision_count_cannot_be_decremented(new: Document, old: Document, field_errors: list[str]) -> None:
     assert messages(validate_not_decremented(new, old, "s")) == field_errors
 
 
@@ -120,7 +120,7 @@ def test_collisions_are_only_counted_up(new: Document, old: Document, field_erro
     ("name", "count"),
     [pytest.param("web", 0, id="a label"), pytest.param("web.v2", 1, id="dots"), pytest.param("w" * 64, 1, id="long")],
 )
-def test_names_that_make_bad_hostnames(name: str, count: int) -> None:
+def test_names_that_are_no_dns_labels_have_a_warning(name: str, count: int) -> None:
     assert len(pod_name_warnings(name)) == count
 
 
@@ -153,52 +153,56 @@ def test_defaulting_twice_changes_nothing(kind: str) -> None:
             {},
             "updateStrategy",
             {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
-            id="daemons one by one",
+            id="update strategy of daemon sets",
         ),
         pytest.param(
             "DaemonSet",
             {"spec__updateStrategy": {"type": "OnDelete", "rollingUpdate": {}}},
             "updateStrategy",
             {"type": "OnDelete", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}},
-            id="settings that are not used are still numbers",
+            id="unused rolling update settings",
         ),
         pytest.param(
             "StatefulSet",
             {},
             "updateStrategy",
             {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
-            id="stateful, all of them",
+            id="update strategy of stateful sets",
         ),
         pytest.param(
             "StatefulSet",
             {"spec__updateStrategy": {"type": "RollingUpdate"}},
             "updateStrategy",
             {"type": "RollingUpdate"},
-            id="stateful, if it was said",
+            id="a given update strategy of stateful sets",
         ),
         pytest.param(
             "StatefulSet",
             {},
             "persistentVolumeClaimRetentionPolicy",
             {"whenDeleted": "Retain", "whenScaled": "Retain"},
-            id="claims stay",
+            id="claim retention policy",
         ),
-        pytest.param("Job", {}, "completions", 1, id="a job ends after one"),
-        pytest.param("Job", {"spec__parallelism": 2}, "completions", None, id="a parallel job ends when it likes"),
+        pytest.param("Job", {}, "completions", 1, id="completions of a job"),
+        pytest.param("Job", {"spec__parallelism": 2}, "completions", None, id="no completions of a parallel job"),
         pytest.param(
             "Job",
             {"spec__backoffLimitPerIndex": 1},
             "backoffLimit",
             2147483647,
-            id="limits for each index replace the common one",
+            id="backoff limit with a limit per index",
         ),
         pytest.param(
-            "Job", {"spec__podFailurePolicy": {"rules": []}}, "podReplacementPolicy", "Failed", id="failures are judged"
+            "Job",
+            {"spec__podFailurePolicy": {"rules": []}},
+            "podReplacementPolicy",
+            "Failed",
+            id="replacement policy with a failure policy",
         ),
-        pytest.param("CronJob", {}, "failedJobsHistoryLimit", 1, id="one failure is remembered"),
+        pytest.param("CronJob", {}, "failedJobsHistoryLimit", 1, id="history limit of failed jobs"),
     ],
 )
-def test_fields(kind: str, changes: dict[str, Any], field: str, value: object) -> None:
+def test_workloads_are_defaulted(kind: str, changes: dict[str, Any], field: str, value: object) -> None:
     assert defaulted(body(kind, **changes))["spec"].get(field) == value
 
 
@@ -212,14 +216,14 @@ def test_a_job_keeps_its_own_labels() -> None:
     assert obj["metadata"]["labels"] == {"z": "1"}
 
 
-def test_a_pattern_of_conditions_means_true() -> None:
+def test_the_status_of_pod_condition_patterns_defaults_to_true() -> None:
     policy: Document = {"rules": [{"action": "Count", "onPodConditions": [{"type": "Ready"}]}]}
     obj = defaulted(body("CronJob", spec__jobTemplate__spec__podFailurePolicy=policy))
     (rule,) = obj["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
     assert rule["onPodConditions"] == [{"type": "Ready", "status": "True"}]
 
 
-def test_a_claim_template_is_a_claim() -> None:
+def test_volume_claim_templates_are_defaulted_like_claims() -> None:
     obj = defaulted(body("StatefulSet", spec__volumeClaimTemplates=[{"metadata": {"name": "d"}, "spec": {}}]))
     (claim,) = obj["spec"]["volumeClaimTemplates"]
     assert (claim["apiVersion"], claim["kind"]) == ("v1", "PersistentVolumeClaim")
@@ -242,11 +246,11 @@ def test_a_claim_template_is_a_claim() -> None:
             'Deployment in version "v1" cannot be handled as a Deployment: '
             "failed to parse annotation[deprecated.deployment.rollback.revision]=x as int64: "
             'strconv.ParseInt: parsing "x": invalid syntax',
-            id="the way back of a deployment",
+            id="the rollback revision of a deployment",
         ),
     ],
 )
-def test_annotations_that_are_numbers(kind: str, key: str, message: str) -> None:
+def test_annotations_with_invalid_numbers_are_rejected(kind: str, key: str, message: str) -> None:
     with pytest.raises(BadRequestError) as caught:
         defaulted(body(kind, metadata__annotations={key: "x"}))
     assert caught.value.message == message

@@ -51,11 +51,11 @@ def test_the_index_has_a_hash_for_every_document() -> None:
 
 
 @pytest.mark.parametrize("name", ["apis/nope/v1", "apis/apps/v2", "api/v2", "nope", ""])
-def test_documents_that_there_are_not(name: str) -> None:
+def test_an_unknown_openapi_v3_document_is_none(name: str) -> None:
     assert shared().third(name) is None
 
 
-def test_everything_that_is_referred_to_is_there() -> None:
+def test_every_schema_referenced_in_openapi_v3_exists() -> None:
     for name in shared().index()["paths"]:
         text = json.dumps(third(name))
         schemas = third(name)["components"]["schemas"]
@@ -63,7 +63,7 @@ def test_everything_that_is_referred_to_is_there() -> None:
         assert wanted <= set(schemas), name
 
 
-def test_the_second_dialect_has_everything_in_one() -> None:
+def test_the_openapi_v2_document_contains_everything_it_references() -> None:
     document = json.loads(shared().second().body)
     assert document["swagger"] == "2.0"
     text = json.dumps(document)
@@ -76,7 +76,7 @@ def test_the_second_dialect_has_everything_in_one() -> None:
     assert {"$ref": "#/parameters/fieldValidation"} in patch["parameters"]
 
 
-def test_operations_in_the_third_dialect() -> None:
+def test_operations_in_openapi_v3() -> None:
     item = third("api/v1")["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]
     assert [each["name"] for each in item["parameters"]] == ["name", "namespace", "pretty"]
     patch = item["patch"]
@@ -92,7 +92,7 @@ def test_operations_in_the_third_dialect() -> None:
     assert get == {"schema": {"$ref": "#/components/schemas/io.k8s.api.core.v1.Pod"}}
 
 
-def test_custom_kinds_come_change_and_go() -> None:
+def test_documents_follow_added_changed_and_removed_custom_kinds() -> None:
     table, openapi = fresh()
     apps = openapi.third("apis/apps/v1")
     assert openapi.third("apis/example.com/v1") is None
@@ -109,10 +109,10 @@ def test_custom_kinds_come_change_and_go() -> None:
     assert changed.digest != first.digest
     table.remove(blue)
     assert openapi.third("apis/example.com/v1") is None
-    assert openapi.third("apis/apps/v1") is apps  # what is not concerned is kept
+    assert openapi.third("apis/apps/v1") is apps  # documents of other groups stay cached
 
 
-def test_documents_of_custom_kinds() -> None:
+def test_the_document_of_a_custom_kind_has_its_paths_and_patch_types() -> None:
     table, openapi = fresh()
     table.add(widget("blue"))
     written = openapi.third("apis/example.com/v1")
@@ -153,14 +153,14 @@ def spec_of(schema: Document) -> Document:
             {"x-kubernetes-int-or-string": True},
             {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
             {"x-kubernetes-int-or-string": True},
-            id="a number or a text",
+            id="int or string",
         ),
-        pytest.param({"type": "string", "nullable": True}, {"type": "string", "nullable": True}, {}, id="maybe null"),
+        pytest.param({"type": "string", "nullable": True}, {"type": "string", "nullable": True}, {}, id="nullable"),
         pytest.param(
             {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": {"type": "string"}}},
             {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": {"type": "string"}}},
             {"x-kubernetes-preserve-unknown-fields": True},
-            id="fields that nobody knows",
+            id="unknown fields are preserved",
         ),
         pytest.param(
             {"type": "object", "oneOf": [{"required": ["p"]}], "properties": {"p": {"type": "string"}}},
@@ -172,7 +172,7 @@ def spec_of(schema: Document) -> Document:
             {"type": "object", "required": ["n", "m"], "properties": {"n": {"type": "string", "nullable": True}}},
             {"type": "object", "required": ["n", "m"], "properties": {"n": {"type": "string", "nullable": True}}},
             {"type": "object", "required": ["m"], "properties": {"n": {}}},
-            id="required, and maybe null",
+            id="required and nullable",
         ),
         pytest.param(
             {"type": "array", "items": {"type": "integer", "default": 1}},
@@ -182,12 +182,14 @@ def spec_of(schema: Document) -> Document:
         ),
     ],
 )
-def test_what_each_dialect_can_say(given: Document, of_third: Document, of_second: Document) -> None:
+def test_custom_schemas_are_converted_for_each_openapi_version(
+    given: Document, of_third: Document, of_second: Document
+) -> None:
     for dialect, wanted in ((THIRD, of_third), (SECOND, of_second)):
         assert custom_schema(RESOURCE, spec_of(given), dialect)["properties"]["spec"] == wanted
 
 
-def test_an_embedded_object_has_what_every_object_has() -> None:
+def test_an_embedded_resource_has_the_fields_of_every_object() -> None:
     given = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
     found = custom_schema(RESOURCE, spec_of(given), THIRD)["properties"]["spec"]
     assert list(found["properties"]) == ["apiVersion", "kind", "metadata"]
@@ -195,7 +197,7 @@ def test_an_embedded_object_has_what_every_object_has() -> None:
     assert "properties" not in custom_schema(RESOURCE, spec_of(given), SECOND)["properties"]["spec"]
 
 
-def test_what_every_object_has() -> None:
+def test_a_custom_schema_gets_the_fields_of_every_object() -> None:
     schema = {"type": "object", "description": "theirs", "properties": {"spec": {"type": "object"}}}
     found = custom_schema(RESOURCE, schema, THIRD)
     assert found["description"] == "theirs"
@@ -208,7 +210,7 @@ def test_what_every_object_has() -> None:
     assert schema == {"type": "object", "description": "theirs", "properties": {"spec": {"type": "object"}}}
 
 
-def test_a_kind_without_a_schema() -> None:
+def test_a_custom_kind_without_a_schema_is_an_object() -> None:
     assert custom_schema(RESOURCE, None, SECOND)["type"] == "object"
     assert "properties" not in custom_schema(RESOURCE, None, SECOND)
     keeps_everything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -216,7 +218,7 @@ def test_a_kind_without_a_schema() -> None:
     assert "metadata" in custom_schema(RESOURCE, keeps_everything, THIRD)["properties"]
 
 
-def test_lists_and_names() -> None:
+def test_schema_names_and_list_schemas_of_custom_kinds() -> None:
     assert schema_name(RESOURCE, "Widget") == "com.example.stable.v1.Widget"
     items = custom_list_schema(RESOURCE, SECOND)["properties"]["items"]
     assert items == {"type": "array", "items": {"$ref": "#/definitions/com.example.stable.v1.Widget"}}
@@ -231,7 +233,7 @@ def operation(path: str, method: str) -> OpenApiOperation:
 
 
 @pytest.mark.parametrize(
-    ("api_version", "name", "drawer"),
+    ("api_version", "name", "expected_tag"),
     [
         ("v1", "CoreV1", "core_v1"),
         ("apps/v1", "AppsV1", "apps_v1"),
@@ -239,9 +241,9 @@ def operation(path: str, method: str) -> OpenApiOperation:
         ("tables.example.com/v1beta1", "TablesExampleComV1beta1", "tablesExampleCom_v1beta1"),
     ],
 )
-def test_how_operations_call_an_api_version(api_version: str, name: str, drawer: str) -> None:
+def test_operation_names_and_tags_contain_the_api_version(api_version: str, name: str, expected_tag: str) -> None:
     assert camel(api_version) == name
-    assert tag(api_version) == drawer
+    assert tag(api_version) == expected_tag
 
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{namespace}/deployments"
@@ -269,7 +271,7 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/{namespace}/deployments"
         ("/api/v1/namespaces/{name}/finalize", "put", "put", "replaceCoreV1NamespaceFinalize"),
     ],
 )
-def test_paths(path: str, method: str, action: str, name: str) -> None:
+def test_operations_have_the_action_and_name_of_kubernetes(path: str, method: str, action: str, name: str) -> None:
     found = operation(path, method)
     assert (found.action, found.name) == (action, name)
 
@@ -282,11 +284,11 @@ def test_paths(path: str, method: str, action: str, name: str) -> None:
         ("/api/v1/namespaces/{name}", "Status"),
     ],
 )
-def test_what_deleting_answers_with(path: str, kind: str) -> None:
+def test_delete_operations_return_a_status_or_the_object(path: str, kind: str) -> None:
     assert operation(path, "delete").answer.kind == kind
 
 
-def test_what_kubectl_looks_for() -> None:
+def test_patch_operations_have_the_parameters_that_kubectl_requires() -> None:
     assert operation(f"{DEPLOYMENTS}/{{name}}", "patch").parameters == (
         "dryRun",
         "fieldManager",
@@ -295,7 +297,7 @@ def test_what_kubectl_looks_for() -> None:
     )
 
 
-def test_namespaces_are_not_deleted_by_the_dozen() -> None:
+def test_namespaces_have_no_deletecollection_operation() -> None:
     methods = [each.method for each in PATHS["/api/v1/namespaces"].operations]
     assert methods == ["get", "post"]
     assert kinds.NAMESPACE in RESOURCES

@@ -37,7 +37,7 @@ def ref(name: str) -> Document:
             "Container",
             "imagePullPolicy",
             {"type": "string", "enum": ["Always", "IfNotPresent", "Never"]},
-            id="one of a few",
+            id="an enum",
         ),
         pytest.param("Container", "livenessProbe", {"allOf": [ref(f"{CORE}.Probe")]}, id="a struct that may be absent"),
         pytest.param(
@@ -80,7 +80,7 @@ def ref(name: str) -> Document:
             {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
             id="a map of bytes",
         ),
-        pytest.param("Secret", "kind", {"type": "string"}, id="what every object has"),
+        pytest.param("Secret", "kind", {"type": "string"}, id="a field of every object"),
         pytest.param(
             "PodSpec",
             "nodeSelector",
@@ -94,13 +94,13 @@ def ref(name: str) -> Document:
         pytest.param("HostPathVolumeSource", "path", {"type": "string", "default": ""}),
     ],
 )
-def test_fields(struct: str, field: str, wanted: Document) -> None:
+def test_field_schemas(struct: str, field: str, wanted: Document) -> None:
     found = third(struct)["properties"][field]
     found.pop("description", None)
     assert found == wanted
 
 
-def test_structs() -> None:
+def test_struct_schemas() -> None:
     pod = third("Pod")
     assert pod["type"] == "object"
     assert list(pod["properties"]) == ["apiVersion", "kind", "metadata", "spec", "status"]
@@ -111,7 +111,7 @@ def test_structs() -> None:
 
 
 @pytest.mark.parametrize("document", [third, second])
-def test_what_people_ask_about_is_described(document: Callable[[str], Document]) -> None:
+def test_structs_and_fields_have_descriptions(document: Callable[[str], Document]) -> None:
     pod = document("Pod")
     assert pod["description"].startswith("One or more containers")
     assert all(field["description"] for field in pod["properties"].values())
@@ -122,11 +122,11 @@ def test_what_people_ask_about_is_described(document: Callable[[str], Document])
     assert document("LimitRange")["properties"]["spec"]["description"] == "The desired state."
 
 
-def test_the_empty_text_may_be_a_choice() -> None:
+def test_an_enum_may_contain_the_empty_string() -> None:
     assert third("HostPathVolumeSource")["properties"]["type"]["enum"][0] == ""
 
 
-def test_the_second_dialect_has_no_defaults_and_no_wrapping() -> None:
+def test_openapi_v2_schemas_have_no_defaults_and_no_all_of() -> None:
     container = second("Container")["properties"]
     about = "Unique in the pod."
     assert container["name"] == {"type": "string", "description": about}
@@ -151,14 +151,14 @@ def test_the_second_dialect_has_no_defaults_and_no_wrapping() -> None:
         (f"{META}.Time", {"type": "string", "format": "date-time"}, {"type": "string", "format": "date-time"}),
     ],
 )
-def test_values_that_are_written_in_their_own_way(name: str, of_third: Document, of_second: Document) -> None:
+def test_special_types_have_their_own_schemas(name: str, of_third: Document, of_second: Document) -> None:
     for dialect, wanted in ((THIRD, of_third), (SECOND, of_second)):
         schemas = Schemas(dialect, ())
         schemas.need_special(name)
         assert schemas.found[name] == wanted
 
 
-def test_a_schema_brings_along_what_it_refers_to() -> None:
+def test_a_schema_includes_the_schemas_it_references() -> None:
     schemas = Schemas(THIRD, ())
     schemas.need_special(f"{META}.APIGroupList")
     assert set(schemas.found) == {
@@ -167,7 +167,7 @@ def test_a_schema_brings_along_what_it_refers_to() -> None:
     }
 
 
-def test_the_options_of_deletions_belong_to_every_group_of_the_document() -> None:
+def test_delete_options_list_every_group_of_the_document() -> None:
     schemas = Schemas(THIRD, ("apps/v1",))
     schemas.need(struct_named("meta", "DeleteOptions"))
     found = schemas.found[f"{META}.DeleteOptions"]["x-kubernetes-group-version-kind"]

@@ -1,4 +1,4 @@
-"""A api_server for the tests of what pods can be asked for: a store with pods, and the parts that verbs need."""
+"""Fixture of the registry tests: a store in memory and the registry context that the verbs need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NS = "team"
 
 
 class RegistryFixture:
-    """Parts on a store in memory, and what is in it."""
+    """A registry context on a store in memory, with helpers to fill and read the store."""
 
     def __init__(self, mutating: Sequence[Admission] = ()) -> None:
         self.store = MemoryStore()
@@ -37,12 +37,12 @@ class RegistryFixture:
             entropy=Entropy(1),
             kind_schema_of=_kind_schema_of,
             reserve=_nothing_reserved,
-            released=_nobody_told,
+            released=_nothing_released,
             worker=worker,
         )
 
     async def put(self, kind: Kind, name: str, metadata: Document | None = None, **parts: Any) -> int:
-        """Store an object as it is; its revision."""
+        """Store an object without validation and return its revision."""
         whole = {"name": name, "uid": f"uid-{name}", "creationTimestamp": NOW, **(metadata or {})}
         if kind.is_namespaced:
             whole["namespace"] = NS
@@ -50,7 +50,7 @@ class RegistryFixture:
 
     async def get(self, kind: Kind, name: str) -> Document:
         found = await self.context.object_storage.find(kind, NS if kind.is_namespaced else "", name)
-        assert found is not None, f"{kind} {name} is gone"
+        assert found is not None, f"{kind} {name} is not stored"
         return found.document
 
     async def is_gone(self, name: str) -> bool:
@@ -80,5 +80,5 @@ async def _nothing_reserved(resource: Resource, call: Call, obj: Document, old: 
     return NOTHING_RESERVED
 
 
-async def _nobody_told(resource: Resource, obj: Document) -> None:
+async def _nothing_released(resource: Resource, obj: Document) -> None:
     pass

@@ -1,4 +1,4 @@
-"""Pods get their nodes."""
+"""The binding subresource of pods and the bindings resource assign a pod to a node."""
 
 from __future__ import annotations
 
@@ -26,31 +26,36 @@ def binding(name: str = "p", target: Any = None, **metadata: Any) -> Document:
 
 
 def bound(
-    body: Document, *, spec: Any = None, metadata: Any = None, is_dry_run: bool = False, is_old_way: bool = False
+    body: Document,
+    *,
+    spec: Any = None,
+    metadata: Any = None,
+    is_dry_run: bool = False,
+    uses_bindings_resource: bool = False,
 ) -> Document:
     """The pod after a binding."""
 
-    async def play() -> Document:
+    async def main() -> Document:
         api_server = RegistryFixture([PodTopologyLabels()])
         await api_server.put(NODE, "zoned", {"labels": {ZONE: "z"}})
         await api_server.put(POD, "p", metadata, spec={"containers": [], **(spec or {})}, status={"phase": "Pending"})
-        asked = call(BINDING, "") if is_old_way else call(POD, "p", "binding", is_dry_run=is_dry_run)
-        await bind(api_server.context, asked, body)
+        api_call = call(BINDING, "") if uses_bindings_resource else call(POD, "p", "binding", is_dry_run=is_dry_run)
+        await bind(api_server.context, api_call, body)
         return await api_server.get(POD, "p")
 
-    return run(play())
+    return run(main())
 
 
 @pytest.mark.parametrize(
     "metadata",
     [
-        pytest.param({}, id="whichever pod has the name"),
-        pytest.param({"uid": "uid-p"}, id="the pod with this uid"),
-        pytest.param({"uid": "uid-p", "resourceVersion": "3"}, id="the pod in this state"),
+        pytest.param({}, id="no preconditions"),
+        pytest.param({"uid": "uid-p"}, id="uid"),
+        pytest.param({"uid": "uid-p", "resourceVersion": "3"}, id="uid and resourceVersion"),
         pytest.param({"annotations": {"a": "b"}}, id="with annotations"),
     ],
 )
-def test_a_pod_gets_its_node(metadata: Any) -> None:
+def test_binding_sets_the_node_name_and_the_pod_scheduled_condition(metadata: Any) -> None:
     pod = bound(binding(**metadata), spec={"nodeSelector": {"a": "b"}})
     assert pod["spec"] == {"containers": [], "nodeSelector": {"a": "b"}, "nodeName": "n"}
     assert pod["status"] == {"phase": "Pending", "conditions": [SCHEDULED]}
@@ -58,14 +63,14 @@ def test_a_pod_gets_its_node(metadata: Any) -> None:
     assert "managedFields" not in pod["metadata"]
 
 
-def test_labels_come_from_the_binding_and_from_admission() -> None:
+def test_binding_adds_labels_from_the_binding_and_from_admission() -> None:
     body = binding(target={"kind": "Node", "name": "zoned"}, labels={"l": "new"})
     pod = bound(body, metadata={"labels": {"l": "old", "m": "kept", ZONE: "mine"}})
     assert pod["metadata"]["labels"] == {"l": "new", "m": "kept", ZONE: "z"}
 
 
-def test_the_old_way_to_bind_brings_no_labels() -> None:
-    pod = bound(binding(target={"kind": "Node", "name": "zoned"}), is_old_way=True)
+def test_a_binding_through_the_bindings_resource_adds_no_labels() -> None:
+    pod = bound(binding(target={"kind": "Node", "name": "zoned"}), uses_bindings_resource=True)
     assert (pod["spec"]["nodeName"], pod["metadata"].get("labels")) == ("zoned", None)
 
 
@@ -87,12 +92,14 @@ def refusal(body: Document, **where: Any) -> StatusError:
             {"spec": {"schedulingGates": [{"name": "g"}]}}, "pod p has non-empty .spec.schedulingGates", id="gated"
         ),
         pytest.param(
-            {"metadata": {"deletionTimestamp": NOW}}, "pod p is being deleted, cannot be assigned to a host", id="going"
+            {"metadata": {"deletionTimestamp": NOW}},
+            "pod p is being deleted, cannot be assigned to a host",
+            id="terminating",
         ),
     ],
 )
 @pytest.mark.parametrize("metadata", [{}, {"labels": {"a": "b"}}], ids=["plain", "with labels"])
-def test_a_pod_that_cannot_be_bound(where: Any, why: str, metadata: Any) -> None:
+def test_binding_a_bound_gated_or_terminating_pod_is_a_conflict(where: Any, why: str, metadata: Any) -> None:
     error = refusal(binding(**metadata), **where)
     assert isinstance(error, ConflictError)
     assert error.message == f'Operation cannot be fulfilled on pods/binding "p": {why}'
@@ -110,19 +117,21 @@ def test_a_pod_that_cannot_be_bound(where: Any, why: str, metadata: Any) -> None
             False,
             "/registry/pods",
             "UID in precondition: x, UID in object meta: uid-p",
-            id="the uid comes first",
+            id="uid is checked before resourceVersion",
         ),
         pytest.param(
             {"resourceVersion": "1"},
             False,
             "/registry/pods",
             "ResourceVersion in precondition: 1, ResourceVersion in object meta: 3",
-            id="version",
+            id="resourceVersion",
         ),
         pytest.param({"uid": "x"}, True, "/pods", "UID in precondition: x, UID in object meta: uid-p", id="a dry run"),
     ],
 )
-def test_a_pod_that_was_not_meant(metadata: Any, is_dry_run: bool, key: str, failed: str) -> None:
+def test_a_binding_with_another_uid_or_resource_version_is_a_conflict(
+    metadata: Any, is_dry_run: bool, key: str, failed: str
+) -> None:
     assert refusal(binding(**metadata), is_dry_run=is_dry_run).message == (
         f'Operation cannot be fulfilled on pods "p": StorageError: invalid object, Code: 4, Key: {key}/{NS}/p, '
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {failed}"
@@ -145,11 +154,11 @@ def test_a_pod_that_was_not_meant(metadata: Any, is_dry_run: bool, key: str, fai
             binding(target={"kind": "Pod"}),
             ServerError,
             '[target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>", target.name: Required value]',
-            id="no node",
+            id="target is not a node",
         ),
     ],
 )
-def test_a_binding_that_cannot_be_meant(body: Document, kind: type[StatusError], message: str) -> None:
+def test_an_inconsistent_or_invalid_binding_is_rejected(body: Document, kind: type[StatusError], message: str) -> None:
     error = refusal(body)
     assert (type(error), error.message) == (kind, message)
 
@@ -161,8 +170,8 @@ def test_a_binding_that_cannot_be_meant(body: Document, kind: type[StatusError],
         pytest.param({"target": {"name": "n"}}, BadRequestError, "Name parameter required.", id="no name"),
     ],
 )
-def test_the_old_way_finds_the_pod_by_the_name_in_the_binding(
+def test_the_bindings_resource_finds_the_pod_by_the_name_in_the_binding(
     body: Document, kind: type[StatusError], message: str
 ) -> None:
-    error = refusal(body, is_old_way=True)
+    error = refusal(body, uses_bindings_resource=True)
     assert (type(error), error.message) == (kind, message)

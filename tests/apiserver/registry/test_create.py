@@ -1,4 +1,4 @@
-"""Creating: how a new object is called, what the server adds to it, and what is refused."""
+"""Create: names of new objects, fields that the server sets, and rejected requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NS = "default"
 NOW = "2026-01-01T00:00:00Z"
 
 
-class Maker:
+class ConfigMapCreator:
     """Creates config maps."""
 
     def __init__(self, api_server: ApiServer, client: LoopbackClient) -> None:
@@ -56,36 +56,36 @@ class Maker:
         return [metadata["name"] for metadata in found if metadata.get("namespace", "") == namespace]
 
 
-def play(story: Callable[[Maker], Awaitable[None]]) -> None:
-    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
-        await story(Maker(api_server, client))
+def run_scenario(scenario: Callable[[ConfigMapCreator], Awaitable[None]]) -> None:
+    async def with_client(api_server: ApiServer, client: LoopbackClient) -> None:
+        await scenario(ConfigMapCreator(api_server, client))
 
-    with_api_server(scenario)
+    with_api_server(with_client)
 
 
-# ---------------------------------------------------------------------------------------------- how it is called
+# --------------------------------------------------------------------------------------------------------- names
 
 
 @pytest.mark.parametrize(
     ("metadata", "pattern"),
     [
-        pytest.param({"name": "it"}, r"it", id="by its name"),
-        pytest.param({"generateName": "it-"}, r"it-[a-z0-9]{5}", id="by a name that is made up"),
-        pytest.param({"name": "it", "generateName": "other-"}, r"it", id="by its name, though it could be made up"),
-        pytest.param({"generateName": "a" * 70}, r"a{58}[a-z0-9]{5}", id="by one that is not too long"),
+        pytest.param({"name": "it"}, r"it", id="name"),
+        pytest.param({"generateName": "it-"}, r"it-[a-z0-9]{5}", id="generateName"),
+        pytest.param({"name": "it", "generateName": "other-"}, r"it", id="name and generateName"),
+        pytest.param({"generateName": "a" * 70}, r"a{58}[a-z0-9]{5}", id="generateName is truncated"),
     ],
 )
-def test_how_a_new_object_is_called(metadata: Document, pattern: str) -> None:
-    async def story(maker: Maker) -> None:
-        created = (await maker.create(metadata)).document
+def test_create_uses_the_name_or_generates_one_from_generate_name(metadata: Document, pattern: str) -> None:
+    async def scenario(creator: ConfigMapCreator) -> None:
+        created = (await creator.create(metadata)).document
         assert re.fullmatch(pattern, created["metadata"]["name"])
-        assert read(await maker.client.get(CONFIG_MAP, NS, created["metadata"]["name"])) == created
+        assert read(await creator.client.get(CONFIG_MAP, NS, created["metadata"]["name"])) == created
 
-    play(story)
+    run_scenario(scenario)
 
 
-class Unlucky(Entropy):
-    """Makes up the same suffix again and again before another one."""
+class CollidingEntropy(Entropy):
+    """Returns the same suffix `repeats` times before random ones."""
 
     def __init__(self, repeats: int) -> None:
         super().__init__(1)
@@ -99,32 +99,32 @@ class Unlucky(Entropy):
 @pytest.mark.parametrize(
     ("repeats", "is_created"),
     [
-        pytest.param(1, True, id="another name is tried"),
-        pytest.param(GENERATED_NAME_TRIES_MAX - 1, True, id="and another one"),
-        pytest.param(GENERATED_NAME_TRIES_MAX, False, id="but not for ever"),
+        pytest.param(1, True, id="one collision"),
+        pytest.param(GENERATED_NAME_TRIES_MAX - 1, True, id="one collision less than the limit"),
+        pytest.param(GENERATED_NAME_TRIES_MAX, False, id="as many collisions as tries"),
     ],
 )
-def test_a_name_that_was_made_up_may_be_taken(repeats: int, is_created: bool) -> None:
-    async def story(maker: Maker) -> None:
-        await maker.create({"name": "it-aaaaa"})
+def test_create_retries_a_generated_name_that_is_taken(repeats: int, is_created: bool) -> None:
+    async def scenario(creator: ConfigMapCreator) -> None:
+        await creator.create({"name": "it-aaaaa"})
         if is_created:
-            assert (await maker.create({"generateName": "it-"}, entropy=Unlucky(repeats))).document
+            assert (await creator.create({"generateName": "it-"}, entropy=CollidingEntropy(repeats))).document
             return
         with pytest.raises(StatusError) as refused:
-            await maker.create({"generateName": "it-"}, entropy=Unlucky(repeats))
+            await creator.create({"generateName": "it-"}, entropy=CollidingEntropy(repeats))
         assert refused.value.message == (
             'configmaps "it-aaaaa" already exists, the server was not able to generate a unique name for the object'
         )
         assert (refused.value.code, refused.value.retry_after_s) == (409, 1)
 
-    play(story)
+    run_scenario(scenario)
 
 
 # ---------------------------------------------------------------------------------------- what the server adds
 
 
-def test_what_only_the_server_can_say_is_said_by_the_server() -> None:
-    wishes = {
+def test_create_overwrites_system_fields_in_metadata() -> None:
+    sent_metadata = {
         "name": "it",
         "uid": "mine",
         "creationTimestamp": "2001-01-01T00:00:00Z",
@@ -134,8 +134,8 @@ def test_what_only_the_server_can_say_is_said_by_the_server() -> None:
         "resourceVersion": "0",
     }
 
-    async def story(maker: Maker) -> None:
-        metadata = (await maker.create(wishes)).document["metadata"]
+    async def scenario(creator: ConfigMapCreator) -> None:
+        metadata = (await creator.create(sent_metadata)).document["metadata"]
         assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", metadata["uid"])
         assert (metadata["creationTimestamp"], metadata["namespace"]) == (NOW, NS)
         assert not {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} & metadata.keys()
@@ -143,32 +143,32 @@ def test_what_only_the_server_can_say_is_said_by_the_server() -> None:
         (entry,) = metadata["managedFields"]
         assert (entry["manager"], entry["operation"], entry["time"]) == ("hand", "Update", NOW)
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_what_clients_get_is_what_is_stored() -> None:
-    async def story(maker: Maker) -> None:
-        created = await maker.create({"name": "it"})
+def test_the_response_to_a_create_equals_the_stored_object() -> None:
+    async def scenario(creator: ConfigMapCreator) -> None:
+        created = await creator.create({"name": "it"})
         assert created.answer is not None
-        assert read(created.answer) == created.document == read(await maker.client.get(CONFIG_MAP, NS, "it"))
+        assert read(created.answer) == created.document == read(await creator.client.get(CONFIG_MAP, NS, "it"))
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_an_owner_who_is_named_twice_is_named_once_and_told_of() -> None:
+def test_duplicate_owner_references_are_dropped_with_a_warning() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
 
-    async def story(maker: Maker) -> None:
-        created = await maker.create({"name": "it", "ownerReferences": [owner, owner]})
+    async def scenario(creator: ConfigMapCreator) -> None:
+        created = await creator.create({"name": "it", "ownerReferences": [owner, owner]})
         assert created.document["metadata"]["ownerReferences"] == [owner]
-        (warning,) = maker.warnings
+        (warning,) = creator.warnings
         assert "contains duplicate entries" in warning
         assert warning.endswith("duplicate UID(s) observed: u")
 
-    play(story)
+    run_scenario(scenario)
 
 
-# -------------------------------------------------------------------------------------------- what is refused
+# ------------------------------------------------------------------------------------------ rejected requests
 
 
 @pytest.mark.parametrize(
@@ -176,27 +176,27 @@ def test_an_owner_who_is_named_twice_is_named_once_and_told_of() -> None:
     [
         pytest.param({}, {}, 422, "metadata.name: Required value: name or generateName is required", id="no name"),
         pytest.param({"name": "It"}, {}, 422, 'metadata.name: Invalid value: "It"', id="a bad name"),
-        pytest.param({"name": "taken"}, {}, 409, 'configmaps "taken" already exists', id="a name that is taken"),
+        pytest.param({"name": "taken"}, {}, 409, 'configmaps "taken" already exists', id="existing name"),
         pytest.param(
             {"name": "taken"},
             {"is_dry_run": True},
             409,
             'configmaps "taken" already exists',
-            id="even if it is not meant",
+            id="existing name in a dry run",
         ),
         pytest.param(
             {"name": "going"},
             {},
             409,
             'object is being deleted: configmaps "going" already exists',
-            id="a name that is about to be free",
+            id="name of a terminating object",
         ),
         pytest.param(
             {"name": "it", "resourceVersion": "5"},
             {},
             500,
             "resourceVersion should not be set on objects to be created",
-            id="a state of something that does not exist",
+            id="resourceVersion",
         ),
         pytest.param(
             {"name": "it", "namespace": "other"},
@@ -213,37 +213,37 @@ def test_an_owner_who_is_named_twice_is_named_once_and_told_of() -> None:
             {"namespace": "closing"},
             403,
             "because it is being terminated",
-            id="a namespace that is closing",
+            id="terminating namespace",
         ),
         pytest.param(
             {"name": "it", "labels": {"a b": "c"}}, {}, 422, "metadata.labels: Invalid value", id="a bad label"
         ),
     ],
 )
-def test_what_is_refused_leaves_nothing_behind(metadata: Document, options: Document, code: int, words: str) -> None:
-    async def story(maker: Maker) -> None:
-        await maker.create({"name": "taken"})
-        await maker.create({"name": "going", "finalizers": ["a.io/b"]})
-        await maker.client.delete(CONFIG_MAP, NS, "going")
-        await maker.client.create(NAMESPACE, "", {"metadata": {"name": "closing"}})
-        await maker.client.delete(NAMESPACE, "", "closing")
-        before = await maker.names()
+def test_a_rejected_create_stores_nothing(metadata: Document, options: Document, code: int, words: str) -> None:
+    async def scenario(creator: ConfigMapCreator) -> None:
+        await creator.create({"name": "taken"})
+        await creator.create({"name": "going", "finalizers": ["a.io/b"]})
+        await creator.client.delete(CONFIG_MAP, NS, "going")
+        await creator.client.create(NAMESPACE, "", {"metadata": {"name": "closing"}})
+        await creator.client.delete(NAMESPACE, "", "closing")
+        before = await creator.names()
         with pytest.raises(StatusError) as refused:
-            await maker.create(metadata, **options)
+            await creator.create(metadata, **options)
         assert (refused.value.code, words in refused.value.message) == (code, True), refused.value.message
-        assert await maker.names() == before
-        assert await maker.names(namespace="closing") == []
+        assert await creator.names() == before
+        assert await creator.names(namespace="closing") == []
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_dry_run_stores_nothing_and_says_what_would_be() -> None:
-    async def story(maker: Maker) -> None:
-        before = await maker.names()
-        created = await maker.create({"generateName": "it-"}, is_dry_run=True)
+def test_a_dry_run_create_stores_nothing_and_returns_the_object() -> None:
+    async def scenario(creator: ConfigMapCreator) -> None:
+        before = await creator.names()
+        created = await creator.create({"generateName": "it-"}, is_dry_run=True)
         assert created.document["metadata"]["uid"]
         assert "resourceVersion" not in created.document["metadata"]
         assert created.answer is None
-        assert await maker.names() == before
+        assert await creator.names() == before
 
-    play(story)
+    run_scenario(scenario)

@@ -1,8 +1,6 @@
-"""Deleting: gone at once, ending, or ending on; and what is answered.
+"""Delete: immediate and graceful deletion, finalizers, preconditions, and the response.
 
-Delete options are read and checked.
-
-Deleting a definition marks it first.
+Also the validation of delete options, and the first delete of a CustomResourceDefinition, which only marks it.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ PLAIN = DeleteOptions()
 class After(NamedTuple):
     answer: Deleted
     left: Document | None
-    """What is stored; None if it is gone."""
+    """The stored object; None if it was deleted."""
     warnings: list[str]
 
 
@@ -59,29 +57,29 @@ def deleted(
     is_dry_run: bool = False,
     **parts: Any,
 ) -> After:
-    """One object, and what a deletion makes of it."""
+    """Create one object, delete it, and return the result."""
 
-    async def play() -> After:
+    async def main() -> After:
         api_server = RegistryFixture()
         await api_server.put(kind, "o", metadata, **parts)
-        asked = call(kind, "o", is_dry_run=is_dry_run)
-        answer = await delete(api_server.context, api_server.context.resources.of_kind(kind), asked, options)
+        api_call = call(kind, "o", is_dry_run=is_dry_run)
+        answer = await delete(api_server.context, api_server.context.resources.of_kind(kind), api_call, options)
         found = await api_server.context.object_storage.find(kind, NS, "o")
-        return After(answer, found.document if found is not None else None, asked.warnings)
+        return After(answer, found.document if found is not None else None, api_call.warnings)
 
-    return run(play())
+    return run(main())
 
 
 def running(metadata: Document | None = None, grace_s: int | None = None, **how: Any) -> After:
-    """A pod on a node, which has 30 seconds to end unless the request says otherwise."""
+    """Delete a pod on a node. Its grace period is 30 seconds unless the request has another one."""
     spec = {"containers": [], "nodeName": "n", "terminationGracePeriodSeconds": 30}
     return deleted(POD, DeleteOptions(grace_s=grace_s), metadata, spec=spec, status={"phase": "Running"}, **how)
 
 
-# --- gone -------------------------------------------------------------------------------------------------------------
+# --- immediate deletion -----------------------------------------------------------------------------------------------
 
 
-def test_what_nothing_holds_is_gone_and_a_status_says_of_whom() -> None:
+def test_delete_removes_an_object_without_finalizers_and_returns_a_status() -> None:
     after = deleted()
     assert after.left is None
     assert after.answer == Deleted(
@@ -96,7 +94,7 @@ def test_what_nothing_holds_is_gone_and_a_status_says_of_whom() -> None:
     )
 
 
-def test_some_kinds_are_answered_with_the_object_as_of_its_deletion() -> None:
+def test_delete_of_a_service_returns_the_deleted_object() -> None:
     answer = deleted(SERVICE, spec={}).answer
     assert answer.is_gone
     assert (answer.document["metadata"]["name"], answer.document["metadata"]["resourceVersion"]) == ("o", "3")
@@ -105,12 +103,12 @@ def test_some_kinds_are_answered_with_the_object_as_of_its_deletion() -> None:
 @pytest.mark.parametrize(
     ("spec", "phase"),
     [
-        pytest.param({}, "Pending", id="it has no node yet: nobody has to stop it"),
-        pytest.param({"nodeName": "n"}, "Succeeded", id="it has ended"),
-        pytest.param({"nodeName": "n"}, "Failed", id="it has failed"),
+        pytest.param({}, "Pending", id="not bound"),
+        pytest.param({"nodeName": "n"}, "Succeeded", id="succeeded"),
+        pytest.param({"nodeName": "n"}, "Failed", id="failed"),
     ],
 )
-def test_a_pod_that_does_not_run_is_gone_at_once(spec: Document, phase: str) -> None:
+def test_a_pod_that_does_not_run_is_deleted_immediately(spec: Document, phase: str) -> None:
     spec = {"containers": [], "terminationGracePeriodSeconds": 30, **spec}
     after = deleted(POD, spec=spec, status={"phase": phase})
     assert after.left is None
@@ -118,19 +116,19 @@ def test_a_pod_that_does_not_run_is_gone_at_once(spec: Document, phase: str) -> 
     assert after.answer.document["metadata"]["deletionGracePeriodSeconds"] == 0
 
 
-# --- ending -----------------------------------------------------------------------------------------------------------
+# --- graceful deletion ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("grace_s", "stamp", "given_s"),
     [
-        pytest.param(None, "2026-01-02T03:04:35Z", 30, id="what the pod says"),
-        pytest.param(5, "2026-01-02T03:04:10Z", 5, id="what the request says"),
-        pytest.param(60, "2026-01-02T03:05:05Z", 60, id="also if that is longer"),
-        pytest.param(-7, "2026-01-02T03:04:06Z", 1, id="less than nothing is a second"),
+        pytest.param(None, "2026-01-02T03:04:35Z", 30, id="grace period of the pod"),
+        pytest.param(5, "2026-01-02T03:04:10Z", 5, id="shorter grace period in the request"),
+        pytest.param(60, "2026-01-02T03:05:05Z", 60, id="longer grace period in the request"),
+        pytest.param(-7, "2026-01-02T03:04:06Z", 1, id="negative grace period becomes one second"),
     ],
 )
-def test_a_running_pod_is_marked_and_stays(grace_s: int | None, stamp: str, given_s: int) -> None:
+def test_delete_marks_a_running_pod_with_its_grace_period(grace_s: int | None, stamp: str, given_s: int) -> None:
     after = running({"generation": 4}, grace_s)
     assert after.left is not None
     metadata = after.left["metadata"]
@@ -141,13 +139,13 @@ def test_a_running_pod_is_marked_and_stays(grace_s: int | None, stamp: str, give
     assert after.answer.document["metadata"]["resourceVersion"] == "3"
 
 
-def test_a_running_pod_can_be_taken_out_at_once() -> None:
+def test_a_grace_period_of_zero_deletes_a_running_pod_immediately() -> None:
     after = running(grace_s=0)
     assert (after.left, after.answer.is_gone) == (None, True)
 
 
 def begun(s_ago: int = 0) -> Document:
-    """The deletion began so long ago, with 30 seconds to end in."""
+    """Metadata of a pod whose deletion began `s_ago` seconds ago with a grace period of 30 seconds."""
     at = format_rfc3339(NOW_S + 30 - s_ago)
     return {"deletionTimestamp": at, "deletionGracePeriodSeconds": 30, "generation": 5}
 
@@ -155,25 +153,27 @@ def begun(s_ago: int = 0) -> Document:
 @pytest.mark.parametrize(
     ("grace_s", "began_s_ago", "stamp", "left_s"),
     [
-        pytest.param(None, 0, "2026-01-02T03:04:35Z", 30, id="nobody says: it ends on"),
-        pytest.param(30, 0, "2026-01-02T03:04:35Z", 30, id="the same: it ends on"),
-        pytest.param(60, 0, "2026-01-02T03:04:35Z", 30, id="grace is never lengthened"),
-        pytest.param(10, 0, "2026-01-02T03:04:15Z", 10, id="it is shortened, from when the deletion began"),
-        pytest.param(10, 4, "2026-01-02T03:04:11Z", 10, id="and not from now"),
-        pytest.param(10, 20, "2026-01-02T03:04:05Z", 1, id="the shorter one is over already"),
-        pytest.param(-7, 0, "2026-01-02T03:04:06Z", 1, id="less than nothing is a second"),
+        pytest.param(None, 0, "2026-01-02T03:04:35Z", 30, id="no grace period in the request"),
+        pytest.param(30, 0, "2026-01-02T03:04:35Z", 30, id="same grace period"),
+        pytest.param(60, 0, "2026-01-02T03:04:35Z", 30, id="longer grace period is ignored"),
+        pytest.param(10, 0, "2026-01-02T03:04:15Z", 10, id="shortened at once, counted from the start of the deletion"),
+        pytest.param(10, 4, "2026-01-02T03:04:11Z", 10, id="shortened later, counted from the start of the deletion"),
+        pytest.param(10, 20, "2026-01-02T03:04:05Z", 1, id="shortened to a time that has passed"),
+        pytest.param(-7, 0, "2026-01-02T03:04:06Z", 1, id="negative grace period becomes one second"),
     ],
 )
-def test_a_time_of_grace_can_only_be_shortened(grace_s: int | None, began_s_ago: int, stamp: str, left_s: int) -> None:
+def test_a_repeated_delete_can_only_shorten_the_grace_period(
+    grace_s: int | None, began_s_ago: int, stamp: str, left_s: int
+) -> None:
     after = running(begun(began_s_ago), grace_s)
     assert after.left is not None
     metadata = after.left["metadata"]
     assert (metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"]) == (stamp, left_s)
-    assert metadata["generation"] == 5, "it is not deleted a second time"
+    assert metadata["generation"] == 5, "generation is incremented only once"
     assert not after.answer.is_gone
 
 
-def test_a_pod_that_ends_is_taken_out_by_whoever_stopped_it() -> None:
+def test_a_grace_period_of_zero_deletes_a_terminating_pod() -> None:
     after = running(begun(), grace_s=0)
     assert (after.left, after.answer.is_gone) == (None, True)
 
@@ -181,7 +181,7 @@ def test_a_pod_that_ends_is_taken_out_by_whoever_stopped_it() -> None:
 # --- finalizers and dependents ----------------------------------------------------------------------------------------
 
 
-def test_finalizers_hold_an_object_that_would_be_gone_and_are_counted_once() -> None:
+def test_delete_marks_an_object_with_finalizers_once() -> None:
     after = deleted(metadata={"finalizers": [OWN], "generation": 2})
     assert after.left is not None
     metadata = after.left["metadata"]
@@ -197,28 +197,46 @@ def test_finalizers_hold_an_object_that_would_be_gone_and_are_counted_once() -> 
 @pytest.mark.parametrize(
     ("kind", "have", "options", "finalizers"),
     [
-        pytest.param(CONFIG_MAP, [OWN], PLAIN, [OWN], id="nobody says"),
-        pytest.param(CONFIG_MAP, [], DeleteOptions(propagation="Orphan"), [ORPHAN], id="leave what it owns"),
-        pytest.param(CONFIG_MAP, [], DeleteOptions(orphans=True), [ORPHAN], id="the same, the old way"),
+        pytest.param(CONFIG_MAP, [OWN], PLAIN, [OWN], id="no policy"),
+        pytest.param(CONFIG_MAP, [], DeleteOptions(propagation="Orphan"), [ORPHAN], id="Orphan"),
+        pytest.param(CONFIG_MAP, [], DeleteOptions(orphans=True), [ORPHAN], id="orphanDependents"),
+        pytest.param(CONFIG_MAP, [OWN], DeleteOptions(propagation="Foreground"), [OWN, FOREGROUND], id="Foreground"),
         pytest.param(
-            CONFIG_MAP, [OWN], DeleteOptions(propagation="Foreground"), [OWN, FOREGROUND], id="what it owns goes first"
+            CONFIG_MAP,
+            [ORPHAN],
+            DeleteOptions(propagation="Foreground"),
+            [FOREGROUND],
+            id="Foreground replaces the orphan finalizer",
+        ),
+        pytest.param(CONFIG_MAP, [FOREGROUND], PLAIN, [FOREGROUND], id="existing finalizer without a policy"),
+        pytest.param(
+            CONFIG_MAP,
+            [ORPHAN],
+            DeleteOptions(propagation="Background"),
+            None,
+            id="Background removes the orphan finalizer",
         ),
         pytest.param(
-            CONFIG_MAP, [ORPHAN], DeleteOptions(propagation="Foreground"), [FOREGROUND], id="said otherwise before"
+            CONFIG_MAP,
+            [ORPHAN],
+            DeleteOptions(orphans=False),
+            None,
+            id="orphanDependents of false removes the orphan finalizer",
         ),
-        pytest.param(CONFIG_MAP, [FOREGROUND], PLAIN, [FOREGROUND], id="said before, and not now"),
-        pytest.param(CONFIG_MAP, [ORPHAN], DeleteOptions(propagation="Background"), None, id="it goes, they follow"),
-        pytest.param(CONFIG_MAP, [ORPHAN], DeleteOptions(orphans=False), None, id="the same, the old way, too"),
-        pytest.param(REPLICATION_CONTROLLER, [], PLAIN, [ORPHAN], id="an old kind leaves what it owns"),
+        pytest.param(REPLICATION_CONTROLLER, [], PLAIN, [ORPHAN], id="replication controllers default to Orphan"),
         pytest.param(
-            REPLICATION_CONTROLLER, [], DeleteOptions(propagation="Background"), None, id="unless somebody says"
+            REPLICATION_CONTROLLER,
+            [],
+            DeleteOptions(propagation="Background"),
+            None,
+            id="replication controller with Background",
         ),
         pytest.param(
-            CORE_EVENT, [], DeleteOptions(propagation="Foreground"), None, id="a kind that owns nothing waits for none"
+            CORE_EVENT, [], DeleteOptions(propagation="Foreground"), None, id="Foreground of a kind without dependents"
         ),
     ],
 )
-def test_what_becomes_of_dependents(
+def test_the_propagation_policy_sets_the_deletion_finalizers(
     kind: Kind, have: list[str], options: DeleteOptions, finalizers: list[str] | None
 ) -> None:
     after = deleted(kind, options, {"finalizers": have} if have else {}, spec={})
@@ -226,7 +244,7 @@ def test_what_becomes_of_dependents(
     assert after.answer.is_gone is (finalizers is None)
 
 
-# --- conditions -------------------------------------------------------------------------------------------------------
+# --- preconditions, dry runs, admission, options ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -236,34 +254,34 @@ def test_what_becomes_of_dependents(
             DeleteOptions(uid="x"),
             "the UID in the precondition (x) does not match the UID in record (uid-o). The object might have been "
             "deleted and then recreated",
-            id="another one of this name",
+            id="uid",
         ),
         pytest.param(
             DeleteOptions(uid="uid-o", revision="1"),
             "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (2). The object "
             "might have been modified",
-            id="in another state",
+            id="resourceVersion",
         ),
     ],
 )
-def test_only_what_was_meant_is_deleted(options: DeleteOptions, why: str) -> None:
+def test_delete_with_a_failed_precondition_is_a_conflict(options: DeleteOptions, why: str) -> None:
     with pytest.raises(ConflictError) as caught:
         deleted(CONFIG_MAP, options)
     assert caught.value.message == f'Operation cannot be fulfilled on ConfigMap "o": {why}'
     assert deleted(CONFIG_MAP, DeleteOptions(uid="uid-o", revision="2")).left is None
 
 
-def test_what_is_not_there_cannot_be_deleted() -> None:
-    async def play() -> None:
+def test_delete_of_a_missing_object_is_not_found() -> None:
+    async def main() -> None:
         api_server = RegistryFixture()
         await delete(api_server.context, api_server.context.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
 
     with pytest.raises(NotFoundError, match='configmaps "o" not found'):
-        run(play())
+        run(main())
 
 
-@pytest.mark.parametrize("kind", [CONFIG_MAP, POD], ids=["gone at once", "gone gracefully"])
-def test_a_dry_run_answers_and_leaves_everything(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [CONFIG_MAP, POD], ids=["config map", "pod"])
+def test_a_dry_run_delete_returns_a_response_and_changes_nothing(kind: Kind) -> None:
     real, tried = deleted(kind, spec={"containers": []}), deleted(kind, spec={"containers": []}, is_dry_run=True)
     assert (real.answer.is_gone, tried.answer.is_gone) == (True, True)
     assert tried.left is not None
@@ -272,21 +290,21 @@ def test_a_dry_run_answers_and_leaves_everything(kind: Kind) -> None:
     assert "deletionTimestamp" not in running(is_dry_run=True).left["metadata"]  # type: ignore[index]
 
 
-def test_admission_is_asked_before_anything_is_done() -> None:
-    class Guard(AdmissionChain):
+def test_a_delete_rejected_by_admission_changes_nothing() -> None:
+    class RejectDeletion(AdmissionChain):
         async def check_deletion(self, attempt: Attempt) -> None:
             assert attempt.old is not None
             raise StatusError(f"not {attempt.old['metadata']['name']}", code=403)
 
-    async def play() -> None:
+    async def main() -> None:
         api_server = RegistryFixture()
         await api_server.put(CONFIG_MAP, "o")
-        parts = replace(api_server.context, admission=Guard((), (), api_server.context.lookup))
+        parts = replace(api_server.context, admission=RejectDeletion((), (), api_server.context.lookup))
         with pytest.raises(StatusError, match="not o"):
             await delete(parts, parts.resources.of_kind(CONFIG_MAP), call(CONFIG_MAP, "o"), PLAIN)
         await api_server.get(CONFIG_MAP, "o")
 
-    run(play())
+    run(main())
 
 
 @pytest.mark.parametrize(
@@ -298,9 +316,9 @@ def test_admission_is_asked_before_anything_is_done() -> None:
         ({"propagationPolicy": "Orphan"}, (DeleteOptions(propagation="Orphan"), False)),
         ({"orphanDependents": True}, (DeleteOptions(orphans=True), False)),
     ],
-    ids=["none", "at once, for a try", "which one", "leave what it owns", "the same, the old way"],
+    ids=["none", "no grace period, dry run", "preconditions", "propagationPolicy", "orphanDependents"],
 )
-def test_read(document: Document, expected: tuple[DeleteOptions, bool]) -> None:
+def test_delete_options_are_read(document: Document, expected: tuple[DeleteOptions, bool]) -> None:
     assert checked_delete_options(document) == expected
 
 
@@ -317,16 +335,16 @@ def test_read(document: Document, expected: tuple[DeleteOptions, bool]) -> None:
         ),
         ({"dryRun": ["x"]}, 'dryRun: Unsupported value: ["x"]: supported values: "All"'),
     ],
-    ids=["said twice", "no policy", "no dry run"],
+    ids=["orphanDependents and propagationPolicy", "unknown policy", "unknown dryRun value"],
 )
-def test_refused(document: Document, fault: str) -> None:
+def test_invalid_delete_options_are_rejected(document: Document, fault: str) -> None:
     with pytest.raises(InvalidError) as caught:
         checked_delete_options(document)
     assert caught.value.message == f'DeleteOptions.meta.k8s.io "" is invalid: {fault}'
 
 
-def test_the_first_deletion_does_nothing_but_mark_it() -> None:
-    async def play(*, is_dry_run: bool) -> tuple[Document, Any]:
+def test_the_first_delete_of_a_custom_resource_definition_only_marks_it() -> None:
+    async def main(*, is_dry_run: bool) -> tuple[Document, Any]:
         api_server = RegistryFixture()
         object_storage, resource = (
             api_server.context.object_storage,
@@ -338,10 +356,10 @@ def test_the_first_deletion_does_nothing_but_mark_it() -> None:
         found = await object_storage.find(CUSTOM_RESOURCE_DEFINITION, "", "widgets.example.com")
         return marked, found
 
-    marked, found = run(play(is_dry_run=False))
+    marked, found = run(main(is_dry_run=False))
     assert marked["metadata"]["finalizers"] == [CLEANUP_FINALIZER]
     assert marked["metadata"]["deletionTimestamp"] == NOW
     assert marked["status"]["conditions"][-1]["reason"] == "InstanceDeletionPending"
     assert found.document["metadata"]["deletionTimestamp"] == NOW
-    _, untouched = run(play(is_dry_run=True))
+    _, untouched = run(main(is_dry_run=True))
     assert "deletionTimestamp" not in untouched.document["metadata"]

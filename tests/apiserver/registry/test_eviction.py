@@ -1,7 +1,4 @@
-"""Pods are evicted if their budgets allow it.
-
-A disruption budget says yes or no.
-"""
+"""The eviction subresource of pods, and how an eviction updates the status of a PodDisruptionBudget."""
 
 from __future__ import annotations
 
@@ -37,11 +34,11 @@ EVICTED = {
 READY = {"type": "Ready", "status": "True"}
 
 
-def play(scenario: Callable[[RegistryFixture], Awaitable[None]]) -> None:
-    async def played() -> None:
+def run_scenario(scenario: Callable[[RegistryFixture], Awaitable[None]]) -> None:
+    async def main() -> None:
         await scenario(RegistryFixture())
 
-    run(played())
+    run(main())
 
 
 def eviction(name: str = "p", **options: Any) -> Document:
@@ -68,114 +65,118 @@ async def put_budget(api_server: RegistryFixture, name: str = "b", policy: str |
     await api_server.put(POD_DISRUPTION_BUDGET, name, metadata, spec=spec, status={"observedGeneration": 1, **status})
 
 
-async def ask(api_server: RegistryFixture, body: Document | None = None, *, is_dry_run: bool = False) -> None:
+async def request_eviction(
+    api_server: RegistryFixture, body: Document | None = None, *, is_dry_run: bool = False
+) -> None:
     await evict(
         api_server.context, call(POD, "p", "eviction", is_dry_run=is_dry_run), eviction() if body is None else body
     )
 
 
-def test_without_a_budget_a_pod_ends_and_tells_why() -> None:
+def test_eviction_without_a_budget_deletes_the_pod_with_a_disruption_target_condition() -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server)
-        await ask(api_server, eviction(gracePeriodSeconds=3))
+        await request_eviction(api_server, eviction(gracePeriodSeconds=3))
         pod = await api_server.get(POD, "p")
         assert pod["metadata"]["deletionGracePeriodSeconds"] == 3
         assert pod["status"]["conditions"] == [READY, EVICTED]
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_a_budget_is_spent_by_the_server_itself() -> None:
+def test_eviction_decrements_the_allowed_disruptions_of_the_budget() -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server)
         await put_budget(api_server, disruptionsAllowed=1)
-        await ask(api_server)
+        await request_eviction(api_server)
         budget = await api_server.get(POD_DISRUPTION_BUDGET, "b")
         assert (budget["status"]["disruptionsAllowed"], budget["status"]["disruptedPods"]) == (0, {"p": NOW})
         assert {one["manager"] for one in budget["metadata"]["managedFields"]} == {"m", "kube-apiserver"}
         assert "deletionTimestamp" in (await api_server.get(POD, "p"))["metadata"]
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
-    ("options", "is_dry_run"), [({"dryRun": ["All"]}, False), ({}, True)], ids=["in the body", "in the address"]
+    ("options", "is_dry_run"), [({"dryRun": ["All"]}, False), ({}, True)], ids=["in the body", "in the query"]
 )
-def test_a_dry_run_spends_nothing(options: Any, is_dry_run: bool) -> None:
+def test_a_dry_run_eviction_writes_nothing(options: Any, is_dry_run: bool) -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server)
         await put_budget(api_server, disruptionsAllowed=1)
         revision = await api_server.store.revision()
-        await ask(api_server, eviction(**options), is_dry_run=is_dry_run)
+        await request_eviction(api_server, eviction(**options), is_dry_run=is_dry_run)
         assert await api_server.store.revision() == revision
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_a_budget_that_is_spent_keeps_the_pod() -> None:
+def test_eviction_is_rejected_if_the_budget_allows_no_disruption() -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server)
         await put_budget(api_server, disruptionsAllowed=0)
         with pytest.raises(TooManyRequestsError):
-            await ask(api_server)
+            await request_eviction(api_server)
         assert (await api_server.get(POD, "p"))["status"]["conditions"] == [READY]
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
     "pod",
     [
-        pytest.param({"phase": "Pending"}, id="it has not begun"),
-        pytest.param({"phase": "Succeeded"}, id="it has ended"),
-        pytest.param({"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}, id="it is ending"),
+        pytest.param({"phase": "Pending"}, id="pending"),
+        pytest.param({"phase": "Succeeded"}, id="succeeded"),
+        pytest.param({"deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}, id="terminating"),
     ],
 )
-def test_no_budget_is_asked_if(pod: Any) -> None:
+def test_eviction_of_a_pending_finished_or_terminating_pod_ignores_budgets(pod: Any) -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server, **pod)
         await put_budget(api_server, disruptionsAllowed=0)
-        await ask(api_server)
+        await request_eviction(api_server)
         assert await api_server.is_gone("p") or "deletionTimestamp" in (await api_server.get(POD, "p"))["metadata"]
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
     ("policy", "healthy", "desired", "is_evicted"),
     [
-        pytest.param("AlwaysAllow", 0, 2, True, id="always"),
-        pytest.param(None, 2, 2, True, id="enough others are healthy"),
-        pytest.param("IfHealthyBudget", 1, 2, False, id="too few are"),
-        pytest.param(None, 0, 0, False, id="nobody wants any"),
+        pytest.param("AlwaysAllow", 0, 2, True, id="AlwaysAllow"),
+        pytest.param(None, 2, 2, True, id="enough healthy pods"),
+        pytest.param("IfHealthyBudget", 1, 2, False, id="IfHealthyBudget and too few healthy pods"),
+        pytest.param(None, 0, 0, False, id="no healthy pod desired"),
     ],
 )
-def test_a_pod_that_is_not_ready(policy: str | None, healthy: int, desired: int, is_evicted: bool) -> None:
+def test_the_unhealthy_pod_eviction_policy_applies_to_a_pod_that_is_not_ready(
+    policy: str | None, healthy: int, desired: int, is_evicted: bool
+) -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server, is_ready=False)
         await put_budget(
             api_server, policy=policy, disruptionsAllowed=0, currentHealthy=healthy, desiredHealthy=desired
         )
         if is_evicted:
-            await ask(api_server)
+            await request_eviction(api_server)
             assert (await api_server.get(POD_DISRUPTION_BUDGET, "b"))["status"]["disruptionsAllowed"] == 0
             return
         with pytest.raises(TooManyRequestsError):
-            await ask(api_server)
+            await request_eviction(api_server)
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_two_budgets_are_one_too_many() -> None:
+def test_eviction_of_a_pod_with_two_budgets_is_an_error() -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server)
         await put_budget(api_server, "a", disruptionsAllowed=1)
         await put_budget(api_server, "b", disruptionsAllowed=1)
         with pytest.raises(ServerError, match="This pod has more than one PodDisruptionBudget") as caught:
-            await ask(api_server)
+            await request_eviction(api_server)
         assert caught.value.reason == ""
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -190,57 +191,57 @@ def test_two_budgets_are_one_too_many() -> None:
             ConflictError,
             'Operation cannot be fulfilled on Pod "p": the UID in the precondition (x) does not match the UID in '
             "record (uid-p). The object might have been deleted and then recreated",
-            id="another pod",
+            id="another uid",
         ),
         pytest.param(
             eviction(preconditions={"resourceVersion": "1"}),
             ConflictError,
             'Operation cannot be fulfilled on Pod "p": the ResourceVersion in the precondition (1) does not match the '
             "ResourceVersion in record (2). The object might have been modified",
-            id="another state",
+            id="another resourceVersion",
         ),
         pytest.param(
             eviction(propagationPolicy="x"),
             InvalidError,
             'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "x": supported values: '
             '"Foreground", "Background", "Orphan", "nil"',
-            id="an option that means nothing",
+            id="unknown propagation policy",
         ),
         pytest.param(
             eviction(ignoreStoreReadErrorWithClusterBreakingPotential=True),
             InvalidError,
             'Eviction.policy "p" is invalid: deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential: '
             "Invalid value: true: can not be set for pod eviction, try after removing the option",
-            id="an option that is not for pods",
+            id="option that pods do not support",
         ),
     ],
 )
-def test_refused(body: Document, kind: type[StatusError], message: str) -> None:
+def test_an_invalid_eviction_is_rejected(body: Document, kind: type[StatusError], message: str) -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         await put_pod(api_server)
         with pytest.raises(kind) as caught:
-            await ask(api_server, {**body})
+            await request_eviction(api_server, {**body})
         assert caught.value.message == message
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_dry_runs_that_contradict_each_other() -> None:
+def test_different_dry_run_options_in_query_and_body_are_an_error() -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         with pytest.raises(
             ServerError, match=r"Non-matching dry-run options in request and content: \[All\] and \[x\]"
         ):
-            await ask(api_server, eviction(dryRun=["x"]), is_dry_run=True)
+            await request_eviction(api_server, eviction(dryRun=["x"]), is_dry_run=True)
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_no_such_pod() -> None:
+def test_eviction_of_a_missing_pod_is_not_found() -> None:
     async def scenario(api_server: RegistryFixture) -> None:
         with pytest.raises(NotFoundError, match='pods "p" not found'):
-            await ask(api_server)
+            await request_eviction(api_server)
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 NOW_TEXT = "2026-01-02T03:04:05Z"
@@ -261,7 +262,7 @@ def allowed(status: str, reason: str = "", message: str = "") -> Document:
     }
 
 
-def test_one_less_and_the_pod_is_on_its_way_out() -> None:
+def test_spent_decrements_the_allowed_disruptions_and_records_the_pod() -> None:
     status = spent(budget(disruptionsAllowed=2, disruptedPods={"a": BEFORE}), "p", NOW_TEXT)
     assert status == {"observedGeneration": 2, "disruptionsAllowed": 1, "disruptedPods": {"a": BEFORE, "p": NOW_TEXT}}
 
@@ -269,15 +270,15 @@ def test_one_less_and_the_pod_is_on_its_way_out() -> None:
 @pytest.mark.parametrize(
     ("conditions", "since"),
     [
-        pytest.param([], NOW_TEXT, id="it is told for the first time"),
-        pytest.param([allowed("True", "SufficientPods")], NOW_TEXT, id="it has changed"),
-        pytest.param([allowed("False", "SyncFailed", "m")], BEFORE, id="it was so before"),
+        pytest.param([], NOW_TEXT, id="no condition before"),
+        pytest.param([allowed("True", "SufficientPods")], NOW_TEXT, id="condition was true"),
+        pytest.param([allowed("False", "SyncFailed", "m")], BEFORE, id="condition was false"),
     ],
 )
-def test_the_last_one_is_told_in_a_condition(conditions: list[Document], since: str) -> None:
+def test_spending_the_last_disruption_sets_disruption_allowed_to_false(conditions: list[Document], since: str) -> None:
     other = {"type": "Other", "status": "True"}
     status = spent(budget(disruptionsAllowed=1, conditions=[*conditions, other]), "p", NOW_TEXT)
-    told = {
+    insufficient = {
         "type": "DisruptionAllowed",
         "status": "False",
         "observedGeneration": 2,
@@ -285,24 +286,26 @@ def test_the_last_one_is_told_in_a_condition(conditions: list[Document], since: 
         "reason": "InsufficientPods",
         "message": "",
     }
-    assert status["conditions"] == ([told, other] if conditions else [other, told])
+    assert status["conditions"] == ([insufficient, other] if conditions else [other, insufficient])
 
 
 @pytest.mark.parametrize(
     ("status", "why", "retry_after_s"),
     [
-        pytest.param({"observedGeneration": 1}, "is still being processed by the server.", 10, id="not yet looked at"),
+        pytest.param(
+            {"observedGeneration": 1}, "is still being processed by the server.", 10, id="old observedGeneration"
+        ),
         pytest.param(
             {"currentHealthy": 1, "desiredHealthy": 2},
             "needs 2 healthy pods and has 1 currently",
             None,
-            id="too few are left",
+            id="too few healthy pods",
         ),
         pytest.param(
             {"conditions": [allowed("False", "SyncFailed", "boom")]},
             "does not allow evicting pods currently because it failed sync: boom",
             None,
-            id="nobody could count",
+            id="sync failed",
         ),
         pytest.param(
             {"currentHealthy": 3, "conditions": [allowed("False", "R", "m")]},
@@ -313,7 +316,9 @@ def test_the_last_one_is_told_in_a_condition(conditions: list[Document], since: 
         pytest.param({"currentHealthy": 3}, "does not allow evicting pods currently", None, id="no reason"),
     ],
 )
-def test_not_now(status: Document, why: str, retry_after_s: int | None) -> None:
+def test_a_budget_without_allowed_disruptions_is_a_too_many_requests_error(
+    status: Document, why: str, retry_after_s: int | None
+) -> None:
     with pytest.raises(TooManyRequestsError) as caught:
         spent(budget(**status), "p", NOW_TEXT)
     error = caught.value
@@ -327,15 +332,17 @@ def test_not_now(status: Document, why: str, retry_after_s: int | None) -> None:
 @pytest.mark.parametrize(
     ("status", "why"),
     [
-        pytest.param({"disruptionsAllowed": -1}, "pdb disruptions allowed is negative", id="less than nothing"),
+        pytest.param(
+            {"disruptionsAllowed": -1}, "pdb disruptions allowed is negative", id="negative disruptionsAllowed"
+        ),
         pytest.param(
             {"disruptionsAllowed": 1, "disruptedPods": dict.fromkeys(map(str, range(2_001)), BEFORE)},
             "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
-            id="nobody takes pods out of the list",
+            id="too many disruptedPods",
         ),
     ],
 )
-def test_not_at_all(status: Document, why: str) -> None:
+def test_an_invalid_budget_status_forbids_evictions(status: Document, why: str) -> None:
     with pytest.raises(ForbiddenError) as caught:
         spent(budget(**status), "p", NOW_TEXT)
     assert caught.value.message == f'poddisruptionbudget.policy "b" is forbidden: {why}'

@@ -1,4 +1,4 @@
-"""Looking up: always as the store has it, decoded once for each state."""
+"""StoreLookup reads the current state of the store and decodes each revision of an object once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mooring.kit.loop import run
 from tests.apiserver.registry.fixture import NS, RegistryFixture
 
 
-def test_an_answer_sees_every_write_before_it() -> None:
-    async def play() -> None:
+def test_get_sees_every_write_before_it() -> None:
+    async def main() -> None:
         api_server = RegistryFixture()
         lookup = StoreLookup(api_server.store)
         assert await lookup.get(CONFIG_MAP, NS, "o") is None
@@ -29,11 +29,11 @@ def test_an_answer_sees_every_write_before_it() -> None:
         await api_server.context.object_storage.delete(CONFIG_MAP, NS, "o", if_revision=revision)
         assert await lookup.get(CONFIG_MAP, NS, "o") is None
 
-    run(play())
+    run(main())
 
 
-def test_what_has_not_changed_is_decoded_once() -> None:
-    async def play() -> None:
+def test_an_unchanged_object_is_decoded_once() -> None:
+    async def main() -> None:
         api_server = RegistryFixture()
         lookup = StoreLookup(api_server.store)
         await api_server.put(CONFIG_MAP, "o")
@@ -42,11 +42,11 @@ def test_what_has_not_changed_is_decoded_once() -> None:
         (listed,) = await lookup.list(CONFIG_MAP, NS)
         assert listed is first
 
-    run(play())
+    run(main())
 
 
 def test_labels_are_read_without_the_rest_of_the_object() -> None:
-    async def play() -> None:
+    async def main() -> None:
         api_server = RegistryFixture()
         lookup = StoreLookup(api_server.store)
         assert await lookup.labels(NODE, "", "n") is None
@@ -56,11 +56,11 @@ def test_labels_are_read_without_the_rest_of_the_object() -> None:
         await api_server.context.object_storage.create(NODE, labelled)
         assert await lookup.labels(NODE, "", "m") == {"zone": "z1"}
 
-    run(play())
+    run(main())
 
 
-def test_a_list_is_of_one_kind_and_one_namespace() -> None:
-    async def play() -> None:
+def test_list_returns_objects_of_one_kind_and_one_namespace() -> None:
+    async def main() -> None:
         api_server = RegistryFixture()
         lookup = StoreLookup(api_server.store)
         for name in ("b", "a"):
@@ -70,13 +70,13 @@ def test_a_list_is_of_one_kind_and_one_namespace() -> None:
         assert await lookup.list(CONFIG_MAP, f"{NS}-other") == []
         assert [each["metadata"]["name"] for each in await lookup.list(NODE)] == ["n"]
 
-    run(play())
+    run(main())
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_cached_documents_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_storage, "CACHED_DOCUMENTS_MAX", 2)
 
-    async def play() -> None:
+    async def main() -> None:
         api_server = RegistryFixture()
         lookup = StoreLookup(api_server.store)
         for name in "abc":
@@ -86,6 +86,6 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             await lookup.get(CONFIG_MAP, NS, name)
         again = await lookup.get(CONFIG_MAP, NS, "a")
         assert again == first
-        assert again is not first, "it was forgotten, and read again"
+        assert again is not first, "the document left the cache and was decoded again"
 
-    run(play())
+    run(main())

@@ -1,4 +1,4 @@
-"""What is the server's in metadata, and what an address says that the object must say too."""
+"""System fields of metadata, and checks of name and namespace against the URL."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FORGED: Document = {
 }
 
 
-def test_a_creators_values_of_the_systems_fields_are_dropped_and_the_server_gives_its_own() -> None:
+def test_create_replaces_the_system_fields_of_metadata() -> None:
     metadata = {"name": "p", "labels": {"a": "b"}, **FORGED}
     wipe_system_fields(metadata)
     assert metadata == {"name": "p", "labels": {"a": "b"}}
@@ -49,20 +49,25 @@ DYING: Document = {**OLD, "deletionTimestamp": NOW, "deletionGracePeriodSeconds"
 @pytest.mark.parametrize(
     ("sent", "old", "kept"),
     [
-        pytest.param({"name": "p"}, OLD, OLD, id="what was not said is as it was"),
-        pytest.param({**OLD, "creationTimestamp": "1999-01-01T00:00:00Z"}, OLD, OLD, id="when it was made, overruled"),
-        pytest.param({**OLD, "selfLink": "/here"}, OLD, OLD, id="nobody has a self link"),
-        pytest.param({**OLD, "uid": "x"}, OLD, {**OLD, "uid": "x"}, id="another uid stays, to be refused"),
-        pytest.param(OLD, DYING, DYING, id="an update cannot revive"),
+        pytest.param({"name": "p"}, OLD, OLD, id="absent fields are restored"),
+        pytest.param(
+            {**OLD, "creationTimestamp": "1999-01-01T00:00:00Z"},
+            OLD,
+            OLD,
+            id="another creationTimestamp is overwritten",
+        ),
+        pytest.param({**OLD, "selfLink": "/here"}, OLD, OLD, id="selfLink is dropped"),
+        pytest.param({**OLD, "uid": "x"}, OLD, {**OLD, "uid": "x"}, id="another uid is left to validation"),
+        pytest.param(OLD, DYING, DYING, id="deletionTimestamp is restored"),
         pytest.param(
             {**OLD, "deletionGracePeriodSeconds": 5},
             DYING,
             {**DYING, "deletionGracePeriodSeconds": 5},
-            id="another grace stays, to be refused",
+            id="another grace period is left to validation",
         ),
     ],
 )
-def test_an_updaters_values_are_overruled(sent: Document, old: Document, kept: Document) -> None:
+def test_update_restores_the_system_fields_of_metadata(sent: Document, old: Document, kept: Document) -> None:
     metadata = dict(sent)
     keep_system_fields(metadata, old)
     assert metadata == kept
@@ -71,19 +76,19 @@ def test_an_updaters_values_are_overruled(sent: Document, old: Document, kept: D
 @pytest.mark.parametrize(
     ("kind", "sent", "kept"),
     [
-        pytest.param(POD, {}, {"namespace": "team"}, id="it need not say its namespace"),
-        pytest.param(POD, {"namespace": ""}, {"namespace": "team"}, id="nor anything about it"),
-        pytest.param(POD, {"namespace": "team"}, {"namespace": "team"}, id="it says the right one"),
-        pytest.param(NODE, {"namespace": "team"}, {}, id="a node can have none, and loses it"),
+        pytest.param(POD, {}, {"namespace": "team"}, id="absent"),
+        pytest.param(POD, {"namespace": ""}, {"namespace": "team"}, id="empty"),
+        pytest.param(POD, {"namespace": "team"}, {"namespace": "team"}, id="same namespace"),
+        pytest.param(NODE, {"namespace": "team"}, {}, id="removed from a cluster-scoped object"),
     ],
 )
-def test_the_namespace_is_that_of_the_address(kind: Kind, sent: Document, kept: Document) -> None:
+def test_ensure_namespace_sets_the_namespace_of_the_url(kind: Kind, sent: Document, kept: Document) -> None:
     metadata = dict(sent)
     ensure_namespace(kind, metadata, "team")
     assert metadata == kept
 
 
-def test_another_namespace_is_refused() -> None:
+def test_ensure_namespace_rejects_another_namespace() -> None:
     with pytest.raises(BadRequestError) as caught:
         ensure_namespace(POD, {"namespace": "other"}, "team")
     assert caught.value.message == (
@@ -102,7 +107,7 @@ def test_another_namespace_is_refused() -> None:
         ),
     ],
 )
-def test_the_name_must_be_that_of_the_address(metadata: Document, message: str) -> None:
+def test_ensure_name_rejects_a_name_that_differs_from_the_url(metadata: Document, message: str) -> None:
     ensure_name({"name": "p"}, call(POD, "p"))
     with pytest.raises(BadRequestError) as caught:
         ensure_name(metadata, call(POD, "p"))
@@ -133,22 +138,24 @@ WARNING = (
         pytest.param([owner("a")], [owner("a")], "", id="one"),
         pytest.param([owner("a"), owner("b")], [owner("a"), owner("b")], "", id="two"),
         pytest.param([owner("a"), owner("b"), owner("a")], [owner("a"), owner("b")], "a", id="one of them twice"),
-        pytest.param([owner("a")] * 3 + [owner("b")] * 2, [owner("a"), owner("b")], "a, b", id="each told once"),
+        pytest.param(
+            [owner("a")] * 3 + [owner("b")] * 2, [owner("a"), owner("b")], "a, b", id="each uid once in the warning"
+        ),
         pytest.param(
             [owner("a"), owner("a", controller=True)],
             [owner("a"), owner("a", controller=True)],
             "",
-            id="of one uid, but not the same: that is for validation",
+            id="same uid with other content is left to validation",
         ),
     ],
 )
 @pytest.mark.parametrize(
     ("is_after", "after"), [(False, ""), (True, " after mutating admission happens")], ids=["before", "after"]
 )
-def test_an_owner_is_named_once(
+def test_duplicate_owner_references_are_dropped_with_a_warning(
     owners: list[Document], kept: list[Document], uids: str, is_after: bool, after: str
 ) -> None:
-    asked, metadata = call(POD, "p"), {"ownerReferences": list(owners)}
-    drop_duplicate_owners(metadata, asked, is_after_admission=is_after)
+    api_call, metadata = call(POD, "p"), {"ownerReferences": list(owners)}
+    drop_duplicate_owners(metadata, api_call, is_after_admission=is_after)
     assert metadata["ownerReferences"] == kept
-    assert asked.warnings == ([WARNING.format(after=after, uids=uids)] if uids else [])
+    assert api_call.warnings == ([WARNING.format(after=after, uids=uids)] if uids else [])

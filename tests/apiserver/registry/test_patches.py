@@ -1,4 +1,4 @@
-"""Patches: from what somebody wants changed to what is stored, or why not."""
+"""Patches: stored results, field managers, and rejected patches."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ OBJECTS: dict[Kind, Document] = {
 }
 
 
-class Patched:
-    """One object of each kind, called `it`, and somebody who patches them."""
+class PatchFixture:
+    """One object of each kind, named `it`, and a client that patches them."""
 
     def __init__(self, api_server: ApiServer, client: LoopbackClient) -> None:
         self._api_server = api_server
@@ -63,18 +63,18 @@ class Patched:
         return (await patch(self._api_server.context, resource, call, Patch(form, content), reader)).document
 
 
-def play(story: Any) -> None:
-    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
-        patched = Patched(api_server, client)
-        await patched.create()
-        await story(patched)
+def run_scenario(scenario: Any) -> None:
+    async def with_client(api_server: ApiServer, client: LoopbackClient) -> None:
+        fixture = PatchFixture(api_server, client)
+        await fixture.create()
+        await scenario(fixture)
 
-    with_api_server(scenario)
+    with_api_server(with_client)
 
 
-MERGE, STRATEGIC, STEPS, APPLY = PatchForm.MERGE, PatchForm.STRATEGIC, PatchForm.JSON, PatchForm.APPLY
+MERGE, STRATEGIC, JSON_PATCH, APPLY = PatchForm.MERGE, PatchForm.STRATEGIC, PatchForm.JSON, PatchForm.APPLY
 CONTAINERS = {"spec": {"template": {"spec": {"containers": [{"name": "d", "image": "i:2"}]}}}}
-MINE: Document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "it"}, "data": {"z": "3"}}
+APPLIED: Document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "it"}, "data": {"z": "3"}}
 
 
 def data_of(document: Document) -> object:
@@ -86,108 +86,128 @@ def names_of(document: Document) -> object:
 
 
 @pytest.mark.parametrize(
-    ("kind", "form", "content", "told", "expected"),
+    ("kind", "form", "content", "part_of", "expected"),
     [
-        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": "9"}}, data_of, {"x": "9", "y": "2"}, id="a field is laid over"),
-        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": None}}, data_of, {"y": "2"}, id="a field is taken away"),
-        pytest.param(CONFIG_MAP, MERGE, {"data": None}, data_of, None, id="all fields are taken away"),
         pytest.param(
-            CONFIG_MAP, STEPS, [{"op": "remove", "path": "/data/y"}], data_of, {"x": "1"}, id="a step takes one away"
+            CONFIG_MAP, MERGE, {"data": {"x": "9"}}, data_of, {"x": "9", "y": "2"}, id="merge patch sets a field"
+        ),
+        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": None}}, data_of, {"y": "2"}, id="merge patch removes a field"),
+        pytest.param(CONFIG_MAP, MERGE, {"data": None}, data_of, None, id="merge patch removes a map"),
+        pytest.param(
+            CONFIG_MAP,
+            JSON_PATCH,
+            [{"op": "remove", "path": "/data/y"}],
+            data_of,
+            {"x": "1"},
+            id="JSON patch removes a field",
         ),
         pytest.param(
             CONFIG_MAP,
-            STEPS,
+            JSON_PATCH,
             [{"op": "test", "path": "/data/x", "value": "1"}, {"op": "replace", "path": "/data/x", "value": "2"}],
             data_of,
             {"x": "2", "y": "2"},
-            id="one step looks and the next one changes",
+            id="JSON patch tests and replaces",
         ),
-        pytest.param(CONFIG_MAP, APPLY, MINE, data_of, {"x": "1", "y": "2", "z": "3"}, id="what is applied is added"),
-        pytest.param(DEPLOYMENT, MERGE, CONTAINERS, names_of, ["d"], id="a list is replaced"),
-        pytest.param(DEPLOYMENT, STRATEGIC, CONTAINERS, names_of, ["d", "c"], id="a list with names is merged"),
+        pytest.param(CONFIG_MAP, APPLY, APPLIED, data_of, {"x": "1", "y": "2", "z": "3"}, id="apply adds a field"),
+        pytest.param(DEPLOYMENT, MERGE, CONTAINERS, names_of, ["d"], id="merge patch replaces a list"),
+        pytest.param(
+            DEPLOYMENT, STRATEGIC, CONTAINERS, names_of, ["d", "c"], id="strategic merge patch merges a list by key"
+        ),
     ],
 )
-def test_what_a_patch_makes_of_an_object(
-    kind: Kind, form: PatchForm, content: object, told: Any, expected: object
+def test_each_patch_type_changes_the_stored_object(
+    kind: Kind, form: PatchForm, content: object, part_of: Any, expected: object
 ) -> None:
-    async def story(patched: Patched) -> None:
-        before = await patched.stored(kind)
-        after = await patched.patch(kind, content, form)
-        assert told(after) == expected
-        assert await patched.stored(kind) == after
+    async def scenario(fixture: PatchFixture) -> None:
+        before = await fixture.stored(kind)
+        after = await fixture.patch(kind, content, form)
+        assert part_of(after) == expected
+        assert await fixture.stored(kind) == after
         assert after["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
     ("content", "managers"),
     [
-        pytest.param({"data": {"x": "9"}}, {"tester": ["f:y"], "hand": ["f:x"]}, id="who changes a field has it"),
-        pytest.param({"data": {"z": "9"}}, {"tester": ["f:x", "f:y"], "hand": ["f:z"]}, id="who adds one has it"),
-        pytest.param({"data": {"x": None}}, {"tester": ["f:y"]}, id="who takes one away has nothing"),
+        pytest.param({"data": {"x": "9"}}, {"tester": ["f:y"], "hand": ["f:x"]}, id="changed field"),
+        pytest.param({"data": {"z": "9"}}, {"tester": ["f:x", "f:y"], "hand": ["f:z"]}, id="added field"),
+        pytest.param({"data": {"x": None}}, {"tester": ["f:y"]}, id="removed field"),
     ],
 )
-def test_who_manages_what_a_patch_has_changed(content: object, managers: object) -> None:
-    async def story(patched: Patched) -> None:
-        entries = (await patched.patch(CONFIG_MAP, content))["metadata"]["managedFields"]
+def test_the_field_manager_of_a_patch_owns_the_changed_fields(content: object, managers: object) -> None:
+    async def scenario(fixture: PatchFixture) -> None:
+        entries = (await fixture.patch(CONFIG_MAP, content))["metadata"]["managedFields"]
         fields = {entry["manager"]: entry["fieldsV1"]["f:data"] for entry in entries}
         assert {manager: [name for name in owned if name != "."] for manager, owned in fields.items()} == managers
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
     ("kind", "form", "content"),
     [
-        pytest.param(CONFIG_MAP, MERGE, {}, id="nothing is said"),
-        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": "1"}}, id="what is there already"),
-        pytest.param(DEPLOYMENT, STRATEGIC, {"spec": {"replicas": 1}}, id="what is the default already"),
-        pytest.param(CONFIG_MAP, STEPS, [{"op": "test", "path": "/data/x", "value": "1"}], id="somebody only looks"),
+        pytest.param(CONFIG_MAP, MERGE, {}, id="empty patch"),
+        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": "1"}}, id="same value"),
+        pytest.param(DEPLOYMENT, STRATEGIC, {"spec": {"replicas": 1}}, id="default value"),
+        pytest.param(
+            CONFIG_MAP, JSON_PATCH, [{"op": "test", "path": "/data/x", "value": "1"}], id="JSON patch with only a test"
+        ),
     ],
 )
 def test_a_patch_that_changes_nothing_writes_nothing(kind: Kind, form: PatchForm, content: object) -> None:
-    async def story(patched: Patched) -> None:
-        before = await patched.stored(kind)
-        assert await patched.patch(kind, content, form) == before == await patched.stored(kind)
+    async def scenario(fixture: PatchFixture) -> None:
+        before = await fixture.stored(kind)
+        assert await fixture.patch(kind, content, form) == before == await fixture.stored(kind)
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_a_dry_run_writes_nothing() -> None:
-    async def story(patched: Patched) -> None:
-        before = await patched.stored(CONFIG_MAP)
-        assert data_of(await patched.patch(CONFIG_MAP, {"data": {"x": "9"}}, is_dry_run=True)) == {"x": "9", "y": "2"}
-        assert await patched.stored(CONFIG_MAP) == before
+    async def scenario(fixture: PatchFixture) -> None:
+        before = await fixture.stored(CONFIG_MAP)
+        assert data_of(await fixture.patch(CONFIG_MAP, {"data": {"x": "9"}}, is_dry_run=True)) == {"x": "9", "y": "2"}
+        assert await fixture.stored(CONFIG_MAP) == before
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
     ("kind", "form", "content", "code", "words"),
     [
         pytest.param(
-            CONFIG_MAP, MERGE, {"metadata": {"resourceVersion": "1"}}, 409, "the object has been modified", id="of old"
+            CONFIG_MAP,
+            MERGE,
+            {"metadata": {"resourceVersion": "1"}},
+            409,
+            "the object has been modified",
+            id="old resourceVersion",
         ),
         pytest.param(CONFIG_MAP, MERGE, {"metadata": {"name": "other"}}, 400, "does not match", id="another name"),
-        pytest.param(CONFIG_MAP, MERGE, {"metadata": {"uid": "u"}}, 422, "metadata.uid: Invalid value", id="another"),
-        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": 1}}, 422, "cannot unmarshal number", id="of a wrong type"),
-        pytest.param(CONFIG_MAP, MERGE, {"data": {"a b": "1"}}, 422, 'data[a b]: Invalid value: "a b"', id="bad"),
+        pytest.param(
+            CONFIG_MAP, MERGE, {"metadata": {"uid": "u"}}, 422, "metadata.uid: Invalid value", id="another uid"
+        ),
+        pytest.param(CONFIG_MAP, MERGE, {"data": {"x": 1}}, 422, "cannot unmarshal number", id="wrong type"),
+        pytest.param(
+            CONFIG_MAP, MERGE, {"data": {"a b": "1"}}, 422, 'data[a b]: Invalid value: "a b"', id="invalid key"
+        ),
         pytest.param(
             CONFIG_MAP,
-            STEPS,
+            JSON_PATCH,
             [{"op": "test", "path": "/data/x", "value": "2"}],
             422,
             "the server rejected our request",
-            id="a step that finds something else",
+            id="JSON patch tests for another value",
         ),
         pytest.param(
             CONFIG_MAP,
-            STEPS,
+            JSON_PATCH,
             [{"op": "remove", "path": "/data/z"}],
             422,
             "the server rejected our request",
-            id="a step that finds nothing",
+            id="JSON patch removes an absent field",
         ),
         pytest.param(
             DEPLOYMENT,
@@ -195,74 +215,74 @@ def test_a_dry_run_writes_nothing() -> None:
             {"spec": {"template": {"metadata": {"labels": {"app": "other"}}}}},
             422,
             "`selector` does not match template `labels`",
-            id="what does not go together",
+            id="labels do not match the selector",
         ),
     ],
 )
-def test_patches_that_are_refused_change_nothing(
-    kind: Kind, form: PatchForm, content: object, code: int, words: str
-) -> None:
-    async def story(patched: Patched) -> None:
-        before = await patched.stored(kind)
+def test_a_rejected_patch_changes_nothing(kind: Kind, form: PatchForm, content: object, code: int, words: str) -> None:
+    async def scenario(fixture: PatchFixture) -> None:
+        before = await fixture.stored(kind)
         with pytest.raises(StatusError) as refused:
-            await patched.patch(kind, content, form)
+            await fixture.patch(kind, content, form)
         assert (refused.value.code, words in refused.value.message) == (code, True), refused.value.message
-        assert await patched.stored(kind) == before
+        assert await fixture.stored(kind) == before
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
-    ("form", "is_made"),
-    [pytest.param(MERGE, False, id="not by a patch"), pytest.param(APPLY, True, id="by server-side apply")],
+    ("form", "is_created"),
+    [pytest.param(MERGE, False, id="merge patch"), pytest.param(APPLY, True, id="apply")],
 )
-def test_whether_what_is_not_there_is_made(form: PatchForm, is_made: bool) -> None:
-    async def story(patched: Patched) -> None:
-        content = {**MINE, "metadata": {"name": "new"}}
-        if is_made:
-            assert data_of(await patched.patch(CONFIG_MAP, content, form, name="new")) == {"z": "3"}
+def test_only_apply_creates_a_missing_object(form: PatchForm, is_created: bool) -> None:
+    async def scenario(fixture: PatchFixture) -> None:
+        content = {**APPLIED, "metadata": {"name": "new"}}
+        if is_created:
+            assert data_of(await fixture.patch(CONFIG_MAP, content, form, name="new")) == {"z": "3"}
         else:
             with pytest.raises(StatusError, match='configmaps "new" not found'):
-                await patched.patch(CONFIG_MAP, content, form, name="new")
+                await fixture.patch(CONFIG_MAP, content, form, name="new")
 
-    play(story)
+    run_scenario(scenario)
 
 
-STRANGE = {"spec": {"replicaz": 3}}
+BODY_WITH_UNKNOWN_FIELD = {"spec": {"replicaz": 3}}
 UNKNOWN_FIELD = 'unknown field "spec.replicaz"'
 
 
 @pytest.mark.parametrize(
     ("validation", "warnings"),
     [
-        pytest.param(FieldValidation.WARN, [UNKNOWN_FIELD], id="it is warned of"),
-        pytest.param(FieldValidation.IGNORE, [], id="nobody says a word"),
+        pytest.param(FieldValidation.WARN, [UNKNOWN_FIELD], id="Warn"),
+        pytest.param(FieldValidation.IGNORE, [], id="Ignore"),
     ],
 )
-def test_what_becomes_of_a_strange_field(validation: FieldValidation, warnings: list[str]) -> None:
-    async def story(patched: Patched) -> None:
-        after = await patched.patch(DEPLOYMENT, STRANGE, field_validation=validation)
+def test_an_unknown_field_is_dropped_with_a_warning_unless_ignored(
+    validation: FieldValidation, warnings: list[str]
+) -> None:
+    async def scenario(fixture: PatchFixture) -> None:
+        after = await fixture.patch(DEPLOYMENT, BODY_WITH_UNKNOWN_FIELD, field_validation=validation)
         assert "replicaz" not in after["spec"]
-        assert patched.warnings == warnings
+        assert fixture.warnings == warnings
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_strange_field_is_refused_if_somebody_is_strict() -> None:
-    async def story(patched: Patched) -> None:
+def test_strict_field_validation_rejects_an_unknown_field() -> None:
+    async def scenario(fixture: PatchFixture) -> None:
         with pytest.raises(StatusError, match=f"strict decoding error: {UNKNOWN_FIELD}"):
-            await patched.patch(DEPLOYMENT, STRANGE, field_validation=FieldValidation.STRICT)
+            await fixture.patch(DEPLOYMENT, BODY_WITH_UNKNOWN_FIELD, field_validation=FieldValidation.STRICT)
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("form", [pytest.param(MERGE, id="merge"), pytest.param(STRATEGIC, id="strategic")])
-def test_what_is_filled_in_for_a_patched_object_is_not_filled_in_for_the_old_one(form: PatchForm) -> None:
-    """They may share parts: a refusal tells the difference between the two, and all of it."""
+def test_defaults_of_the_patched_pod_do_not_change_the_old_pod(form: PatchForm) -> None:
+    """Both pods may share parts; the error message contains the complete difference between them."""
 
-    async def story(patched: Patched) -> None:
+    async def scenario(fixture: PatchFixture) -> None:
         with pytest.raises(StatusError) as refused:
-            await patched.patch(POD, {"spec": {"hostNetwork": True}}, form)
+            await fixture.patch(POD, {"spec": {"hostNetwork": True}}, form)
         lines = [line.strip() for line in refused.value.message.splitlines() if line.startswith(("-", "+"))]
         assert lines == [
             '-     "HostPort": 0,',
@@ -271,4 +291,4 @@ def test_what_is_filled_in_for_a_patched_object_is_not_filled_in_for_the_old_one
             '+  "HostNetwork": true,',
         ]
 
-    play(story)
+    run_scenario(scenario)

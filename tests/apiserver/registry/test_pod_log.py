@@ -1,6 +1,6 @@
-"""Logs are asked for, and checked before anybody goes to the node.
+"""The log subresource of pods: options, the URL at the kubelet, and the kubelet's responses.
 
-Kubelets elsewhere are asked for logs: over real sockets, on loopback.
+The tests of KubeletLogs use real sockets on loopback.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ONE = {"containers": [{"name": "a"}], "nodeName": "n"}
 
 
 class Kubelets:
-    """Has a log of one line: what it was asked for."""
+    """Local kubelets whose log is one line that repeats the request."""
 
     def has_node(self, name: str) -> bool:
         return name == "n"
@@ -52,8 +52,8 @@ class Kubelets:
         return lines()
 
 
-class Elsewhere:
-    """Asks the kubelets of other nodes."""
+class RemoteKubelets:
+    """Kubelets outside of this process."""
 
     async def logs(
         self, node: Document, pod: Document, container: str, options: LogOptions
@@ -65,25 +65,25 @@ class Elsewhere:
 
 
 def log(spec: Document, options: LogOptions, *, node: Any = None, logs: Kubelets | None = None) -> list[bytes] | None:
-    async def play() -> list[bytes] | None:
+    async def main() -> list[bytes] | None:
         api_server = RegistryFixture()
         await api_server.put(POD, "p", spec=spec)
         if node is not None:
             await api_server.put(NODE, spec.get("nodeName", "n"), status=node)
-        stream = await open_log(api_server.context.lookup, call(POD, "p", "log"), options, logs, Elsewhere())
+        stream = await open_log(api_server.context.lookup, call(POD, "p", "log"), options, logs, RemoteKubelets())
         return None if stream is None else [line async for line in stream]
 
-    return run(play())
+    return run(main())
 
 
 @pytest.mark.parametrize(
-    ("spec", "container", "asked"),
+    ("spec", "container", "expected"),
     [(ONE, "", "a"), (TWO, "b", "b"), (TWO, "i", "i")],
-    ids=["the only one", "one of several", "one that starts the pod"],
+    ids=["the only one", "one of several", "init container"],
 )
-def test_the_log_of_a_container(spec: Document, container: str, asked: str) -> None:
+def test_open_log_selects_the_requested_container(spec: Document, container: str, expected: str) -> None:
     options = LogOptions(container=container, tail_lines=5)
-    assert log(spec, options, node={}, logs=Kubelets()) == [f"p {asked} 5".encode()]
+    assert log(spec, options, node={}, logs=Kubelets()) == [f"p {expected} 5".encode()]
 
 
 def test_a_pod_without_a_node_has_no_log() -> None:
@@ -97,9 +97,9 @@ def test_a_pod_without_a_node_has_no_log() -> None:
         ({"containers": []}, LogOptions(), "a container name must be specified for pod p"),
         (ONE, LogOptions(container="z"), "container z is not valid for pod p"),
     ],
-    ids=["which one?", "there is none", "no such container"],
+    ids=["several containers", "no containers", "no such container"],
 )
-def test_which_container(spec: Document, options: LogOptions, message: str) -> None:
+def test_a_missing_or_unknown_container_name_is_rejected(spec: Document, options: LogOptions, message: str) -> None:
     with pytest.raises(BadRequestError) as caught:
         log(spec, options, node={})
     assert caught.value.message == message
@@ -118,13 +118,13 @@ def test_which_container(spec: Document, options: LogOptions, message: str) -> N
         (LogOptions(stream="All"), "stream: Forbidden: may not be specified"),
     ],
 )
-def test_options(options: LogOptions, fault: str) -> None:
+def test_invalid_log_options_are_rejected(options: LogOptions, fault: str) -> None:
     with pytest.raises(InvalidError) as caught:
         log(ONE, options)
     assert caught.value.message == f'PodLogOptions "p" is invalid: {fault}'
 
 
-def test_a_node_that_does_not_exist_is_missed_like_a_pod() -> None:
+def test_a_missing_node_is_reported_as_a_missing_pod() -> None:
     with pytest.raises(NotFoundError, match='pods "n" not found'):
         log(ONE, LogOptions())
 
@@ -134,7 +134,9 @@ def test_a_node_that_does_not_exist_is_missed_like_a_pod() -> None:
     [("n", None), ("other", Kubelets())],
     ids=["this process has no nodes", "this process has other nodes"],
 )
-def test_nodes_of_others_are_asked(node_name: str, logs: Kubelets | None) -> None:
+def test_logs_of_nodes_outside_of_this_process_are_read_from_remote_kubelets(
+    node_name: str, logs: Kubelets | None
+) -> None:
     spec = {**ONE, "nodeName": node_name}
     assert log(spec, LogOptions(), node={}, logs=logs) == [f"a on {node_name}, elsewhere".encode()]
 
@@ -155,14 +157,14 @@ class Parameters:
         return int(self._texts[name]) if name in self._texts else None
 
 
-def test_options_are_read_from_parameters() -> None:
+def test_log_options_are_read_from_query_parameters() -> None:
     given = {"container": "a", "follow": "true", "tailLines": "3", "sinceTime": "2026-01-01T01:00:00+01:00"}
     assert read_log_options(Parameters(given)) == LogOptions(
         container="a", follows=True, tail_lines=3, since_time="2026-01-01T00:00:00Z"
     )
 
 
-def test_a_time_that_is_none() -> None:
+def test_an_invalid_since_time_is_rejected() -> None:
     with pytest.raises(BadRequestError, match='cannot parse "zz" as "2006"'):
         read_log_options(Parameters({"sinceTime": "zz"}))
 
@@ -178,29 +180,41 @@ def node_at(*addresses: tuple[str, str], port: int = 0) -> Document:
 @pytest.mark.parametrize(
     ("found", "host"),
     [
-        pytest.param(node_at(("InternalIP", "10.0.0.1"), ("Hostname", "n")), "n:10250", id="its name first"),
         pytest.param(
-            node_at(("ExternalIP", "1.1.1.1"), ("InternalIP", "10.0.0.1")), "10.0.0.1:10250", id="inside first"
+            node_at(("InternalIP", "10.0.0.1"), ("Hostname", "n")), "n:10250", id="Hostname before InternalIP"
         ),
         pytest.param(
-            node_at(("ExternalIP", "1.1.1.1"), ("ExternalDNS", "n.example")), "n.example:10250", id="names first"
+            node_at(("ExternalIP", "1.1.1.1"), ("InternalIP", "10.0.0.1")),
+            "10.0.0.1:10250",
+            id="InternalIP before ExternalIP",
         ),
-        pytest.param(node_at(("InternalIP", "10.0.0.1"), ("InternalIP", "10.0.0.2")), "10.0.0.1:10250", id="of two"),
-        pytest.param(node_at(("InternalIP", "10.0.0.1"), port=1999), "10.0.0.1:1999", id="the port that it tells"),
-        pytest.param(node_at(("InternalIP", "::1"), port=1999), "[::1]:1999", id="version 6"),
-        pytest.param({"status": {"addresses": [{"type": "Hostname", "address": "n"}]}}, "n:10250", id="no port told"),
+        pytest.param(
+            node_at(("ExternalIP", "1.1.1.1"), ("ExternalDNS", "n.example")),
+            "n.example:10250",
+            id="ExternalDNS before ExternalIP",
+        ),
+        pytest.param(
+            node_at(("InternalIP", "10.0.0.1"), ("InternalIP", "10.0.0.2")),
+            "10.0.0.1:10250",
+            id="first of two addresses",
+        ),
+        pytest.param(
+            node_at(("InternalIP", "10.0.0.1"), port=1999), "10.0.0.1:1999", id="port of the kubelet endpoint"
+        ),
+        pytest.param(node_at(("InternalIP", "::1"), port=1999), "[::1]:1999", id="IPv6"),
+        pytest.param({"status": {"addresses": [{"type": "Hostname", "address": "n"}]}}, "n:10250", id="default port"),
     ],
 )
-def test_which_address(found: Document, host: str) -> None:
+def test_the_log_url_has_the_preferred_node_address(found: Document, host: str) -> None:
     assert log_location(found, WEB_POD, "a", LogOptions()) == f"https://{host}/containerLogs/ns/web/a"
 
 
 @pytest.mark.parametrize(
     ("found", "known"),
     [({}, "[]"), (node_at(("Foo", "127.0.0.1"), ("Bar", "x")), "[{Foo 127.0.0.1} {Bar x}]")],
-    ids=["none at all", "of kinds that nobody knows"],
+    ids=["no addresses", "unknown address types"],
 )
-def test_no_address(found: Document, known: str) -> None:
+def test_a_node_without_a_usable_address_is_an_error(found: Document, known: str) -> None:
     with pytest.raises(ServerError) as caught:
         log_location(found, WEB_POD, "a", LogOptions())
     message = f"no preferred addresses found; known addresses: {known}"
@@ -211,7 +225,7 @@ def test_no_address(found: Document, known: str) -> None:
     ("options", "query"),
     [
         pytest.param(LogOptions(follows=True), "follow=true", id="follow"),
-        pytest.param(LogOptions(since_s=5, tail_lines=0), "sinceSeconds=5&tailLines=0", id="no lines are some"),
+        pytest.param(LogOptions(since_s=5, tail_lines=0), "sinceSeconds=5&tailLines=0", id="tailLines of zero is sent"),
         pytest.param(
             LogOptions(
                 is_previous=True,
@@ -221,11 +235,11 @@ def test_no_address(found: Document, known: str) -> None:
                 limit_bytes=9,
             ),
             "limitBytes=9&previous=true&sinceTime=2026-01-01T00%3A00%3A00Z&tailLines=3&timestamps=true",
-            id="all others, by their names",
+            id="all other options",
         ),
     ],
 )
-def test_what_is_asked_for(options: LogOptions, query: str) -> None:
+def test_the_log_url_has_the_options_as_query_parameters(options: LogOptions, query: str) -> None:
     assert log_location(node_at(("Hostname", "n")), WEB_POD, "a", options).partition("?")[2] == query
 
 
@@ -245,17 +259,17 @@ def test_what_is_asked_for(options: LogOptions, query: str) -> None:
         ),
     ],
 )
-def test_error_responses(code: int, body: bytes, reason: str, message: str) -> None:
+def test_kubelet_error_responses_become_status_errors(code: int, body: bytes, reason: str, message: str) -> None:
     error = error_of_response(code, body, "web")
     assert (error.code, error.reason, error.message) == (code, reason, message)
 
 
-def test_the_details_name_the_pod() -> None:
+def test_the_details_of_a_kubelet_error_name_the_pod() -> None:
     error = error_of_response(404, b"no", "web")
     assert (error.details, error.causes) == ({"name": "web", "kind": "pods/log"}, ())
 
 
-def test_a_kubelet_that_sends_us_elsewhere() -> None:
+def test_a_redirect_from_a_kubelet_is_an_error() -> None:
     assert redirected("https://n:1/").message == 'Get "https://n:1/": redirects forbidden'
 
 
@@ -269,7 +283,7 @@ def node(port: int, host: str = "127.0.0.1") -> Document:
 
 @asynccontextmanager
 async def kubelet(page: Page, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
-    """Its port."""
+    """Run a kubelet that serves this page, and yield its port."""
     runner = web.ServerRunner(web.Server(page, handler_cancellation=True))
     await runner.setup()
     try:
@@ -280,7 +294,7 @@ async def kubelet(page: Page, tls: ssl.SSLContext | None) -> AsyncIterator[int]:
 
 
 def keys(folder: Path) -> tuple[ssl.SSLContext, Callable[[], ssl.SSLContext]]:
-    """TLS of a kubelet that wants to see our certificate, and ours."""
+    """TLS of a kubelet that requires a client certificate, and a factory of TLS contexts with one."""
     keyring = Keyring(folder, SystemClock())
     server = keyring.server_tls()
     server.verify_mode = ssl.CERT_REQUIRED
@@ -293,13 +307,13 @@ def keys(folder: Path) -> tuple[ssl.SSLContext, Callable[[], ssl.SSLContext]]:
     return server, client
 
 
-def test_a_log_is_read_with_our_certificate(tmp_path: Path) -> None:
+def test_logs_are_read_with_the_kubelet_client_certificate(tmp_path: Path) -> None:
     server, client = keys(tmp_path)
-    asked = []
+    requests = []
 
     async def page(request: web.BaseRequest) -> web.StreamResponse:
         certificate = request.get_extra_info("peercert")
-        asked.append((request.path_qs, dict(pair for part in certificate["subject"] for pair in part)))
+        requests.append((request.path_qs, dict(pair for part in certificate["subject"] for pair in part)))
         return web.Response(text="one\ntwo\n")
 
     async def main() -> bytes:
@@ -309,14 +323,14 @@ def test_a_log_is_read_with_our_certificate(tmp_path: Path) -> None:
 
     assert run_real(main()) == b"one\ntwo\n"
     subject = {"commonName": "kube-apiserver-kubelet-client", "organizationName": "system:masters"}
-    assert asked == [("/containerLogs/ns/web/a?tailLines=2", subject)]
+    assert requests == [("/containerLogs/ns/web/a?tailLines=2", subject)]
 
 
 def test_a_followed_log_is_streamed_until_the_client_disconnects(tmp_path: Path) -> None:
     server, client = keys(tmp_path)
 
     async def main() -> None:
-        has_gone = asyncio.Event()
+        has_disconnected = asyncio.Event()
 
         async def page(request: web.BaseRequest) -> web.StreamResponse:
             response = web.StreamResponse()
@@ -325,7 +339,7 @@ def test_a_followed_log_is_streamed_until_the_client_disconnects(tmp_path: Path)
             try:
                 await asyncio.Event().wait()
             finally:
-                has_gone.set()
+                has_disconnected.set()
             return response
 
         async with kubelet(page, server) as port, KubeletLogs(client) as logs:
@@ -335,12 +349,12 @@ def test_a_followed_log_is_streamed_until_the_client_disconnects(tmp_path: Path)
                 async with asyncio.timeout(0.01):
                     await anext(pieces)
             async with asyncio.timeout(LIMIT_S):
-                await has_gone.wait()
+                await has_disconnected.wait()
 
     run_real(main())
 
 
-def test_a_kubelet_that_breaks_off_ends_the_log(tmp_path: Path) -> None:
+def test_an_aborted_connection_ends_the_log(tmp_path: Path) -> None:
     server, client = keys(tmp_path)
 
     async def page(request: web.BaseRequest) -> web.StreamResponse:
@@ -360,7 +374,7 @@ def test_a_kubelet_that_breaks_off_ends_the_log(tmp_path: Path) -> None:
     assert run_real(main()) == b"one\n"
 
 
-def test_error_responses_of_a_kubelet(tmp_path: Path) -> None:
+def test_an_error_response_of_a_kubelet_is_raised(tmp_path: Path) -> None:
     server, client = keys(tmp_path)
 
     async def page(request: web.BaseRequest) -> web.StreamResponse:
@@ -386,7 +400,7 @@ def raised(port_of: Callable[[], Awaitable[int]], host: str) -> str:
     return run_real(main())
 
 
-async def nobody() -> int:
+async def unused_port() -> int:
     listening = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     port = int(listening.sockets[0].getsockname()[1])
     listening.close()
@@ -401,15 +415,15 @@ async def nobody() -> int:
         ("::1", "dial tcp [::1]:PORT: connect: "),
         ("no-such-host.invalid", "dial tcp: lookup no-such-host.invalid: no such host"),
     ],
-    ids=["nobody listens", "nobody listens on version 6", "no such host"],
+    ids=["connection refused", "connection refused on IPv6", "no such host"],
 )
-def test_an_unreachable_kubelet(host: str, why: str) -> None:
+def test_an_unreachable_kubelet_is_an_error_with_the_reason(host: str, why: str) -> None:
     shown = f"[{host}]" if ":" in host else host
     where = f'Get "https://{shown}:PORT/containerLogs/ns/web/a?follow=true": '
-    assert raised(nobody, host).startswith(where + why)
+    assert raised(unused_port, host).startswith(where + why)
 
 
-def test_a_server_without_tls_answers() -> None:
+def test_a_plain_http_response_is_an_error() -> None:
     async def page(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(text="hello")
 

@@ -1,4 +1,4 @@
-"""Scaling: the replicas and nothing else, by whoever may, and who manages them afterwards."""
+"""The scale subresource changes only the replicas, checks preconditions, and records the field manager."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SPEC: Document = {
 }
 
 
-class Scaled:
-    """A deployment of two replicas, and those who scale it."""
+class ScaleFixture:
+    """A deployment of two replicas, and a client of its scale subresource."""
 
     def __init__(self, api_server: ApiServer, client: LoopbackClient) -> None:
         self._api_server = api_server
@@ -65,17 +65,17 @@ class Scaled:
         )
 
 
-def play(story: Any) -> None:
-    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
-        scaled = Scaled(api_server, client)
-        await scaled.create()
-        await story(scaled)
+def run_scenario(scenario: Any) -> None:
+    async def with_client(api_server: ApiServer, client: LoopbackClient) -> None:
+        fixture = ScaleFixture(api_server, client)
+        await fixture.create()
+        await scenario(fixture)
 
-    with_api_server(scenario)
+    with_api_server(with_client)
 
 
 def by_manager(obj: Document) -> dict[tuple[str, str], bool]:
-    """Who manages anything, through which subresource, and whether that includes the replicas."""
+    """Each manager and subresource, and whether it owns the replicas."""
     return {
         (entry["manager"], entry.get("subresource", "")): "f:replicas" in entry["fieldsV1"].get("f:spec", {})
         for entry in obj["metadata"].get("managedFields", ())
@@ -83,47 +83,51 @@ def by_manager(obj: Document) -> dict[tuple[str, str], bool]:
 
 
 @pytest.mark.parametrize("way", ["put", "merge", "json"])
-def test_only_the_replicas_change_and_the_scale_tells_of_the_object_as_it_is_now(way: str) -> None:
-    async def story(scaled: Scaled) -> None:
-        before = await scaled.stored()
+def test_a_scale_write_changes_only_the_replicas_and_returns_the_new_state(way: str) -> None:
+    async def scenario(fixture: ScaleFixture) -> None:
+        before = await fixture.stored()
         if way == "put":
-            answer = await scaled.put(5)
+            answer = await fixture.put(5)
         elif way == "merge":
-            answer = await scaled.patch({"spec": {"replicas": 5}})
+            answer = await fixture.patch({"spec": {"replicas": 5}})
         else:
             step = {"op": "replace", "path": "/spec/replicas", "value": 5}
-            answer = await scaled.patch([step], PatchForm.JSON)
-        after = await scaled.stored()
+            answer = await fixture.patch([step], PatchForm.JSON)
+        after = await fixture.stored()
         assert after["spec"] == {**before["spec"], "replicas": 5}
-        assert after["metadata"]["generation"] == before["metadata"]["generation"] + 1, "by the object's own strategy"
+        assert after["metadata"]["generation"] == before["metadata"]["generation"] + 1, (
+            "incremented by the strategy of deployments"
+        )
         assert answer["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
         assert (answer["kind"], answer["spec"]) == ("Scale", {"replicas": 5})
         assert answer["status"] == {"replicas": 0, "selector": "app=web"}
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_whoever_writes_a_scale_becomes_the_manager_of_the_replicas() -> None:
-    async def story(scaled: Scaled) -> None:
-        assert by_manager(await scaled.stored()) == {("tester", ""): True}
-        await scaled.put(5)
-        assert by_manager(await scaled.stored()) == {("tester", ""): False, ("hand", "scale"): True}
+def test_a_scale_write_makes_the_client_the_manager_of_the_replicas() -> None:
+    async def scenario(fixture: ScaleFixture) -> None:
+        assert by_manager(await fixture.stored()) == {("tester", ""): True}
+        await fixture.put(5)
+        assert by_manager(await fixture.stored()) == {("tester", ""): False, ("hand", "scale"): True}
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_replicas_that_somebody_has_set_are_not_applied_over_unasked() -> None:
-    async def story(scaled: Scaled) -> None:
+def test_applying_a_scale_conflicts_with_replicas_of_another_manager() -> None:
+    async def scenario(fixture: ScaleFixture) -> None:
         applied = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web"}}
-        await scaled.patch({"spec": {"replicas": 4}})
+        await fixture.patch({"spec": {"replicas": 4}})
         with pytest.raises(StatusError) as caught:
-            await scaled.patch({**applied, "spec": {"replicas": 7}}, PatchForm.APPLY, by="other")
+            await fixture.patch({**applied, "spec": {"replicas": 7}}, PatchForm.APPLY, by="other")
         assert (caught.value.code, caught.value.reason) == (409, "Conflict")
-        assert (await scaled.stored())["spec"]["replicas"] == 4
-        await scaled.patch({**applied, "spec": {"replicas": 4}}, PatchForm.APPLY, by="other")
-        assert {("hand", "scale"), ("other", "scale")} <= by_manager(await scaled.stored()).keys(), "both say the same"
+        assert (await fixture.stored())["spec"]["replicas"] == 4
+        await fixture.patch({**applied, "spec": {"replicas": 4}}, PatchForm.APPLY, by="other")
+        assert {("hand", "scale"), ("other", "scale")} <= by_manager(await fixture.stored()).keys(), (
+            "both managers own the replicas"
+        )
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -134,50 +138,50 @@ def test_replicas_that_somebody_has_set_are_not_applied_over_unasked() -> None:
             {},
             422,
             'Scale.autoscaling "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0',
-            id="fewer than none",
+            id="negative replicas",
         ),
         pytest.param(
             5,
             {"name": "db"},
             400,
             "the name of the object (db) does not match the name on the URL (web)",
-            id="the scale of another one",
+            id="another name",
         ),
         pytest.param(
             5,
             {"namespace": "other"},
             400,
             "the namespace of the provided object does not match the namespace sent on the request",
-            id="in another namespace",
+            id="another namespace",
         ),
-        pytest.param(5, {"uid": "x"}, 409, "Precondition failed: UID in precondition: x", id="of its predecessor"),
-        pytest.param(5, {"resourceVersion": "1"}, 409, "the object has been modified", id="in another state"),
+        pytest.param(5, {"uid": "x"}, 409, "Precondition failed: UID in precondition: x", id="another uid"),
+        pytest.param(5, {"resourceVersion": "1"}, 409, "the object has been modified", id="old resourceVersion"),
     ],
 )
-def test_what_is_refused_changes_nothing(replicas: int, metadata: Document, code: int, words: str) -> None:
-    async def story(scaled: Scaled) -> None:
-        before = await scaled.stored()
+def test_a_rejected_scale_changes_nothing(replicas: int, metadata: Document, code: int, words: str) -> None:
+    async def scenario(fixture: ScaleFixture) -> None:
+        before = await fixture.stored()
         with pytest.raises(StatusError) as caught:
-            await scaled.put(replicas, **metadata)
+            await fixture.put(replicas, **metadata)
         assert caught.value.code == code
         assert words in caught.value.message
-        assert await scaled.stored() == before
+        assert await fixture.stored() == before
 
-    play(story)
-
-
-def test_the_condition_that_a_scale_names_is_kept() -> None:
-    async def story(scaled: Scaled) -> None:
-        metadata = (await scaled.stored())["metadata"]
-        await scaled.put(5, uid=metadata["uid"], resourceVersion=metadata["resourceVersion"])
-        assert (await scaled.stored())["spec"]["replicas"] == 5
-
-    play(story)
+    run_scenario(scenario)
 
 
-def test_down_to_nothing() -> None:
-    async def story(scaled: Scaled) -> None:
-        assert (await scaled.put(0))["spec"] == {}
-        assert (await scaled.stored())["spec"]["replicas"] == 0
+def test_a_scale_with_matching_preconditions_is_accepted() -> None:
+    async def scenario(fixture: ScaleFixture) -> None:
+        metadata = (await fixture.stored())["metadata"]
+        await fixture.put(5, uid=metadata["uid"], resourceVersion=metadata["resourceVersion"])
+        assert (await fixture.stored())["spec"]["replicas"] == 5
 
-    play(story)
+    run_scenario(scenario)
+
+
+def test_a_deployment_can_be_scaled_to_zero() -> None:
+    async def scenario(fixture: ScaleFixture) -> None:
+        assert (await fixture.put(0))["spec"] == {}
+        assert (await fixture.stored())["spec"]["replicas"] == 0
+
+    run_scenario(scenario)

@@ -1,4 +1,4 @@
-"""The server writes statuses itself."""
+"""ServerStatusWriter writes statuses on behalf of the server."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ ENTRY = {
 }
 
 
-def test_usage_is_written_once_for_each_state_and_its_manager_is_the_server() -> None:
-    async def play() -> tuple[list[bool], Document]:
+def test_write_used_writes_once_per_revision_with_the_server_as_manager() -> None:
+    async def main() -> tuple[list[bool], Document]:
         api_server = RegistryFixture()
         status = {"hard": {"pods": "2"}, "used": {"pods": "0"}}
         await api_server.put(
             RESOURCE_QUOTA, "q", {"managedFields": [ENTRY]}, spec={"hard": {"pods": "2"}}, status=status
         )
-        ledger = ServerStatusWriter(
+        writer = ServerStatusWriter(
             api_server.context.object_storage, api_server.context.resources, api_server.context.kind_schema_of
         )
         read = await api_server.get(RESOURCE_QUOTA, "q")
-        outcomes = [await ledger.write_used(read, {"pods": number}, NOW) for number in ("1", "2")]
+        outcomes = [await writer.write_used(read, {"pods": number}, NOW) for number in ("1", "2")]
         return outcomes, await api_server.get(RESOURCE_QUOTA, "q")
 
-    outcomes, quota = run(play())
+    outcomes, quota = run(main())
     assert outcomes == [True, False]
     assert quota["status"] == {"hard": {"pods": "2"}, "used": {"pods": "1"}}
     assert {one["manager"]: one["fieldsV1"] for one in quota["metadata"]["managedFields"]} == {

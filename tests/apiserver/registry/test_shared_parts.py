@@ -41,7 +41,7 @@ T1, T2 = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"
 
 
 class Write(NamedTuple):
-    """A patch, or how the object is changed before it is sent back."""
+    """A patch, or a function that changes the object before it is sent back."""
 
     what: Any
     form: PatchForm | None = PatchForm.MERGE
@@ -149,7 +149,7 @@ def lease() -> Document:
 
 
 async def outcome(api_server: ApiServer, kind: Kind, name: str, write: Write) -> object:
-    """The object as it is stored then, and what was said of it."""
+    """How far the revision moved, the stored object and the warnings; or the error."""
     resource, now_s = api_server.resources.of_kind(kind), api_server.clock.wall_s()
     namespace = NS if kind.is_namespaced else ""
     record = await api_server.store.get(kind.key(namespace, name))
@@ -178,7 +178,7 @@ async def outcome(api_server: ApiServer, kind: Kind, name: str, write: Write) ->
     return now.revision - record.revision, msgspec.json.decode(now.value), call.warnings
 
 
-def played(kind: Kind, body: Document, writes: Sequence[Write]) -> list[object]:
+def outcomes(kind: Kind, body: Document, writes: Sequence[Write]) -> list[object]:
     found: list[object] = []
 
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
@@ -195,7 +195,7 @@ def played(kind: Kind, body: Document, writes: Sequence[Write]) -> list[object]:
     ("kind", "body", "writes"),
     [
         pytest.param(POD, pod(), POD_WRITES, id="pods"),
-        pytest.param(POD, pod(gates=["wait"]), POD_WRITES, id="pods that wait"),
+        pytest.param(POD, pod(gates=["wait"]), POD_WRITES, id="gated pods"),
         pytest.param(DEPLOYMENT, deployment(), WORKLOAD_WRITES, id="deployments"),
         pytest.param(REPLICA_SET, replica_set(), WORKLOAD_WRITES, id="replica sets"),
         pytest.param(NODE, node(), NODE_WRITES, id="nodes"),
@@ -207,8 +207,8 @@ def test_sharing_unchanged_parts_does_not_change_the_result(
     kind: Kind, body: Document, writes: Sequence[Write], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     all_writes = [*METADATA_WRITES, *writes, *METADATA_WRITES]
-    shared = played(kind, body, all_writes)
+    shared = outcomes(kind, body, all_writes)
     for strategy in STRATEGIES:
         monkeypatch.setattr(strategy, "shares_parts", False)
-    for write, one, other in zip(all_writes, shared, played(kind, body, all_writes), strict=True):
+    for write, one, other in zip(all_writes, shared, outcomes(kind, body, all_writes), strict=True):
         assert one == other, write

@@ -27,7 +27,7 @@ LENIENT, WARN, STRICT = FieldValidation.IGNORE, FieldValidation.WARN, FieldValid
 
 
 class NoCache(SpecCache):
-    """Forgets everything."""
+    """A cache that stores nothing."""
 
     def defaulted_spec(self, received: bytes, field_validation: FieldValidation) -> Document | None:
         return None
@@ -87,20 +87,20 @@ def test_the_cache_changes_no_result(pods: list[tuple[Document, str, str, FieldV
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        pytest.param(b'{"a":1,"spec":{"b": [ 1]}}\n', (b'{"a":1,"spec":{}}', b'{"b": [ 1]}'), id="a spec as it came"),
+        pytest.param(b'{"a":1,"spec":{"b": [ 1]}}\n', (b'{"a":1,"spec":{}}', b'{"b": [ 1]}'), id="a compact body"),
         pytest.param(b'{"a":1}', None, id="no spec"),
-        pytest.param(b'{"spec":null}', None, id="no object"),
+        pytest.param(b'{"spec":null}', None, id="spec is null"),
         pytest.param(b'{"spec":{},"spec":{}}', None, id="a key twice"),
         pytest.param(b'{"spec": {}}', None, id="blanks between the parts"),
         pytest.param(b'{"spec":{}', None, id="no JSON"),
         pytest.param(b"[]", None, id="a list"),
     ],
 )
-def test_a_body_is_split(body: bytes, expected: tuple[bytes, bytes] | None) -> None:
+def test_split_body_separates_the_spec_from_the_body(body: bytes, expected: tuple[bytes, bytes] | None) -> None:
     assert split_body(body) == expected
 
 
-def test_a_caller_owns_its_spec() -> None:
+def test_defaulted_spec_returns_a_copy() -> None:
     cache = SpecCache()
     cache.put_defaulted(b"{}", WARN, {"a": [1]})
     first = cache.defaulted_spec(b"{}", WARN)
@@ -110,7 +110,7 @@ def test_a_caller_owns_its_spec() -> None:
     assert cache.defaulted_spec(b"{}", STRICT) is None
 
 
-def test_the_oldest_entries_are_dropped() -> None:
+def test_the_cache_drops_its_oldest_entries() -> None:
     cache = SpecCache(bytes_max=6 * ENTRY_BYTES)
     keys = [b'{"a":%d}' % number for number in range(4)]
     for key in keys:
@@ -118,15 +118,15 @@ def test_the_oldest_entries_are_dropped() -> None:
     assert [cache.defaulted_spec(key, WARN) is not None for key in keys] == [False, False, True, True]
 
 
-def test_only_valid_specs_are_kept() -> None:
-    cache, asked = SpecCache(), []
+def test_only_results_of_valid_specs_are_cached() -> None:
+    cache, validated_specs = SpecCache(), []
 
     def validate(inputs: SpecInputs) -> ValidationResult:
-        asked.append(inputs.spec)
+        validated_specs.append(inputs.spec)
         return ValidationResult(["wrong"] if inputs.spec["bad"] else (), ["unwise"])  # type: ignore[list-item]
 
     for bad, times in ((True, 2), (False, 1)):
-        asked.clear()
+        validated_specs.clear()
         for _ in range(2):
             assert cache.validated(SpecInputs({"bad": bad}, {}), validate).warnings
-        assert len(asked) == times
+        assert len(validated_specs) == times

@@ -1,4 +1,4 @@
-"""Changing an object: for which state it is meant, who was quicker, and what is written in the end."""
+"""Update: preconditions, what is written, and conflicts between concurrent writes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ BODIES: dict[Kind, Document] = {CONFIG_MAP: {"data": {"x": "1"}}, LEASE: {"spec"
 ESTABLISHING_S_MAX = 10.0
 
 
-class Written:
-    """One object, called `it`, and those who write to it."""
+class UpdateFixture:
+    """One object, named `it`, and a client that writes to it."""
 
     def __init__(self, api_server: ApiServer, client: LoopbackClient, kind: Kind) -> None:
         self.api_server = api_server
@@ -66,134 +66,141 @@ class Written:
         )
 
 
-def play(story: Callable[[Written], Awaitable[None]], kind: Kind = CONFIG_MAP) -> None:
-    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
-        written = Written(api_server, client, kind)
-        await client.create(kind, NS, written.body(**BODIES[kind]))
-        await story(written)
+def run_scenario(scenario: Callable[[UpdateFixture], Awaitable[None]], kind: Kind = CONFIG_MAP) -> None:
+    async def with_client(api_server: ApiServer, client: LoopbackClient) -> None:
+        fixture = UpdateFixture(api_server, client, kind)
+        await client.create(kind, NS, fixture.body(**BODIES[kind]))
+        await scenario(fixture)
 
-    with_api_server(scenario)
+    with_api_server(with_client)
 
 
-# -------------------------------------------------------------------------------------------- for which state
+# ---------------------------------------------------------------------------------------------- preconditions
 
 
 @pytest.mark.parametrize(
     ("kind", "revision", "code", "words"),
     [
-        pytest.param(CONFIG_MAP, "now", 200, "", id="the present one"),
-        pytest.param(CONFIG_MAP, None, 200, "", id="whichever"),
-        pytest.param(CONFIG_MAP, "", 200, "", id="whichever, in other words"),
-        pytest.param(CONFIG_MAP, "0", 200, "", id="whichever, in still other words"),
-        pytest.param(CONFIG_MAP, "1", 409, "the object has been modified; please apply your changes", id="another"),
-        pytest.param(CONFIG_MAP, "99999", 409, "the object has been modified", id="one that is to come"),
-        pytest.param(CONFIG_MAP, "x", 500, 'strconv.ParseUint: parsing "x": invalid syntax', id="none"),
-        pytest.param(LEASE, None, 422, "must be specified for an update", id="whichever, of a kind that must say"),
+        pytest.param(CONFIG_MAP, "now", 200, "", id="current"),
+        pytest.param(CONFIG_MAP, None, 200, "", id="absent"),
+        pytest.param(CONFIG_MAP, "", 200, "", id="empty"),
+        pytest.param(CONFIG_MAP, "0", 200, "", id="zero"),
+        pytest.param(CONFIG_MAP, "1", 409, "the object has been modified; please apply your changes", id="old"),
+        pytest.param(CONFIG_MAP, "99999", 409, "the object has been modified", id="in the future"),
+        pytest.param(CONFIG_MAP, "x", 500, 'strconv.ParseUint: parsing "x": invalid syntax', id="not a number"),
+        pytest.param(LEASE, None, 422, "must be specified for an update", id="absent for a kind that requires it"),
     ],
 )
-def test_a_change_is_for_a_state(kind: Kind, revision: str | None, code: int, words: str) -> None:
-    async def story(written: Written) -> None:
-        before = await written.stored()
+def test_update_checks_the_resource_version(kind: Kind, revision: str | None, code: int, words: str) -> None:
+    async def scenario(fixture: UpdateFixture) -> None:
+        before = await fixture.stored()
         given = before["metadata"]["resourceVersion"] if revision == "now" else revision
         metadata: Document = {"labels": {"a": "b"}} | ({} if given is None else {"resourceVersion": given})
-        body = written.body(metadata=metadata, **BODIES[kind])
+        body = fixture.body(metadata=metadata, **BODIES[kind])
         if code == 200:
-            changed = await written.put(body)
+            changed = await fixture.put(body)
             assert changed.document["metadata"]["labels"] == {"a": "b"}
-            assert await written.stored() == changed.document
+            assert await fixture.stored() == changed.document
             assert int(changed.document["metadata"]["resourceVersion"]) > int(before["metadata"]["resourceVersion"])
             return
         with pytest.raises(StatusError) as refused:
-            await written.put(body)
+            await fixture.put(body)
         assert (refused.value.code, words in refused.value.message) == (code, True), refused.value.message
-        assert await written.stored() == before
+        assert await fixture.stored() == before
 
-    play(story, kind)
+    run_scenario(scenario, kind)
 
 
 @pytest.mark.parametrize(
     ("body", "code", "words"),
     [
-        pytest.param({"name": "other"}, 400, "the name of the object (other) does not match the name on", id="a name"),
+        pytest.param(
+            {"name": "other"}, 400, "the name of the object (other) does not match the name on", id="another name"
+        ),
         pytest.param({"name": ""}, 400, "the name of the object (it based on URL) was undeterminable", id="no name"),
         pytest.param(
-            {"metadata": {"namespace": "other"}}, 400, "the namespace of the provided object does not", id="a namespace"
+            {"metadata": {"namespace": "other"}},
+            400,
+            "the namespace of the provided object does not",
+            id="another namespace",
         ),
-        pytest.param({"metadata": {"uid": "u"}}, 409, "Precondition failed: UID in precondition: u", id="a uid"),
+        pytest.param({"metadata": {"uid": "u"}}, 409, "Precondition failed: UID in precondition: u", id="another uid"),
         pytest.param({"metadata": {"labels": {"a b": "c"}}}, 422, "metadata.labels: Invalid value", id="a bad label"),
     ],
 )
-def test_what_does_not_match_is_refused(body: dict[str, Any], code: int, words: str) -> None:
-    async def story(written: Written) -> None:
-        before = await written.stored()
+def test_an_update_that_does_not_match_the_url_or_the_object_is_rejected(
+    body: dict[str, Any], code: int, words: str
+) -> None:
+    async def scenario(fixture: UpdateFixture) -> None:
+        before = await fixture.stored()
         with pytest.raises(StatusError) as refused:
-            await written.put(written.body(**body))
+            await fixture.put(fixture.body(**body))
         assert (refused.value.code, words in refused.value.message) == (code, True), refused.value.message
-        assert await written.stored() == before
+        assert await fixture.stored() == before
 
-    play(story)
+    run_scenario(scenario)
 
 
 # -------------------------------------------------------------------------------------------- what is written
 
 
-def test_what_is_the_same_is_not_written() -> None:
-    async def story(written: Written) -> None:
-        before = await written.stored()
-        assert (await written.put(written.body(data={"x": "1"}))).document == before
-        assert await written.stored() == before
+def test_an_update_without_changes_is_not_written() -> None:
+    async def scenario(fixture: UpdateFixture) -> None:
+        before = await fixture.stored()
+        assert (await fixture.put(fixture.body(data={"x": "1"}))).document == before
+        assert await fixture.stored() == before
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_a_dry_run_writes_nothing() -> None:
-    async def story(written: Written) -> None:
-        before = await written.stored()
-        changed = await written.put(written.body(data={"x": "2"}), is_dry_run=True)
+    async def scenario(fixture: UpdateFixture) -> None:
+        before = await fixture.stored()
+        changed = await fixture.put(fixture.body(data={"x": "2"}), is_dry_run=True)
         assert changed.document["data"] == {"x": "2"}
-        assert await written.stored() == before
+        assert await fixture.stored() == before
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_the_systems_fields_are_not_for_the_writer() -> None:
-    async def story(written: Written) -> None:
-        before = (await written.stored())["metadata"]
-        wishes = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7, "selfLink": "/it"}
-        after = (await written.put(written.body(metadata=wishes, data={"x": "2"}))).document["metadata"]
+def test_update_keeps_the_system_fields() -> None:
+    async def scenario(fixture: UpdateFixture) -> None:
+        before = (await fixture.stored())["metadata"]
+        sent_metadata = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7, "selfLink": "/it"}
+        after = (await fixture.put(fixture.body(metadata=sent_metadata, data={"x": "2"}))).document["metadata"]
         assert (after["uid"], after["creationTimestamp"]) == (before["uid"], before["creationTimestamp"])
         assert not {"generation", "selfLink"} & after.keys()
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
     ("kind", "is_created"),
     [pytest.param(LEASE, True, id="a lease is created"), pytest.param(CONFIG_MAP, False, id="others are not found")],
 )
-def test_what_becomes_of_a_change_to_what_is_not_there(kind: Kind, is_created: bool) -> None:
-    async def story(written: Written) -> None:
-        body = written.body(name="new", **BODIES[kind])
+def test_update_of_a_missing_object_creates_it_only_for_leases(kind: Kind, is_created: bool) -> None:
+    async def scenario(fixture: UpdateFixture) -> None:
+        body = fixture.body(name="new", **BODIES[kind])
         if is_created:
-            assert (await written.put(body, name="new")).is_created
+            assert (await fixture.put(body, name="new")).is_created
             return
         with pytest.raises(StatusError, match='configmaps "new" not found'):
-            await written.put(body, name="new")
+            await fixture.put(body, name="new")
 
-    play(story, kind)
+    run_scenario(scenario, kind)
 
 
-def test_what_waits_for_its_finalizers_goes_with_the_last_one() -> None:
-    async def story(written: Written) -> None:
-        await written.put(written.body(metadata={"finalizers": ["a.io/b", "a.io/c"]}))
-        await written.client.delete(CONFIG_MAP, NS, "it")
-        await written.put(written.body(metadata={"finalizers": ["a.io/c"]}))
-        assert (await written.stored())["metadata"]["finalizers"] == ["a.io/c"]
-        assert "finalizers" not in (await written.put(written.body())).document["metadata"]
+def test_removing_the_last_finalizer_deletes_a_terminating_object() -> None:
+    async def scenario(fixture: UpdateFixture) -> None:
+        await fixture.put(fixture.body(metadata={"finalizers": ["a.io/b", "a.io/c"]}))
+        await fixture.client.delete(CONFIG_MAP, NS, "it")
+        await fixture.put(fixture.body(metadata={"finalizers": ["a.io/c"]}))
+        assert (await fixture.stored())["metadata"]["finalizers"] == ["a.io/c"]
+        assert "finalizers" not in (await fixture.put(fixture.body())).document["metadata"]
         with pytest.raises(StatusError, match="not found"):
-            await written.stored()
+            await fixture.stored()
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -201,14 +208,14 @@ def test_what_waits_for_its_finalizers_goes_with_the_last_one() -> None:
     [
         pytest.param(True, 1, id="a flag becomes a number"),
         pytest.param([0], [False], id="a number becomes a flag"),
-        pytest.param(1, 1.5, id="a number becomes another one"),
-        pytest.param({"a": None}, {"a": 1}, id="nothing becomes something"),
+        pytest.param(1, 1.5, id="an integer becomes a float"),
+        pytest.param({"a": None}, {"a": 1}, id="a null becomes a number"),
     ],
 )
-def test_a_status_without_a_type_changes_as_json_does(before: object, after: object) -> None:
+def test_a_status_without_a_schema_is_compared_as_json(before: object, after: object) -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
-    async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
+    async def with_client(api_server: ApiServer, client: LoopbackClient) -> None:
         made = definition(version(schema, subresources={"status": {}}), accepted=False)
         made["metadata"] = {"name": made["metadata"]["name"]}
         await client.create(CUSTOM_RESOURCE_DEFINITION, "", made)
@@ -223,58 +230,58 @@ def test_a_status_without_a_type_changes_as_json_does(before: object, after: obj
         stored = await client.get(resource.kind, NS, "a")
         assert b'"status":{"it":%b}' % msgspec.json.encode(after) in stored
 
-    with_api_server(scenario)
+    with_api_server(with_client)
 
 
-# ------------------------------------------------------------------------------------------- who was quicker
+# ----------------------------------------------------------------------------------------- concurrent writes
 
 
-def test_who_was_overtaken_begins_again_with_what_is_there_then() -> None:
+def test_a_change_is_retried_with_the_new_state_after_a_concurrent_write() -> None:
     seen: list[object] = []
 
-    async def story(written: Written) -> None:
+    async def scenario(fixture: UpdateFixture) -> None:
         async def make(old: Document) -> Document:
             seen.append(old["data"])
             if len(seen) == 1:
-                await written.put(written.body(data={"x": "quicker"}))
+                await fixture.put(fixture.body(data={"x": "quicker"}))
             metadata = {name: text for name, text in old["metadata"].items() if name != "resourceVersion"}
             return {**old, "metadata": metadata, "data": {**old["data"], "y": "2"}}
 
-        changed = await written.change(make)
+        changed = await fixture.change(make)
         assert seen == [{"x": "1"}, {"x": "quicker"}]
         assert changed.document["data"] == {"x": "quicker", "y": "2"}
-        assert await written.stored() == changed.document
+        assert await fixture.stored() == changed.document
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_who_was_overtaken_is_refused_if_he_named_his_state() -> None:
-    async def story(written: Written) -> None:
-        before = await written.stored()
+def test_a_change_with_a_resource_version_conflicts_after_a_concurrent_write() -> None:
+    async def scenario(fixture: UpdateFixture) -> None:
+        before = await fixture.stored()
 
         async def make(old: Document) -> Document:
-            await written.put(written.body(data={"x": "quicker"}))
+            await fixture.put(fixture.body(data={"x": "quicker"}))
             return {**old, "metadata": dict(before["metadata"]), "data": {"x": "slower"}}
 
         with pytest.raises(StatusError, match="the object has been modified"):
-            await written.change(make)
-        assert (await written.stored())["data"] == {"x": "quicker"}
+            await fixture.change(make)
+        assert (await fixture.stored())["data"] == {"x": "quicker"}
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_who_is_always_overtaken_gives_up() -> None:
+def test_a_change_fails_after_the_maximum_number_of_conflicts() -> None:
     tries: list[int] = []
 
-    async def story(written: Written) -> None:
+    async def scenario(fixture: UpdateFixture) -> None:
         async def make(old: Document) -> Document:
             tries.append(1)
-            await written.put(written.body(data={"x": f"try {len(tries)}"}))
+            await fixture.put(fixture.body(data={"x": f"try {len(tries)}"}))
             metadata = {name: text for name, text in old["metadata"].items() if name != "resourceVersion"}
             return {**old, "metadata": metadata, "data": {"x": "slower"}}
 
         with pytest.raises(StatusError, match="the object has been modified"):
-            await written.change(make)
+            await fixture.change(make)
         assert len(tries) == WRITE_TRIES_MAX
 
-    play(story)
+    run_scenario(scenario)

@@ -188,7 +188,7 @@ ONE_VERSION_V1 = _definition(
     },
 )
 OLDEST = _definition("v1beta1", {"version": "v1"})
-"""Of a time when a definition had one version, no schema, and kept unknown fields."""
+"""An early definition of v1beta1: one version, no schema, and unknown fields are preserved."""
 OLDEST_V1 = _definition(
     "v1",
     {

@@ -39,8 +39,8 @@ def test_protobuf_and_json_give_the_same_object(key: str, document: Document) ->
 @pytest.mark.parametrize(
     ("stored", "expected"),
     [
-        pytest.param(kube.ONE_VERSION, kube.ONE_VERSION_V1, id="what all versions share"),
-        pytest.param(kube.TWO_VERSIONS, kube.TWO_VERSIONS_V1, id="what versions do not share, and a webhook"),
+        pytest.param(kube.ONE_VERSION, kube.ONE_VERSION_V1, id="fields that all versions share"),
+        pytest.param(kube.TWO_VERSIONS, kube.TWO_VERSIONS_V1, id="fields of each version, and a webhook"),
         pytest.param(kube.OLDEST, kube.OLDEST_V1, id="a version without a list, a schema and defaults"),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_value_of_a_kind_that_is_not_served_is_left_untouched(key: str, value:
         (POD_KEY, go_json(kube.POD | {"spec": kube.POD["spec"] | {"novel": 1}}), "the fields novel"),
     ],
 )
-def test_a_value_that_cannot_be_read_is_named_by_its_key(key: str, value: bytes, why: str) -> None:
+def test_the_error_for_an_unreadable_value_names_its_key(key: str, value: bytes, why: str) -> None:
     with pytest.raises(ValueUnreadable) as caught:
         read_stored_value(key, value)
     assert key in str(caught.value)
@@ -98,7 +98,7 @@ def test_a_value_that_cannot_be_read_is_named_by_its_key(key: str, value: bytes,
 
 
 def _without_empty(value: object) -> object:
-    """Protobuf does not tell an empty struct from one that is written always."""
+    """The value without empty fields: protobuf writes some structs even if they are empty."""
     if isinstance(value, dict):
         parts = {key: _without_empty(item) for key, item in value.items()}
         return {key: item for key, item in parts.items() if item not in (None, {}, "")}

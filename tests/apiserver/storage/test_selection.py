@@ -1,4 +1,4 @@
-"""A selection reads only the fields that it is about, whatever an object holds there."""
+"""Selectors: how they are parsed, and how encoded objects are matched by the selected fields."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ WEB = {
         ),
         pytest.param("a=,b!=", (FieldTerm("a", "", True), FieldTerm("b", "", False)), id="empty values"),
         pytest.param(r"a=x\,y\=z\\", (FieldTerm("a", r"x,y=z" + "\\", True),), id="escaped characters"),
-        pytest.param(",a=b,,", (FieldTerm("a", "b", True),), id="empty terms are none"),
+        pytest.param(",a=b,,", (FieldTerm("a", "b", True),), id="empty terms are ignored"),
     ],
 )
-def test_field_selectors_are_read(text: str, terms: tuple[FieldTerm, ...]) -> None:
+def test_field_selectors_are_parsed(text: str, terms: tuple[FieldTerm, ...]) -> None:
     assert parse_field_selector(text) == terms
 
 
@@ -47,7 +47,7 @@ def test_field_selectors_are_read(text: str, terms: tuple[FieldTerm, ...]) -> No
         pytest.param("a=b=c", "invalid field selector: unescaped character in value: 61", id="two operators"),
     ],
 )
-def test_field_selectors_that_cannot_be_read(text: str, words: str) -> None:
+def test_an_invalid_field_selector_is_rejected(text: str, words: str) -> None:
     with pytest.raises(BadRequestError) as refusal:
         parse_field_selector(text)
     assert str(refusal.value) == words
@@ -65,19 +65,21 @@ def test_field_selectors_that_cannot_be_read(text: str, words: str) -> None:
         pytest.param("", "spec.unschedulable=false", True, id="a flag that is absent is false"),
         pytest.param("", "spec.priority=7", True, id="a number"),
         pytest.param("", "spec.nowhere=", True, id="an absent field is empty"),
-        pytest.param("", "nowhere.at.all!=x", True, id="an absent path too"),
-        pytest.param("", "spec.nodeName.deeper=", True, id="a path through a text leads nowhere"),
-        pytest.param("app=web", "spec.nodeName.deeper=x", False, id="and matches nothing"),
-        pytest.param("", "status=", True, id="an object has no text"),
+        pytest.param("", "nowhere.at.all!=x", True, id="an absent path differs from a value"),
+        pytest.param("", "spec.nodeName.deeper=", True, id="a path through a string is empty"),
+        pytest.param("app=web", "spec.nodeName.deeper=x", False, id="a path through a string matches no value"),
+        pytest.param("", "status=", True, id="an object is matched as empty"),
         pytest.param("", "spec.nowhere|status.phase=Running", True, id="the second of two paths"),
         pytest.param("", "nowhere.at.all|status.phase=Running", True, id="the first of two paths is not there"),
         pytest.param("", "spec.nodeName|status.phase=Running", False, id="the first of two paths has a value"),
-        pytest.param("", "spec.nodeName.deeper|status.phase=Running", True, id="the first leads through a text"),
+        pytest.param(
+            "", "spec.nodeName.deeper|status.phase=Running", True, id="the first of two paths leads through a string"
+        ),
         pytest.param("", "spec.nowhere|status.nowhere=", True, id="neither path has a value"),
-        pytest.param("", "spec.odd key.f:x=y", True, id="names that are no names in Python"),
+        pytest.param("", "spec.odd key.f:x=y", True, id="names that are no Python identifiers"),
     ],
 )
-def test_an_object_is_selected_by_what_it_holds(labels: str, fields: str, is_selected: bool) -> None:
+def test_a_matcher_selects_objects_by_labels_and_fields(labels: str, fields: str, is_selected: bool) -> None:
     matcher = matcher_of(labels, fields)
     assert matcher is not None
     assert matcher.matches(msgspec.json.encode(WEB)) is is_selected
@@ -86,13 +88,13 @@ def test_an_object_is_selected_by_what_it_holds(labels: str, fields: str, is_sel
 @pytest.mark.parametrize(
     "plain",
     [
-        pytest.param({}, id="nothing at all"),
+        pytest.param({}, id="an empty object"),
         pytest.param({"metadata": None, "spec": None}, id="nulls"),
         pytest.param({"metadata": {"labels": None}, "spec": []}, id="a null and a list"),
         pytest.param({"metadata": "text", "spec": 5}, id="scalars"),
     ],
 )
-def test_an_object_that_is_odd_is_selected_as_if_the_field_were_absent(plain: object) -> None:
+def test_a_field_of_an_unexpected_type_is_matched_as_absent(plain: object) -> None:
     raw = msgspec.json.encode(plain)
     absent, present = matcher_of("!app", "spec.nodeName="), matcher_of("app", "spec.nodeName=n1")
     assert absent is not None
@@ -100,7 +102,7 @@ def test_an_object_that_is_odd_is_selected_as_if_the_field_were_absent(plain: ob
     assert (absent.matches(raw), present.matches(raw)) == (True, False)
 
 
-def test_everything_needs_no_matcher_and_the_same_selection_shares_one() -> None:
+def test_equal_selections_share_a_matcher_and_everything_has_none() -> None:
     assert matcher_of_selection(EVERYTHING) is None
     assert matcher_of_selection(Selection("default", labels=" ", fields=",")) is None
     one = matcher_of_selection(Selection("a", "app=web", "spec.nodeName="))
@@ -110,11 +112,11 @@ def test_everything_needs_no_matcher_and_the_same_selection_shares_one() -> None
 @pytest.mark.parametrize(
     "path", [pytest.param('a"b', id="a quote"), pytest.param("a\x01b", id="a control character"), "a." * 5_000 + "a"]
 )
-def test_any_path_can_be_checked(path: str) -> None:
+def test_check_selectors_accepts_any_path(path: str) -> None:
     check_selectors("", f"{path}=c")
 
 
-def test_selectors_that_cannot_be_read_are_rejected() -> None:
+def test_check_selectors_rejects_invalid_selectors() -> None:
     with pytest.raises(BadRequestError):
         check_selectors("a in (", "")
     with pytest.raises(BadRequestError):

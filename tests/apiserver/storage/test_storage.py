@@ -1,8 +1,8 @@
-"""Storage as the loopback client reads it: revisions, expired history, both forms of events, bookmarks.
+"""Storage through the loopback client: revisions, expired history, both APIs of events, bookmarks and watches.
 
-A continue token holds a key and a revision, and cannot lead out of its folder.
+A continue token holds a key and a revision; its key cannot leave the prefix of the listed kind.
 
-Events are shared by the watches that tell them, and views by the events.
+Watches share their events, and each event caches its decoded views.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def run_local(scenario: Scenario, store: MemoryStore | None = None) -> None:
     ("revision", "limit", "found"),
     [
         pytest.param("", 0, ["a", "b"], id="the newest"),
-        pytest.param("0", 0, ["a", "b"], id="any: the newest will do"),
+        pytest.param("0", 0, ["a", "b"], id="any"),
         pytest.param("first", 0, ["a", "b"], id="not older than an old one"),
         pytest.param("first", 5, ["a"], id="exactly an old one, with a limit"),
     ],
 )
-def test_a_list_may_name_a_revision(revision: str, limit: int, found: list[str]) -> None:
+def test_list_accepts_a_revision(revision: str, limit: int, found: list[str]) -> None:
     async def scenario(client: Client, clock: VirtualClock) -> None:
         first = await create_all(client, config_map("a"))
         await create_all(client, config_map("b"))
@@ -65,9 +65,9 @@ def test_a_list_may_name_a_revision(revision: str, limit: int, found: list[str])
 
 @pytest.mark.parametrize(
     ("limit", "retry_after_s"),
-    [pytest.param(0, 1.0, id="or a later one"), pytest.param(5, None, id="that very revision: there is no waiting")],
+    [pytest.param(0, 1.0, id="not older than"), pytest.param(5, None, id="exact revision, not to be retried")],
 )
-def test_a_list_of_the_future(limit: int, retry_after_s: float | None) -> None:
+def test_a_list_at_a_future_revision_is_a_timeout(limit: int, retry_after_s: float | None) -> None:
     async def scenario(client: Client, clock: VirtualClock) -> None:
         current = (await client.list(CONFIG_MAP)).revision
         with pytest.raises(ServerError) as caught:
@@ -78,7 +78,7 @@ def test_a_list_of_the_future(limit: int, retry_after_s: float | None) -> None:
     run_local(scenario)
 
 
-def test_an_event_is_the_same_under_both_names() -> None:
+def test_an_event_is_the_same_object_in_both_apis() -> None:
     body: Body = {
         "metadata": {"name": "web.1", "namespace": NS},
         "regarding": {"kind": "Pod", "name": "web", "namespace": NS},
@@ -110,7 +110,7 @@ def test_an_event_is_the_same_under_both_names() -> None:
     run_local(scenario)
 
 
-def test_a_bookmark_comes_after_a_minute_in_which_only_others_changed() -> None:
+def test_a_bookmark_is_sent_after_a_minute_with_only_changes_of_other_kinds() -> None:
     async def scenario(client: Client, clock: VirtualClock) -> None:
         since = (await client.list(POD)).revision
         async with client.watch(POD, since=since) as watch:
@@ -125,7 +125,7 @@ def test_a_bookmark_comes_after_a_minute_in_which_only_others_changed() -> None:
     run_local(scenario)
 
 
-def test_a_bookmark_is_not_lost_if_changes_come_at_the_same_time() -> None:
+def test_a_bookmark_is_not_lost_if_it_coincides_with_changes() -> None:
     async def scenario(client: Client, clock: VirtualClock) -> None:
         since = (await client.list(POD)).revision
         async with client.watch(POD, since=since) as watch:
@@ -147,11 +147,11 @@ def test_a_bookmark_is_not_lost_if_changes_come_at_the_same_time() -> None:
 @pytest.mark.parametrize(
     ("bookmarks", "is_changed"),
     [
-        pytest.param(True, False, id="nothing happened anywhere: no alarm is set"),
-        pytest.param(False, True, id="nobody asked for bookmarks"),
+        pytest.param(True, False, id="no changes"),
+        pytest.param(False, True, id="bookmarks not requested"),
     ],
 )
-def test_no_bookmark_comes_if(bookmarks: bool, is_changed: bool) -> None:
+def test_no_bookmark_is_sent_without_changes_or_if_not_requested(bookmarks: bool, is_changed: bool) -> None:
     async def scenario(client: Client, clock: VirtualClock) -> None:
         since = (await client.list(POD)).revision
         async with client.watch(POD, since=since, bookmarks=bookmarks) as watch:
@@ -163,7 +163,7 @@ def test_no_bookmark_comes_if(bookmarks: bool, is_changed: bool) -> None:
         run_local(scenario)
 
 
-def test_history_that_is_gone_is_an_expired_error() -> None:
+def test_a_revision_before_the_kept_history_is_expired() -> None:
     async def scenario(client: Client, clock: VirtualClock) -> None:
         await create_all(client, config_map("a"), config_map("b"), config_map("c"))
         page = await client.list(CONFIG_MAP, limit=1)
@@ -182,7 +182,7 @@ def test_history_that_is_gone_is_an_expired_error() -> None:
     run_local(scenario, MemoryStore(changes_max=CHANGES_MAX))
 
 
-def test_a_reader_who_is_too_slow_has_to_list_again() -> None:
+def test_a_watch_that_reads_too_slowly_is_expired() -> None:
     async def scenario(client: Client, clock: VirtualClock) -> None:
         since = (await client.list(CONFIG_MAP)).revision
         async with client.watch(CONFIG_MAP, since=since) as watch:
@@ -193,7 +193,7 @@ def test_a_reader_who_is_too_slow_has_to_list_again() -> None:
     run_local(scenario, MemoryStore(buffer_max=2))
 
 
-def test_a_watch_of_the_newer_events_tells_them_in_their_form() -> None:
+def test_a_watch_of_events_k8s_io_sends_events_in_that_form() -> None:
     async def scenario(client: Client, clock: VirtualClock) -> None:
         since = (await client.list(EVENT)).revision
         async with client.watch(EVENT, since=since) as watch:
@@ -207,7 +207,7 @@ def test_a_watch_of_the_newer_events_tells_them_in_their_form() -> None:
     run_local(scenario)
 
 
-def test_a_watch_cannot_start_in_the_future() -> None:
+def test_a_watch_at_a_future_revision_is_rejected() -> None:
     async def scenario(client: Client, clock: VirtualClock) -> None:
         with pytest.raises(ServerError):
             async with client.watch(CONFIG_MAP, since="9000"):
@@ -220,7 +220,7 @@ PODS = "/registry/pods/"
 
 
 @given(st.text("abc-.é", min_size=1), st.text("abc-.é", min_size=1), st.integers(1, 2**62))
-def test_a_token_leads_back_to_its_key(namespace: str, name: str, revision: int) -> None:
+def test_a_continue_token_decodes_to_its_key_and_revision(namespace: str, name: str, revision: int) -> None:
     key = f"{PODS}n{namespace}/p{name}"
     token = continue_token(PODS, key, revision)
     assert token.isascii()
@@ -228,7 +228,7 @@ def test_a_token_leads_back_to_its_key(namespace: str, name: str, revision: int)
     assert read_continue_token(PODS, token) == (key, revision)
 
 
-def test_it_is_the_token_of_kube_apiserver() -> None:
+def test_continue_tokens_equal_those_of_kube_apiserver() -> None:
     made = urlsafe_b64encode(b'{"v":"meta.k8s.io/v1","rv":7,"start":"default/web"}').decode().rstrip("=")
     assert continue_token(PODS, f"{PODS}default/web", 7) == made
 
@@ -238,7 +238,7 @@ def test_it_is_the_token_of_kube_apiserver() -> None:
     [
         pytest.param("!!!", "continue key is not valid", id="no base64"),
         pytest.param("a", "continue key is not valid", id="a broken length"),
-        pytest.param('{"v":1}', "continue key is not valid", id="another shape"),
+        pytest.param('{"v":1}', "continue key is not valid", id="a version that is no string"),
         pytest.param(
             '{"v":"v9","rv":7,"start":"a"}', "does not recognize this encoded version v9", id="another version"
         ),
@@ -246,10 +246,12 @@ def test_it_is_the_token_of_kube_apiserver() -> None:
             '{"v":"meta.k8s.io/v1","rv":0,"start":"a"}', "incorrect encoded start resourceVersion", id="no revision"
         ),
         pytest.param('{"v":"meta.k8s.io/v1","rv":7,"start":""}', "encoded start key empty", id="no key"),
-        pytest.param('{"v":"meta.k8s.io/v1","rv":7,"start":"../secrets/a"}', "../secrets/a", id="out of the folder"),
+        pytest.param(
+            '{"v":"meta.k8s.io/v1","rv":7,"start":"../secrets/a"}', "../secrets/a", id="key outside of the prefix"
+        ),
     ],
 )
-def test_a_made_up_token_is_refused(text: str, words: str) -> None:
+def test_an_invalid_continue_token_is_rejected(text: str, words: str) -> None:
     token = urlsafe_b64encode(text.encode()).decode().rstrip("=") if text.startswith("{") else text
     with pytest.raises(BadRequestError) as refusal:
         read_continue_token(PODS, token)
@@ -257,11 +259,11 @@ def test_a_made_up_token_is_refused(text: str, words: str) -> None:
 
 
 class WholePod(ObjectWithRaw):
-    """A pod that somebody writes back."""
+    """A pod view that keeps the raw object, for clients that write it back."""
 
 
 class Named(View):
-    """Something that is no object: a part of one."""
+    """A view without metadata: a part of an object."""
 
     kind: str = ""
 
@@ -282,17 +284,17 @@ def test_each_watch_sees_the_changes_of_its_selection() -> None:
             ):
                 await client.create(POD, NS, pod("web", labels={"app": "web"}))
                 await client.bind(NS, "web", "", "n1")
-                told = [await watch.next_batch() for watch in (everything, one_namespace, waiting, my_node)]
-            assert [[event.change for event in events] for events in told] == [
+                received = [await watch.next_batch() for watch in (everything, one_namespace, waiting, my_node)]
+            assert [[event.change for event in events] for events in received] == [
                 [Change.ADDED, Change.MODIFIED],
                 [Change.ADDED, Change.MODIFIED],
                 [Change.ADDED, Change.DELETED],
                 [Change.ADDED],
             ]
-            bound = told[0][1].view(Pod)
+            bound = received[0][1].view(Pod)
             assert bound.spec.node_name == "n1"
-            assert told[3][0].raw == told[0][1].raw
-            assert told[3][0].revision == bound.metadata.resource_version
+            assert received[3][0].raw == received[0][1].raw
+            assert received[3][0].revision == bound.metadata.resource_version
 
     run(scenario())
 
@@ -305,12 +307,12 @@ def test_an_event_is_decoded_once_for_each_view() -> None:
 
 
 @pytest.mark.parametrize("kind", [Pod, ApiObject, WholePod, Named], ids=lambda kind: kind.__name__)
-def test_a_view_is_what_reading_the_bytes_of_the_event_gives(kind: type[View]) -> None:
+def test_a_view_of_an_event_equals_decoding_its_bytes(kind: type[View]) -> None:
     event = StoreEvent(Change.ADDED, VALUE, 7)
     assert event.view(kind) == decode_as(kind, event.raw)
 
 
-def test_a_bookmark_is_an_object_with_nothing_but_a_revision() -> None:
+def test_a_bookmark_is_an_object_with_only_a_revision() -> None:
     bookmark = BookmarkEvent(POD, 9)
     assert bookmark.raw == (
         b'{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9","creationTimestamp":null}}'
@@ -318,7 +320,7 @@ def test_a_bookmark_is_an_object_with_nothing_but_a_revision() -> None:
     assert (bookmark.revision, bookmark.view(Pod).metadata.resource_version) == ("9", "9")
 
 
-def test_a_watch_that_was_left_tells_nothing() -> None:
+def test_a_closed_watch_returns_no_events() -> None:
     async def scenario() -> None:
         async with open_loopback_client(VirtualClock()) as client:
             since = (await client.list(POD)).revision

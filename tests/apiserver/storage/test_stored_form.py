@@ -1,8 +1,7 @@
-"""A stored object begins with its kind and holds no resourceVersion; what clients get holds it, and nothing is lost.
+"""A stored object begins with its kind and has no resourceVersion; clients receive it with one.
 
-An event is the same in both forms, and nothing but the names of fields changes between them.
-
-An event says the same in both forms, and each form writes the empty fields that its API always writes.
+Events have two forms, of v1 and of events.k8s.io/v1: fields have other names, and each form writes the empty fields
+that its API always writes.
 """
 
 from __future__ import annotations
@@ -43,7 +42,9 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=4), st.dictionaries(TEXTS, VALUES, max_size=3), st.integers(2, 2**60))
-def test_only_the_resource_version_is_added(body: PlainObject, annotations: PlainObject, revision: int) -> None:
+def test_with_revision_adds_only_the_resource_version(
+    body: PlainObject, annotations: PlainObject, revision: int
+) -> None:
     metadata: PlainObject = {"name": "a", "annotations": annotations}
     stored = stored_form(CONFIG_MAP, body, metadata)
     assert stored.startswith(b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"')
@@ -55,7 +56,7 @@ def test_only_the_resource_version_is_added(body: PlainObject, annotations: Plai
     }
 
 
-def test_what_was_decoded_is_stored_in_the_same_order_again() -> None:
+def test_encoding_a_decoded_object_keeps_the_order_of_fields() -> None:
     stored = stored_form(DEPLOYMENT, {"spec": {"replicas": 1}, "metadata": {"ignored": True}}, {"name": "web"})
     assert stored == b'{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web"},"spec":{"replicas":1}}'
     assert encoded(decoded(stored)) == stored
@@ -65,7 +66,7 @@ SECTIONS = st.dictionaries(TEXTS, VALUES, max_size=4)
 
 
 @given(SECTIONS, SECTIONS, st.none() | SECTIONS, st.lists(TEXTS, max_size=3))
-def test_a_partly_decoded_object_is_stored_as_it_was(
+def test_encoding_a_partly_decoded_object_gives_the_stored_bytes(
     metadata: PlainObject, spec: PlainObject, status: PlainObject | None, names: list[str]
 ) -> None:
     body: PlainObject = {"spec": spec} if status is None else {"spec": spec, "status": status}
@@ -112,7 +113,7 @@ NEWER: PlainObject = {
 }
 
 
-def test_the_forms_differ_in_names_only() -> None:
+def test_the_two_forms_of_an_event_differ_in_field_names_only() -> None:
     assert inward(EVENT, NEWER) == CORE
     assert outward_plain(EVENT, CORE) == NEWER
     assert translated(EVENT, encoded(CORE)) == encoded(NEWER)
@@ -121,7 +122,7 @@ def test_the_forms_differ_in_names_only() -> None:
     )
 
 
-def test_all_other_kinds_are_stored_as_they_are() -> None:
+def test_objects_of_other_kinds_are_stored_unchanged() -> None:
     assert (stored_kind(EVENT), stored_kind(CORE_EVENT), stored_kind(POD)) == (CORE_EVENT, CORE_EVENT, POD)
     assert inward(CORE_EVENT, CORE) is CORE
     assert outward_plain(POD, CORE) is CORE
@@ -132,11 +133,11 @@ def test_all_other_kinds_are_stored_as_they_are() -> None:
     [
         pytest.param("regarding.name=web", "involvedObject.name=web", id="a path"),
         pytest.param("reportingController!=x,type=Normal", "reportingComponent!=x,type=Normal", id="one of two"),
-        pytest.param("notes=1", "notes=1", id="a field that only begins so"),
+        pytest.param("notes=1", "notes=1", id="a field with the same prefix"),
         pytest.param("", "", id="none"),
     ],
 )
-def test_a_selection_goes_by_the_stored_names(fields: str, stored: str) -> None:
+def test_field_selectors_of_events_are_translated_to_stored_names(fields: str, stored: str) -> None:
     assert inward_selection(EVENT, Selection("a", "b", fields)) == Selection("a", "b", stored)
     assert inward_selection(CORE_EVENT, Selection("a", "b", fields)).fields == fields
 
@@ -171,12 +172,12 @@ SERVED: Document = {
 }
 
 
-def test_each_form_becomes_the_other() -> None:
+def test_served_and_stored_events_convert_into_each_other() -> None:
     assert served_event(STORED) == SERVED
     assert stored_event(SERVED) == STORED
 
 
-def test_who_reported_is_kept_when_somebody_did() -> None:
+def test_the_reporting_component_of_an_event_is_kept_if_set() -> None:
     event = {**STORED, "reportingComponent": "default-scheduler", "series": {"count": 3, "lastObservedTime": None}}
     served = served_event(event)
     assert served["reportingController"] == "default-scheduler"
@@ -193,5 +194,5 @@ def test_who_reported_is_kept_when_somebody_did() -> None:
         ("reason", "reason"),
     ],
 )
-def test_paths_have_two_names(served: str, stored: str) -> None:
+def test_served_field_translates_paths_of_stored_events(served: str, stored: str) -> None:
     assert served_field(stored) == served

@@ -1,4 +1,4 @@
-"""Tests of tables.cells."""
+"""Tests of tables.columns."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ MINUTE, HOUR, DAY = 60, 3600, 86_400
         (8 * 365 * DAY + 300 * DAY, "8y"),
     ],
 )
-def test_a_span_in_a_few_letters(span_s: float, text: str) -> None:
+def test_human_duration_formats_like_kubectl(span_s: float, text: str) -> None:
     assert human_duration(span_s) == text
 
 
-def test_moments() -> None:
+def test_durations_between_timestamps_are_formatted() -> None:
     assert since("1970-01-01T00:00:10Z", 75.0) == "65s"
     assert since(None, 75.0) == "<unknown>"
     assert between("1970-01-01T00:00:10Z", "1970-01-01T00:05:10Z") == "5m"
@@ -78,12 +78,12 @@ def test_moments() -> None:
         ),
     ],
 )
-def test_selectors(selector: Document | None, text: str) -> None:
+def test_label_selectors_are_formatted(selector: Document | None, text: str) -> None:
     assert selector_text(selector) == text
     assert bare_selector_text(selector) == text.replace("<none>", "")
 
 
-def test_labels_access_modes_and_long_lists() -> None:
+def test_labels_access_modes_and_long_lists_are_formatted() -> None:
     assert labels_text({"b": "", "a": "1"}) == "a=1,b="
     assert labels_text({}) == "<none>"
     assert access_modes_text(["ReadWriteOncePod", "ReadWriteMany", "ReadWriteOnce", "ReadOnlyMany"]) == (

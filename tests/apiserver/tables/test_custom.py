@@ -1,4 +1,4 @@
-"""Columns of custom kinds. The cells were printed by kube-apiserver v1.36.4, too."""
+"""Printer columns of custom resources. kube-apiserver v1.36.4 prints the same cells."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ OBJECT = {
         (".spec.conditions[?(@.flag==true)].type", ["Ready"]),
     ],
 )
-def test_where_a_path_leads(path: str, found: list[object]) -> None:
+def test_json_path_finds_values(path: str, found: list[object]) -> None:
     assert JsonPath(path).find(OBJECT) == found
 
 
 @pytest.mark.parametrize(
     "path", [".spec.list[", ".spec.list[x]", ".a[?(@.b", ".a[?(@.b)", '.a["', "....a", ".a[1:2:-1]", ".a|b[|]", ".a |"]
 )
-def test_what_is_no_path(path: str) -> None:
+def test_an_invalid_json_path_is_rejected(path: str) -> None:
     with pytest.raises(JsonPathError):
         JsonPath(path)
 
@@ -75,7 +75,7 @@ def test_what_is_no_path(path: str) -> None:
         ".spec.conditions[?(@.*==1)].n",
     ],
 )
-def test_paths_that_cannot_be_followed(path: str) -> None:
+def test_a_json_path_that_does_not_fit_the_object_is_an_error(path: str) -> None:
     with pytest.raises(JsonPathError):
         JsonPath(path).find(OBJECT)
 
@@ -132,18 +132,18 @@ OBJ = {
         (".spec.undated", "date", "<invalid>"),
     ],
 )
-def test_cells(path: str, type_name: str, cell: Cell) -> None:
+def test_cells_are_formatted_by_column_type(path: str, type_name: str, cell: Cell) -> None:
     table = custom_columns([{"name": "It", "type": type_name, "jsonPath": path}])
     assert table.row(OBJ, NOW_S) == {"cells": ["x", cell]}
 
 
-def test_a_kind_without_columns_has_its_age() -> None:
+def test_a_kind_without_printer_columns_has_an_age_column() -> None:
     table = custom_columns(())
     assert [column["name"] for column in table.columns] == ["Name", "Age"]
     assert table.row(OBJ, NOW_S) == {"cells": ["x", "40s"]}
 
 
-def test_headings() -> None:
+def test_printer_column_definitions_become_table_columns() -> None:
     given = {"name": "A", "type": "integer", "jsonPath": ".a", "format": "int32", "priority": 3, "description": "d"}
     assert custom_columns([given]).columns[1] == {
         "name": "A",
@@ -154,7 +154,7 @@ def test_headings() -> None:
     }
 
 
-def test_columns_after_one_that_cannot_be_read_are_left_out() -> None:
+def test_columns_from_the_first_invalid_path_on_are_omitted() -> None:
     paths = (".a", ".b[", ".c")
     table = custom_columns([{"name": path, "type": "string", "jsonPath": path} for path in paths])
     assert [column["name"] for column in table.columns] == ["Name", ".a"]

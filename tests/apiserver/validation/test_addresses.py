@@ -1,4 +1,4 @@
-"""Addresses are read as Kubernetes always read them, and new ones must be written as everybody reads them."""
+"""Validation and warnings of IP addresses and CIDRs: new values must be unambiguous, old ones may stay."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ CIDR_WANTED = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 @pytest.mark.parametrize(
     ("value", "detail"),
     [
-        pytest.param("10.9.8.7", "", id="an IPv4 address is right"),
-        pytest.param("2001:DB8::1", "", id="an IPv6 address may be written in capitals"),
+        pytest.param("10.9.8.7", "", id="IPv4"),
+        pytest.param("2001:DB8::1", "", id="IPv6 in capitals"),
         pytest.param("10.9.8", IP_WANTED, id="three parts are too few"),
         pytest.param("10.9.8.256", IP_WANTED, id="a part is a byte"),
-        pytest.param("", IP_WANTED, id="nothing is no address"),
-        pytest.param("fe80::1%eth0", IP_WANTED, id="zones are not known"),
-        pytest.param("1::2::3", IP_WANTED, id="one gap is enough"),
-        pytest.param("010.9.8.7", "must not have leading 0s", id="leading zeros mislead"),
-        pytest.param("::ffff:1.2.3.4", "must not be an IPv4-mapped IPv6 address", id="IPv4 may not hide in IPv6"),
-        pytest.param("::ffff:01.2.3.4", "must not have leading 0s", id="leading zeros come first"),
+        pytest.param("", IP_WANTED, id="empty"),
+        pytest.param("fe80::1%eth0", IP_WANTED, id="IPv6 zone"),
+        pytest.param("1::2::3", IP_WANTED, id="two gaps"),
+        pytest.param("010.9.8.7", "must not have leading 0s", id="leading zeros"),
+        pytest.param("::ffff:1.2.3.4", "must not be an IPv4-mapped IPv6 address", id="IPv4-mapped IPv6"),
+        pytest.param("::ffff:01.2.3.4", "must not have leading 0s", id="leading zeros are reported first"),
     ],
 )
-def test_a_new_address_is_written_plainly(value: str, detail: str) -> None:
+def test_validate_ip_rejects_malformed_and_ambiguous_addresses(value: str, detail: str) -> None:
     wanted = [f'a.ip: Invalid value: "{value}": {detail}'] if detail else []
     assert messages(validate_ip(value, "a.ip")) == wanted
 
 
-def test_an_address_that_was_there_may_stay() -> None:
+def test_an_unchanged_ambiguous_address_is_accepted() -> None:
     assert validate_ip("010.9.8.7", "a", ["010.9.8.7"]) == []
     assert validate_range("10.0.0.1/8", "a", ["10.0.0.1/8"]) == []
 
@@ -47,17 +47,17 @@ def test_an_address_that_was_there_may_stay() -> None:
 @pytest.mark.parametrize(
     ("value", "detail"),
     [
-        pytest.param("10.0.0.0/8", "", id="a range is right"),
-        pytest.param("2001:db8::/32", "", id="so is one of IPv6"),
+        pytest.param("10.0.0.0/8", "", id="IPv4"),
+        pytest.param("2001:db8::/32", "", id="IPv6"),
         pytest.param("10.0.0.0", CIDR_WANTED, id="an address is no range"),
         pytest.param("10.0.0.0/33", CIDR_WANTED, id="IPv4 has 32 bits"),
         pytest.param("10.0.0.0/-1", CIDR_WANTED, id="a length is a number"),
-        pytest.param("10.0.0.0/08", "must not have leading 0s in IP or prefix length", id="leading zeros mislead"),
-        pytest.param("::ffff:10.0.0.0/104", "must not have an IPv4-mapped IPv6 address", id="IPv4 may not hide"),
-        pytest.param("10.0.0.1/8", "must not have bits set beyond the prefix length", id="what lies behind is nothing"),
+        pytest.param("10.0.0.0/08", "must not have leading 0s in IP or prefix length", id="leading zeros"),
+        pytest.param("::ffff:10.0.0.0/104", "must not have an IPv4-mapped IPv6 address", id="IPv4-mapped IPv6"),
+        pytest.param("10.0.0.1/8", "must not have bits set beyond the prefix length", id="bits beyond the prefix"),
     ],
 )
-def test_a_new_range_is_written_plainly(value: str, detail: str) -> None:
+def test_validate_range_rejects_malformed_and_ambiguous_cidrs(value: str, detail: str) -> None:
     wanted = [f'a: Invalid value: "{value}": {detail}'] if detail else []
     assert messages(validate_range(value, "a")) == wanted
 
@@ -67,16 +67,18 @@ def test_a_new_range_is_written_plainly(value: str, detail: str) -> None:
     [
         pytest.param("1.2.3.4", "", id="an ordinary address"),
         pytest.param("x", "must be a valid IP address", id="no address"),
-        pytest.param("0.0.0.0", "may not be unspecified (0.0.0.0)", id="everybody"),
-        pytest.param("127.9.9.9", "may not be in the loopback range (127.0.0.0/8, ::1/128)", id="oneself"),
-        pytest.param("fe80::1", "may not be in the link-local range (169.254.0.0/16, fe80::/10)", id="the link"),
+        pytest.param("0.0.0.0", "may not be unspecified (0.0.0.0)", id="unspecified"),
+        pytest.param("127.9.9.9", "may not be in the loopback range (127.0.0.0/8, ::1/128)", id="loopback"),
+        pytest.param("fe80::1", "may not be in the link-local range (169.254.0.0/16, fe80::/10)", id="link-local"),
         pytest.param(
-            "ff02::1", "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)", id="all on the link"
+            "ff02::1",
+            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
+            id="link-local multicast",
         ),
         pytest.param("224.0.1.1", "", id="multicast beyond the link"),
     ],
 )
-def test_traffic_goes_to_ordinary_addresses(value: str, detail: str) -> None:
+def test_endpoint_addresses_must_not_be_special_addresses(value: str, detail: str) -> None:
     wanted = [f'a: Invalid value: "{value}": {detail}'] if detail else []
     assert messages(validate_endpoint_ip(value, "a")) == wanted
 
@@ -84,8 +86,8 @@ def test_traffic_goes_to_ordinary_addresses(value: str, detail: str) -> None:
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
-        pytest.param("10.9.8.7", [], id="nothing odd"),
-        pytest.param("nonsense", [], id="nonsense is not odd but wrong"),
+        pytest.param("10.9.8.7", [], id="canonical"),
+        pytest.param("nonsense", [], id="invalid values have no warning"),
         pytest.param(
             "010.9.8.7",
             ['a: non-standard IP address "010.9.8.7" is invalid: use "10.9.8.7"'],
@@ -94,7 +96,7 @@ def test_traffic_goes_to_ordinary_addresses(value: str, detail: str) -> None:
         pytest.param(
             "::ffff:1.2.3.4",
             ['a: non-standard IP address "::ffff:1.2.3.4" is invalid: use "1.2.3.4"'],
-            id="hidden IPv4",
+            id="IPv4-mapped IPv6",
         ),
         pytest.param(
             "2001:DB8::1",
@@ -110,8 +112,8 @@ def test_warnings_suggest_the_canonical_address(value: str, wanted: list[str]) -
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
-        pytest.param("10.0.0.0/8", [], id="nothing odd"),
-        pytest.param("x", [], id="nonsense is not odd but wrong"),
+        pytest.param("10.0.0.0/8", [], id="canonical"),
+        pytest.param("x", [], id="invalid values have no warning"),
         pytest.param(
             "10.0.0.1/8",
             ['a: CIDR value "10.0.0.1/8" is ambiguous in this context (should be "10.0.0.0/8" or "10.0.0.1/32"?)'],

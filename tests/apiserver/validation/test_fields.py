@@ -1,7 +1,4 @@
-"""Tests of validation.fields.
-
-Tests of validation.values.
-"""
+"""Tests of validation.fields and validation.values."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ from mooring.apiserver.validation.values import (
     ],
     ids=lambda each: each.field if isinstance(each, FieldError) else "",
 )
-def test_messages(error: FieldError, message: str) -> None:
+def test_messages_of_field_errors(error: FieldError, message: str) -> None:
     assert error.message == message
 
 
@@ -56,11 +53,11 @@ def test_messages(error: FieldError, message: str) -> None:
         (Verbatim("0x0"), "0x0"),
     ],
 )
-def test_values_as_go_prints_them(value: object, text: str) -> None:
+def test_go_value_formats_values_like_go(value: object, text: str) -> None:
     assert go_value(value) == text
 
 
-def test_several_errors_are_in_brackets_without_duplicates() -> None:
+def test_aggregated_errors_are_in_brackets_without_duplicates() -> None:
     first, second = fields.required("a"), fields.required("b")
     assert aggregated([first]) == "a: Required value"
     assert aggregated([first, second, first]) == "[a: Required value, b: Required value]"
@@ -69,7 +66,9 @@ def test_several_errors_are_in_brackets_without_duplicates() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "is_same"),
     [
-        pytest.param({"limits": {"memory": "1Gi"}}, {"limits": {"memory": "1024Mi"}}, True, id="other words"),
+        pytest.param(
+            {"limits": {"memory": "1Gi"}}, {"limits": {"memory": "1024Mi"}}, True, id="same quantity in another unit"
+        ),
         pytest.param({"limits": {"memory": "1Gi"}}, {"limits": {"memory": "1G"}}, False, id="another amount"),
         pytest.param({"limits": {}}, {}, True, id="empty and absent"),
         pytest.param({"limits": {"cpu": "1"}}, {"limits": {"cpu": "1", "memory": "1"}}, False, id="one more"),
@@ -77,20 +76,20 @@ def test_several_errors_are_in_brackets_without_duplicates() -> None:
         pytest.param({"claims": []}, {"claims": None}, True, id="an empty list and none"),
     ],
 )
-def test_resources(one: Document, other: Document, is_same: bool) -> None:
+def test_means_the_same_compares_resource_requirements(one: Document, other: Document, is_same: bool) -> None:
     assert means_the_same(one, other, "core", "ResourceRequirements") is is_same
 
 
-def test_an_absent_struct_is_not_an_empty_one() -> None:
+def test_means_the_same_distinguishes_an_absent_struct_from_an_empty_one() -> None:
     assert not means_the_same({"affinity": {}}, {}, "core", "PodSpec")
 
 
-def test_every_field_is_there_under_its_go_name() -> None:
+def test_internal_value_has_every_field_under_its_go_name() -> None:
     assert internal_value({"type": "Localhost"}, "SeccompProfile") == {"Type": "Localhost", "LocalhostProfile": None}
 
 
-def test_a_template_is_shown_as_kube_apiserver_holds_it() -> None:
-    """Metadata is embedded, and the namespaces of the host belong to the security context."""
+def test_internal_value_of_a_pod_template_has_the_layout_of_kube_apiserver() -> None:
+    """Metadata is embedded, and the fields about namespaces of the host are in the security context."""
     spec = {"containers": [{"name": "c"}], "hostNetwork": True, "securityContext": {"runAsUser": 1}}
     shown = internal_value({"metadata": {"labels": {"a": "b"}}, "spec": spec}, "PodTemplateSpec")
     assert list(shown) == ["labels", "Spec"]
@@ -112,12 +111,12 @@ def test_a_template_is_shown_as_kube_apiserver_holds_it() -> None:
     assert names[names.index("Priority") + 1 :][:2] == ["PreemptionPolicy", "DNSConfig"]
 
 
-def test_a_list_that_is_not_there_is_null() -> None:
+def test_internal_values_of_an_absent_list_is_null() -> None:
     assert internal_values(None, "PodIP") is None
     assert internal_values([{"ip": "1.1.1.1"}], "PodIP") == [{"IP": "1.1.1.1"}]
 
 
-def test_a_diff_shows_what_changed_and_a_little_around() -> None:
+def test_internal_diff_shows_changed_lines_with_context() -> None:
     old, new = {"name": "a", "image": "x"}, {"name": "a", "image": "y"}
     lines = internal_diff(old, new, "Container").splitlines()
     assert lines[0].startswith("@@ -1,")
@@ -128,7 +127,7 @@ def test_a_diff_shows_what_changed_and_a_little_around() -> None:
     ("text", "error"),
     [
         pytest.param("{}", "", id="an object"),
-        pytest.param(" null", "", id="null is an object that is not there"),
+        pytest.param(" null", "", id="null"),
         pytest.param("x", "invalid character 'x' looking for beginning of value", id="no JSON"),
         pytest.param("", "unexpected end of JSON input", id="nothing"),
         pytest.param("[]", "json: cannot unmarshal array into Go value of type v1.Thing", id="a list"),
@@ -137,6 +136,6 @@ def test_a_diff_shows_what_changed_and_a_little_around() -> None:
         pytest.param("true", "json: cannot unmarshal bool into Go value of type v1.Thing", id="a flag"),
     ],
 )
-def test_a_text_that_should_be_an_object(text: str, error: str) -> None:
+def test_json_error_describes_text_that_is_no_json_object(text: str, error: str) -> None:
     assert json_error(text.encode(), "v1.Thing") == error
     assert json_error(b"[]") == ""

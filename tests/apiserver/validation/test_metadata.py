@@ -1,7 +1,4 @@
-"""What is wrong with metadata, and with a change of it.
-
-Tests of validation.names.
-"""
+"""Tests of validation.metadata and validation.names."""
 
 from __future__ import annotations
 
@@ -61,11 +58,11 @@ def test_good_metadata_has_no_errors() -> None:
         ({"generation": -1}, "metadata.generation: Invalid value: -1: must be greater than or equal to 0"),
     ],
 )
-def test_errors(metadata: dict[str, Any], beginning: str) -> None:
+def test_invalid_metadata_is_rejected(metadata: dict[str, Any], beginning: str) -> None:
     assert messages(**metadata)[0].startswith(beginning)
 
 
-def test_only_one_owner_controls() -> None:
+def test_only_one_owner_reference_may_be_the_controller() -> None:
     owners = [
         {"apiVersion": "v1", "kind": "A", "name": name, "uid": name, "controller": True} for name in ("one", "two")
     ]
@@ -88,7 +85,7 @@ def test_only_one_owner_controls() -> None:
         ),
     ],
 )
-def test_errors_of_changes(old: dict[str, Any], changes: dict[str, Any], message: str) -> None:
+def test_invalid_changes_of_metadata_are_rejected(old: dict[str, Any], changes: dict[str, Any], message: str) -> None:
     assert update_messages(old, **changes) == [message]
 
 
@@ -101,11 +98,11 @@ def test_errors_of_changes(old: dict[str, Any], changes: dict[str, Any], message
     ],
     ids=["ordinary", "long", "a line break"],
 )
-def test_managers(manager: str, found: list[str]) -> None:
+def test_field_manager_names_are_validated(manager: str, found: list[str]) -> None:
     assert [error.message for error in validate_field_manager(manager, "m")] == found
 
 
-def test_names_by_the_rules_of_kinds() -> None:
+def test_name_rules_of_kinds() -> None:
     assert name_is_dns_label("web-", True) == ()
     assert name_is_dns_label("web-", False)
     assert name_is_path_segment("system:node", False) == ()
@@ -116,23 +113,23 @@ def test_names_by_the_rules_of_kinds() -> None:
 @pytest.mark.parametrize(
     ("path", "details"),
     [
-        pytest.param("a/b", [], id="below"),
+        pytest.param("a/b", [], id="relative"),
         pytest.param("a..b", [], id="dots inside"),
         pytest.param("/a", ["must be a relative path"], id="absolute"),
-        pytest.param("a/../b", ["must not contain '..'"], id="climbing"),
+        pytest.param("a/../b", ["must not contain '..'"], id="parent segment inside"),
         pytest.param("..a", ["must not start with '..'"], id="reserved"),
-        pytest.param("../a", ["must not contain '..'"], id="climbing at once"),
+        pytest.param("../a", ["must not contain '..'"], id="parent segment first"),
     ],
 )
-def test_unreserved_paths(path: str, details: list[str]) -> None:
+def test_unreserved_paths_are_relative_without_parent_segments(path: str, details: list[str]) -> None:
     assert [error.detail for error in validate_unreserved_path(path, "p")] == details
 
 
-def test_others_allow_more() -> None:
+def test_other_path_rules_allow_absolute_paths_and_leading_dots() -> None:
     assert validate_no_backsteps("/a/b", "p") == []
     assert validate_descending_path("..a", "p") == []
 
 
 @pytest.mark.parametrize(("mode", "is_right"), [(None, True), (0, True), (0o777, True), (0o1000, False), (-1, False)])
-def test_modes(mode: int | None, is_right: bool) -> None:
+def test_file_modes_are_between_0_and_0777(mode: int | None, is_right: bool) -> None:
     assert (validate_file_mode(mode, "p") == []) is is_right

@@ -18,7 +18,7 @@ from tests.apiserver.core_documents import messages
 UNSUPPORTED = 'p: Unsupported value: "{}": supported values: "SCTP", "TCP", "UDP"'
 
 
-def test_enums_are_those_of_the_schema_in_two_orders() -> None:
+def test_enum_values_come_in_schema_order_or_sorted() -> None:
     assert enum_values("core", "Protocol") == ("TCP", "UDP", "SCTP")
     assert sorted_enum_values("core", "Protocol") == ("SCTP", "TCP", "UDP")
 
@@ -37,7 +37,7 @@ def test_a_type_without_values_is_no_enum() -> None:
         pytest.param(None, [], ["p: Required value"], id="absent"),
     ],
 )
-def test_enums(value: str | None, optional: list[str], required: list[str]) -> None:
+def test_optional_and_required_enums_are_validated(value: str | None, optional: list[str], required: list[str]) -> None:
     choices = sorted_enum_values("core", "Protocol")
     assert messages(validate_enum(value, choices, "p")) == optional
     assert messages(validate_required_enum(value, choices, "p")) == required
@@ -85,11 +85,11 @@ def test_required_fields_are_reported_in_the_given_order() -> None:
         pytest.param("EndpointAddress", {"hostname": ""}, [], id="an empty value"),
     ],
 )
-def test_rules_of_the_schema(struct: str, obj: Document, errors: list[str]) -> None:
+def test_struct_rules_validate_required_fields_enums_and_formats(struct: str, obj: Document, errors: list[str]) -> None:
     assert messages(struct_rules("core", struct).validate(obj, "p")) == errors
 
 
-def test_the_zero_value_is_checked_on_demand() -> None:
+def test_a_named_field_is_validated_even_if_it_is_zero() -> None:
     rules = struct_rules("core", "ServicePort")
     assert messages(rules.validate({}, "p", "port")) == [
         "p.port: Invalid value: 0: must be between 1 and 65535, inclusive"
@@ -121,5 +121,5 @@ def test_named_fields_are_validated_in_the_order_of_their_names() -> None:
         pytest.param({"allowVolumeExpansion": True}, {}, [], id="a field that may change"),
     ],
 )
-def test_immutable_fields(new: Document, old: Document, errors: list[str]) -> None:
+def test_validate_update_rejects_changes_of_immutable_fields(new: Document, old: Document, errors: list[str]) -> None:
     assert messages(struct_rules("storage", "StorageClass").validate_update(new, old, "")) == errors

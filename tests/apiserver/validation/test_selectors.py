@@ -9,7 +9,7 @@ from mooring.apiserver.validation.selectors import plain_selector_matches, valid
 from tests.apiserver.core_documents import messages
 
 BAD_VALUE: Document = {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]}
-ODD: Document = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
+UNKNOWN_OPERATOR: Document = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
 
 
 @pytest.mark.parametrize(
@@ -27,34 +27,34 @@ ODD: Document = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
             id="values missing, and too many",
         ),
         pytest.param(
-            ODD,
+            UNKNOWN_OPERATOR,
             ['s.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator'],
-            id="an operator that nobody knows",
+            id="unknown operator",
         ),
     ],
 )
-def test_selectors(selector: Document | None, errors: list[str]) -> None:
+def test_label_selectors_are_validated(selector: Document | None, errors: list[str]) -> None:
     assert messages(validate_label_selector(selector, "s")) == errors
 
 
-def test_values_and_operators_can_be_overlooked() -> None:
+def test_invalid_values_and_operators_of_selectors_can_be_tolerated() -> None:
     assert validate_label_selector(BAD_VALUE, "s") != []
     assert validate_label_selector(BAD_VALUE, "s", tolerates_values=True) == []
-    assert validate_label_selector(ODD, "s", tolerates_operators=True) == []
+    assert validate_label_selector(UNKNOWN_OPERATOR, "s", tolerates_operators=True) == []
 
 
-def test_plain_selectors() -> None:
+def test_plain_selectors_match_labels() -> None:
     assert plain_selector_matches({"a": "b"}, {"a": "b", "c": "d"})
     assert not plain_selector_matches({"a": "b"}, {})
 
 
-SOUND: Document = {"type": "Ready", "status": "True", "reason": "Fine", "message": "", "lastTransitionTime": "2020"}
+VALID: Document = {"type": "Ready", "status": "True", "reason": "Fine", "message": "", "lastTransitionTime": "2020"}
 
 
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"status": "Maybe"},
             ['c[0].status: Unsupported value: "Maybe": supported values: "False", "True", "Unknown"'],
@@ -66,23 +66,23 @@ SOUND: Document = {"type": "Ready", "status": "True", "reason": "Fine", "message
             {"reason": "R" * 1025}, ["c[0].reason: Too long: may not be more than 1024 bytes"], id="a long reason"
         ),
         pytest.param(
-            {"message": "m" * 32769}, ["c[0].message: Too long: may not be more than 32768 bytes"], id="a long story"
+            {"message": "m" * 32769}, ["c[0].message: Too long: may not be more than 32768 bytes"], id="a long message"
         ),
         pytest.param(
             {"observedGeneration": -1},
             ["c[0].observedGeneration: Invalid value: -1: must be greater than or equal to zero"],
-            id="before the first generation",
+            id="negative observedGeneration",
         ),
     ],
 )
-def test_one(changes: Document, errors: list[str]) -> None:
-    assert messages(validate_conditions([{**SOUND, **changes}], "c")) == errors
+def test_conditions_are_validated(changes: Document, errors: list[str]) -> None:
+    assert messages(validate_conditions([{**VALID, **changes}], "c")) == errors
 
 
 def test_reasons_are_camel_case() -> None:
-    (error,) = messages(validate_conditions([{**SOUND, "reason": "not one"}], "c"))
+    (error,) = messages(validate_conditions([{**VALID, "reason": "not one"}], "c"))
     assert error.startswith('c[0].reason: Invalid value: "not one": a condition reason must start with')
 
 
-def test_duplicate_condition_types() -> None:
-    assert messages(validate_conditions([SOUND, SOUND], "c")) == ['c[1].type: Duplicate value: "Ready"']
+def test_duplicate_condition_types_are_rejected() -> None:
+    assert messages(validate_conditions([VALID, VALID], "c")) == ['c[1].type: Duplicate value: "Ready"']

@@ -1,4 +1,4 @@
-"""Who writes an empty list owns it; the store knows no such list."""
+"""Canonical documents: zero values, order of fields, scalars, and empty lists before and after they are stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def made(package: str, name: str, raw: Any) -> Any:
             id="empty values are left out, a pointer to one is not",
         ),
         pytest.param("core.ConfigMap", {}, {"metadata": {}}, id="a struct is always written"),
-        pytest.param("core.ConfigMap", {"metadata": None, "data": None}, {"metadata": {}}, id="null is nothing"),
+        pytest.param(
+            "core.ConfigMap", {"metadata": None, "data": None}, {"metadata": {}}, id="null is an absent value"
+        ),
         pytest.param(
             "core.ConfigMap",
             {"data": {"a": None}, "binaryData": {"b": None}},
@@ -34,18 +36,20 @@ def made(package: str, name: str, raw: Any) -> Any:
             id="null in a map is the zero value",
         ),
         pytest.param("core.LimitRangeSpec", {}, {"limits": None}, id="a list that is always written is null"),
-        pytest.param("core.LimitRangeSpec", {"limits": []}, {"limits": []}, id="unless somebody wrote it empty"),
-        pytest.param("rbac.ClusterRole", {"rules": []}, {"metadata": {}, "rules": []}, id="but rules have an owner"),
+        pytest.param("core.LimitRangeSpec", {"limits": []}, {"limits": []}, id="an empty list is kept"),
+        pytest.param(
+            "rbac.ClusterRole", {"rules": []}, {"metadata": {}, "rules": []}, id="an empty list of rules is kept"
+        ),
         pytest.param(
             "core.PodTemplateSpec",
             {"metadata": {"labels": {}}},
             {"metadata": {"labels": {}}, "spec": {"containers": None}},
-            id="and so have empty labels of pods to be",
+            id="empty labels of a pod template are kept",
         ),
         pytest.param(
-            "storage.CSINodeSpec", {"drivers": []}, {"drivers": []}, id="but one of merged items has an owner"
+            "storage.CSINodeSpec", {"drivers": []}, {"drivers": []}, id="an empty list of merged items is kept"
         ),
-        pytest.param("storage.CSINodeSpec", {}, {"drivers": None}, id="unless nobody wrote it"),
+        pytest.param("storage.CSINodeSpec", {}, {"drivers": None}, id="an absent list of merged items is null"),
         pytest.param(
             "core.PodCondition",
             {"type": "Ready"},
@@ -67,7 +71,7 @@ def made(package: str, name: str, raw: Any) -> Any:
             {"requests": {"cpu": "500m", "memory": "1024"}},
             id="quantities are canonical",
         ),
-        pytest.param("core.ServicePort", {"port": 80}, {"port": 80, "targetPort": 0}, id="so is an int-or-string"),
+        pytest.param("core.ServicePort", {"port": 80}, {"port": 80, "targetPort": 0}, id="an int-or-string is written"),
         pytest.param(
             "core.Volume",
             {"name": "a", "emptyDir": {}},
@@ -84,13 +88,13 @@ def made(package: str, name: str, raw: Any) -> Any:
             "core.Container",
             {"name": "a", "command": [None, "b"]},
             {"name": "a", "command": ["", "b"], "resources": {}},
-            id="null in a list of texts",
+            id="null in a list of strings",
         ),
         pytest.param(
             "meta.ManagedFieldsEntry",
             {"fieldsV1": {"f:a": {}}, "time": "2020-01-01T00:00:00+01:00"},
             {"fieldsV1": {"f:a": {}}, "time": "2019-12-31T23:00:00Z"},
-            id="fields of managers are kept as they are",
+            id="fieldsV1 is unchanged",
         ),
         pytest.param(
             "apiextensions.JSONSchemaProps",
@@ -100,14 +104,14 @@ def made(package: str, name: str, raw: Any) -> Any:
         ),
     ],
 )
-def test_an_object_is_what_go_would_write(type_name: str, raw: Any, expected: Any) -> None:
+def test_canonical_documents_equal_those_of_go(type_name: str, raw: Any, expected: Any) -> None:
     package, _, name = type_name.partition(".")
     assert made(package, name, raw) == expected
     assert made(package, name, made(package, name, expected)) == expected
 
 
 @pytest.mark.parametrize("time", ["the first time", "the second time, with the same names"])
-def test_unknown_fields_are_dropped_and_noted(time: str) -> None:
+def test_unknown_fields_are_dropped_and_reported(time: str) -> None:
     dropped: list[str] = []
     raw = {"frob": 1, "metadata": {"nope": 2, "name": "a"}, "kind": "ConfigMap"}
     assert canonical(struct_named("core", "ConfigMap"), raw, dropped) == {
@@ -117,7 +121,7 @@ def test_unknown_fields_are_dropped_and_noted(time: str) -> None:
     assert sorted(dropped) == ["frob", "nope"]
 
 
-def test_fields_stand_in_the_order_of_their_type() -> None:
+def test_fields_are_in_the_order_of_their_struct() -> None:
     raw = {
         "volumes": [],
         "status": {},
@@ -129,7 +133,7 @@ def test_fields_stand_in_the_order_of_their_type() -> None:
     assert list(document["spec"]) == ["containers", "nodeName"]
 
 
-def test_zero_values_are_not_shared() -> None:
+def test_zero_values_are_not_shared_between_documents() -> None:
     first = made("core", "Pod", {})
     first["spec"]["containers"] = ["changed"]
     assert made("core", "Pod", {})["spec"]["containers"] is None
@@ -149,18 +153,18 @@ def test_zero_values_are_not_shared() -> None:
     ],
     ids=repr,
 )
-def test_a_wrong_type_ends_the_walk(raw: Any) -> None:
+def test_a_value_of_a_wrong_json_type_is_an_error(raw: Any) -> None:
     with pytest.raises(UnexpectedJsonType):
         made("core", "ConfigMap", raw)
 
 
-def test_a_text_without_meaning_ends_it_too() -> None:
+def test_an_invalid_time_is_an_error() -> None:
     with pytest.raises(ScalarError):
         made("core", "ConfigMap", {"metadata": {"creationTimestamp": "yesterday"}})
 
 
 @pytest.mark.parametrize("number", [10**400, -(10**400), NumberText("1e400")])
-def test_a_number_beyond_a_float64_in_untyped_data_ends_it_too(number: float) -> None:
+def test_a_number_beyond_a_float64_in_untyped_data_is_an_error(number: float) -> None:
     with pytest.raises(ScalarError, match=r"json: cannot unmarshal number .* into Go value of type float64"):
         made("apps", "ControllerRevision", {"data": {"a": [{"b": number}]}})
 
@@ -173,9 +177,9 @@ def test_a_number_beyond_a_float64_in_untyped_data_ends_it_too(number: float) ->
             "rbac.ClusterRole",
             {"rules": [{"verbs": []}]},
             {"metadata": {}, "rules": [{"verbs": None}]},
-            id="also inside of others",
+            id="a nested empty list is null",
         ),
-        pytest.param("core.ConfigMap", {"data": {"a": "b"}}, {"metadata": {}, "data": {"a": "b"}}, id="nothing to do"),
+        pytest.param("core.ConfigMap", {"data": {"a": "b"}}, {"metadata": {}, "data": {"a": "b"}}, id="no list"),
         pytest.param(
             "storage.CSINodeSpec",
             {"drivers": [{"name": "a", "nodeID": "b", "topologyKeys": []}]},
@@ -184,7 +188,7 @@ def test_a_number_beyond_a_float64_in_untyped_data_ends_it_too(number: float) ->
         ),
     ],
 )
-def test_empty_lists_are_null_once_they_are_stored(type_name: str, raw: Any, stored: Any) -> None:
+def test_forget_empty_lists_replaces_empty_lists_by_null(type_name: str, raw: Any, stored: Any) -> None:
     package, _, name = type_name.partition(".")
     struct = struct_named(package, name)
     document = canonical(struct, raw, [])

@@ -33,7 +33,7 @@ def test_the_last_of_repeated_fields_counts() -> None:
     assert body.repeated == ['duplicate field "spec.a"', 'duplicate field "spec"']
 
 
-def test_numbers_are_as_go_reads_them() -> None:
+def test_numbers_are_read_like_go() -> None:
     text = b'{"kind":"Widget","spec":[1.0,1e3,1.5,12345678901234567890,1e-7,1e23]}'
     spec = decoded(text).document["spec"]
     assert repr(spec) == "[1.0, 1000.0, 1.5, 1.2345678901234567e+19, 1e-07, 1e+23]"
@@ -58,14 +58,14 @@ def test_numbers_are_as_go_reads_them() -> None:
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_bodies_without_a_kind(body: Any, message: str) -> None:
+def test_a_body_that_is_no_custom_object_is_rejected(body: Any, message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         decoded(body)
     assert raised.value.message == message
 
 
 @pytest.mark.parametrize("api_version", ["", "v1", "example.com/v2"])
-def test_another_version_is_rejected_last(api_version: str) -> None:
+def test_check_version_rejects_another_version(api_version: str) -> None:
     body = decoded({**SELF, "apiVersion": api_version})
     with pytest.raises(BadRequestError) as raised:
         body.check_version(WIDGET)
@@ -74,7 +74,7 @@ def test_another_version_is_rejected_last(api_version: str) -> None:
     )
 
 
-def test_yaml_will_do_and_protobuf_will_not() -> None:
+def test_yaml_bodies_are_accepted_and_protobuf_bodies_are_not() -> None:
     body = decoded(b"kind: Widget\nspec:\n  a: 1\n  a: 2\n", "application/yaml")
     assert body.document["spec"] == {"a": 2}
     assert body.repeated == ['yaml: unmarshal errors:\n  line 4: key "a" already set in map']

@@ -1,4 +1,4 @@
-""""""
+"""Request bodies become canonical documents, or errors with the messages of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -52,10 +52,12 @@ def read(
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}}, id="it says what it is"),
-        pytest.param({"metadata": {"name": "a"}}, id="it does not say what it is"),
+        pytest.param(
+            {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}}, id="with kind and apiVersion"
+        ),
+        pytest.param({"metadata": {"name": "a"}}, id="without kind and apiVersion"),
         pytest.param(b' {"metadata" : {"name" : "a"}}\n', id="spaces do not matter"),
-        pytest.param(b'{"metadata":{"name":"\\u0061"}}', id="nor do escapes"),
+        pytest.param(b'{"metadata":{"name":"\\u0061"}}', id="escapes do not matter"),
     ],
 )
 def test_a_body_becomes_a_document(body: Any) -> None:
@@ -69,7 +71,7 @@ def test_a_body_becomes_a_document(body: Any) -> None:
 
 
 @pytest.mark.parametrize("body", [b"null", b"{}"])
-def test_nothing_is_an_empty_object(body: bytes) -> None:
+def test_null_and_an_empty_object_become_an_empty_document(body: bytes) -> None:
     assert read(body).document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}
 
 
@@ -126,13 +128,13 @@ def test_nothing_is_an_empty_object(body: bytes) -> None:
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_bodies_that_are_no_config_map(body: Any, message: str) -> None:
+def test_a_body_that_is_no_config_map_is_rejected(body: Any, message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         read(body)
     assert raised.value.message == message
 
 
-def test_another_version_of_the_same_kind_is_rejected_last() -> None:
+def test_another_version_of_the_same_kind_is_rejected() -> None:
     with pytest.raises(BadRequestError) as raised:
         read({"kind": "Deployment", "apiVersion": "apps/v1beta1"}, kinds.DEPLOYMENT)
     assert raised.value.message == (
@@ -140,7 +142,7 @@ def test_another_version_of_the_same_kind_is_rejected_last() -> None:
     )
 
 
-def test_evictions_come_in_two_versions() -> None:
+def test_an_eviction_of_policy_v1beta1_is_read_as_v1() -> None:
     struct = struct_named("policy", "Eviction")
     decoded = decode_body(
         b'{"kind":"Eviction","apiVersion":"policy/v1beta1"}',
@@ -153,23 +155,25 @@ def test_evictions_come_in_two_versions() -> None:
     assert decoded.document["apiVersion"] == "policy/v1"
 
 
-STRANGE = b'{"frob":1,"metadata":{"name":"a","name":"b"},"data":{"a":"b"},"data":{"c":"d"}}'
+BODY_WITH_UNKNOWN_FIELDS = b'{"frob":1,"metadata":{"name":"a","name":"b"},"data":{"a":"b"},"data":{"c":"d"}}'
 UNKNOWN_FIELD_ERRORS = ['unknown field "frob"', 'duplicate field "metadata.name"', 'duplicate field "data"']
 
 
 @pytest.mark.parametrize(
     ("validation", "errors"), [(FieldValidation.WARN, UNKNOWN_FIELD_ERRORS), (FieldValidation.IGNORE, [])]
 )
-def test_strange_fields_are_dropped(validation: FieldValidation, errors: list[str]) -> None:
-    decoded = read(STRANGE, validation=validation)
+def test_unknown_and_duplicate_fields_are_reported_unless_ignored(
+    validation: FieldValidation, errors: list[str]
+) -> None:
+    decoded = read(BODY_WITH_UNKNOWN_FIELDS, validation=validation)
     assert decoded.document["metadata"] == {"name": "b"}
     assert decoded.document["data"] == {"a": "b", "c": "d"}
     assert decoded.strict_errors == errors
 
 
-def test_strict_field_validation() -> None:
+def test_strict_field_validation_rejects_unknown_and_duplicate_fields() -> None:
     with pytest.raises(BadRequestError) as raised:
-        read(STRANGE, validation=FieldValidation.STRICT)
+        read(BODY_WITH_UNKNOWN_FIELDS, validation=FieldValidation.STRICT)
     assert raised.value.message == (
         'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: '
         + ", ".join(UNKNOWN_FIELD_ERRORS)
@@ -229,7 +233,7 @@ def test_bad_protobuf_is_rejected(data: bytes, message: str) -> None:
     assert message in raised.value.message
 
 
-def test_other_content_is_rejected() -> None:
+def test_other_content_types_are_rejected() -> None:
     with pytest.raises(StatusError) as raised:
         read(b"x", content_type="text/plain")
     assert raised.value.code == 415
@@ -246,7 +250,7 @@ OPTIONS = struct_named("meta", "DeleteOptions")
         b'{"kind":"DeleteOptions","apiVersion":"foo/v9","frob":1}',
     ],
 )
-def test_options_are_the_same_in_every_group(body: bytes) -> None:
+def test_delete_options_are_accepted_in_every_group(body: bytes) -> None:
     document = decode_options(body, JSON, OPTIONS)
     assert document["kind"] == "DeleteOptions"
     assert "frob" not in document
@@ -268,7 +272,7 @@ def test_options_are_the_same_in_every_group(body: bytes) -> None:
         ),
     ],
 )
-def test_invalid_options(body: bytes, message: str) -> None:
+def test_invalid_delete_options_are_rejected(body: bytes, message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         decode_options(body, JSON, OPTIONS)
     assert raised.value.message == message
@@ -277,7 +281,7 @@ def test_invalid_options(body: bytes, message: str) -> None:
 CONFIG_MAP = struct_named("core", "ConfigMap")
 
 
-def test_a_patched_object_is_read_like_a_body() -> None:
+def test_canonical_object_reads_a_patched_object_like_a_body() -> None:
     decoded = canonical_object(CONFIG_MAP, {"kind": "ConfigMap", "metadata": {}, "frob": 1}, kinds.CONFIG_MAP)
     assert decoded.document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}}
     assert decoded.strict_errors == ['unknown field "frob"']
@@ -293,13 +297,13 @@ def test_a_patched_object_is_read_like_a_body() -> None:
     ],
     ids=repr,
 )
-def test_a_patched_object_must_be_one_of_its_kind(raw: Any, error: str) -> None:
+def test_canonical_object_rejects_another_kind_or_type(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         canonical_object(CONFIG_MAP, raw, kinds.CONFIG_MAP)
     assert str(raised.value) == error
 
 
-def test_a_strategic_patch_is_read_another_way() -> None:
+def test_patched_strategically_reads_like_the_unstructured_converter_of_go() -> None:
     raw = {"kind": "Other", "metadata": {"generation": 2.0}, "b": 1, "a": 1}
     decoded = patched_strategically(CONFIG_MAP, raw, kinds.CONFIG_MAP)
     assert decoded.document == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generation": 2}}
@@ -333,38 +337,38 @@ CALL = Call(verb="patch", kind=CONFIG_MAP_KIND, user=User("tester"), now_s=0.0, 
 @pytest.mark.parametrize(
     ("form", "data", "content"),
     [
-        pytest.param(PatchForm.JSON, b"[]", [], id="no steps"),
-        pytest.param(PatchForm.JSON, b"null", [], id="nothing, as steps"),
+        pytest.param(PatchForm.JSON, b"[]", [], id="an empty JSON patch"),
+        pytest.param(PatchForm.JSON, b"null", [], id="null as a JSON patch"),
         pytest.param(PatchForm.MERGE, b"{}", {}, id="an empty merge patch"),
-        pytest.param(PatchForm.STRATEGIC, b"null", {}, id="nothing, as a strategic patch"),
-        pytest.param(PatchForm.APPLY, b"", {}, id="no object"),
-        pytest.param(PatchForm.APPLY, b"null", {}, id="nothing, as an object"),
+        pytest.param(PatchForm.STRATEGIC, b"null", {}, id="null as a strategic patch"),
+        pytest.param(PatchForm.APPLY, b"", {}, id="an empty apply"),
+        pytest.param(PatchForm.APPLY, b"null", {}, id="null as an apply"),
     ],
 )
-def test_patches(form: PatchForm, data: bytes, content: object) -> None:
+def test_patches_are_read(form: PatchForm, data: bytes, content: object) -> None:
     assert read_patch(data, form, CALL).content == content
 
 
 @pytest.mark.parametrize(
     ("form", "data", "expected_message"),
     [
-        pytest.param(PatchForm.MERGE, b"null", "Invalid JSON Patch", id="nothing, as a merge patch"),
+        pytest.param(PatchForm.MERGE, b"null", "Invalid JSON Patch", id="null as a merge patch"),
         pytest.param(
             PatchForm.MERGE,
             b"[]",
             "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
-            id="a list",
+            id="a list as a merge patch",
         ),
         pytest.param(
             PatchForm.JSON,
             b"{}",
             "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
-            id="no list",
+            id="an object as a JSON patch",
         ),
-        pytest.param(PatchForm.STRATEGIC, b"", "unexpected end of JSON input", id="no text"),
+        pytest.param(PatchForm.STRATEGIC, b"", "unexpected end of JSON input", id="an empty strategic patch"),
     ],
 )
-def test_what_is_no_patch(form: PatchForm, data: bytes, expected_message: str) -> None:
+def test_an_invalid_patch_is_rejected(form: PatchForm, data: bytes, expected_message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         read_patch(data, form, CALL)
     assert raised.value.message == expected_message

@@ -38,7 +38,7 @@ from mooring.apiserver.wire.unstructured import examine_unstructured
         ("apiextensions.JSONSchemaProps.default", "interface {}"),
     ],
 )
-def test_go_has_a_name_for_every_type(field: str, name: str) -> None:
+def test_go_name_of_field_is_the_name_in_messages_of_go(field: str, name: str) -> None:
     package, struct_name, field_name = field.split(".")
     struct = struct_named(package, struct_name)
     assert go_name_of_field(struct, struct.fields[field_name]) == name
@@ -48,7 +48,7 @@ def test_go_has_a_name_for_every_type(field: str, name: str) -> None:
     ("container", "name"),
     [("[]types.UID", "types.UID"), ("map[v1.QualifiedName]resource.Quantity", "resource.Quantity")],
 )
-def test_what_is_in_a_container_is_named_by_it(container: str, name: str) -> None:
+def test_go_name_of_item_comes_from_its_list_or_map(container: str, name: str) -> None:
     item = struct_named("core", "Pod")
     assert go_name_of_item(container, item) == name
     assert go_name_of_item("v1.Named", item) == "v1.Pod"
@@ -114,7 +114,7 @@ def container(**fields: Any) -> Any:
     ],
     ids=lambda value: repr(value)[:50],
 )
-def test_a_wrong_type_has_a_path(raw: Any, error: str) -> None:
+def test_the_error_of_a_wrong_type_has_its_path(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examine(struct_named("core", "Pod"), raw)
     assert str(raised.value) == error
@@ -126,12 +126,12 @@ def test_a_wrong_type_has_a_path(raw: Any, error: str) -> None:
         pytest.param(
             {"metadata": {"name": 5, "generation": "x"}},
             f"{CANNOT} number into Go struct field ObjectMeta.metadata.name of type string",
-            id="the first wrong type is told",
+            id="the first wrong type is reported",
         ),
         pytest.param(
             {"metadata": {"name": 5, "creationTimestamp": "x"}},
             'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',
-            id="a type with a decoder of its own has the last word",
+            id="an error of a custom decoder wins",
         ),
         pytest.param(
             {"frob": 1, "data": {"a": 1}},
@@ -141,17 +141,17 @@ def test_a_wrong_type_has_a_path(raw: Any, error: str) -> None:
         pytest.param(
             {"binaryData": {"a": "!"}, "immutable": "x"},
             "illegal base64 data at input byte 0",
-            id="base64 is remembered",
+            id="a base64 error wins over a wrong type",
         ),
     ],
 )
-def test_which_error_is_reported(raw: Any, error: str) -> None:
+def test_of_several_errors_the_one_that_go_reports_is_raised(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examine(struct_named("core", "ConfigMap"), raw)
     assert str(raised.value) == error
 
 
-def test_numbers_are_quoted_as_they_were_written() -> None:
+def test_errors_quote_numbers_as_written() -> None:
     raw = parse_carefully(b'{"metadata":{"generation":1.0e2}}')
     with pytest.raises(DecodingError, match=r"cannot unmarshal number 1\.0e2 into Go struct field"):
         examine(struct_named("core", "ConfigMap"), raw)
@@ -181,25 +181,23 @@ def test_numbers_are_quoted_as_they_were_written() -> None:
             id="with indices, and quoted",
         ),
         pytest.param('{"Data":{}}', ['unknown field "Data"'], id="case matters"),
-        pytest.param(
-            '{"metadata":{"managedFields":[{"fieldsV1":{"a":1,"a":2}}]}}', [], id="raw JSON is nobody's business"
-        ),
+        pytest.param('{"metadata":{"managedFields":[{"fieldsV1":{"a":1,"a":2}}]}}', [], id="raw JSON is not examined"),
     ],
 )
 def test_unknown_and_repeated_fields_are_strict_errors(text: str, errors: list[str]) -> None:
     assert examine(struct_named("core", "ConfigMap"), parse_carefully(text.encode())) == errors
 
 
-def test_the_maximum_of_strict_errors() -> None:
+def test_the_number_of_strict_errors_is_limited() -> None:
     raw = {f"f{index}": 1 for index in range(STRICT_ERRORS_MAX + 5)}
     assert len(examine(struct_named("core", "ConfigMap"), raw)) == STRICT_ERRORS_MAX
 
 
-def test_a_path_can_be_put_before_strict_errors() -> None:
+def test_strict_errors_begin_with_the_given_path() -> None:
     assert examine(struct_named("meta", "ObjectMeta"), {"foo": 1}, "metadata") == ['unknown field "metadata.foo"']
 
 
-def test_repeated_fields_are_found_without_a_type() -> None:
+def test_repeated_fields_are_found_without_a_schema() -> None:
     raw = parse_carefully(b'{"spec":{"size":1,"size":2,"l":[{"a":1,"a":1}]},"spec":{}}')
     assert repeated_fields(raw) == [
         'duplicate field "spec.size"',
@@ -229,7 +227,7 @@ def schema(**fields: Any) -> Any:
     ],
     ids=["a schema in items", "neither schema nor bool", "a number among names"],
 )
-def test_schemas_in_schemas_have_decoders_of_their_own(raw: Any, error: str) -> None:
+def test_errors_in_nested_json_schemas_have_the_messages_of_go(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examine(struct_named("apiextensions", "CustomResourceDefinition"), raw)
     assert str(raised.value) == error
@@ -253,7 +251,7 @@ def test_field_validation_modes(validation: FieldValidation, raised: str | None,
     assert call.warnings == warned
 
 
-def test_yaml_errors_contain_several_lines() -> None:
+def test_warnings_split_yaml_errors_into_lines() -> None:
     error = 'yaml: unmarshal errors:\n  line 3: key "a" already set in map\n  line 5: key "b" already set in map'
     assert warnings([error, "other"]) == [
         'line 3: key "a" already set in map',
@@ -291,13 +289,13 @@ def examined(raw: Any) -> list[str]:
     ],
     ids=lambda value: repr(value)[:60],
 )
-def test_type_errors_have_no_path(raw: Any, error: str) -> None:
+def test_type_errors_of_unstructured_objects_have_no_path(raw: Any, error: str) -> None:
     with pytest.raises(DecodingError) as raised:
         examined(raw)
     assert str(raised.value) == error
 
 
-def test_unknown_fields_are_sorted() -> None:
+def test_unknown_fields_of_unstructured_objects_are_sorted() -> None:
     raw = {"top": 1, "spec": {"template": {"spec": {"containers": [{"imag": 1}]}}, "frob": 1}, "kind": "Deployment"}
     assert examined(raw) == [
         'unknown field "spec.frob"',
@@ -306,20 +304,20 @@ def test_unknown_fields_are_sorted() -> None:
     ]
 
 
-def test_bytes_must_be_base64() -> None:
+def test_bytes_of_unstructured_objects_must_be_base64() -> None:
     with pytest.raises(DecodingError, match="error decoding from json: illegal base64 data at input byte 0"):
         examine_unstructured(struct_named("core", "Secret"), {"data": {"a": "!"}})
     assert examine_unstructured(struct_named("core", "Secret"), {"data": {"a": "YQ=="}}) == []
 
 
-def test_whole_numbers_will_do_and_large_ones_overflow() -> None:
+def test_unstructured_integral_floats_are_accepted_and_large_integers_overflow() -> None:
     raw = {"spec": {"replicas": 3_000_000_000, "minReadySeconds": 2.0}}
     assert examined(raw) == []
     assert raw["spec"] == {"replicas": -1_294_967_296, "minReadySeconds": 2}
 
 
 @pytest.mark.parametrize("large", [1 << 64, -(1 << 70), 1e300])
-def test_what_no_64_bits_hold_is_the_least_number(large: float) -> None:
+def test_unstructured_numbers_beyond_64_bits_become_the_minimum(large: float) -> None:
     security = {"supplementalGroups": [large, 7.0]}
     raw = {"spec": {"activeDeadlineSeconds": large, "priority": large, "securityContext": security, "containers": []}}
     assert examine_unstructured(struct_named("core", "Pod"), raw) == []

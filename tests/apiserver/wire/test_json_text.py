@@ -29,10 +29,10 @@ from mooring.apiserver.wire.json_text import (
         pytest.param(b"[" * NESTING_MAX + b"]" * NESTING_MAX, id="as deep as allowed"),
         pytest.param(b'{"a":' * NESTING_MAX + b"1" + b"}" * NESTING_MAX, id="objects as deep as allowed"),
         pytest.param(b"[" + b",".join([b"[]"] * 5_000) + b"]", id="wide, not deep"),
-        pytest.param(b'["' + b"[" * 5_000 + b'"]', id="brackets in a text"),
+        pytest.param(b'["' + b"[" * 5_000 + b'"]', id="brackets in a string"),
     ],
 )
-def test_what_is_allowed(data: bytes) -> None:
+def test_nesting_within_the_limit_is_accepted(data: bytes) -> None:
     check_nesting(data, msgspec.json.decode(data))
 
 
@@ -43,7 +43,7 @@ def test_what_is_allowed(data: bytes) -> None:
         pytest.param(b'[1,{"b":' + b'{"a":' * 300 + b"1" + b"}" * 300 + b"}]", id="far too deep in one place"),
     ],
 )
-def test_what_is_not(data: bytes) -> None:
+def test_nesting_beyond_the_limit_is_rejected(data: bytes) -> None:
     with pytest.raises(BodySyntaxError, match="exceeded max depth of 200"):
         check_nesting(data, msgspec.json.decode(data))
 
@@ -64,7 +64,7 @@ def test_repeated_keys_are_found_at_any_depth(text: str, expected: bool) -> None
     assert repeats_keys(text.encode()) is expected
 
 
-def test_numbers_remember_how_they_were_written() -> None:
+def test_numbers_keep_their_text() -> None:
     value = parse_carefully(b"[1e3, 1.50]")
     assert isinstance(value, list)
     assert [number.text for number in value if isinstance(number, NumberText)] == ["1e3", "1.50"]
@@ -76,15 +76,15 @@ def test_numbers_remember_how_they_were_written() -> None:
     ("data", "expected"),
     [
         pytest.param(b'"\xff\xe2\x82x"', "\ufffd\ufffd\ufffdx", id="each byte that is no UTF-8"),
-        pytest.param(b'"\\ud800x"', "\ufffdx", id="half of a surrogate pair"),
-        pytest.param(b'"\\ud83d\\ude00"', "\U0001f600", id="a whole pair"),
+        pytest.param(b'"\\ud800x"', "\ufffdx", id="an unpaired surrogate"),
+        pytest.param(b'"\\ud83d\\ude00"', "\U0001f600", id="a surrogate pair"),
     ],
 )
-def test_what_is_no_text_is_replaced(data: bytes, expected: str) -> None:
+def test_invalid_utf_8_is_replaced(data: bytes, expected: str) -> None:
     assert plain(parse_carefully(data)) == expected
 
 
-def test_syntax_errors() -> None:
+def test_parse_carefully_rejects_truncated_json() -> None:
     with pytest.raises(BodySyntaxError, match="unexpected end of JSON input"):
         parse_carefully(b"{")
 
@@ -92,18 +92,18 @@ def test_syntax_errors() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        pytest.param(rb'"\ud800x"', "\ufffdx", id="a high half"),
-        pytest.param(rb'"x\uDC00"', "x\ufffd", id="a low half"),
-        pytest.param(rb'"\ud83d\ude00"', "\U0001f600", id="a whole pair"),
+        pytest.param(rb'"\ud800x"', "\ufffdx", id="a high surrogate"),
+        pytest.param(rb'"x\uDC00"', "x\ufffd", id="a low surrogate"),
+        pytest.param(rb'"\ud83d\ude00"', "\U0001f600", id="a surrogate pair"),
         pytest.param(rb'"\\ud800"', r"\ud800", id="no escape at all"),
         pytest.param(rb'"\\\ud800"', "\\\ufffd", id="an escape after a backslash"),
     ],
 )
-def test_halves_of_surrogate_pairs_are_replaced(text: bytes, value: str) -> None:
+def test_unpaired_surrogates_are_replaced(text: bytes, value: str) -> None:
     assert parse_carefully(text) == value
 
 
-def test_an_integer_that_python_does_not_read_is_a_number_that_fits_nowhere() -> None:
+def test_an_integer_too_long_for_python_is_kept_as_text() -> None:
     value = parse_carefully(b"[" + b"9" * 5_000 + b"]")
     assert isinstance(value, list)
     assert isinstance(value[0], NumberText)
@@ -121,7 +121,7 @@ def test_a_number_beyond_a_float64_is_an_error(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["1e308", "-1e308", "1e-999", "9" * 308, '["1e400"]', "null", '{"1e400":true}'])
-def test_other_numbers_are_not(text: str) -> None:
+def test_numbers_within_a_float64_are_accepted(text: str) -> None:
     data = text.encode()
     check_numbers(data, parse_carefully(data))
 
@@ -170,12 +170,12 @@ _values = st.recursive(
 
 
 @given(_values)
-def test_nothing_is_wrong_with_what_python_writes(value: object) -> None:
+def test_json_written_by_python_has_no_syntax_error(value: object) -> None:
     assert json_syntax_error(json.dumps(value, indent=1).encode()) is None
 
 
 @given(st.text(alphabet='{}[]",:0123456789.eE+-truefalsn\\ u', max_size=12))
-def test_it_agrees_with_python_about_what_is_json(text: str) -> None:
+def test_json_syntax_error_agrees_with_the_parser_of_python(text: str) -> None:
     try:
         json.loads(text)
         is_json = True

@@ -29,12 +29,12 @@ ONLY = (
         ("application/vnd.kubernetes.protobuf", BodyForm.PROTOBUF),
     ],
 )
-def test_what_a_body_is_written_in(content_type: str, form: BodyForm) -> None:
+def test_body_form_comes_from_the_content_type(content_type: str, form: BodyForm) -> None:
     assert media.body_form(content_type) is form
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/cbor", "application/json;;", "application/json;x"])
-def test_other_bodies_are_rejected(content_type: str) -> None:
+def test_other_content_types_are_rejected(content_type: str) -> None:
     with pytest.raises(UnsupportedMediaTypeError, match="the body of the request was in an unknown format"):
         media.body_form(content_type)
 
@@ -62,9 +62,9 @@ def test_other_bodies_are_rejected(content_type: str) -> None:
         ("application/json;as=Table;g=meta.k8s.io;v=v7,application/json", ResponseFormat()),
     ],
 )
-def test_what_the_client_wants(accept: str, wanted: ResponseFormat) -> None:
+def test_negotiate_selects_the_response_format(accept: str, wanted: ResponseFormat) -> None:
     assert media.negotiate(accept) == wanted
-    assert media.negotiate(accept) == wanted  # from memory
+    assert media.negotiate(accept) == wanted  # from the cache
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_the_client_wants(accept: str, wanted: ResponseFormat) -> None:
         ),
     ],
 )
-def test_what_has_no_table(accept: str, wanted: ResponseFormat | None) -> None:
+def test_negotiate_skips_tables_for_objects_without_a_table(accept: str, wanted: ResponseFormat | None) -> None:
     assert media.negotiate(accept).conversion is not None or wanted == ResponseFormat()
     if wanted is not None:
         assert media.negotiate(accept, has_table=False) == wanted
@@ -100,14 +100,14 @@ def test_what_has_no_table(accept: str, wanted: ResponseFormat | None) -> None:
         "application/vnd.kubernetes.protobuf",
     ],
 )
-def test_unsupported_media_types(accept: str) -> None:
+def test_unsupported_accept_headers_are_not_acceptable(accept: str) -> None:
     with pytest.raises(NotAcceptableError) as raised:
         media.negotiate(accept)
     assert (raised.value.message, raised.value.has_details) == (ONLY, False)
     assert media.negotiate_error(accept) == ResponseFormat(is_pretty=True)
 
 
-def test_a_watch_is_not_written_in_yaml() -> None:
+def test_a_watch_in_yaml_is_not_acceptable() -> None:
     with pytest.raises(NotAcceptableError) as raised:
         media.negotiate("application/yaml", is_watch=True)
     assert raised.value.message == (
@@ -117,13 +117,13 @@ def test_a_watch_is_not_written_in_yaml() -> None:
     assert media.negotiate("application/json", is_watch=True) == ResponseFormat()
 
 
-def test_errors_are_never_tables() -> None:
+def test_negotiate_without_conversions_rejects_tables() -> None:
     with pytest.raises(NotAcceptableError):
         media.negotiate(TABLE, converts=False)
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/*", "APPLICATION/JSON", "json"])
-def test_the_router_rejects_first(accept: str) -> None:
+def test_check_producible_rejects_unknown_media_types(accept: str) -> None:
     with pytest.raises(NotAcceptableError) as raised:
         media.check_producible(accept)
     assert raised.value.message == (
@@ -134,7 +134,7 @@ def test_the_router_rejects_first(accept: str) -> None:
 
 
 @pytest.mark.parametrize("accept", ["", "*/*", "text/html, */*;q=0.1", "application/yaml", TABLE])
-def test_the_router_lets_through_what_it_knows(accept: str) -> None:
+def test_check_producible_accepts_known_media_types(accept: str) -> None:
     media.check_producible(accept)
 
 
@@ -151,5 +151,7 @@ def test_the_router_lets_through_what_it_knows(accept: str) -> None:
         (None, "Curl/7", False),
     ],
 )
-def test_people_get_indented_json(pretty: str | None, user_agent: str, expected: bool) -> None:
+def test_json_is_indented_for_interactive_clients_or_on_request(
+    pretty: str | None, user_agent: str, expected: bool
+) -> None:
     assert media.is_pretty(pretty, user_agent) is expected

@@ -36,7 +36,7 @@ def entry(field: int, key: str, value: bytes | str) -> bytes:
     ("type_name", "data", "expected"),
     [
         pytest.param(
-            "meta.ObjectMeta", part(1, "a") + number(7, 3), {"name": "a", "generation": 3}, id="texts and numbers"
+            "meta.ObjectMeta", part(1, "a") + number(7, 3), {"name": "a", "generation": 3}, id="strings and numbers"
         ),
         pytest.param(
             "meta.ObjectMeta", entry(11, "a", "b") + entry(11, "c", ""), {"labels": {"a": "b", "c": ""}}, id="maps"
@@ -98,12 +98,12 @@ def entry(field: int, key: str, value: bytes | str) -> bytes:
         pytest.param("meta.ObjectMeta", part(99, "x") + part(1, "a"), {"name": "a"}, id="unknown fields are skipped"),
     ],
 )
-def test_a_message_is_read_by_its_numbers(type_name: str, data: bytes, expected: Any) -> None:
+def test_a_message_is_decoded_by_field_numbers(type_name: str, data: bytes, expected: Any) -> None:
     package, _, name = type_name.partition(".")
     assert message(struct_named(package, name), data) == expected
 
 
-def test_an_envelope_says_what_is_in_it() -> None:
+def test_open_envelope_returns_version_kind_and_data() -> None:
     data = MAGIC + part(1, part(1, "apps/v1") + part(2, "Deployment")) + part(2, b"inside") + part(3, "") + part(4, "")
     assert open_envelope(data) == ("apps/v1", "Deployment", b"inside")
 
@@ -123,7 +123,7 @@ def test_an_envelope_says_what_is_in_it() -> None:
         (MAGIC + b"\x08" + b"\xff" * 11, "proto: integer overflow"),
     ],
 )
-def test_invalid_protobuf(data: bytes, error: str) -> None:
+def test_an_invalid_envelope_is_an_error(data: bytes, error: str) -> None:
     with pytest.raises(ProtobufError) as raised:
         open_envelope(data)
     assert str(raised.value) == error

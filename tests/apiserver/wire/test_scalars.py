@@ -30,25 +30,23 @@ MICRO = "2006-01-02T15:04:05.000000Z07:00"
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("2020-01-02T03:04:05Z", "2020-01-02T03:04:05Z", id="a time in UTC stays"),
+        pytest.param("2020-01-02T03:04:05Z", "2020-01-02T03:04:05Z", id="a time in UTC is unchanged"),
         pytest.param("2020-01-01T00:00:00+01:00", "2019-12-31T23:00:00Z", id="a zone is taken into account"),
         pytest.param("2020-01-01T00:00:00.999Z", "2020-01-01T00:00:00Z", id="a fraction is dropped"),
-        pytest.param("2020-01-01T00:00:00,5Z", "2020-01-01T00:00:00Z", id="a comma will do"),
+        pytest.param("2020-01-01T00:00:00,5Z", "2020-01-01T00:00:00Z", id="a comma before the fraction"),
         pytest.param("2020-01-01T5:00:00Z", "2020-01-01T05:00:00Z", id="an hour may have one digit"),
-        pytest.param("0001-01-01T00:00:00Z", None, id="the zero time is nothing"),
+        pytest.param("0001-01-01T00:00:00Z", None, id="the zero time is null"),
         pytest.param("2020-02-29T00:00:00Z", "2020-02-29T00:00:00Z", id="a leap day"),
     ],
 )
-def test_a_time_is_canonical(text: str, expected: str | None) -> None:
+def test_canonical_time_is_in_utc_without_a_fraction(text: str, expected: str | None) -> None:
     assert canonical_time(text) == expected
     assert expected is None or canonical_time(expected) == expected
 
 
 @given(st.datetimes(), st.sampled_from(["Z", "+00:00", "-01:30", ""]), st.integers(0, 9))
-def test_a_canonical_text_stays_and_others_are_read_by_the_rules_of_go(
-    moment: datetime, zone: str, fraction_digits: int
-) -> None:
-    """The short way for canonical texts gives what reading the text gives."""
+def test_canonical_times_agree_with_the_parser_of_go_layouts(moment: datetime, zone: str, fraction_digits: int) -> None:
+    """The fast path for canonical text gives the same result as parsing the text."""
     text = moment.isoformat(timespec="seconds")
     text += f".{moment.microsecond:09d}"[: fraction_digits + 1] if fraction_digits else ""
     for canonical, layout, is_micro in ((canonical_time, TIME, False), (canonical_micro_time, MICRO, True)):
@@ -80,13 +78,15 @@ def test_a_canonical_text_stays_and_others_are_read_by_the_rules_of_go(
         pytest.param(
             "2020-01-01T00:00:00-25:00",
             'parsing time "2020-01-01T00:00:00-25:00": time zone offset hour out of range',
-            id="a zone far away",
+            id="a zone offset out of range",
         ),
         pytest.param(
             "2020-01-01T00:00:00Zx", 'parsing time "2020-01-01T00:00:00Zx": extra text: "x"', id="more than a time"
         ),
         pytest.param(
-            'é"', f'parsing time "\\xc3\\xa9\\"" as "{TIME}": cannot parse "\\xc3\\xa9\\"" as "2006"', id="odd letters"
+            'é"',
+            f'parsing time "\\xc3\\xa9\\"" as "{TIME}": cannot parse "\\xc3\\xa9\\"" as "2006"',
+            id="escaped characters",
         ),
     ],
 )
@@ -104,7 +104,7 @@ def test_invalid_times_have_the_message_of_go(text: str, error: str) -> None:
         pytest.param("0001-01-01T00:00:00.000000Z", None, id="zero"),
     ],
 )
-def test_a_micro_time_is_canonical(text: str, expected: str | None) -> None:
+def test_canonical_micro_time_is_in_utc(text: str, expected: str | None) -> None:
     assert canonical_micro_time(text) == expected
 
 
@@ -179,7 +179,7 @@ def test_invalid_quantities(raw: object, error: str) -> None:
         ("", ""),
     ],
 )
-def test_bytes_are_written_anew(text: str, expected: str) -> None:
+def test_base64_bytes_are_canonical(text: str, expected: str) -> None:
     assert scalars.base64_bytes(text) == expected
 
 
@@ -199,24 +199,24 @@ def test_bytes_are_written_anew(text: str, expected: str) -> None:
         ("YWJjZ===", 5),
     ],
 )
-def test_go_says_where_base64_ends(text: str, position: int) -> None:
+def test_invalid_base64_has_the_message_of_go(text: str, position: int) -> None:
     with pytest.raises(BytesError) as raised:
         scalars.base64_bytes(text)
     assert str(raised.value) == f"illegal base64 data at input byte {position}"
 
 
-def test_a_list_of_numbers_is_bytes_too() -> None:
+def test_a_list_of_numbers_becomes_base64() -> None:
     assert scalars.base64_bytes([97, 98]) == "YWI="
 
 
 @pytest.mark.parametrize("raw", [2**31, -(2**31) - 1, 1.0, True, "1", []], ids=repr)
-def test_what_is_no_32_bit_number_is_irregular(raw: object) -> None:
+def test_int32_rejects_values_that_are_no_32_bit_integers(raw: object) -> None:
     with pytest.raises(UnexpectedJsonType):
         scalars.int32(raw)
 
 
 @pytest.mark.parametrize(("raw", "expected"), [("80%", "80%"), (80, 80), (None, 0)])
-def test_an_int_or_string_is_either(raw: object, expected: object) -> None:
+def test_int_or_string_accepts_both(raw: object, expected: object) -> None:
     assert scalars.int_or_string(raw) == expected
 
 
@@ -240,11 +240,11 @@ def schema(raw: Any, dropped: list[str]) -> Any:
         ("dependencies", {"a": {}, "b": ["c"], "d": 5}, {"a": {"schema": {}}, "b": ["c"], "d": None}),
     ],
 )
-def test_a_value_is_a_schema_or_something_else(field: str, raw: Any, expected: Any) -> None:
+def test_schema_values_accept_schemas_and_other_types(field: str, raw: Any, expected: Any) -> None:
     assert SCHEMA_VALUES[field](schema)(raw, []) == expected
 
 
-def test_neither_a_schema_nor_a_boolean() -> None:
+def test_schema_values_of_a_wrong_type_are_errors() -> None:
     with pytest.raises(ScalarError, match="boolean or JSON schema expected"):
         SCHEMA_VALUES["additionalProperties"](schema)("x", [])
     with pytest.raises(UnexpectedJsonType):

@@ -1,11 +1,4 @@
-"""Tests of kinds.custom_resource_definition.definition.
-
-Tests of kinds.custom_resource_definition.status.
-
-Tests of kinds.custom_resource_definition.conversion.
-
-Tests of kinds.custom_resource_definition.strategy.
-"""
+"""Tests of definition, status, conversion and strategy of kinds.custom_resource_definition."""
 
 from __future__ import annotations
 
@@ -76,7 +69,7 @@ SCHEMA = read_schema(
         ),
     ],
 )
-def test_columns(column: Document, found: list[str]) -> None:
+def test_printer_columns_are_validated(column: Document, found: list[str]) -> None:
     assert [error.message for error in validate_column(column, "c")] == found
 
 
@@ -103,7 +96,7 @@ def test_columns(column: Document, found: list[str]) -> None:
         ),
     ],
 )
-def test_selectable_fields(path: str, message: str) -> None:
+def test_selectable_fields_are_validated(path: str, message: str) -> None:
     errors = validate_selectable([{"jsonPath": path}], SCHEMA, "s")
     assert [error.message for error in errors] == ([message] if message else [])
 
@@ -121,7 +114,7 @@ def test_there_are_at_most_eight_selectable_fields() -> None:
     ("scale", "paths"),
     [
         pytest.param({"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}, [], id="fine"),
-        pytest.param({}, ["p.scale.specReplicasPath", "p.scale.statusReplicasPath"], id="nothing said"),
+        pytest.param({}, ["p.scale.specReplicasPath", "p.scale.statusReplicasPath"], id="empty"),
         pytest.param(
             {"specReplicasPath": ".status.n", "statusReplicasPath": "x", "labelSelectorPath": ".foo"},
             ["p.scale.specReplicasPath", "p.scale.statusReplicasPath", "p.scale.labelSelectorPath"],
@@ -129,7 +122,7 @@ def test_there_are_at_most_eight_selectable_fields() -> None:
         ),
     ],
 )
-def test_scales(scale: Document, paths: list[str]) -> None:
+def test_scale_paths_are_validated(scale: Document, paths: list[str]) -> None:
     assert [error.field for error in validate_subresources({"scale": scale}, "p")] == paths
     assert validate_subresources(None, "p") == []
 
@@ -158,7 +151,7 @@ def in_spec(**spec: Any) -> Document:
         pytest.param(
             definition(scope="Galaxy"),
             ['spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"'],
-            id="a scope",
+            id="an unknown scope",
         ),
         pytest.param(definition(scope=""), ["spec.scope: Required value"], id="no scope"),
         pytest.param(
@@ -174,7 +167,7 @@ def in_spec(**spec: Any) -> Document:
         pytest.param(
             definition(version(deprecationWarning="x")),
             ['spec.versions[0].deprecationWarning: Invalid value: "x": can only be set for deprecated versions'],
-            id="a warning for nothing",
+            id="a warning of a version that is not deprecated",
         ),
         pytest.param(
             definition(version(deprecated=True, deprecationWarning="a\nb")),
@@ -190,7 +183,7 @@ def in_spec(**spec: Any) -> Document:
                 'spec.validation.openAPIV3Schema.properties[a].type: Unsupported value: "thing": supported values: '
                 '"array", "boolean", "integer", "number", "object", "string"'
             ],
-            id="what all versions share is told once",
+            id="errors of a shared schema are reported once",
         ),
         pytest.param(
             definition(version(), version(fields(a={"type": "thing"}), name="v2")),
@@ -198,7 +191,7 @@ def in_spec(**spec: Any) -> Document:
                 'spec.versions[1].schema.openAPIV3Schema.properties[a].type: Unsupported value: "thing": supported '
                 'values: "array", "boolean", "integer", "number", "object", "string"'
             ],
-            id="what they do not is told of the version",
+            id="errors of a version have its path",
         ),
         pytest.param(
             in_spec(preserveUnknownFields=True),
@@ -206,15 +199,15 @@ def in_spec(**spec: Any) -> Document:
                 "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set "
                 "x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
             ],
-            id="keeping everything",
+            id="preserveUnknownFields",
         ),
     ],
 )
-def test_definitions(whole: Document, found: list[str]) -> None:
+def test_definitions_are_validated(whole: Document, found: list[str]) -> None:
     assert messages(whole) == found
 
 
-def test_versions() -> None:
+def test_versions_are_validated() -> None:
     two = definition(version(), version(name="v1", storage=True))
     assert [error.detail for error in validate_definition(two)] == [
         "must contain unique version names",
@@ -229,7 +222,7 @@ def test_versions() -> None:
     ]
 
 
-def test_a_definition_is_named_after_what_it_defines() -> None:
+def test_the_name_of_a_definition_is_its_plural_and_group() -> None:
     check = name_errors(definition())
     assert check("widgets.example.com", False) == []
     assert check("other.example.com", False) == ['must be spec.names.plural+"."+spec.group']
@@ -252,7 +245,7 @@ def test_a_definition_is_named_after_what_it_defines() -> None:
         ),
     ],
 )
-def test_what_cannot_be_changed(change: Document, field: str) -> None:
+def test_scope_group_plural_and_kind_are_immutable(change: Document, field: str) -> None:
     new = definition()
     new["spec"] = {**new["spec"], **change}
     assert [(error.field, error.detail) for error in validate_definition_update(new, definition())] == [
@@ -260,13 +253,13 @@ def test_what_cannot_be_changed(change: Document, field: str) -> None:
     ]
 
 
-def test_what_was_accepted_once_may_stay() -> None:
+def test_an_unchanged_invalid_definition_is_accepted_on_update() -> None:
     old = definition(version(fields(a={"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}})))
     assert len(validate_definition(old)) == 1
     assert validate_definition_update(old, old) == []
 
 
-def test_unknown_formats() -> None:
+def test_unrecognized_formats_are_found() -> None:
     raw = fields(a={**TEXT, "format": "foo"}, b={**TEXT, "format": "date"}, c={"type": "boolean", "format": "x"})
     assert unrecognized_formats(definition(version(raw))) == ["foo", "x"]
 
@@ -278,13 +271,13 @@ def test_unknown_formats() -> None:
             {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}, [], id="fine"
         ),
         pytest.param({"plural": "Things", "singular": "1"}, ["names.plural", "names.singular"], id="upper case"),
-        pytest.param({"kind": "Thi ng", "listKind": "L_"}, ["names.kind", "names.listKind"], id="odd kinds"),
-        pytest.param({"kind": "Thing", "listKind": "Thing"}, ["names.listKind"], id="the same twice"),
+        pytest.param({"kind": "Thi ng", "listKind": "L_"}, ["names.kind", "names.listKind"], id="invalid kinds"),
+        pytest.param({"kind": "Thing", "listKind": "Thing"}, ["names.listKind"], id="a list kind equal to the kind"),
         pytest.param({"shortNames": ["ok", "A", ""]}, ["names.shortNames[1]", "names.shortNames[2]"], id="short names"),
         pytest.param({"categories": ["all", "Q"]}, ["names.categories[1]"], id="categories"),
     ],
 )
-def test_names(names: Document, paths: list[str]) -> None:
+def test_names_are_validated(names: Document, paths: list[str]) -> None:
     assert [error.field for error in validate_names(names, "names")] == paths
 
 
@@ -300,13 +293,13 @@ def test_names(names: Document, paths: list[str]) -> None:
         ),
     ],
 )
-def test_stored_versions(stored: list[str] | None, found: list[str]) -> None:
+def test_stored_versions_must_include_the_storage_version(stored: list[str] | None, found: list[str]) -> None:
     whole = definition(version(), version(name="v2"))
     whole["status"]["storedVersions"] = stored
     assert [error.message for error in validate_status(whole)] == found
 
 
-def test_a_version_in_which_objects_were_stored_must_stay() -> None:
+def test_a_stored_version_must_not_be_removed_from_the_spec() -> None:
     whole = definition()
     whole["status"]["storedVersions"] = ["v0", "v1"]
     (error,) = validate_status(whole)
@@ -331,7 +324,7 @@ def test_protected_groups_need_an_approval() -> None:
     assert validate_approval(definition(), None) == []
 
 
-def test_unknown_fields_can_no_longer_all_be_kept() -> None:
+def test_a_new_definition_must_not_preserve_unknown_fields() -> None:
     keeps = definition(version(), preserveUnknownFields=True)
     assert len(validate_preserving(keeps, None)) == 1
     assert validate_preserving(keeps, keeps) == []
@@ -355,14 +348,14 @@ SERVICE = {"name": "a", "namespace": "b", "port": 443}
             ['c.strategy: Unsupported value: "Foo": supported values: "None", "Webhook"'],
             id="unknown",
         ),
-        pytest.param({}, ["c.strategy: Required value"], id="nothing said"),
+        pytest.param({}, ["c.strategy: Required value"], id="empty"),
         pytest.param(
             {**webhook({"url": "https://a"}), "strategy": "None"},
             [
                 "c.webhookClientConfig: Forbidden: should not be set when strategy is not set to Webhook",
                 "c.conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook",
             ],
-            id="a webhook that is not asked for",
+            id="a webhook without its strategy",
         ),
         pytest.param(
             webhook(versions=[]),
@@ -370,17 +363,17 @@ SERVICE = {"name": "a", "namespace": "b", "port": 443}
                 "c.webhookClientConfig: Required value: required when strategy is set to Webhook",
                 "c.conversionReviewVersions: Required value",
             ],
-            id="a webhook that is not there",
+            id="the strategy without a webhook",
         ),
         pytest.param(
             webhook({"url": "https://a", "service": SERVICE}),
             ["c.webhookClientConfig: Required value: exactly one of url or service is required"],
-            id="two ways to it",
+            id="url and service",
         ),
         pytest.param(
             webhook({"service": {**SERVICE, "name": ""}}),
             ["c.webhookClientConfig.service.namespace: Required value"],
-            id="names are confused",
+            id="an empty name is reported as the namespace",
         ),
         pytest.param(
             webhook({"service": SERVICE}, ["v3", "v3"]),
@@ -388,35 +381,35 @@ SERVICE = {"name": "a", "namespace": "b", "port": 443}
                 'c.conversionReviewVersions[1]: Invalid value: "v3": duplicate version',
                 'c.conversionReviewVersions: Invalid value: ["v3","v3"]: must include at least one of v1, v1beta1',
             ],
-            id="versions that nobody knows",
+            id="unknown versions",
         ),
     ],
 )
-def test_conversions(conversion: Document, found: list[str]) -> None:
+def test_conversions_are_validated(conversion: Document, found: list[str]) -> None:
     errors = validate_conversion(conversion, "c", needs_known_review=True, may_have_bad_bundle=True)
     assert [error.message for error in errors] == found
 
 
-def test_addresses() -> None:
-    asked: dict[str, Any] = {"needs_known_review": True, "may_have_bad_bundle": True}
-    errors = validate_conversion(webhook({"url": "http://u@h/x?y#z"}), "c", **asked)
+def test_webhook_urls_and_services_are_validated() -> None:
+    options: dict[str, Any] = {"needs_known_review": True, "may_have_bad_bundle": True}
+    errors = validate_conversion(webhook({"url": "http://u@h/x?y#z"}), "c", **options)
     assert [error.detail for error in errors] == [
         "'https' is the only allowed URL scheme; desired format: https://host[/path]",
         "user information is not permitted in the URL",
         "fragments are not permitted in the URL",
         "query parameters are not permitted in the URL",
     ]
-    errors = validate_conversion(webhook({"service": {**SERVICE, "path": "a//B_", "port": 0}}), "c", **asked)
+    errors = validate_conversion(webhook({"service": {**SERVICE, "path": "a//B_", "port": 0}}), "c", **options)
     assert [error.field.rpartition(".")[2] for error in errors] == ["port", "path", "path", "path", "path"]
 
 
-def test_bundles() -> None:
+def test_ca_bundles_and_review_versions_are_validated() -> None:
     assert len(validate_bundle("bm90IHBlbQ==", "b")) == 1
     assert has_known_review(None)
     assert not has_known_review(webhook({}, ["v7"]))
 
 
-def test_names_follow_from_others() -> None:
+def test_default_fills_in_names_conversion_and_stored_versions() -> None:
     versions = [{"name": "v1", "storage": False}, {"name": "v2", "storage": True}]
     obj = {"metadata": {}, "spec": {"names": {"plural": "things", "kind": "Thing"}, "versions": versions}}
     strategy_of(CUSTOM_RESOURCE_DEFINITION).default(obj)
@@ -426,7 +419,7 @@ def test_names_follow_from_others() -> None:
     assert obj["status"] == {"storedVersions": ["v2"]}
 
 
-def test_webhooks_are_called_on_the_usual_port() -> None:
+def test_default_sets_the_port_of_webhook_services() -> None:
     service = {"name": "a", "namespace": "b"}
     conversion = {"strategy": "Webhook", "webhook": {"clientConfig": {"service": service}}}
     strategy_of(CUSTOM_RESOURCE_DEFINITION).default({"spec": {"names": {}, "versions": [], "conversion": conversion}})
@@ -440,7 +433,7 @@ def call() -> Call:
     return Call("create", CUSTOM_RESOURCE_DEFINITION, User("u"), 0.0, "now")
 
 
-def test_a_new_definition_has_a_fresh_status() -> None:
+def test_prepare_for_create_resets_the_status() -> None:
     obj = definition()
     STRATEGY.prepare_for_create(obj, call())
     assert obj["status"] == {
@@ -451,7 +444,7 @@ def test_a_new_definition_has_a_fresh_status() -> None:
     assert STRATEGY.validate(obj, call()) == []
 
 
-def test_a_new_storage_version_is_noted() -> None:
+def test_prepare_for_update_adds_a_new_storage_version_to_stored_versions() -> None:
     old, obj = definition(), definition(version(storage=False), version(name="v2", storage=True))
     STRATEGY.prepare_for_update(obj, old, call())
     assert obj["status"]["storedVersions"] == ["v1", "v2"]
@@ -459,13 +452,13 @@ def test_a_new_storage_version_is_noted() -> None:
     assert old["status"]["storedVersions"] == ["v1"]
 
 
-def test_new_unknown_formats_are_warned_of() -> None:
+def test_new_unrecognized_formats_have_a_warning() -> None:
     obj = definition(version(fields(a={"type": "string", "format": "foo"})))
     assert STRATEGY.warnings_on_create(obj, call()) == ['unrecognized format "foo"']
     assert STRATEGY.warnings_on_update(obj, obj, call()) == []
 
 
-def test_writing_the_status_keeps_the_spec() -> None:
+def test_a_status_update_keeps_the_spec() -> None:
     status = STRATEGY.subresources["status"]
     old, obj = definition(), definition(scope="Cluster")
     status.prepare_for_update(obj, old, call())

@@ -66,12 +66,12 @@ def errors(schema: Document, **options: object) -> list[str]:
         ),
     ],
 )
-def test_texts(rule: Document, found: list[str]) -> None:
+def test_texts_of_rules_are_validated(rule: Document, found: list[str]) -> None:
     prefix = "p.x-kubernetes-validations[0]."
     assert [error.message.removeprefix(prefix) for error in validate_rule_text(ruled(SCHEMA, rule), "p")] == found
 
 
-def test_expressions_that_do_not_compile_are_shown_with_their_rule() -> None:
+def test_compile_errors_contain_the_rule() -> None:
     (message,) = errors(ruled(SCHEMA, "self.a"))
     assert message == (
         'rule: Invalid value: {"Rule":"self.a","Message":"","MessageExpression":"","Reason":null,"FieldPath":"",'
@@ -79,7 +79,7 @@ def test_expressions_that_do_not_compile_are_shown_with_their_rule() -> None:
     )
 
 
-def test_old_values() -> None:
+def test_rules_about_old_values_are_validated() -> None:
     assert errors(ruled(SCHEMA, "self.a == oldSelf.a")) == []
     assert errors(ruled(SCHEMA, "self.a == oldSelf.a"), within="p.items") == [
         'rule: Invalid value: "self.a == oldSelf.a": oldSelf cannot be used on the uncorrelatable portion of the '
@@ -90,16 +90,16 @@ def test_old_values() -> None:
     ]
 
 
-def test_rules_that_could_cost_too_much() -> None:
-    dear = ruled(SCHEMA, "self.l.all(x, self.l.all(y, x == y))")
-    assert errors(dear) == [
+def test_a_rule_beyond_the_cost_limit_is_rejected() -> None:
+    expensive = ruled(SCHEMA, "self.l.all(x, self.l.all(y, x == y))")
+    assert errors(expensive) == [
         "rule: Forbidden: estimated rule cost exceeds budget by factor of more than 100x (try simplifying the rule, or "
         "adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
     ]
-    assert errors(dear, known=True) == []
+    assert errors(expensive, known=True) == []
 
 
-def test_the_number_of_values_counts() -> None:
+def test_the_cost_of_a_rule_is_multiplied_by_the_number_of_values() -> None:
     contains = f"self.contains('{'abcdefghijk' * 8}')"
     raw = fields(l={"type": "array", "maxItems": 4000, "items": ruled({**TEXT, "maxLength": 1000}, contains)})
     scope = RuleScope.root(read_schema(raw)).of_property("l", raw["properties"]["l"])
@@ -108,7 +108,7 @@ def test_the_number_of_values_counts() -> None:
     assert "exceeds budget by factor of 1.440400x" in error.detail
 
 
-def test_all_rules_together() -> None:
+def test_the_total_cost_of_rules_is_limited() -> None:
     scope = RuleScope.root(read_schema(SCHEMA))
     for number in range(6):
         scope.costs.note(f"p{number}", 30_000_000 + number)

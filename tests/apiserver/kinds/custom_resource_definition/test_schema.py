@@ -43,7 +43,9 @@ EMBEDDED: Document = {
             id="a rule",
         ),
         pytest.param(
-            {**EMBEDDED, "default": {"kind": 1}}, ["default.kind: Invalid value: 1: must be a string"], id="a resource"
+            {**EMBEDDED, "default": {"kind": 1}},
+            ["default.kind: Invalid value: 1: must be a string"],
+            id="an embedded resource",
         ),
         pytest.param(
             {"type": "array", "items": {**NUMBER, "default": "x"}},
@@ -56,11 +58,11 @@ EMBEDDED: Document = {
                 'properties[metadata].properties[name].default: Invalid value: "a/b": must result in valid metadata: '
                 "metadata.name"
             ],
-            id="of metadata inside",
+            id="of embedded metadata",
         ),
     ],
 )
-def test_defaults(held: Document, found: list[str]) -> None:
+def test_defaults_are_validated(held: Document, found: list[str]) -> None:
     errors = validate_default(read_schema(fields(a=held)), "s", needs_pruned=True)
     got = [error.message.removeprefix("s.properties[a].") for error in errors]
     assert len(got) == len(found)
@@ -71,8 +73,8 @@ def test_defaults(held: Document, found: list[str]) -> None:
 TEXT: Document = {"type": "string"}
 
 
-def messages(raw: Document, *, has_status: bool = False, **wishes: Any) -> list[str]:
-    errors = validate_schema({"openAPIV3Schema": raw}, "s", SchemaValidationOptions(**wishes), has_status=has_status)
+def messages(raw: Document, *, has_status: bool = False, **options: Any) -> list[str]:
+    errors = validate_schema({"openAPIV3Schema": raw}, "s", SchemaValidationOptions(**options), has_status=has_status)
     return [error.message for error in errors]
 
 
@@ -111,7 +113,7 @@ def messages(raw: Document, *, has_status: bool = False, **wishes: Any) -> list[
         ),
     ],
 )
-def test_fields(held: Document, found: list[str]) -> None:
+def test_fields_of_schemas_are_validated(held: Document, found: list[str]) -> None:
     prefix = "s.openAPIV3Schema.properties[a]."
     got = [text.removeprefix(prefix) for text in messages(fields(a=held))]
     assert len(got) == len(found)
@@ -138,24 +140,24 @@ def test_fields(held: Document, found: list[str]) -> None:
         ),
     ],
 )
-def test_roots(raw: Document, found: list[str]) -> None:
+def test_the_root_schema_is_validated(raw: Document, found: list[str]) -> None:
     assert messages(raw) == found
 
 
-def test_with_a_status_the_root_must_not_say_what_would_be_lost() -> None:
+def test_with_a_status_only_some_fields_are_allowed_at_the_root() -> None:
     assert messages({"type": "object", "description": "x", "required": ["spec"]}, has_status=True) == []
     (message,) = messages({"type": "object", "maxProperties": 4}, has_status=True)
     assert message.endswith("fields are allowed at the root of the schema if the status subresource is enabled")
     assert "s.openAPIV3Schema.type" in messages({"type": "string"}, has_status=True)[0]
 
 
-def test_rules_are_looked_at_where_the_schema_is_right() -> None:
+def test_rules_are_validated_only_in_valid_schemas() -> None:
     broken = ruled({"type": "integer"}, "self.nope")
     assert len(messages(fields(a=broken))) == 1
     assert all("x-kubernetes-validations" not in text for text in messages(fields(a={**broken, "uniqueItems": True})))
 
 
-def test_old_schemas_are_not_asked_for_more() -> None:
+def test_unknown_types_are_accepted_in_old_schemas() -> None:
     raw = fields(a={"type": "thing"})
     assert len(messages(raw)) == 1
     assert messages(raw, needs_known_types=False) == []

@@ -61,7 +61,7 @@ def array(items: Document | None, kind: str | None, *keys: str) -> Document:
         pytest.param(
             array(TEXT, "map", "k"),
             [f'p.items.type: Invalid value: "string": must be object if parent array\'s {LIST} is map'],
-            id="a map of texts",
+            id="a map of strings",
         ),
         pytest.param(
             array(KEYED, "map", "z"),
@@ -86,11 +86,11 @@ def array(items: Document | None, kind: str | None, *keys: str) -> Document:
         pytest.param(
             {"x-kubernetes-preserve-unknown-fields": False},
             ["p.x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined"],
-            id="keeping nothing",
+            id="preserve unknown fields is false",
         ),
     ],
 )
-def test_types(raw: Document, found: list[str]) -> None:
+def test_list_and_map_types_are_validated(raw: Document, found: list[str]) -> None:
     assert [error.message for error in validate_list(raw, "p", needs_atomic_sets=True)] == found
 
 
@@ -108,16 +108,16 @@ def test_types(raw: Document, found: list[str]) -> None:
         pytest.param(array({**TEXT, "nullable": True}, "set"), ["p.items.nullable"], id="null in a set"),
     ],
 )
-def test_keys(raw: Document, paths: list[str]) -> None:
+def test_map_keys_and_set_items_are_validated(raw: Document, paths: list[str]) -> None:
     assert [error.field for error in validate_map_set(raw, "p")] == paths
 
 
-def test_sets_of_what_can_change() -> None:
+def test_has_unatomic_set_finds_sets_of_granular_objects() -> None:
     assert has_unatomic_set(array({"type": "object"}, "set"))
     assert not has_unatomic_set(array({"type": "object", MAP: "atomic"}, "set"))
 
 
-CUSTOM_STRUCTURAL_VALIDATION_TEXT: Document = {"type": "string"}
+STRING_SCHEMA: Document = {"type": "string"}
 EITHER = [{"type": "integer"}, {"type": "string"}]
 EMBEDDED = {"x-kubernetes-embedded-resource": True}
 
@@ -125,17 +125,19 @@ EMBEDDED = {"x-kubernetes-embedded-resource": True}
 @pytest.mark.parametrize(
     ("held", "found"),
     [
-        pytest.param(CUSTOM_STRUCTURAL_VALIDATION_TEXT, [], id="fine"),
+        pytest.param(STRING_SCHEMA, [], id="fine"),
         pytest.param({}, ["a.type: Required value: must not be empty for specified object fields"], id="no type"),
-        pytest.param({"type": "array"}, ["a.items: Required value: must be specified"], id="a list of nothing"),
+        pytest.param({"type": "array"}, ["a.items: Required value: must be specified"], id="a list without items"),
         pytest.param(
             {"type": "array", "items": {}},
             ["a.items.type: Required value: must not be empty for specified array items"],
             id="items without a type",
         ),
-        pytest.param({"x-kubernetes-int-or-string": True, "anyOf": EITHER}, [], id="number or text"),
+        pytest.param({"x-kubernetes-int-or-string": True, "anyOf": EITHER}, [], id="int or string"),
         pytest.param(
-            {"x-kubernetes-int-or-string": True, "allOf": [{"anyOf": EITHER}, {"pattern": "a"}]}, [], id="and more"
+            {"x-kubernetes-int-or-string": True, "allOf": [{"anyOf": EITHER}, {"pattern": "a"}]},
+            [],
+            id="int or string with allOf",
         ),
         pytest.param(
             {"x-kubernetes-int-or-string": True, "x-kubernetes-preserve-unknown-fields": True},
@@ -143,10 +145,10 @@ EMBEDDED = {"x-kubernetes-embedded-resource": True}
                 "a.x-kubernetes-preserve-unknown-fields: Invalid value: true: must be false if "
                 "x-kubernetes-int-or-string is true"
             ],
-            id="number, text or anything",
+            id="int or string with unknown fields",
         ),
         pytest.param(
-            {**CUSTOM_STRUCTURAL_VALIDATION_TEXT, "anyOf": [{"type": "string", "nullable": True}]},
+            {**STRING_SCHEMA, "anyOf": [{"type": "string", "nullable": True}]},
             [
                 "a.anyOf[0].nullable: Forbidden: must be false to be structural",
                 "a.anyOf[0].type: Forbidden: must be empty to be structural",
@@ -159,7 +161,7 @@ EMBEDDED = {"x-kubernetes-embedded-resource": True}
             id="metadata in restrictions",
         ),
         pytest.param(
-            {**CUSTOM_STRUCTURAL_VALIDATION_TEXT, "pattern": "("},
+            {**STRING_SCHEMA, "pattern": "("},
             [
                 'a.pattern: Invalid value: "(": must be a valid regular expression, but isn\'t: error parsing regexp: '
                 "missing closing ): `(`"
@@ -167,7 +169,7 @@ EMBEDDED = {"x-kubernetes-embedded-resource": True}
             id="a broken pattern",
         ),
         pytest.param(
-            {**CUSTOM_STRUCTURAL_VALIDATION_TEXT, "pattern": "(((a|b){100}){100}){100}"},
+            {**STRING_SCHEMA, "pattern": "(((a|b){100}){100}){100}"},
             [
                 'a.pattern: Invalid value: "(((a|b){100}){100}){100}": must be a valid regular expression, but isn\'t: '
                 "error parsing regexp: invalid repeat count: `{100}`"
@@ -175,25 +177,25 @@ EMBEDDED = {"x-kubernetes-embedded-resource": True}
             id="a pattern with nested repeats",
         ),
         pytest.param(
-            {**CUSTOM_STRUCTURAL_VALIDATION_TEXT, **EMBEDDED},
+            {**STRING_SCHEMA, **EMBEDDED},
             [
                 "a.properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without "
                 "x-kubernetes-preserve-unknown-fields",
                 'a.type: Invalid value: "string": must be object if x-kubernetes-embedded-resource is true',
             ],
-            id="a resource that is a text",
+            id="an embedded resource that is a string",
         ),
         pytest.param(
-            {**fields(kind={"type": "integer"}, metadata=CUSTOM_STRUCTURAL_VALIDATION_TEXT), **EMBEDDED},
+            {**fields(kind={"type": "integer"}, metadata=STRING_SCHEMA), **EMBEDDED},
             [
                 'a.properties[kind].type: Invalid value: "integer": must be string',
                 'a.properties[metadata].type: Invalid value: "string": must be object',
             ],
-            id="a resource with odd metadata",
+            id="an embedded resource with invalid metadata",
         ),
     ],
 )
-def test_fields(held: Document, found: list[str]) -> None:
+def test_structural_schemas_of_fields_are_validated(held: Document, found: list[str]) -> None:
     errors = validate_structural(fields(a=held), "r")
     assert [error.message.removeprefix("r.properties[a]").removeprefix(".") for error in errors] == [
         text.removeprefix("a.") for text in found
@@ -204,19 +206,19 @@ def test_fields(held: Document, found: list[str]) -> None:
     ("raw", "found"),
     [
         pytest.param(
-            CUSTOM_STRUCTURAL_VALIDATION_TEXT,
+            STRING_SCHEMA,
             ['r.type: Invalid value: "string": must be object at the root'],
-            id="a text",
+            id="a string",
         ),
-        pytest.param({}, ["r.type: Required value: must not be empty at the root"], id="nothing"),
+        pytest.param({}, ["r.type: Required value: must not be empty at the root"], id="empty"),
         pytest.param(
-            {"type": "object", "additionalProperties": CUSTOM_STRUCTURAL_VALIDATION_TEXT},
+            {"type": "object", "additionalProperties": STRING_SCHEMA},
             ["r.additionalProperties: Forbidden: must not be used at the root"],
             id="a map",
         ),
         pytest.param(fields(metadata={"type": "object"}), [], id="metadata"),
         pytest.param(
-            fields(metadata=fields(name={**CUSTOM_STRUCTURAL_VALIDATION_TEXT, "maxLength": 3})),
+            fields(metadata=fields(name={**STRING_SCHEMA, "maxLength": 3})),
             [],
             id="restricted names",
         ),
@@ -229,31 +231,31 @@ def test_fields(held: Document, found: list[str]) -> None:
             id="restricted labels",
         ),
         pytest.param(
-            {**fields(a=CUSTOM_STRUCTURAL_VALIDATION_TEXT), "oneOf": [{"properties": {"b": {"pattern": "x"}}}]},
+            {**fields(a=STRING_SCHEMA), "oneOf": [{"properties": {"b": {"pattern": "x"}}}]},
             ["r.properties[b]: Required value: because it is defined in r.oneOf[0].properties[b]"],
             id="restricted but not defined",
         ),
     ],
 )
-def test_roots(raw: Document, found: list[str]) -> None:
+def test_the_structural_schema_of_the_root_is_validated(raw: Document, found: list[str]) -> None:
     assert [error.message for error in validate_structural(raw, "r")] == found
 
 
 @pytest.mark.parametrize(
     ("held", "why"),
     [
-        pytest.param(CUSTOM_STRUCTURAL_VALIDATION_TEXT, "", id="fine"),
+        pytest.param(STRING_SCHEMA, "", id="fine"),
         pytest.param(
-            {**CUSTOM_STRUCTURAL_VALIDATION_TEXT, "$schema": "x"},
+            {**STRING_SCHEMA, "$schema": "x"},
             "OpenAPIV3Schema 'schema' is not supported",
             id="$schema",
         ),
         pytest.param(
-            {"items": [CUSTOM_STRUCTURAL_VALIDATION_TEXT]},
+            {"items": [STRING_SCHEMA]},
             "OpenAPIV3Schema 'items' must be a schema, but is an array",
             id="several items",
         ),
     ],
 )
-def test_what_cannot_be_structural_at_all(held: Document, why: str) -> None:
+def test_unsupported_finds_fields_without_a_structural_form(held: Document, why: str) -> None:
     assert unsupported(fields(a=held)) == why

@@ -24,14 +24,14 @@ from tests.apiserver.core_documents import messages
         pytest.param("0,2-4,6", 5, id="some, and a range"),
     ],
 )
-def test_counting(text: str, count: int) -> None:
+def test_count_indexes_counts_numbers_and_ranges(text: str, count: int) -> None:
     assert count_indexes(text, 10) == count
 
 
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        pytest.param("10", 'too large index: "10"', id="beyond the end"),
+        pytest.param("10", 'too large index: "10"', id="an index that is too large"),
         pytest.param("a", 'cannot convert string to integer for index: "a"', id="no number"),
         pytest.param("1,,2", 'cannot convert string to integer for index: ""', id="a gap"),
         pytest.param("3-1", "non-increasing order, previous: 3, current: 1", id="a range backwards"),
@@ -44,7 +44,7 @@ def test_counting(text: str, count: int) -> None:
         ),
     ],
 )
-def test_what_cannot_be_read(text: str, error: str) -> None:
+def test_count_indexes_rejects_invalid_text(text: str, error: str) -> None:
     with pytest.raises(IndexesError) as caught:
         count_indexes(text, 10)
     assert str(caught.value) == error
@@ -53,13 +53,13 @@ def test_what_cannot_be_read(text: str, error: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "index"),
     [
-        pytest.param("0,2", "1,3", None, id="in turns"),
+        pytest.param("0,2", "1,3", None, id="alternating"),
         pytest.param("1-4", "3", 3, id="inside of a range"),
-        pytest.param("0,x,5", "5", 5, id="behind a part that cannot be read"),
-        pytest.param("", "1", None, id="nothing"),
+        pytest.param("0,x,5", "5", 5, id="after an invalid part"),
+        pytest.param("", "1", None, id="empty"),
     ],
 )
-def test_overlaps(one: str, other: str, index: int | None) -> None:
+def test_first_overlap_returns_the_first_common_index(one: str, other: str, index: int | None) -> None:
     assert first_overlap(one, other, 10) == index
 
 
@@ -81,12 +81,12 @@ def on_exit(**changes: object) -> Document:
                 'p.rules[0].onExitCodes.containerName: Invalid value: "z": '
                 "must be one of the container or initContainer names in the pod template"
             ],
-            id="an exit code of nobody",
+            id="an exit code of an unknown container",
         ),
         pytest.param(
             on_exit(values=[0]),
             ["p.rules[0].onExitCodes.values[0]: Invalid value: 0: must not be 0 for the In operator"],
-            id="success is no failure",
+            id="exit code 0",
         ),
         pytest.param(
             on_exit(values=[3, 1, 1]),
@@ -94,7 +94,7 @@ def on_exit(**changes: object) -> Document:
                 "p.rules[0].onExitCodes.values[2]: Duplicate value: 1",
                 "p.rules[0].onExitCodes.values: Invalid value: [3,1,1]: must be ordered",
             ],
-            id="codes in disorder",
+            id="unsorted exit codes",
         ),
         pytest.param(
             on_exit(operator=""),
@@ -109,26 +109,26 @@ def on_exit(**changes: object) -> Document:
         pytest.param(
             {"action": "FailIndex", "onPodConditions": [{"type": "Ready", "status": "True"}]},
             ['p.rules[0].action: Invalid value: "FailIndex": requires the backoffLimitPerIndex to be set'],
-            id="an index fails, but none is counted",
+            id="FailIndex without backoffLimitPerIndex",
         ),
         pytest.param(
             {"action": "Ignore"},
             ["p.rules[0]: Invalid value: specifying one of OnExitCodes and OnPodConditions is required"],
-            id="a rule about nothing",
+            id="an empty rule",
         ),
         pytest.param(
             {**on_exit(), "onPodConditions": [{"type": "Ready", "status": "True"}]},
             ["p.rules[0]: Invalid value: specifying both OnExitCodes and OnPodConditions is not supported"],
-            id="a rule about two things",
+            id="exit codes and conditions",
         ),
     ],
 )
-def test_failure_policies(rule: Document, errors: list[str]) -> None:
+def test_pod_failure_policies_are_validated(rule: Document, errors: list[str]) -> None:
     spec = {"template": POD, "podFailurePolicy": {"rules": [rule]}}
     assert messages(validate_failure_policy(spec, "p")) == errors
 
 
-def test_a_failure_policy_has_few_rules() -> None:
+def test_a_pod_failure_policy_has_at_most_20_rules() -> None:
     spec = {"template": POD, "podFailurePolicy": {"rules": [on_exit()] * 21}}
     assert messages(validate_failure_policy(spec, "p")) == ["p.rules: Too many: 21: must have at most 20 items"]
 
@@ -136,8 +136,8 @@ def test_a_failure_policy_has_few_rules() -> None:
 @pytest.mark.parametrize(
     ("rules", "errors"),
     [
-        pytest.param([{"succeededCount": 2}], [], id="so many"),
-        pytest.param([{"succeededIndexes": "0,2-3"}], [], id="these"),
+        pytest.param([{"succeededCount": 2}], [], id="a count"),
+        pytest.param([{"succeededIndexes": "0,2-3"}], [], id="indexes"),
         pytest.param(
             [],
             ["p.rules: Required value: at least one rules must be specified when the successPolicy is specified"],
@@ -154,7 +154,7 @@ def test_a_failure_policy_has_few_rules() -> None:
                 "p.rules[0].succeededCount: Invalid value: 9: "
                 "must be less than or equal to 5 (the number of specified completions)"
             ],
-            id="more than there are",
+            id="a count above the completions",
         ),
         pytest.param(
             [{"succeededIndexes": "1-2", "succeededCount": 3}],
@@ -162,16 +162,16 @@ def test_a_failure_policy_has_few_rules() -> None:
                 "p.rules[0].succeededCount: Invalid value: 3: "
                 "must be less than or equal to 2 (the number of indexes in the specified succeededIndexes field)"
             ],
-            id="more than are named",
+            id="a count above the number of indexes",
         ),
         pytest.param(
             [{"succeededIndexes": "7"}],
             ['p.rules[0].succeededIndexes: Invalid value: "7": error parsing succeededIndexes: too large index: "7"'],
-            id="an index that is not there",
+            id="an unknown index",
         ),
     ],
 )
-def test_success_policies(rules: list[Document], errors: list[str]) -> None:
+def test_success_policies_are_validated(rules: list[Document], errors: list[str]) -> None:
     assert messages(validate_success_policy({"completions": 5, "successPolicy": {"rules": rules}}, "p")) == errors
 
 
@@ -179,7 +179,7 @@ def test_success_policies(rules: list[Document], errors: list[str]) -> None:
     ("spec", "errors"),
     [
         pytest.param({}, [], id="none"),
-        pytest.param({"podReplacementPolicy": "TerminatingOrFailed"}, [], id="early"),
+        pytest.param({"podReplacementPolicy": "TerminatingOrFailed"}, [], id="TerminatingOrFailed"),
         pytest.param(
             {"podReplacementPolicy": "X"},
             ['p: Unsupported value: "X": supported values: "Failed", "TerminatingOrFailed"'],
@@ -188,9 +188,9 @@ def test_success_policies(rules: list[Document], errors: list[str]) -> None:
         pytest.param(
             {"podReplacementPolicy": "TerminatingOrFailed", "podFailurePolicy": {}},
             ['p: Unsupported value: "TerminatingOrFailed": supported values: "Failed"'],
-            id="early, although failures are judged",
+            id="TerminatingOrFailed with a failure policy",
         ),
     ],
 )
-def test_replacement_policies(spec: Document, errors: list[str]) -> None:
+def test_pod_replacement_policies_are_validated(spec: Document, errors: list[str]) -> None:
     assert messages(validate_replacement_policy(spec, "p")) == errors

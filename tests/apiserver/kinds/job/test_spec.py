@@ -1,7 +1,4 @@
-"""Tests of kinds.job.spec.
-
-Tests of kinds.job.strategy.
-"""
+"""Tests of kinds.job.spec and kinds.job.strategy."""
 
 from __future__ import annotations
 
@@ -21,21 +18,21 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
 @pytest.mark.parametrize(
     ("changes", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"spec__template__spec__restartPolicy": "Always"},
             [f'{TEMPLATE}.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'],
-            id="pods that never end",
+            id="restart policy Always",
         ),
         pytest.param(
             {"spec__completionMode": "X"},
             ['spec.completionMode: Unsupported value: "X": supported values: "NonIndexed", "Indexed"'],
-            id="an unknown way to complete",
+            id="an unknown completion mode",
         ),
         pytest.param(
             {"spec__completionMode": "Indexed", "spec__parallelism": 2},
             ["spec.completions: Required value: when completion mode is Indexed"],
-            id="indexes without an end",
+            id="Indexed without completions",
         ),
         pytest.param(
             {"spec__backoffLimitPerIndex": 1, "spec__maxFailedIndexes": 1},
@@ -43,12 +40,12 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
                 "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode",
                 "spec.maxFailedIndexes: Invalid value: 1: requires indexed completion mode",
             ],
-            id="limits of indexes that are not there",
+            id="limits of indexes without Indexed",
         ),
         pytest.param(
             {"spec__completionMode": "Indexed", "spec__completions": 3, "spec__maxFailedIndexes": 1},
             ["spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified"],
-            id="failed indexes without a limit each",
+            id="maxFailedIndexes without backoffLimitPerIndex",
         ),
         pytest.param(
             {
@@ -62,7 +59,7 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
                 "spec.parallelism: Invalid value: 20000: must be less than or equal to 10000 when completions are "
                 "above 100000 and used with backoff limit per index",
             ],
-            id="very many indexes",
+            id="too many indexes",
         ),
         pytest.param(
             {"spec__completionMode": "Indexed", "spec__completions": 1000, "metadata__name": "j" * 60},
@@ -70,7 +67,7 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
                 f'metadata.name: Invalid value: "{"j" * 60}": '
                 f"will not able to create pod with invalid DNS label: {'j' * 60}-999"
             ],
-            id="a name with no room for the index",
+            id="a name too long for the index",
         ),
         pytest.param(
             {"spec__managedBy": "me"},
@@ -89,7 +86,7 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
                 "spec.selector: Required value",
                 f"{TEMPLATE}.metadata.labels: Invalid value: null: `selector` does not match template `labels`",
             ],
-            id="a selector by hand, but none",
+            id="manualSelector without a selector",
         ),
         pytest.param(
             {"spec__template__metadata": {"labels": {"job-name": "other"}}, "metadata__labels": {"a": "b"}},
@@ -98,16 +95,16 @@ PREFIXED = "batch.kubernetes.io/controller-uid"
                 f'{{"batch.kubernetes.io/controller-uid":"{UID}","batch.kubernetes.io/job-name":"o",'
                 f'"controller-uid":"{UID}","job-name":"other"}}: must be \'o\''
             ],
-            id="pods that claim to be another job's",
+            id="a job-name label of another job",
         ),
         pytest.param(
             {"spec__successPolicy": {"rules": [{"succeededCount": 1}]}},
             ['spec.successPolicy: Invalid value: {"Rules":[{"SucceededCount":1}]}: requires indexed completion mode'],
-            id="success of indexes that are not there",
+            id="a success policy without Indexed",
         ),
     ],
 )
-def test_new_jobs(changes: dict[str, Any], errors: list[str]) -> None:
+def test_new_jobs_are_validated(changes: dict[str, Any], errors: list[str]) -> None:
     assert created(body("Job", **changes)).errors == errors
 
 
@@ -124,18 +121,23 @@ INDEXED = {"spec__completionMode": "Indexed", "spec__completions": 3, "spec__par
 @pytest.mark.parametrize(
     ("old", "changes", "errors"),
     [
-        pytest.param({}, {"spec__parallelism": 5}, [], id="more at once"),
-        pytest.param({}, {"spec__suspend": True}, [], id="a pause"),
+        pytest.param({}, {"spec__parallelism": 5}, [], id="parallelism"),
+        pytest.param({}, {"spec__suspend": True}, [], id="suspend"),
         pytest.param(
-            {}, {"spec__completions": 4}, ["spec.completions: Invalid value: 4: field is immutable"], id="another end"
+            {}, {"spec__completions": 4}, ["spec.completions: Invalid value: 4: field is immutable"], id="completions"
         ),
         pytest.param(
             INDEXED,
             {"spec__completions": 4},
             ["spec.completions: Invalid value: 4: can only be modified in tandem with spec.parallelism"],
-            id="more indexes, but no more at once",
+            id="completions of an indexed job without parallelism",
         ),
-        pytest.param(INDEXED, {"spec__completions": 4, "spec__parallelism": 4}, [], id="more indexes"),
+        pytest.param(
+            INDEXED,
+            {"spec__completions": 4, "spec__parallelism": 4},
+            [],
+            id="completions and parallelism of an indexed job",
+        ),
         pytest.param(
             {},
             {"spec__managedBy": "a.b/c"},
@@ -154,42 +156,47 @@ INDEXED = {"spec__completionMode": "Indexed", "spec__completions": 3, "spec__par
             ],
             id="another selector",
         ),
-        pytest.param(SUSPENDED, {"spec__template__spec__nodeSelector": {"a": "b"}}, [], id="resting: another place"),
+        pytest.param(SUSPENDED, {"spec__template__spec__nodeSelector": {"a": "b"}}, [], id="suspended: node selector"),
         pytest.param(
             SUSPENDED,
             {"spec__template__spec__tolerations": [{"key": "a", "operator": "Exists"}]},
             [],
-            id="resting: other tolerations",
+            id="suspended: tolerations",
         ),
     ],
 )
-def test_changed_jobs(old: dict[str, Any], changes: dict[str, Any], errors: list[str]) -> None:
+def test_updates_of_jobs_are_validated(old: dict[str, Any], changes: dict[str, Any], errors: list[str]) -> None:
     assert _update(old, changes) == errors
 
 
 @pytest.mark.parametrize(
     ("old", "path", "value"),
     [
-        pytest.param({}, "spec.template", {"spec__template__spec__nodeSelector": {"a": "b"}}, id="running: anything"),
         pytest.param(
-            SUSPENDED, "spec.template.spec", {"spec__template__spec__schedulerName": "x"}, id="resting: the scheduler"
+            {}, "spec.template", {"spec__template__spec__nodeSelector": {"a": "b"}}, id="running: node selector"
+        ),
+        pytest.param(
+            SUSPENDED,
+            "spec.template.spec",
+            {"spec__template__spec__schedulerName": "x"},
+            id="suspended: scheduler name",
         ),
     ],
 )
-def test_templates_are_fixed(old: dict[str, Any], path: str, value: dict[str, Any]) -> None:
+def test_the_template_of_a_job_is_immutable(old: dict[str, Any], path: str, value: dict[str, Any]) -> None:
     (error,) = _update(old, value)
     assert error.startswith(f'{path}: Invalid value: {{"')
     assert error.endswith("}: field is immutable")
 
 
-def test_a_resting_job_may_be_resized() -> None:
+def test_a_suspended_job_may_change_its_resources() -> None:
     old = created(body("Job", **SUSPENDED)).obj
     resized = changed({**old, "apiVersion": "batch/v1", "kind": "Job"})
     resized["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     assert updated(resized, old).errors == []
 
 
-def test_a_error_of_the_spec_is_reported_twice_on_an_update() -> None:
+def test_an_error_of_the_spec_is_reported_twice_on_an_update() -> None:
     old = created(body("Job")).obj
     wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, spec__parallelism=-1)
     shown = "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
@@ -234,7 +241,7 @@ def test_empty_labels_of_the_pods_are_shared_before_the_job_is_validated() -> No
     assert not any(error.startswith("metadata.labels: ") for error in none.errors)
 
 
-def test_a_selector_by_hand_is_left_alone() -> None:
+def test_a_manual_selector_is_kept() -> None:
     selector = {"matchLabels": {"a": "b"}}
     raw = body("Job", spec__manualSelector=True, spec__selector=selector)
     obj = created(changed(raw, spec__template__metadata={"labels": {"a": "b"}})).obj
@@ -252,13 +259,13 @@ def test_deleting_a_job_without_a_propagation_policy_orphans_its_pods_with_a_war
     ]
 
 
-def test_jobs_are_selected_by_their_successes() -> None:
+def test_jobs_can_be_selected_by_successful_pods() -> None:
     strategy = JobStrategy(JOB)
     assert strategy.selectable_fields({"status": {"succeeded": 3}}) == {"status.successful": "3"}
     assert strategy.selectable_fields({}) == {"status.successful": "0"}
 
 
-def test_a_status_update_is_guarded() -> None:
+def test_a_status_update_is_validated() -> None:
     old = created(body("Job")).obj
     wanted = changed({**old, "apiVersion": "batch/v1", "kind": "Job"}, status={"active": 1, "ready": 2})
     assert updated(wanted, old, "status").errors == [
@@ -267,8 +274,8 @@ def test_a_status_update_is_guarded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parallelism", "count"), [pytest.param(20_000, 1, id="very many at once"), pytest.param(5, 0, id="a few at once")]
+    ("parallelism", "count"), [pytest.param(20_000, 1, id="high parallelism"), pytest.param(5, 0, id="low parallelism")]
 )
-def test_very_many_indexes_are_warned_of(parallelism: int, count: int) -> None:
+def test_many_indexes_with_a_high_parallelism_have_a_warning(parallelism: int, count: int) -> None:
     raw = body("Job", spec__completionMode="Indexed", spec__completions=200_000, spec__parallelism=parallelism)
     assert len(created(raw).warnings) == count

@@ -31,7 +31,7 @@ def errors_of(new: Document, old: Document | None = None, spec: Document | None 
 @pytest.mark.parametrize(
     ("status", "errors"),
     [
-        pytest.param({"active": 2, "ready": 1, "startTime": EARLY}, [], id="under way"),
+        pytest.param({"active": 2, "ready": 1, "startTime": EARLY}, [], id="running"),
         pytest.param(COMPLETE, [], id="complete"),
         pytest.param(FAILED, [], id="failed"),
         pytest.param(
@@ -57,12 +57,12 @@ def errors_of(new: Document, old: Document | None = None, spec: Document | None 
                 f'status.completionTime: Invalid value: "{LATE}": '
                 "cannot set completionTime when there is no Complete=True condition"
             ],
-            id="an end without completion",
+            id="completionTime without Complete",
         ),
         pytest.param(
             {**COMPLETE, "startTime": LATE, "completionTime": EARLY},
             [f'status.completionTime: Invalid value: "{EARLY}": must be equal to or after `startTime`'],
-            id="an end before the beginning",
+            id="completionTime before startTime",
         ),
         pytest.param(
             {"conditions": conditions("Failed"), "startTime": EARLY},
@@ -70,7 +70,7 @@ def errors_of(new: Document, old: Document | None = None, spec: Document | None 
                 "status.conditions: Invalid value: "
                 "cannot set Failed=True condition without the FailureTarget=true condition"
             ],
-            id="failed without notice",
+            id="Failed without FailureTarget",
         ),
         pytest.param(
             {**FAILED, "active": 1, "terminating": 2},
@@ -78,7 +78,7 @@ def errors_of(new: Document, old: Document | None = None, spec: Document | None 
                 "status.active: Invalid value: 1: active>0 is invalid for finished job",
                 "status.terminating: Invalid value: 2: terminating>0 is invalid for finished job",
             ],
-            id="finished with pods left",
+            id="finished with active pods",
         ),
         pytest.param(
             {"completedIndexes": "1"},
@@ -86,7 +86,7 @@ def errors_of(new: Document, old: Document | None = None, spec: Document | None 
                 'status.completedIndexes: Invalid value: "1": '
                 "cannot set non-empty completedIndexes when non-indexed completion mode"
             ],
-            id="indexes that are not there",
+            id="completedIndexes without Indexed",
         ),
         pytest.param(
             {"failedIndexes": "1"},
@@ -94,11 +94,11 @@ def errors_of(new: Document, old: Document | None = None, spec: Document | None 
                 'status.failedIndexes: Invalid value: "1": '
                 "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
             ],
-            id="failed indexes that nobody counts",
+            id="failedIndexes without backoffLimitPerIndex",
         ),
     ],
 )
-def test_first_reports(status: Document, errors: list[str]) -> None:
+def test_job_statuses_are_validated(status: Document, errors: list[str]) -> None:
     assert errors_of(status) == errors
 
 
@@ -113,63 +113,63 @@ def test_first_reports(status: Document, errors: list[str]) -> None:
                 "status.conditions: Invalid value: cannot disable the terminal FailureTarget=True condition",
                 "status.startTime: Invalid value: null: field is immutable for unsuspended job once set",
             ],
-            id="risen from the dead",
+            id="terminal conditions removed",
         ),
         pytest.param(
             {"failed": 1},
             {"failed": 2},
             ["status.failed: Invalid value: 1: cannot decrease the failed counter"],
-            id="fewer",
+            id="a lower counter",
         ),
         pytest.param(
             {**COMPLETE, "completionTime": "2020-01-03T00:00:00Z"},
             COMPLETE,
             ['status.completionTime: Invalid value: "2020-01-03T00:00:00Z": field is immutable'],
-            id="another end",
+            id="another completionTime",
         ),
         pytest.param(
             {"startTime": LATE},
             {"startTime": EARLY},
             [f'status.startTime: Invalid value: "{LATE}": field is immutable for unsuspended job once set'],
-            id="another beginning",
+            id="another startTime",
         ),
         pytest.param(
             {"startTime": LATE, "conditions": [{"type": "Suspended", "status": "False"}]},
             {"startTime": EARLY, "conditions": conditions("Suspended")},
             [],
-            id="another beginning, after a pause",
+            id="another startTime after a suspension",
         ),
     ],
 )
-def test_later_reports(new: Document, old: Document, errors: list[str]) -> None:
+def test_updates_of_job_statuses_are_validated(new: Document, old: Document, errors: list[str]) -> None:
     assert errors_of(new, old) == errors
 
 
 @pytest.mark.parametrize(
     ("status", "errors"),
     [
-        pytest.param({"completedIndexes": "0,2", "failedIndexes": "1"}, [], id="some done, some failed"),
+        pytest.param({"completedIndexes": "0,2", "failedIndexes": "1"}, [], id="completed and failed indexes"),
         pytest.param(
             {"completedIndexes": "9"},
             ['status.completedIndexes: Invalid value: "9": error parsing completedIndexes: too large index: "9"'],
-            id="beyond the end",
+            id="an index that is too large",
         ),
         pytest.param(
             {"completedIndexes": "1-3", "failedIndexes": "2"},
             ['status.failedIndexes: Invalid value: "2": failedIndexes and completedIndexes overlap at index: 2'],
-            id="done and failed",
+            id="an index that is completed and failed",
         ),
     ],
 )
-def test_indexes(status: Document, errors: list[str]) -> None:
+def test_indexes_in_job_statuses_are_validated(status: Document, errors: list[str]) -> None:
     assert errors_of(status, spec=INDEXED) == errors
 
 
-def test_a_status_that_is_already_wrong_can_be_mended() -> None:
+def test_an_invalid_status_can_still_be_updated() -> None:
     wrong: Document = {"conditions": conditions("Complete")}
     assert errors_of({**wrong, "succeeded": 1}, wrong) == []
 
 
-def test_conditions() -> None:
+def test_is_condition_true_reads_conditions() -> None:
     assert is_condition_true({"conditions": conditions("Failed")}, "Failed")
     assert not is_condition_true({}, "Failed")

@@ -11,21 +11,21 @@ from tests.apiserver.pod_builders import errors_of, pod
 @pytest.mark.parametrize(
     ("container", "errors"),
     [
-        pytest.param({"livenessProbe": {"httpGet": {"port": 80}}}, [], id="a sound probe"),
+        pytest.param({"livenessProbe": {"httpGet": {"port": 80}}}, [], id="a valid probe"),
         pytest.param(
             {"livenessProbe": {}},
             ["spec.containers[0].livenessProbe: Required value: must specify a handler type"],
-            id="a probe that asks nothing",
+            id="a probe without a handler",
         ),
         pytest.param(
             {"livenessProbe": {"exec": {"command": ["a"]}, "tcpSocket": {"port": 80}}},
             [("spec.containers[0].livenessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type")],
-            id="a probe that asks twice",
+            id="a probe with two handlers",
         ),
         pytest.param(
             {"readinessProbe": {"exec": {}}},
             ["spec.containers[0].readinessProbe.exec.command: Required value"],
-            id="a command without words",
+            id="an empty command",
         ),
         pytest.param(
             {
@@ -83,7 +83,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "greater than or equal to 0"
                 ),
             ],
-            id="figures below zero",
+            id="negative numbers",
         ),
         pytest.param(
             {"livenessProbe": {"exec": {"command": ["a"]}, "successThreshold": 2}},
@@ -103,7 +103,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "be greater than 0"
                 )
             ],
-            id="a grace period of nothing",
+            id="a grace period of zero",
         ),
         pytest.param(
             {"readinessProbe": {"exec": {"command": ["a"]}, "terminationGracePeriodSeconds": 10}},
@@ -113,7 +113,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "must not be set for readinessProbes"
                 )
             ],
-            id="a readiness probe ends nothing",
+            id="a grace period of a readiness probe",
         ),
         pytest.param(
             {"livenessProbe": {"grpc": {"port": 0}}},
@@ -135,17 +135,17 @@ from tests.apiserver.pod_builders import errors_of, pod
             ],
             id="sleep that outlasts the grace period",
         ),
-        pytest.param({"lifecycle": {"preStop": {"sleep": {"seconds": 0}}}}, [], id="sleep of no time"),
+        pytest.param({"lifecycle": {"preStop": {"sleep": {"seconds": 0}}}}, [], id="sleep of zero seconds"),
     ],
 )
-def test_containers(container: Document, errors: list[str]) -> None:
+def test_probes_and_lifecycle_hooks_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors
 
 
 @pytest.mark.parametrize(
     ("container", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param({"name": ""}, ["spec.containers[0].name: Required value"], id="no name"),
         pytest.param(
             {"name": "Web"},
@@ -173,7 +173,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     '"Always", "IfNotPresent", "Never"'
                 )
             ],
-            id="a pull policy that nobody knows",
+            id="an unknown pull policy",
         ),
         pytest.param(
             {"terminationMessagePolicy": "X"},
@@ -183,7 +183,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     'values: "File", "FallbackToLogsOnError"'
                 )
             ],
-            id="a message policy that nobody knows",
+            id="an unknown message policy",
         ),
         pytest.param(
             {
@@ -210,12 +210,12 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     '"SCTP", "TCP", "UDP"'
                 ),
             ],
-            id="ports of all bad sorts",
+            id="invalid ports",
         ),
         pytest.param(
             {"ports": [{"containerPort": 1, "name": "a"}, {"containerPort": 2, "name": "a"}]},
             ['spec.containers[0].ports[1].name: Duplicate value: "a"'],
-            id="two ports of one name",
+            id="duplicate names of ports",
         ),
         pytest.param(
             {"resizePolicy": [{"resourceName": "disk", "restartPolicy": "Maybe"}]},
@@ -226,7 +226,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     '"NotRequired", "RestartContainer"'
                 ),
             ],
-            id="a resize policy for something else",
+            id="a resize policy of an unknown resource",
         ),
         pytest.param(
             {
@@ -246,7 +246,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     '"Always", "Never", "OnFailure"'
                 )
             ],
-            id="a restart policy that nobody knows",
+            id="an unknown restart policy",
         ),
         pytest.param(
             {"restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]},
@@ -274,7 +274,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                 ),
                 "spec.containers[0].restartPolicyRules[1].exitCodes: Required value: must be specified",
             ],
-            id="bad rules",
+            id="invalid rules",
         ),
         pytest.param(
             {
@@ -308,7 +308,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_containers_common_validation_containers(container: Document, errors: list[str]) -> None:
+def test_common_fields_of_containers_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors
 
 
@@ -318,7 +318,7 @@ def test_containers_common_validation_containers(container: Document, errors: li
         pytest.param(
             {"initContainers": [], "containers": [{"name": "a", "image": "i"}, {"name": "a", "image": "i"}]},
             ['spec.containers[1].name: Duplicate value: "a"'],
-            id="two of one name",
+            id="duplicate names",
         ),
         pytest.param(
             {
@@ -380,7 +380,7 @@ def test_containers_common_validation_containers(container: Document, errors: li
                 ],
             },
             ['spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//9"'],
-            id="one port of the host for two",
+            id="a host port used twice",
         ),
         pytest.param(
             {
@@ -391,7 +391,7 @@ def test_containers_common_validation_containers(container: Document, errors: li
                 "containers": [{"name": "a", "image": "i"}],
             },
             [],
-            id="init containers run one after the other and may share",
+            id="init containers may share a host port",
         ),
         pytest.param(
             {
@@ -434,7 +434,7 @@ def test_containers_common_validation_containers(container: Document, errors: li
                 ("spec.ephemeralContainers[0].resources: Forbidden: cannot be set for an Ephemeral Container"),
                 ("spec.ephemeralContainers[0].livenessProbe: Forbidden: cannot be set for an Ephemeral Container"),
             ],
-            id="ephemeral containers have a short list of fields",
+            id="forbidden fields of ephemeral containers",
         ),
         pytest.param(
             {
@@ -447,9 +447,9 @@ def test_containers_common_validation_containers(container: Document, errors: li
                     "restart rules are used"
                 )
             ],
-            id="rules of an init container without a policy are not read",
+            id="restart rules of an init container without a policy",
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_containers_of_pods_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors

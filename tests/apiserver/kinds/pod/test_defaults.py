@@ -27,7 +27,7 @@ from tests.apiserver.pod_builders import pod, with_volume
         pytest.param({"metadata": {"labels": {"a": "b"}}}, False, id="labels"),
     ],
 )
-def test_noting(template: Document, is_noted: bool) -> None:
+def test_note_empty_labels_marks_templates_with_empty_labels(template: Document, is_noted: bool) -> None:
     note_empty_labels(template)
     metadata = template.get("metadata")
     assert isinstance(metadata, WithEmptyLabels) is is_noted
@@ -59,8 +59,8 @@ def test_images_without_a_fixed_tag_are_always_pulled(image: str, policy: str) -
 @pytest.mark.parametrize(
     ("container", "field", "value"),
     [
-        pytest.param({}, "terminationMessagePath", "/dev/termination-log", id="where the last words go"),
-        pytest.param({}, "terminationMessagePolicy", "File", id="what the last words are"),
+        pytest.param({}, "terminationMessagePath", "/dev/termination-log", id="termination message path"),
+        pytest.param({}, "terminationMessagePolicy", "File", id="termination message policy"),
         pytest.param({"ports": [{"containerPort": 1}]}, "ports", [{"containerPort": 1, "protocol": "TCP"}], id="ports"),
         pytest.param(
             {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
@@ -88,11 +88,11 @@ def test_images_without_a_fixed_tag_are_always_pulled(image: str, policy: str) -
         ),
     ],
 )
-def test_containers(container: Document, field: str, value: object) -> None:
+def test_containers_are_defaulted(container: Document, field: str, value: object) -> None:
     assert pod(container=container)["spec"]["containers"][0][field] == value
 
 
-def test_amounts_are_rounded_up_to_thousandths() -> None:
+def test_round_amounts_rounds_up_to_milli_units() -> None:
     amounts = {"a": "1n", "b": "1500u", "c": "1Gi", "d": "1.5"}
     round_amounts(amounts)
     assert amounts == {"a": "1m", "b": "2m", "c": "1Gi", "d": "1.5"}
@@ -101,7 +101,7 @@ def test_amounts_are_rounded_up_to_thousandths() -> None:
 @pytest.mark.parametrize(
     ("source", "value"),
     [
-        pytest.param({}, {"emptyDir": {}}, id="nothing is an empty directory"),
+        pytest.param({}, {"emptyDir": {}}, id="no source becomes emptyDir"),
         pytest.param({"hostPath": {"path": "/a"}}, {"hostPath": {"path": "/a", "type": ""}}, id="a path on the host"),
         pytest.param(
             {"secret": {"secretName": "s"}}, {"secret": {"secretName": "s", "defaultMode": 420}}, id="a secret"
@@ -137,17 +137,17 @@ def test_amounts_are_rounded_up_to_thousandths() -> None:
         ),
     ],
 )
-def test_volumes(source: Document, value: Document) -> None:
+def test_volumes_are_defaulted(source: Document, value: Document) -> None:
     assert with_volume(source)["spec"]["volumes"] == [{"name": "v", **value}]
 
 
-def test_a_claim_is_a_file_system() -> None:
+def test_the_volume_mode_of_ephemeral_claims_defaults_to_filesystem() -> None:
     template = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}}}
     volume = with_volume({"ephemeral": {"volumeClaimTemplate": template}})["spec"]["volumes"][0]
     assert volume["ephemeral"]["volumeClaimTemplate"]["spec"]["volumeMode"] == "Filesystem"
 
 
-def test_defaults_of_a_pod() -> None:
+def test_an_empty_pod_spec_gets_all_defaults() -> None:
     spec = pod()["spec"]
     assert {key: value for key, value in spec.items() if key != "containers"} == {
         "restartPolicy": "Always",
@@ -163,13 +163,15 @@ def test_defaults_of_a_pod() -> None:
     ("spec", "container", "field", "value"),
     [
         pytest.param(
-            {"terminationGracePeriodSeconds": -5}, {}, "terminationGracePeriodSeconds", 1, id="less than no time"
+            {"terminationGracePeriodSeconds": -5}, {}, "terminationGracePeriodSeconds", 1, id="negative grace period"
         ),
-        pytest.param({"terminationGracePeriodSeconds": 0}, {}, "terminationGracePeriodSeconds", 0, id="no time"),
-        pytest.param({"serviceAccount": "a"}, {}, "serviceAccountName", "a", id="the old name of the account"),
-        pytest.param({"serviceAccountName": "a"}, {}, "serviceAccount", "a", id="the new name of the account"),
         pytest.param(
-            {"serviceAccount": "a", "serviceAccountName": "b"}, {}, "serviceAccount", "b", id="the new one wins"
+            {"terminationGracePeriodSeconds": 0}, {}, "terminationGracePeriodSeconds", 0, id="grace period of zero"
+        ),
+        pytest.param({"serviceAccount": "a"}, {}, "serviceAccountName", "a", id="serviceAccount"),
+        pytest.param({"serviceAccountName": "a"}, {}, "serviceAccount", "a", id="serviceAccountName"),
+        pytest.param(
+            {"serviceAccount": "a", "serviceAccountName": "b"}, {}, "serviceAccount", "b", id="serviceAccountName wins"
         ),
         pytest.param({"overhead": {"cpu": "1n"}}, {}, "overhead", {"cpu": "1m"}, id="amounts are rounded up"),
         pytest.param(
@@ -177,7 +179,7 @@ def test_defaults_of_a_pod() -> None:
             {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}},
             "resources",
             {"limits": {"cpu": "2"}, "requests": {"cpu": "1", "memory": "1Gi"}},
-            id="a pod that limits itself requests what its containers do",
+            id="requests of a pod with limits are those of its containers",
         ),
         pytest.param(
             {"resources": {"requests": {"cpu": "2"}}},
@@ -188,11 +190,13 @@ def test_defaults_of_a_pod() -> None:
         ),
     ],
 )
-def test_pods(spec: Document, container: Document, field: str, value: object) -> None:
+def test_pod_specs_are_defaulted_from_other_fields(
+    spec: Document, container: Document, field: str, value: object
+) -> None:
     assert pod(spec, container)["spec"][field] == value
 
 
-def test_limits_are_requests_and_ports_are_the_hosts_in_a_pod_only() -> None:
+def test_requests_and_host_ports_are_defaulted_in_pods_but_not_in_templates() -> None:
     container = {"resources": {"limits": {"cpu": "1"}}, "ports": [{"containerPort": 80}]}
     made = pod({"hostNetwork": True}, container)["spec"]["containers"][0]
     assert made["resources"]["requests"] == {"cpu": "1"}
@@ -213,25 +217,23 @@ def test_limits_are_requests_and_ports_are_the_hosts_in_a_pod_only() -> None:
     [
         pytest.param({"podIP": "1.1.1.1"}, "1.1.1.1", ["1.1.1.1"], id="one address"),
         pytest.param({"podIPs": [{"ip": "1.1.1.1"}, {"ip": "fe80::1"}]}, "1.1.1.1", ["1.1.1.1", "fe80::1"], id="many"),
-        pytest.param(
-            {"podIP": "1.1.1.1", "podIPs": [{"ip": "2.2.2.2"}]}, "1.1.1.1", ["1.1.1.1"], id="the one is believed"
-        ),
+        pytest.param({"podIP": "1.1.1.1", "podIPs": [{"ip": "2.2.2.2"}]}, "1.1.1.1", ["1.1.1.1"], id="podIP wins"),
     ],
 )
-def test_addresses(status: Document, address: str, addresses: list[str]) -> None:
+def test_pod_ip_and_pod_ips_are_synchronized(status: Document, address: str, addresses: list[str]) -> None:
     made = pod()
     made["status"] = status
     default_pod(made)
     assert (made["status"]["podIP"], [each["ip"] for each in made["status"]["podIPs"]]) == (address, addresses)
 
 
-def test_annotations_of_old_init_containers_go() -> None:
+def test_deprecated_annotations_of_init_containers_are_dropped() -> None:
     annotations = {"pod.beta.kubernetes.io/init-containers": "[]"}
     assert "annotations" not in pod(metadata={"annotations": dict(annotations)})["metadata"]
     assert pod(metadata={"annotations": {**annotations, "a": "b"}})["metadata"]["annotations"] == {"a": "b"}
 
 
-def test_defaults_twice_are_defaults_once() -> None:
+def test_defaulting_twice_changes_nothing() -> None:
     once = pod(
         {"volumes": [{"name": "v"}]}, {"livenessProbe": {"grpc": {"port": 1}}, "resources": {"limits": {"cpu": "1"}}}
     )

@@ -73,7 +73,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     '"status.hostIPs", "status.podIP", "status.podIPs"'
                 )
             ],
-            id="labels as a whole, which only files can show",
+            id="all labels, which only files support",
         ),
         pytest.param(
             {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['a']"}}}]},
@@ -90,7 +90,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
                 )
             ],
-            id="a label that cannot be",
+            id="an invalid label",
         ),
         pytest.param(
             {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName['a']"}}}]},
@@ -101,12 +101,12 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "subscript: spec.nodeName['a']"
                 )
             ],
-            id="a subscript where there is nothing to choose from",
+            id="an unsupported subscript",
         ),
         pytest.param(
             {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.host"}}}]},
             [],
-            id="the old name of the node",
+            id="the deprecated field spec.host",
         ),
         pytest.param(
             {"env": [{"name": "A", "valueFrom": {"fieldRef": {"apiVersion": "v2", "fieldPath": "metadata.name"}}}]},
@@ -126,7 +126,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     '"limits.cpu": only divisor\'s values 1m and 1 are supported with the cpu resource'
                 )
             ],
-            id="a divisor of cpu that is not offered",
+            id="an unsupported divisor of cpu",
         ),
         pytest.param(
             {"env": [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1m"}}}]},
@@ -137,7 +137,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "1Pi, 1Ei are supported with the memory resource"
                 )
             ],
-            id="a divisor of memory that is not offered",
+            id="an unsupported divisor of memory",
         ),
         pytest.param(
             {"env": [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.hugepages-2Mi"}}}]},
@@ -147,7 +147,7 @@ from tests.apiserver.pod_builders import errors_of, pod
         pytest.param(
             {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": ""}}}]},
             ["spec.containers[0].env[0].valueFrom.secretKeyRef.key: Required value"],
-            id="a key of a secret without a key",
+            id="an empty key of a secret",
         ),
         pytest.param(
             {"env": [{"name": "A", "valueFrom": {"fileKeyRef": {}}}]},
@@ -157,26 +157,26 @@ from tests.apiserver.pod_builders import errors_of, pod
                 "spec.containers[0].env[0].valueFrom.fileKeyRef.path: Required value",
                 'spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Not found: ""',
             ],
-            id="a key of a file without anything",
+            id="an empty key of a file",
         ),
         pytest.param(
             {"envFrom": [{}]},
             [('spec.containers[0].envFrom: Invalid value: "": must specify one of: `configMapRef` or `secretRef`')],
-            id="imports from nowhere",
+            id="imports without a source",
         ),
         pytest.param(
             {"envFrom": [{"configMapRef": {"name": "a"}, "secretRef": {"name": "b"}}]},
             [('spec.containers[0].envFrom: Invalid value: "": may not have more than one field specified at a time')],
-            id="imports from two places",
+            id="imports from two sources",
         ),
         pytest.param(
             {"envFrom": [{"configMapRef": {}}]},
             ["spec.containers[0].envFrom[0].configMapRef.name: Required value"],
-            id="imports from a nameless config map",
+            id="imports from a config map without a name",
         ),
     ],
 )
-def test_containers(container: Document, errors: list[str]) -> None:
+def test_environment_variables_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors
 
 
@@ -196,7 +196,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                 ],
             },
             [],
-            id="a sound one",
+            id="valid",
         ),
         pytest.param(
             {
@@ -209,7 +209,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                 'spec.containers[0].volumeMounts[0].name: Not found: "zz"',
                 "spec.containers[0].volumeMounts[0].mountPath: Required value",
             ],
-            id="a volume that is not there, nowhere",
+            id="an unknown volume without a path",
         ),
         pytest.param(
             {
@@ -224,7 +224,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                 ],
             },
             ['spec.containers[0].volumeMounts[1].mountPath: Invalid value: "/a": must be unique'],
-            id="two at one place",
+            id="two mounts at one path",
         ),
         pytest.param(
             {
@@ -239,7 +239,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                 ],
             },
             ["spec.containers[0].volumeMounts.subPath: Invalid value: \"../x\": must not contain '..'"],
-            id="a part that climbs",
+            id="a subPath with a parent segment",
         ),
         pytest.param(
             {
@@ -259,7 +259,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     "and subPath are mutually exclusive"
                 )
             ],
-            id="a part told twice",
+            id="subPath and subPathExpr",
         ),
         pytest.param(
             {
@@ -279,7 +279,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     "propagation is available only to privileged containers"
                 )
             ],
-            id="propagation in both directions without the privilege",
+            id="Bidirectional propagation without privileges",
         ),
         pytest.param(
             {
@@ -299,7 +299,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     "when readOnly is true"
                 )
             ],
-            id="read-only all the way down, but writable",
+            id="recursiveReadOnly of a writable mount",
         ),
         pytest.param(
             {
@@ -325,7 +325,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     'values: "Disabled", "Enabled", "IfPossible"'
                 ),
             ],
-            id="values that nobody knows",
+            id="unknown values",
         ),
         pytest.param(
             {
@@ -397,9 +397,9 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     "contain backsteps ('..')"
                 )
             ],
-            id="a device path that climbs",
+            id="a device path with a parent segment",
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_volume_mounts_and_devices_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors

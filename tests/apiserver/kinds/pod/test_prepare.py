@@ -28,7 +28,7 @@ from tests.apiserver.pod_builders import NOW, call_for, changed, pod, stored
 from tests.apiserver.pod_strategies import PODS
 
 
-def test_the_time_is_when_the_status_changed() -> None:
+def test_with_condition_sets_the_time_when_the_status_changes() -> None:
     new = with_condition((), {"type": "A", "status": "True"}, "t1")
     assert new == [{"type": "A", "status": "True", "lastProbeTime": None, "lastTransitionTime": "t1"}]
     same = with_condition(new, {"type": "A", "status": "True", "reason": "r"}, "t2")
@@ -46,7 +46,7 @@ SPEC = pod(
 )["spec"]
 
 
-def test_disabled_fields_go() -> None:
+def test_disabled_spec_fields_are_dropped() -> None:
     spec = deepcopy(SPEC)
     drop_disabled_spec_fields(spec, None)
     assert "schedulingGroup" not in spec
@@ -54,13 +54,13 @@ def test_disabled_fields_go() -> None:
     assert spec["volumes"][0]["projected"]["sources"] == [{}]
 
 
-def test_what_was_used_stays() -> None:
+def test_disabled_spec_fields_in_use_are_kept() -> None:
     spec = deepcopy(SPEC)
     drop_disabled_spec_fields(spec, SPEC)
     assert spec == SPEC
 
 
-def test_status() -> None:
+def test_disabled_status_fields_are_dropped() -> None:
     mount = {"name": "v", "mountPath": "/x", "volumeStatus": {"image": {"imageRef": "q"}}}
     status = {"nodeAllocatableResourceClaimStatuses": [{}], "containerStatuses": [{"volumeMounts": [mount]}]}
     drop_disabled_status_fields(status, None)
@@ -71,7 +71,7 @@ KEY = "container.apparmor.security.beta.kubernetes.io/c"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def test_label_keys_become_expressions() -> None:
+def test_merge_label_keys_adds_match_expressions() -> None:
     term = {"topologyKey": "z", "labelSelector": {}, "matchLabelKeys": ["v", "absent"], "mismatchLabelKeys": ["w"]}
     constraint = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["v"]}
     made = pod(
@@ -97,11 +97,13 @@ def test_label_keys_become_expressions() -> None:
     [
         pytest.param("unconfined", None, {"type": "Unconfined"}, True, id="a profile moves"),
         pytest.param("localhost/a", None, {"type": "Localhost", "localhostProfile": "a"}, True, id="a local one moves"),
-        pytest.param("unconfined", {"type": "Unconfined"}, None, False, id="the pod already says so"),
-        pytest.param("nonsense", None, None, True, id="what means nothing stays"),
+        pytest.param("unconfined", {"type": "Unconfined"}, None, False, id="the pod has the same profile"),
+        pytest.param("nonsense", None, None, True, id="an invalid profile stays"),
     ],
 )
-def test_apparmor(annotation: str, pod_profile: Document | None, profile: Document | None, warns: bool) -> None:
+def test_apparmor_annotations_move_to_security_contexts(
+    annotation: str, pod_profile: Document | None, profile: Document | None, warns: bool
+) -> None:
     context = {"appArmorProfile": pod_profile} if pod_profile else {}
     made = pod({"securityContext": context}, metadata={"annotations": {KEY: annotation}})
     call = call_for()
@@ -115,40 +117,45 @@ def test_apparmor(annotation: str, pod_profile: Document | None, profile: Docume
     ("target", "errors"),
     [
         pytest.param({"kind": "Node", "name": "n"}, [], id="a node"),
-        pytest.param({"name": "n"}, [], id="no kind means a node"),
+        pytest.param({"name": "n"}, [], id="no kind"),
         pytest.param({"kind": "Node"}, ["target.name: Required value"], id="no name"),
         pytest.param(
             {"kind": "Pod", "name": "n"},
             ['target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"'],
-            id="something else",
+            id="another kind",
         ),
     ],
 )
-def test_targets(target: Document, errors: list[str]) -> None:
+def test_targets_of_bindings_are_validated(target: Document, errors: list[str]) -> None:
     assert messages(validate_binding({"target": target})) == errors
 
 
 @pytest.mark.parametrize(
     ("spec", "metadata", "raised"),
     [
-        pytest.param({}, {}, "", id="a free pod"),
-        pytest.param({"nodeName": "n1"}, {}, 'pod p is already assigned to node "n1"', id="one that has a node"),
+        pytest.param({}, {}, "", id="an unbound pod"),
+        pytest.param({"nodeName": "n1"}, {}, 'pod p is already assigned to node "n1"', id="a bound pod"),
         pytest.param(
-            {}, {"deletionTimestamp": NOW}, "pod p is being deleted, cannot be assigned to a host", id="one that ends"
+            {},
+            {"deletionTimestamp": NOW},
+            "pod p is being deleted, cannot be assigned to a host",
+            id="a terminating pod",
         ),
         pytest.param(
             {"schedulingGates": [{"name": "g"}]},
             {},
             "pod p has non-empty .spec.schedulingGates",
-            id="one behind a gate",
+            id="a gated pod",
         ),
     ],
 )
-def test_errors(spec: Document, metadata: Document, raised: str) -> None:
+def test_binding_error_rejects_bound_terminating_and_gated_pods(
+    spec: Document, metadata: Document, raised: str
+) -> None:
     assert binding_error(changed(stored(pod()), spec, metadata)) == raised
 
 
-def test_a_bound_pod_has_its_node_and_what_the_binding_brings() -> None:
+def test_bound_pod_has_the_node_and_the_metadata_of_the_binding() -> None:
     old = stored(pod(metadata={"labels": {"a": "b", "zone": "old"}}))
     old["status"]["nominatedNodeName"] = "n2"
     before = deepcopy(old)
@@ -181,8 +188,10 @@ STATUSES = st.sampled_from(
 
 
 @given(PODS, STATUSES, BINDINGS, st.booleans())
-def test_a_binding_needs_no_other_field_decoded(one: Document, status: Document, binding: Document, ends: bool) -> None:
-    """The result for a partly decoded pod equals the result for the decoded one: a new field is in the table."""
+def test_a_binding_of_a_partly_decoded_pod_equals_that_of_a_decoded_pod(
+    one: Document, status: Document, binding: Document, ends: bool
+) -> None:
+    """If this fails, FIELDS_READ_BY_BINDING lacks a field that bindings read."""
     metadata = {"name": "p", "namespace": "default", "uid": "u", **one["metadata"]}
     if ends:
         metadata["deletionTimestamp"] = NOW

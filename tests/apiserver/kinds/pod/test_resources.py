@@ -1,7 +1,4 @@
-"""Tests of kinds.pod.resources.
-
-Tests of kinds.pod.options.
-"""
+"""Tests of kinds.pod.resources and kinds.pod.options."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ from tests.apiserver.pod_builders import errors_of, pod
 @pytest.mark.parametrize(
     ("container", "errors"),
     [
-        pytest.param({"resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "1"}}}, [], id="a sound request"),
+        pytest.param({"resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "1"}}}, [], id="a valid request"),
         pytest.param(
             {"resources": {"requests": {"cpu": "-1"}}},
             [('spec.containers[0].resources.requests[cpu]: Invalid value: "-1": must be greater than or equal to 0')],
-            id="below zero",
+            id="a negative request",
         ),
         pytest.param(
             {"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}},
@@ -46,7 +43,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "standard resource for containers"
                 ),
             ],
-            id="a short name that nobody knows",
+            id="an unknown short name",
         ),
         pytest.param(
             {"resources": {"limits": {"pods": "1"}}},
@@ -60,7 +57,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "standard resource for containers"
                 ),
             ],
-            id="a resource that is counted, not used",
+            id="a resource that only quotas count",
         ),
         pytest.param(
             {"resources": {"limits": {"example.com/gpu": "500m"}}},
@@ -68,7 +65,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                 ('spec.containers[0].resources.limits[example.com/gpu]: Invalid value: "500m": must be an integer'),
                 ('spec.containers[0].resources.requests[example.com/gpu]: Invalid value: "500m": must be an integer'),
             ],
-            id="half a device",
+            id="a fractional device",
         ),
         pytest.param(
             {"resources": {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "2"}}},
@@ -78,7 +75,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "example.com/gpu limit of 2"
                 )
             ],
-            id="fewer devices requested than allowed",
+            id="a device request below its limit",
         ),
         pytest.param(
             {"resources": {"requests": {"example.com/gpu": "1"}}},
@@ -102,7 +99,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     '"requests.example.com/x": doesn\'t follow extended resource name standard'
                 ),
             ],
-            id="a vendor called requests",
+            id="a vendor with the prefix requests",
         ),
         pytest.param(
             {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}},
@@ -121,7 +118,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "not positive integer multiple of hugepages-2Mi"
                 ),
             ],
-            id="one and a half huge pages",
+            id="huge pages that are no multiple of their size",
         ),
         pytest.param(
             {"resources": {"limits": {"hugepages-x": "2Mi", "cpu": "1"}}},
@@ -145,16 +142,16 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "pod.spec.resourceClaims which is empty"
                 )
             ],
-            id="a claim that the pod does not have",
+            id="an unknown claim",
         ),
         pytest.param(
             {"resources": {"claims": [{"name": ""}]}},
             ["spec.containers[0].resources.claims[0]: Required value"],
-            id="a nameless claim",
+            id="a claim without a name",
         ),
     ],
 )
-def test_containers(container: Document, errors: list[str]) -> None:
+def test_resources_of_containers_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors
 
 
@@ -167,7 +164,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                 "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "500m"}}}],
             },
             [],
-            id="room for its containers",
+            id="requests above those of the containers",
         ),
         pytest.param(
             {
@@ -207,7 +204,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     'supported values: "cpu", "hugepages-", "memory"'
                 )
             ],
-            id="something that only containers have",
+            id="a resource that only containers support",
         ),
         pytest.param(
             {"resources": {"claims": [{"name": "a"}]}, "containers": [{"name": "c", "image": "i", "resources": {}}]},
@@ -244,11 +241,11 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     "aggregate container requests of 3"
                 )
             ],
-            id="the largest moment counts: sidecars beside a greedy init container",
+            id="sidecars and the largest init container add up",
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_pod_level_resources_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -258,36 +255,42 @@ BOTH = {"cpu": "1", "memory": "1Gi"}
 @pytest.mark.parametrize(
     ("spec", "resources", "quality"),
     [
-        pytest.param({}, {}, "BestEffort", id="nothing asked for"),
-        pytest.param({}, {"requests": {"cpu": "0"}}, "BestEffort", id="nothing at all"),
+        pytest.param({}, {}, "BestEffort", id="no resources"),
+        pytest.param({}, {"requests": {"cpu": "0"}}, "BestEffort", id="a request of zero"),
         pytest.param({}, {"limits": {"example.com/gpu": "1"}}, "BestEffort", id="devices do not count"),
         pytest.param({}, {"requests": {"cpu": "1"}}, "Burstable", id="a request"),
         pytest.param({}, {"limits": {"cpu": "1"}}, "Burstable", id="one limit"),
         pytest.param({}, {"limits": BOTH}, "Guaranteed", id="both limits, which are requests too"),
         pytest.param({}, {"limits": BOTH, "requests": {"cpu": "500m"}}, "Burstable", id="a smaller request"),
         pytest.param(
-            {}, {"limits": {"cpu": "1000m", "memory": "1024Mi"}, "requests": BOTH}, "Guaranteed", id="other words"
+            {},
+            {"limits": {"cpu": "1000m", "memory": "1024Mi"}, "requests": BOTH},
+            "Guaranteed",
+            id="equal amounts in other units",
         ),
         pytest.param({"resources": {"limits": BOTH}}, {}, "Guaranteed", id="limits of the pod as a whole"),
         pytest.param(
-            {"resources": {"requests": {"cpu": "2"}}}, {"limits": BOTH}, "Burstable", id="the pod counts first"
+            {"resources": {"requests": {"cpu": "2"}}},
+            {"limits": BOTH},
+            "Burstable",
+            id="pod-level requests count first",
         ),
         pytest.param(
             {"initContainers": [{"name": "i", "image": "x"}]}, {"limits": BOTH}, "Burstable", id="init containers count"
         ),
     ],
 )
-def test_quality(spec: Document, resources: Document, quality: str) -> None:
+def test_quality_of_service_follows_requests_and_limits(spec: Document, resources: Document, quality: str) -> None:
     assert quality_of_service(pod(spec, {"resources": resources})["spec"]) == quality
 
 
-def test_a_new_object_is_tolerated_nothing() -> None:
+def test_strict_options_tolerate_nothing() -> None:
     tolerances = [field.name for field in fields(PodOptions) if field.name.startswith("tolerates_")]
     assert not any(getattr(STRICT, name) or getattr(STRICT_POD, name) for name in tolerances)
     assert (STRICT.is_pod, STRICT_POD.is_pod) == (False, True)
 
 
-def test_init_containers_come_first_and_ephemeral_ones_last() -> None:
+def test_every_container_lists_init_containers_first_and_ephemeral_ones_last() -> None:
     spec = {"containers": [{"name": "c"}], "ephemeralContainers": [{"name": "e"}], "initContainers": [{"name": "i"}]}
     assert [(container["name"], path) for container, path in every_container(spec, "s")] == [
         ("i", "s.initContainers[0]"),

@@ -20,12 +20,12 @@ from tests.apiserver.pod_builders import errors_of, pod
                     'is empty, which means "match all values and all keys"'
                 )
             ],
-            id="nothing is said",
+            id="empty",
         ),
         pytest.param(
             {"tolerations": [{"key": "a", "operator": "Exists", "value": "x"}]},
             [("spec.tolerations[0].operator: Invalid value: \"x\": value must be empty when `operator` is 'Exists'")],
-            id="a value where none counts",
+            id="a value with Exists",
         ),
         pytest.param(
             {"tolerations": [{"key": "a", "value": "b c"}]},
@@ -37,12 +37,12 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
                 )
             ],
-            id="a value that cannot be",
+            id="an invalid value",
         ),
         pytest.param(
             {"tolerations": [{"key": "a", "operator": "In"}]},
             [('spec.tolerations[0].operator: Unsupported value: "In": supported values: "Equal", "Exists"')],
-            id="an operator that nobody knows",
+            id="an unknown operator",
         ),
         pytest.param(
             {"tolerations": [{"key": "a", "operator": "Lt", "value": "5"}]},
@@ -52,7 +52,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     '"Exists", "Lt", "Gt"'
                 )
             ],
-            id="a comparison, which is not on yet",
+            id="a comparison behind a disabled feature gate",
         ),
         pytest.param(
             {"tolerations": [{"key": "a", "effect": "Never"}]},
@@ -62,7 +62,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                     '"NoSchedule", "PreferNoSchedule", "NoExecute"'
                 )
             ],
-            id="an effect that nobody knows",
+            id="an unknown effect",
         ),
         pytest.param(
             {"tolerations": [{"key": "a", "tolerationSeconds": 5}]},
@@ -72,11 +72,11 @@ from tests.apiserver.pod_builders import errors_of, pod
                     "`tolerationSeconds` is set"
                 )
             ],
-            id="seconds without an eviction",
+            id="tolerationSeconds without NoExecute",
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_tolerations_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -96,7 +96,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                 }
             },
             [],
-            id="a sound one",
+            id="valid",
         ),
         pytest.param(
             {
@@ -161,7 +161,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     "'12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
                 ),
             ],
-            id="bad expressions",
+            id="invalid expressions",
         ),
         pytest.param(
             {
@@ -198,7 +198,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     'Terms[0].matchFields[1].key: Invalid value: "spec.x": not a valid field selector key'
                 ),
             ],
-            id="bad fields of nodes",
+            id="invalid fields of nodes",
         ),
         pytest.param(
             {
@@ -214,7 +214,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     "Invalid value: 0: must be in the range 1-100"
                 )
             ],
-            id="a weight of nothing",
+            id="a weight of zero",
         ),
         pytest.param(
             {
@@ -230,7 +230,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                 }
             },
             [],
-            id="a preference for a value that cannot be is useless but allowed",
+            id="an invalid value in a preference is allowed",
         ),
         pytest.param(
             {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {}}]}}},
@@ -251,7 +251,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
                 ),
             ],
-            id="pods without a topology",
+            id="pod affinity without a topology key",
         ),
         pytest.param(
             {
@@ -287,7 +287,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
                 ),
             ],
-            id="bad selectors of pods",
+            id="invalid selectors of pods",
         ),
         pytest.param(
             {
@@ -328,7 +328,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     'Keys[0]: Invalid value: "a": exists in both matchLabelKeys and mismatchLabelKeys'
                 )
             ],
-            id="a label key wanted and not wanted",
+            id="a label key in matchLabelKeys and mismatchLabelKeys",
         ),
         pytest.param(
             {
@@ -350,7 +350,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
         ),
     ],
 )
-def test_affinity_validation_specs(spec: Document, errors: list[str]) -> None:
+def test_affinity_is_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -364,7 +364,7 @@ def test_affinity_validation_specs(spec: Document, errors: list[str]) -> None:
                 ]
             },
             [],
-            id="a sound one",
+            id="valid",
         ),
         pytest.param(
             {"topologySpreadConstraints": [{}]},
@@ -376,7 +376,7 @@ def test_affinity_validation_specs(spec: Document, errors: list[str]) -> None:
                     'values: "DoNotSchedule", "ScheduleAnyway"'
                 ),
             ],
-            id="nothing is said",
+            id="empty",
         ),
         pytest.param(
             {
@@ -391,7 +391,7 @@ def test_affinity_validation_specs(spec: Document, errors: list[str]) -> None:
                     '"{z, DoNotSchedule}"'
                 )
             ],
-            id="twice the same",
+            id="duplicate constraints",
         ),
         pytest.param(
             {
@@ -411,7 +411,7 @@ def test_affinity_validation_specs(spec: Document, errors: list[str]) -> None:
                     "minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
                 )
             ],
-            id="a minimum of domains that is only wished for",
+            id="minDomains with ScheduleAnyway",
         ),
         pytest.param(
             {
@@ -426,7 +426,7 @@ def test_affinity_validation_specs(spec: Document, errors: list[str]) -> None:
                 ]
             },
             [("spec.topologySpreadConstraints[0].minDomains: Invalid value: 0: must be greater than zero")],
-            id="no domains",
+            id="minDomains of zero",
         ),
         pytest.param(
             {
@@ -451,7 +451,7 @@ def test_affinity_validation_specs(spec: Document, errors: list[str]) -> None:
                     'values: "Honor", "Ignore"'
                 ),
             ],
-            id="policies that nobody knows",
+            id="unknown policies",
         ),
         pytest.param(
             {
@@ -473,7 +473,7 @@ def test_affinity_validation_specs(spec: Document, errors: list[str]) -> None:
                     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
                 )
             ],
-            id="a selector that cannot be",
+            id="an invalid selector",
         ),
         pytest.param(
             {
@@ -518,9 +518,9 @@ def test_affinity_validation_specs(spec: Document, errors: list[str]) -> None:
                     "for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
                 )
             ],
-            id="label keys that cannot be",
+            id="invalid label keys",
         ),
     ],
 )
-def test_affinity_spread_validation_specs(spec: Document, errors: list[str]) -> None:
+def test_topology_spread_constraints_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors

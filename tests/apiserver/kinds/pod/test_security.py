@@ -82,7 +82,7 @@ from tests.apiserver.pod_builders import errors_of, pod
         ),
     ],
 )
-def test_containers(container: Document, errors: list[str]) -> None:
+def test_windows_options_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors
 
 
@@ -125,7 +125,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     'supported values: "Localhost", "RuntimeDefault", "Unconfined"'
                 ),
             ],
-            id="types that nobody knows",
+            id="unknown types",
         ),
         pytest.param(
             {"securityContext": {"seccompProfile": {"type": "Localhost"}, "appArmorProfile": {"type": "Localhost"}}},
@@ -153,7 +153,7 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     "\"/a/../b\": must not contain '..'"
                 ),
             ],
-            id="a local profile elsewhere",
+            id="a local profile with an absolute path",
         ),
         pytest.param(
             {"securityContext": {"appArmorProfile": {"type": "Localhost", "localhostProfile": " a"}}},
@@ -173,18 +173,18 @@ def test_containers(container: Document, errors: list[str]) -> None:
                     '"a": can only be set when AppArmor type is Localhost'
                 )
             ],
-            id="a name without need",
+            id="a name for another type",
         ),
     ],
 )
-def test_security_profiles_validation_containers(container: Document, errors: list[str]) -> None:
+def test_seccomp_and_apparmor_profiles_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors
 
 
 @pytest.mark.parametrize(
     ("container", "errors"),
     [
-        pytest.param({"securityContext": {"runAsUser": 1000, "readOnlyRootFilesystem": True}}, [], id="a sound one"),
+        pytest.param({"securityContext": {"runAsUser": 1000, "readOnlyRootFilesystem": True}}, [], id="valid"),
         pytest.param(
             {"securityContext": {"runAsUser": -1, "runAsGroup": 2147483648}},
             [
@@ -217,9 +217,9 @@ def test_security_profiles_validation_containers(container: Document, errors: li
                     'values: "Default", "Unmasked"'
                 )
             ],
-            id="a /proc that nobody knows",
+            id="an unknown procMount",
         ),
     ],
 )
-def test_security_validation_containers(container: Document, errors: list[str]) -> None:
+def test_security_contexts_of_containers_are_validated(container: Document, errors: list[str]) -> None:
     assert errors_of(pod(container=container)) == errors

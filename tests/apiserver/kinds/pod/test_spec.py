@@ -19,9 +19,7 @@ from tests.apiserver.pod_builders import changed, errors_of, pod, stored
 @pytest.mark.parametrize(
     ("spec", "errors"),
     [
-        pytest.param(
-            {"dnsConfig": {"nameservers": ["1.1.1.1"], "searches": ["a.b.", "_x.y", "."]}}, [], id="a sound one"
-        ),
+        pytest.param({"dnsConfig": {"nameservers": ["1.1.1.1"], "searches": ["a.b.", "_x.y", "."]}}, [], id="valid"),
         pytest.param(
             {"dnsPolicy": "X"},
             [
@@ -30,12 +28,12 @@ from tests.apiserver.pod_builders import changed, errors_of, pod, stored
                     '"ClusterFirst", "Default", "None"'
                 )
             ],
-            id="a policy that nobody knows",
+            id="an unknown policy",
         ),
         pytest.param(
             {"dnsPolicy": "None"},
             ["spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"],
-            id="no names at all",
+            id="policy None without a config",
         ),
         pytest.param(
             {"dnsPolicy": "None", "dnsConfig": {}},
@@ -45,7 +43,7 @@ from tests.apiserver.pod_builders import changed, errors_of, pod, stored
                     "when `dnsPolicy` is None"
                 )
             ],
-            id="no name server",
+            id="policy None without name servers",
         ),
         pytest.param(
             {"dnsConfig": {"nameservers": ["1.1.1.1", "1.1.1.2", "1.1.1.3", "1.1.1.4"]}},
@@ -67,7 +65,7 @@ from tests.apiserver.pod_builders import changed, errors_of, pod, stored
                 ),
                 "spec.dnsConfig.options[0]: Required value: must not be empty",
             ],
-            id="bad name servers",
+            id="invalid name servers",
         ),
         pytest.param(
             {"hostAliases": [{"ip": "1.2.3", "hostnames": ["A_"]}]},
@@ -83,7 +81,7 @@ from tests.apiserver.pod_builders import changed, errors_of, pod, stored
                     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
                 ),
             ],
-            id="a host alias that cannot be",
+            id="an invalid host alias",
         ),
         pytest.param(
             {"hostnameOverride": "A_", "setHostnameAsFQDN": True},
@@ -96,7 +94,7 @@ from tests.apiserver.pod_builders import changed, errors_of, pod, stored
                     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
                 ),
             ],
-            id="a hostname that is overridden twice",
+            id="hostnameOverride and setHostnameAsFQDN",
         ),
         pytest.param(
             {
@@ -109,23 +107,23 @@ from tests.apiserver.pod_builders import changed, errors_of, pod, stored
                     "when `hostNetwork` is true"
                 )
             ],
-            id="ports beside those of the host",
+            id="host ports that differ from container ports",
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_dns_host_aliases_and_hostnames_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
 @pytest.mark.parametrize(
     ("spec", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param({"containers": []}, ["spec.containers: Required value"], id="no containers"),
         pytest.param(
             {"restartPolicy": "X"},
             [('spec.restartPolicy: Unsupported value: "X": supported values: "Always", "OnFailure", "Never"')],
-            id="a restart policy that nobody knows",
+            id="an unknown restart policy",
         ),
         pytest.param(
             {"serviceAccountName": "A_", "nodeName": "N_", "hostname": "a.b", "subdomain": "A"},
@@ -150,12 +148,12 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
                 ),
             ],
-            id="names that cannot be",
+            id="invalid names",
         ),
         pytest.param(
             {"activeDeadlineSeconds": 0},
             [("spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive")],
-            id="a deadline that is over",
+            id="a deadline of zero",
         ),
         pytest.param(
             {"readinessGates": [{"conditionType": "a b"}], "schedulingGates": [{"name": "a"}, {"name": "a"}]},
@@ -168,7 +166,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                 ),
                 'spec.schedulingGates[1]: Duplicate value: "a"',
             ],
-            id="gates that cannot be",
+            id="invalid gates",
         ),
         pytest.param(
             {"nodeSelector": {"a": "b c"}},
@@ -180,7 +178,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
                 )
             ],
-            id="a label that no node can have",
+            id="an invalid label value",
         ),
         pytest.param(
             {
@@ -198,22 +196,22 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
                 ),
             ],
-            id="a claim from nowhere",
+            id="a claim with an invalid template name",
         ),
         pytest.param(
             {"preemptionPolicy": "X"},
             [('spec.preemptionPolicy: Unsupported value: "X": supported values: "PreemptLowerPriority", "Never"')],
-            id="a preemption policy that nobody knows",
+            id="an unknown preemption policy",
         ),
         pytest.param(
             {"overhead": {"cpu": "-1"}},
             ['spec.overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0'],
-            id="overhead below zero",
+            id="negative overhead",
         ),
         pytest.param(
             {"os": {"name": "mac"}},
             ['spec.os: Unsupported value: "mac": supported values: "linux", "windows"'],
-            id="an operating system that nobody knows",
+            id="an unknown operating system",
         ),
         pytest.param(
             {"os": {"name": "linux"}, "securityContext": {"windowsOptions": {}}},
@@ -240,7 +238,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                 "spec.HostPID: Forbidden: when `hostUsers` is false",
                 "spec.HostIPC: Forbidden: when `hostUsers` is false",
             ],
-            id="users of its own beside the namespaces of the host",
+            id="hostUsers of false with host namespaces",
         ),
         pytest.param(
             {"hostPID": True, "shareProcessNamespace": True},
@@ -250,7 +248,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     "ShareProcessNamespace and HostPID cannot both be enabled"
                 )
             ],
-            id="one process namespace for two",
+            id="hostPID and shareProcessNamespace",
         ),
         pytest.param(
             {"securityContext": {"fsGroup": -1, "supplementalGroups": [-1], "fsGroupChangePolicy": "X"}},
@@ -275,7 +273,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     'values: "Recursive"'
                 )
             ],
-            id="labels of SELinux changed by mounting, which is not on yet",
+            id="an SELinux policy behind a disabled feature gate",
         ),
         pytest.param(
             {
@@ -310,11 +308,11 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                 ]
             },
             ['spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Not found: "v"'],
-            id="a variable from a volume that is not there",
+            id="a variable from an unknown volume",
         ),
     ],
 )
-def test_pod_spec_validation_specs(spec: Document, errors: list[str]) -> None:
+def test_pod_specs_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -327,11 +325,11 @@ APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 @pytest.mark.parametrize(
     ("annotations", "errors"),
     [
-        pytest.param({"x": "y"}, [], id="one that means nothing"),
+        pytest.param({"x": "y"}, [], id="an unknown annotation"),
         pytest.param(
             {MIRROR: "x"},
             [f'a[{MIRROR}]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set'],
-            id="a mirror of nowhere",
+            id="a mirror pod without a node",
         ),
         pytest.param({COST: "-12"}, [], id="a cost"),
         pytest.param({COST: "+1"}, [f'a[{COST}]: Invalid value: "+1": must be a 32bit integer'], id="a signed cost"),
@@ -339,7 +337,7 @@ APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
         pytest.param(
             {SECCOMP: "x"},
             [f'a.{SECCOMP}: Invalid value: "x": must be a valid seccomp profile'],
-            id="a seccomp profile that nobody knows",
+            id="an unknown seccomp profile",
         ),
         pytest.param(
             {f"{APPARMOR}z": "foo"},
@@ -351,7 +349,7 @@ APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
         ),
     ],
 )
-def test_annotations(annotations: dict[str, str], errors: list[str]) -> None:
+def test_annotations_of_pods_are_validated(annotations: dict[str, str], errors: list[str]) -> None:
     assert messages(validate_pod_annotations(annotations, pod()["spec"], "a")) == errors
 
 
@@ -378,11 +376,13 @@ def test_annotations(annotations: dict[str, str], errors: list[str]) -> None:
         ),
     ],
 )
-def test_profiles_agree(annotations: dict[str, str], spec: Document, container: Document, errors: list[str]) -> None:
+def test_profiles_in_annotations_and_fields_must_match(
+    annotations: dict[str, str], spec: Document, container: Document, errors: list[str]
+) -> None:
     assert messages(validate_profiles_match(annotations, pod(spec, container)["spec"], "spec")) == errors
 
 
-def test_some_annotations_stay_as_they_are() -> None:
+def test_mirror_and_apparmor_annotations_are_immutable() -> None:
     old = stored(pod({"nodeName": "n"}, metadata={"annotations": {MIRROR: "x"}}))
     new = changed(old, metadata={"annotations": {f"{APPARMOR}c": "unconfined"}})
     assert messages(validate_pod_annotations_update(new, old, "a", STRICT_POD)) == [
@@ -394,18 +394,18 @@ def test_some_annotations_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("spec", "errors"),
     [
-        pytest.param({}, [], id="a sound one"),
+        pytest.param({}, [], id="valid"),
         pytest.param(
             {"ephemeralContainers": [{"name": "e", "image": "x"}]},
             ["spec.ephemeralContainers: Forbidden: cannot be set on create"],
-            id="ephemeral containers come later",
+            id="ephemeral containers",
         ),
         pytest.param(
             {"nodeName": "n", "schedulingGates": [{"name": "g"}]},
             ["spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared"],
-            id="a node behind a gate",
+            id="a node and a scheduling gate",
         ),
     ],
 )
-def test_new_pods(spec: Document, errors: list[str]) -> None:
+def test_new_pods_are_validated(spec: Document, errors: list[str]) -> None:
     assert messages(validate_new_pod(pod(spec)["spec"], pod(spec)["metadata"])) == errors

@@ -23,7 +23,7 @@ SPEC = pod(
 )["spec"]
 
 
-def test_claims_are_those_of_the_spec_each_once() -> None:
+def test_claim_statuses_match_claims_of_the_spec_and_are_unique() -> None:
     statuses = [{"name": "rc", "resourceClaimName": "x"}, {"name": "rc"}, {"name": "z"}]
     assert messages(validate_claim_statuses({"resourceClaimStatuses": statuses}, SPEC)) == [
         'status.resourceClaimStatuses[1].name: Duplicate value: "rc"',
@@ -35,20 +35,28 @@ def test_claims_are_those_of_the_spec_each_once() -> None:
 @pytest.mark.parametrize(
     ("mapping", "claim", "count"),
     [
-        pytest.param({"containerName": "c", "resourceName": "example.com/a", "requestName": "r"}, "x", 0, id="sound"),
-        pytest.param({"containerName": "q", "resourceName": "example.com/a", "requestName": "r"}, "x", 1, id="nobody"),
+        pytest.param({"containerName": "c", "resourceName": "example.com/a", "requestName": "r"}, "x", 0, id="valid"),
         pytest.param(
-            {"containerName": "c", "resourceName": "z", "requestName": "R_"}, "x", 2, id="nothing, badly named"
+            {"containerName": "q", "resourceName": "example.com/a", "requestName": "r"},
+            "x",
+            1,
+            id="an unknown container",
+        ),
+        pytest.param(
+            {"containerName": "c", "resourceName": "z", "requestName": "R_"},
+            "x",
+            2,
+            id="an unknown resource and an invalid request name",
         ),
         pytest.param({"containerName": "c", "resourceName": "example.com/a", "requestName": "r"}, "", 1, id="no claim"),
     ],
 )
-def test_extended_resources(mapping: Document, claim: str, count: int) -> None:
+def test_extended_resource_claim_statuses_are_validated(mapping: Document, claim: str, count: int) -> None:
     status = {"requestMappings": [mapping], "resourceClaimName": claim}
     assert len(validate_extended_claim(status, SPEC)) == count
 
 
-def test_allocated_devices_name_the_container_and_are_unique() -> None:
+def test_allocated_resource_statuses_are_validated() -> None:
     devices = [{"resourceID": "a", "health": "Healthy"}, {"resourceID": "a", "health": "Fine", "message": ""}]
     allocations = [{"name": "example.com/a", "resources": devices}, {"name": "claim:rc/r"}, {"name": "claim:rc"}]
     errors = validate_allocated_resources(
@@ -96,7 +104,7 @@ def old_pod() -> Document:
     ("status", "errors"),
     [
         pytest.param({}, [], id="nothing changes"),
-        pytest.param({"phase": "Whatever"}, [], id="a phase that nobody knows is written down all the same"),
+        pytest.param({"phase": "Whatever"}, [], id="an unknown phase is accepted"),
         pytest.param(
             {"qosClass": "Guaranteed"},
             ['status.qosClass: Invalid value: "Guaranteed": field is immutable'],
@@ -105,7 +113,7 @@ def old_pod() -> Document:
         pytest.param(
             {"observedGeneration": -1},
             ["status.observedGeneration: Invalid value: -1: must be a non-negative integer"],
-            id="a generation below zero",
+            id="a negative generation",
         ),
         pytest.param(
             {"nominatedNodeName": "n2"},
@@ -117,9 +125,11 @@ def old_pod() -> Document:
             [f"status.containerStatuses[0].state: {NOT_AGAIN}"],
             id="a container that succeeded runs again",
         ),
-        pytest.param({"containerStatuses": [{"name": "d", "state": RUNNING}]}, [], id="one that failed runs again"),
         pytest.param(
-            {"containerStatuses": [{"name": "r", "state": RUNNING}]}, [], id="one whose rules say so runs again"
+            {"containerStatuses": [{"name": "d", "state": RUNNING}]}, [], id="a container that failed runs again"
+        ),
+        pytest.param(
+            {"containerStatuses": [{"name": "r", "state": RUNNING}]}, [], id="a container with restart rules runs again"
         ),
         pytest.param(
             {"initContainerStatuses": [{"name": "i", "state": RUNNING}]},
@@ -138,7 +148,7 @@ def old_pod() -> Document:
         pytest.param(
             {"hostIP": "1.1.1.1", "hostIPs": [{"ip": "1.1.1.2"}]},
             ['status.hostIPs[0].ip: Invalid value: "1.1.1.2": must be equal to `hostIP`'],
-            id="two first addresses of the host",
+            id="hostIP differs from the first of hostIPs",
         ),
         pytest.param(
             {"containerStatuses": [{**ended("c", 0), "user": {"linux": {"uid": -1, "gid": 0}}}]},
@@ -150,7 +160,7 @@ def old_pod() -> Document:
         ),
     ],
 )
-def test_status(status: Document, errors: list[str]) -> None:
+def test_updates_of_pod_statuses_are_validated(status: Document, errors: list[str]) -> None:
     old = old_pod()
     new = deepcopy(old)
     new["status"].update(status)

@@ -1,7 +1,4 @@
-"""Tests of kinds.pod.strategy.
-
-What is printed of pods. All rows were printed by kube-apiserver v1.36.4, too.
-"""
+"""Tests of kinds.pod.strategy and of the table of pods. kube-apiserver v1.36.4 prints the same rows."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ EPHEMERAL = STRATEGY.subresources["ephemeralcontainers"]
 RESIZE = STRATEGY.subresources["resize"]
 
 
-def test_a_new_pod_is_pending_with_a_generation_and_a_quality() -> None:
+def test_a_new_pod_is_pending_with_a_generation_and_a_qos_class() -> None:
     made = pod(container={"resources": {"requests": {"cpu": "1"}}})
     made["status"] = {"phase": "Running"}
     STRATEGY.prepare_for_create(made, call_for())
@@ -31,7 +28,7 @@ def test_a_new_pod_is_pending_with_a_generation_and_a_quality() -> None:
     assert STRATEGY.validate(made, call_for()) == []
 
 
-def test_a_gated_pod_says_so() -> None:
+def test_a_new_gated_pod_has_a_scheduling_gated_condition() -> None:
     made = pod({"schedulingGates": [{"name": "g"}]})
     STRATEGY.prepare_for_create(made, call_for())
     (condition,) = made["status"]["conditions"]
@@ -43,7 +40,7 @@ def test_a_gated_pod_says_so() -> None:
     )
 
 
-def test_a_name_that_is_no_hostname_is_unwise() -> None:
+def test_a_pod_name_that_is_no_dns_label_has_a_warning() -> None:
     made = pod(metadata={"name": "a.b"})
     assert STRATEGY.warnings_on_create(made, call_for()) == [
         "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
@@ -58,7 +55,7 @@ def test_a_name_that_is_no_hostname_is_unwise() -> None:
         pytest.param({"activeDeadlineSeconds": 5}, 2, id="the spec changes"),
     ],
 )
-def test_generations_count_changes_of_the_spec(spec: Document, generation: int) -> None:
+def test_an_update_increments_the_generation_only_for_changes_of_the_spec(spec: Document, generation: int) -> None:
     old = stored(pod())
     new = changed(old, spec, {"labels": {"a": "b"}})
     new["status"] = {"phase": "Running"}
@@ -66,7 +63,7 @@ def test_generations_count_changes_of_the_spec(spec: Document, generation: int) 
     assert (new["metadata"]["generation"], new["status"]) == (generation, old["status"])
 
 
-def test_an_update_looks_at_the_metadata_twice() -> None:
+def test_an_update_validates_the_metadata_twice() -> None:
     old = stored(pod())
     new = changed(old, metadata={"labels": {"a b": "c"}})
     assert [error.field for error in STRATEGY.validate_update(new, old, call_for())] == ["metadata.labels"] * 2
@@ -75,21 +72,23 @@ def test_an_update_looks_at_the_metadata_twice() -> None:
 @pytest.mark.parametrize(
     ("spec", "phase", "asked_s", "given_s"),
     [
-        pytest.param({"nodeName": "n"}, "Running", None, 30, id="its own time"),
-        pytest.param({"nodeName": "n"}, "Running", 5, 5, id="the time that was asked for"),
-        pytest.param({"nodeName": "n"}, "Running", -1, 1, id="less than no time"),
-        pytest.param({"nodeName": "n"}, "Running", 0, 0, id="no time"),
-        pytest.param({}, "Pending", 5, 0, id="no kubelet knows it"),
-        pytest.param({"nodeName": "n"}, "Succeeded", 5, 0, id="it has ended"),
+        pytest.param({"nodeName": "n"}, "Running", None, 30, id="grace period of the pod"),
+        pytest.param({"nodeName": "n"}, "Running", 5, 5, id="requested grace period"),
+        pytest.param({"nodeName": "n"}, "Running", -1, 1, id="negative grace period"),
+        pytest.param({"nodeName": "n"}, "Running", 0, 0, id="grace period of zero"),
+        pytest.param({}, "Pending", 5, 0, id="not bound"),
+        pytest.param({"nodeName": "n"}, "Succeeded", 5, 0, id="succeeded"),
     ],
 )
-def test_ends(spec: Document, phase: str, asked_s: int | None, given_s: int) -> None:
+def test_graceful_s_returns_the_grace_period_of_a_delete(
+    spec: Document, phase: str, asked_s: int | None, given_s: int
+) -> None:
     made = stored(pod(spec))
     made["status"]["phase"] = phase
     assert STRATEGY.graceful_s(made, asked_s, call_for()) == given_s
 
 
-def test_selectable_fields() -> None:
+def test_selectable_fields_of_pods() -> None:
     made = stored(pod({"nodeName": "n", "hostNetwork": True}))
     made["status"]["podIPs"] = [{"ip": "1.1.1.1"}]
     fields = STRATEGY.selectable_fields(made)
@@ -98,7 +97,7 @@ def test_selectable_fields() -> None:
     assert set(fields) == set(STRATEGY.selectable_fields(stored(pod())))
 
 
-def test_a_status_changes_nothing_else_and_forgets_no_generation() -> None:
+def test_a_status_update_keeps_the_spec_and_observed_generations() -> None:
     old = stored(pod({"nodeName": "n"}))
     old["status"].update(
         observedGeneration=1, conditions=[{"type": "Ready", "status": "True", "observedGeneration": 1}]
@@ -117,7 +116,7 @@ def test_a_status_changes_nothing_else_and_forgets_no_generation() -> None:
     assert STATUS.validate_update(new, old, call_for()) == []
 
 
-def test_addresses_are_better_written_short() -> None:
+def test_addresses_that_are_not_canonical_have_a_warning() -> None:
     old = stored(pod())
     new = changed(old)
     new["status"]["podIPs"] = [{"ip": "FE80::1"}]
@@ -126,7 +125,7 @@ def test_addresses_are_better_written_short() -> None:
     ]
 
 
-def test_ephemeral_containers_come_alone() -> None:
+def test_an_update_of_ephemeral_containers_changes_nothing_else() -> None:
     old = stored(pod())
     new = changed(
         old, {"ephemeralContainers": [{"name": "e", "image": "x"}], "schedulerName": "z"}, {"labels": {"a": "b"}}
@@ -208,9 +207,9 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
 @pytest.mark.parametrize(
     ("spec", "status", "ready", "text", "restarts"),
     [
-        pytest.param({}, {"phase": "Pending"}, "0/2", "Pending", "0", id="its phase, if nothing else is known"),
+        pytest.param({}, {"phase": "Pending"}, "0/2", "Pending", "0", id="only a phase"),
         pytest.param(
-            {}, {"phase": "Failed", "reason": "Evicted"}, "0/2", "Evicted", "0", id="a reason is more than a phase"
+            {}, {"phase": "Failed", "reason": "Evicted"}, "0/2", "Evicted", "0", id="a reason wins over the phase"
         ),
         pytest.param(
             {},
@@ -218,7 +217,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "0/2",
             "SchedulingGated",
             "0",
-            id="held back by a gate",
+            id="scheduling gated",
         ),
         pytest.param(
             {},
@@ -232,7 +231,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "2/2",
             "Running",
             "5 (16m ago)",
-            id="restarts add up, the last one counts",
+            id="the sum of restarts and the last time",
         ),
         pytest.param(
             {},
@@ -240,7 +239,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "0/2",
             "CrashLoopBackOff",
             "7",
-            id="a container that waits says why",
+            id="the reason of a waiting container",
         ),
         pytest.param(
             {},
@@ -252,7 +251,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "1/2",
             "Running",
             "0",
-            id="one is done, the other one runs",
+            id="one completed, one running",
         ),
         pytest.param(
             {},
@@ -263,7 +262,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "1/2",
             "NotReady",
             "0",
-            id="one is done, the other one runs, but the pod is not ready",
+            id="one completed, one running, pod not ready",
         ),
         pytest.param(
             {},
@@ -274,7 +273,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "0/2",
             "Oops",
             "0",
-            id="one is done, the other one failed",
+            id="one completed, one failed",
         ),
         pytest.param(
             {},
@@ -282,7 +281,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "0/2",
             "ExitCode:2",
             "0",
-            id="the first container has the last word",
+            id="the first container wins",
         ),
         pytest.param(
             {}, {"phase": "Failed", "containerStatuses": [container("c", ended(1, "", 9))]}, "0/2", "Signal:9", "0"
@@ -319,7 +318,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
             "0/3",
             "Init:0/2",
             "0",
-            id="still busy with the first of two",
+            id="the first of two init containers runs",
         ),
         pytest.param(
             WITH_SIDECAR,
@@ -368,7 +367,7 @@ READY_CONDITION = [{"type": "Ready", "status": "True"}]
         ),
     ],
 )
-def test_status(spec: Document, status: Document, ready: str, text: str, restarts: str) -> None:
+def test_the_status_column_of_pods(spec: Document, status: Document, ready: str, text: str, restarts: str) -> None:
     assert row(spec, status)["cells"][:5] == ["p", ready, text, restarts, "40s"]
 
 
@@ -381,11 +380,11 @@ def test_status(spec: Document, status: Document, ready: str, text: str, restart
         ({"phase": "Failed", "reason": "Evicted"}, "Evicted"),
     ],
 )
-def test_status_of_a_deleted_pod(status: Document, text: str) -> None:
+def test_the_status_column_of_deleted_pods(status: Document, text: str) -> None:
     assert row({}, status, deletionTimestamp=LATER)["cells"][2] == text
 
 
-def test_wide_columns() -> None:
+def test_the_wide_columns_of_pods() -> None:
     status: Document = {
         "phase": "Running",
         "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}],
@@ -401,7 +400,7 @@ def test_wide_columns() -> None:
     ("phase", "condition"),
     [("Succeeded", "The pod has completed successfully."), ("Failed", "The pod failed.")],
 )
-def test_pods_that_are_done_are_marked(phase: str, condition: str) -> None:
+def test_rows_of_finished_pods_have_a_completed_condition(phase: str, condition: str) -> None:
     found = row({}, {"phase": phase})["conditions"]
     assert found == [{"type": "Completed", "status": "True", "reason": phase, "message": condition}]
     assert "conditions" not in row({}, {"phase": "Running"})

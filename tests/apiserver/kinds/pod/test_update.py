@@ -1,7 +1,4 @@
-"""Tests of kinds.pod.update.
-
-Tests of kinds.pod.resize.
-"""
+"""Tests of kinds.pod.update and kinds.pod.resize."""
 
 from __future__ import annotations
 
@@ -55,18 +52,21 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
             {"hostNetwork": True, "securityContext": {"sysctls": [{"name": "net.x", "value": "1"}]}},
             id="kernel parameters of the host",
         ),
-        pytest.param({"securityContext": {"seLinuxChangePolicy": "MountOption"}}, id="labels changed by mounting"),
-        pytest.param({"hostUsers": False, "hostNetwork": True}, id="users of its own on the network of the host"),
+        pytest.param(
+            {"securityContext": {"seLinuxChangePolicy": "MountOption"}},
+            id="an SELinux policy behind a disabled feature gate",
+        ),
+        pytest.param({"hostUsers": False, "hostNetwork": True}, id="hostUsers of false with hostNetwork"),
         pytest.param({"tolerations": [{"key": "a", "operator": "Gt", "value": "5"}]}, id="a comparison"),
     ],
 )
-def test_what_was_wrong_may_stay(spec: Document) -> None:
+def test_unchanged_invalid_fields_are_accepted_on_update(spec: Document) -> None:
     assert errors_of(pod(spec)) != []
     old = stored(pod(spec))
     assert messages(validate_pod_update(old, old, options_after(old, is_pod=True))) == []
 
 
-def test_new_objects_are_forgiven_nothing() -> None:
+def test_options_of_new_objects_are_strict() -> None:
     assert options_after(None, is_pod=False) == STRICT
     assert options_after(stored(pod()), is_pod=True) == STRICT_POD
 
@@ -116,12 +116,12 @@ def errors_of_change(old: Document, spec: Document) -> list[str]:
                 'spec.containers[0].image: Invalid value: " b": must not have leading or trailing whitespace',
                 'spec.containers[0].image: Invalid value: " b": must not have leading or trailing whitespace',
             ],
-            id="an image with space around it, told twice",
+            id="an image with leading whitespace, reported twice",
         ),
         pytest.param(
             {"containers": container(resources={"limits": {"memory": "1024Mi"}, "requests": {"memory": "1024Mi"}})},
             [],
-            id="the same amount in other words",
+            id="the same amount in another unit",
         ),
         pytest.param({"containers": container(command=["x"])}, [OTHER], id="a command"),
         pytest.param(
@@ -129,7 +129,7 @@ def errors_of_change(old: Document, spec: Document) -> list[str]:
             ["spec.containers: Forbidden: pod updates may not add or remove containers"],
             id="another container",
         ),
-        pytest.param({"nodeName": "n1"}, [OTHER], id="a node, which only a binding sets"),
+        pytest.param({"nodeName": "n1"}, [OTHER], id="nodeName, which only a binding sets"),
         pytest.param({"activeDeadlineSeconds": 5}, [], id="an earlier deadline"),
         pytest.param(
             {"activeDeadlineSeconds": 60},
@@ -156,12 +156,12 @@ def errors_of_change(old: Document, spec: Document) -> list[str]:
             [
                 "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'g'",
             ],
-            id="a gate behind which it never was",
+            id="a new scheduling gate",
         ),
-        pytest.param({"nodeSelector": {"a": "b"}}, [OTHER], id="a node selector, when nobody holds it back"),
+        pytest.param({"nodeSelector": {"a": "b"}}, [OTHER], id="a node selector of a pod that is not gated"),
     ],
 )
-def test_plain_pods(spec: Document, beginnings: list[str]) -> None:
+def test_updates_of_pods_are_validated(spec: Document, beginnings: list[str]) -> None:
     errors = errors_of_change(plain(), spec)
     assert len(errors) == len(beginnings), errors
     assert all(error.startswith(beginning) for error, beginning in zip(errors, beginnings, strict=True)), errors
@@ -192,20 +192,20 @@ def test_plain_pods(spec: Document, beginnings: list[str]) -> None:
         pytest.param(
             {"affinity": node_affinity(term(x="y"), term(a="b"))},
             [f'{TERMS}[1]: Invalid value: {{"MatchExpressions":'],
-            id="a term that matched nothing would match something",
+            id="an empty term gets expressions",
         ),
         pytest.param({"affinity": node_affinity(term(x="y"))}, [f"{TERMS}: Invalid value: [{{"], id="one term less"),
         pytest.param({"affinity": None}, [f"{TERMS}: Invalid value: null: no additions/deletions"], id="no affinity"),
         pytest.param({"schedulerName": "x"}, [OTHER], id="anything else"),
     ],
 )
-def test_gated_pods(spec: Document, beginnings: list[str]) -> None:
+def test_updates_of_gated_pods_are_validated(spec: Document, beginnings: list[str]) -> None:
     errors = errors_of_change(gated(), spec)
     assert len(errors) == len(beginnings), errors
     assert all(error.startswith(beginning) for error, beginning in zip(errors, beginnings, strict=True)), errors
 
 
-def test_the_difference_is_shown() -> None:
+def test_a_forbidden_update_is_reported_with_a_diff() -> None:
     (error,) = errors_of_change(plain(), {"schedulerName": "x"})
     difference = error.partition("\n")[2].splitlines()
     assert difference[0].startswith("@@ -")
@@ -237,7 +237,9 @@ def debugger(name: str, **fields: object) -> Document:
         ),
     ],
 )
-def test_changes(containers: list[Document] | None, beginnings: list[str]) -> None:
+def test_updates_of_ephemeral_containers_are_validated(
+    containers: list[Document] | None, beginnings: list[str]
+) -> None:
     old = stored(pod())
     old["spec"]["ephemeralContainers"] = [debugger("d")]
     new = changed(old, {"ephemeralContainers": containers})
@@ -277,7 +279,7 @@ def old_pod() -> Document:
             "resources",
             {**SIZES, "requests": {**SIZES["requests"], "ephemeral-storage": "1Gi"}},
             ["spec: Forbidden: only cpu and memory resources are mutable"],
-            id="something else",
+            id="another resource",
         ),
         pytest.param(
             "resources",
@@ -294,13 +296,13 @@ def old_pod() -> Document:
         ),
     ],
 )
-def test_containers(field: str, value: object, errors: list[str]) -> None:
+def test_resizes_of_containers_are_validated(field: str, value: object, errors: list[str]) -> None:
     old = old_pod()
     new = changed(old, {"containers": [{**old["spec"]["containers"][0], field: value}]})
     assert messages(validate_resize(new, old, STRICT_POD)) == errors
 
 
-def test_the_quality_of_service_stays() -> None:
+def test_a_resize_must_not_change_the_qos_class() -> None:
     old = stored(pod())
     new = changed(old, {"containers": [{**old["spec"]["containers"][0], "resources": {"requests": {"cpu": "1"}}}]})
     assert messages(validate_resize(new, old, STRICT_POD)) == [
@@ -308,7 +310,7 @@ def test_the_quality_of_service_stays() -> None:
     ]
 
 
-def test_a_kubelet_that_reports_no_resources_cannot_resize() -> None:
+def test_a_resize_is_forbidden_if_the_kubelet_reports_no_resources() -> None:
     old = old_pod()
     old["status"]["containerStatuses"] = [{"name": "c", "state": {"running": {}}}]
     assert messages(validate_resize(changed(old), old, STRICT_POD)) == [
@@ -319,16 +321,18 @@ def test_a_kubelet_that_reports_no_resources_cannot_resize() -> None:
 @pytest.mark.parametrize(
     ("resources", "errors"),
     [
-        pytest.param({"requests": {"cpu": "3"}}, [], id="more for the pod as a whole"),
-        pytest.param(None, ["spec.resources: Forbidden: pod-level resources cannot be removed"], id="nothing any more"),
+        pytest.param({"requests": {"cpu": "3"}}, [], id="higher pod-level requests"),
+        pytest.param(
+            None, ["spec.resources: Forbidden: pod-level resources cannot be removed"], id="pod-level resources removed"
+        ),
         pytest.param(
             {"requests": {"memory": "1Gi"}},
             ["spec.resources.requests: Forbidden: pod-level resource requests cannot be removed"],
-            id="something else instead",
+            id="another resource instead",
         ),
     ],
 )
-def test_the_pod_as_a_whole(resources: Document | None, errors: list[str]) -> None:
+def test_resizes_of_pod_level_resources_are_validated(resources: Document | None, errors: list[str]) -> None:
     old = stored(pod({"resources": {"requests": {"cpu": "2"}}}))
     old["status"]["qosClass"] = "Burstable"
     found = messages(validate_resize(changed(old, {"resources": resources}), old, STRICT_POD))

@@ -48,7 +48,7 @@ from tests.apiserver.pod_builders import errors_of, pod
                 "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.name: Forbidden: cannot be set",
                 "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.uID: Forbidden: cannot be set",
             ],
-            id="metadata that becomes nothing",
+            id="forbidden metadata",
         ),
         pytest.param(
             {
@@ -125,7 +125,7 @@ from tests.apiserver.pod_builders import errors_of, pod
         ),
     ],
 )
-def test_specs(spec: Document, errors: list[str]) -> None:
+def test_ephemeral_volumes_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -150,7 +150,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     "and 0777 (octal), both inclusive"
                 )
             ],
-            id="a mode that cannot be",
+            id="an invalid mode",
         ),
         pytest.param(
             {
@@ -178,7 +178,7 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                     "0 and 0777 (octal), both inclusive"
                 ),
             ],
-            id="bad keys",
+            id="invalid keys",
         ),
         pytest.param(
             {
@@ -204,11 +204,11 @@ def test_specs(spec: Document, errors: list[str]) -> None:
                 "spec.volumes[0].downwardAPI.resourceFieldRef.containerName: Required value",
                 ("spec.volumes[0].downwardAPI: Required value: one of fieldRef and resourceFieldRef is required"),
             ],
-            id="bad files of fields",
+            id="invalid downward API items",
         ),
     ],
 )
-def test_volumes_files_validation_specs(spec: Document, errors: list[str]) -> None:
+def test_secret_config_map_and_downward_api_volumes_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -226,7 +226,7 @@ def test_volumes_files_validation_specs(spec: Document, errors: list[str]) -> No
                 ],
             },
             [],
-            id="a sound one",
+            id="valid",
         ),
         pytest.param(
             {"volumes": [{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]},
@@ -291,11 +291,11 @@ def test_volumes_files_validation_specs(spec: Document, errors: list[str]) -> No
                 ),
                 'spec.volumes[0].projected.path: Invalid value: "/x": must be a relative path',
             ],
-            id="tokens for too short and too long",
+            id="tokens with too short and too long expirations",
         ),
     ],
 )
-def test_volumes_projected_validation_specs(spec: Document, errors: list[str]) -> None:
+def test_projected_volumes_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors
 
 
@@ -306,7 +306,7 @@ def test_volumes_projected_validation_specs(spec: Document, errors: list[str]) -
         pytest.param(
             {"volumes": [{"name": "v"}, {"name": "v"}]},
             ['spec.volumes[1].name: Duplicate value: "v"'],
-            id="two of one name",
+            id="duplicate names",
         ),
         pytest.param({"volumes": [{"emptyDir": {}}]}, ["spec.volumes[0].name: Required value"], id="no name"),
         pytest.param(
@@ -325,7 +325,7 @@ def test_volumes_projected_validation_specs(spec: Document, errors: list[str]) -
         pytest.param(
             {"volumes": [{"name": "v", "emptyDir": {"sizeLimit": "-1"}}]},
             [("spec.volumes[0].emptyDir.sizeLimit: Forbidden: SizeLimit field must be a valid resource quantity")],
-            id="an empty directory of less than nothing",
+            id="an emptyDir with a negative size",
         ),
         pytest.param(
             {
@@ -350,7 +350,7 @@ def test_volumes_projected_validation_specs(spec: Document, errors: list[str]) -
                     "reference a PVC that gets created for an ephemeral volume"
                 )
             ],
-            id="a claim that the pod itself makes",
+            id="a claim of an ephemeral volume of the pod",
         ),
         pytest.param(
             {"volumes": [{"name": "v", "image": {}}]},
@@ -359,5 +359,5 @@ def test_volumes_projected_validation_specs(spec: Document, errors: list[str]) -
         ),
     ],
 )
-def test_volumes_validation_specs(spec: Document, errors: list[str]) -> None:
+def test_volumes_are_validated(spec: Document, errors: list[str]) -> None:
     assert errors_of(pod(spec)) == errors

@@ -24,7 +24,7 @@ SECOND = "spec.containers[0].ports[1]"
         pytest.param({}, {"containerPort": 81}, [], id="two ports"),
         pytest.param({}, {}, [f"{SECOND}: duplicate port definition with {FIRST}"], id="one port twice"),
         pytest.param(
-            {}, {"hostPort": 8}, [f"{SECOND}: overlapping port definition with {FIRST}"], id="once on the host"
+            {}, {"hostPort": 8}, [f"{SECOND}: overlapping port definition with {FIRST}"], id="one with a host port"
         ),
         pytest.param(
             {"hostPort": 8, "hostIP": "1.1.1.1"},
@@ -39,7 +39,7 @@ SECOND = "spec.containers[0].ports[1]"
                 f'{SECOND}: duplicate port name "a" with {FIRST}, '
                 f"services and probes that select ports by name will use {FIRST}"
             ],
-            id="one name for two",
+            id="duplicate names",
         ),
         pytest.param(
             {"hostIP": "1.1.1.1"},
@@ -48,11 +48,11 @@ SECOND = "spec.containers[0].ports[1]"
                 f"{FIRST}: hostIP set without hostPort: "
                 "{Name: HostPort:0 ContainerPort:80 Protocol:TCP HostIP:1.1.1.1}"
             ],
-            id="an address for nothing",
+            id="hostIP without hostPort",
         ),
     ],
 )
-def test_ports(one: Document, other: Document, warnings: list[str]) -> None:
+def test_port_warnings_of_overlapping_ports(one: Document, other: Document, warnings: list[str]) -> None:
     ports = [{"containerPort": 80, **one}, {"containerPort": 80, **other}]
     assert port_warnings(pod(container={"ports": ports})["spec"], "spec") == warnings
 
@@ -60,7 +60,7 @@ def test_ports(one: Document, other: Document, warnings: list[str]) -> None:
 @pytest.mark.parametrize(
     ("source", "warnings"),
     [
-        pytest.param({"emptyDir": {}}, [], id="one in use"),
+        pytest.param({"emptyDir": {}}, [], id="a supported source"),
         pytest.param(
             {"gitRepo": {}},
             ["v[0].gitRepo: deprecated in v1.11, and disabled by default in v1.33+"],
@@ -69,7 +69,7 @@ def test_ports(one: Document, other: Document, warnings: list[str]) -> None:
         pytest.param(
             {"storageos": {}},
             ["v[0].storageOS: deprecated in v1.22, non-functional in v1.25+"],
-            id="told in other letters",
+            id="a source with another spelling in the path",
         ),
         pytest.param(
             {"ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": "1500m"}}}}}},
@@ -77,11 +77,11 @@ def test_ports(one: Document, other: Document, warnings: list[str]) -> None:
                 "v[0].ephemeral.volumeClaimTemplate.spec.resources.requests[storage]: "
                 'fractional byte value "1500m" is invalid, must be an integer'
             ],
-            id="a claim of half a byte",
+            id="a claim with a fractional size",
         ),
     ],
 )
-def test_sources(source: Document, warnings: list[str]) -> None:
+def test_volume_warnings_of_deprecated_sources(source: Document, warnings: list[str]) -> None:
     assert volume_warnings([{"name": "x", **source}], "v") == warnings
 
 
@@ -113,11 +113,11 @@ def test_sources(source: Document, warnings: list[str]) -> None:
                 'volume "x" (Projected): overlapping paths: "t" (ServiceAccountToken) with "t" (Secret "s")',
                 'volume "x" (Projected) has no sources provided',
             ],
-            id="two sources at one path, and one of nothing",
+            id="two sources at one path, and an empty source",
         ),
     ],
 )
-def test_overlaps(source: Document, warnings: list[str]) -> None:
+def test_overlap_warnings_of_volume_paths(source: Document, warnings: list[str]) -> None:
     assert overlap_warnings([{"name": "x", **source}]) == warnings
 
 
@@ -134,7 +134,7 @@ ZONE = "failure-domain.beta.kubernetes.io/zone"
             {"nodeSelector": {"node-role.kubernetes.io/master": ""}},
             {},
             ['spec.nodeSelector[node-role.kubernetes.io/master]: use "node-role.kubernetes.io/control-plane" instead'],
-            id="an old label of nodes",
+            id="a deprecated label of nodes",
         ),
         pytest.param(
             {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]},
@@ -144,7 +144,7 @@ ZONE = "failure-domain.beta.kubernetes.io/zone"
                 'use "topology.kubernetes.io/zone" instead',
                 "spec.topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching no pod",
             ],
-            id="an old topology, and no pods to spread",
+            id="a deprecated topology key without a selector",
         ),
         pytest.param(
             {
@@ -161,13 +161,13 @@ ZONE = "failure-domain.beta.kubernetes.io/zone"
                 f"spec.affinity.nodeAffinity.{PREFERRED}[0].preference.matchExpressions[0].key: {ZONE} is "
                 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead'
             ],
-            id="an old label in a preference",
+            id="a deprecated label in a preference",
         ),
         pytest.param(
             {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": "z"}]}}},
             {},
             [f"spec.affinity.podAffinity.{REQUIRED}[0].labelSelector: a null labelSelector results in matching no pod"],
-            id="affinity to no pods",
+            id="pod affinity without a selector",
         ),
         pytest.param(
             {"imagePullSecrets": [{"name": "a"}, {"name": "a"}, {}]},
@@ -191,7 +191,7 @@ ZONE = "failure-domain.beta.kubernetes.io/zone"
                 'spec.containers[0].resources.limits[memory]: fractional byte value "1500m" is invalid, '
                 "must be an integer"
             ],
-            id="half a byte",
+            id="a fractional number of bytes",
         ),
         pytest.param(
             {},
@@ -201,7 +201,9 @@ ZONE = "failure-domain.beta.kubernetes.io/zone"
         ),
     ],
 )
-def test_specs(spec: Document, container: Document, warnings: list[str]) -> None:
+def test_pod_spec_warnings_of_deprecated_and_duplicate_fields(
+    spec: Document, container: Document, warnings: list[str]
+) -> None:
     made = pod(spec, container)
     assert pod_spec_warnings(made["spec"], made["metadata"]) == warnings
 

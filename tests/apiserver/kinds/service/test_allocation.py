@@ -23,16 +23,16 @@ def service(spec: Document) -> Document:
 @pytest.mark.parametrize(
     ("spec", "families", "policy"),
     [
-        pytest.param({}, ["IPv4"], "SingleStack", id="the usual"),
+        pytest.param({}, ["IPv4"], "SingleStack", id="default"),
         pytest.param(ADDRESS, ["IPv4"], "SingleStack", id="a chosen address"),
-        pytest.param({"ipFamilyPolicy": "PreferDualStack"}, ["IPv4"], "PreferDualStack", id="two, if there were two"),
+        pytest.param({"ipFamilyPolicy": "PreferDualStack"}, ["IPv4"], "PreferDualStack", id="PreferDualStack"),
         pytest.param(NONE, ["IPv4", "IPv6"], "RequireDualStack", id="no address and no selector"),
         pytest.param({**NONE, "selector": {"a": "b"}}, ["IPv4"], "SingleStack", id="no address but a selector"),
         pytest.param({**NONE, "ipFamilyPolicy": "SingleStack"}, ["IPv4"], "SingleStack", id="no address, one family"),
-        pytest.param({**NONE, "ipFamilies": ["IPv6"]}, ["IPv6", "IPv4"], "RequireDualStack", id="the other one first"),
+        pytest.param({**NONE, "ipFamilies": ["IPv6"]}, ["IPv6", "IPv4"], "RequireDualStack", id="IPv6 first"),
     ],
 )
-def test_new_services(spec: Document, families: list[str], policy: str) -> None:
+def test_settle_families_of_new_services(spec: Document, families: list[str], policy: str) -> None:
     made = service(spec)
     settle_families(made, None)
     assert (made["spec"]["ipFamilies"], made["spec"]["ipFamilyPolicy"]) == (families, policy)
@@ -50,7 +50,7 @@ def test_new_services(spec: Document, families: list[str], policy: str) -> None:
             BOTH,
             "spec.ipFamilyPolicy: Invalid value: \"SingleStack\": must be 'RequireDualStack' or 'PreferDualStack' "
             "when multiple IP families are specified",
-            id="two families under a policy of one",
+            id="two families with SingleStack",
         ),
         pytest.param(
             {"clusterIP": "fd00::1", "clusterIPs": ["fd00::1"]},
@@ -61,24 +61,24 @@ def test_new_services(spec: Document, families: list[str], policy: str) -> None:
             {"ipFamilyPolicy": "RequireDualStack"},
             'spec.ipFamilyPolicy: Invalid value: "RequireDualStack": this cluster is not configured for dual-stack '
             "services",
-            id="two families, at any price",
+            id="RequireDualStack",
         ),
-        pytest.param({"clusterIP": "10.96.0.9"}, "spec.clusterIPs: Required value", id="addresses that disagree"),
+        pytest.param({"clusterIP": "10.96.0.9"}, "spec.clusterIPs: Required value", id="clusterIP without clusterIPs"),
     ],
 )
-def test_what_this_cluster_cannot_do(spec: Document, message: str) -> None:
+def test_settle_families_rejects_families_that_are_not_configured(spec: Document, message: str) -> None:
     with pytest.raises(InvalidError) as caught:
         settle_families(service(spec), None)
     assert caught.value.message == f'Service "v" is invalid: {message}'
 
 
-def test_a_name_has_no_family() -> None:
+def test_external_name_services_have_no_families() -> None:
     made = service({"type": "ExternalName"})
     settle_families(made, None)
     assert "ipFamilies" not in made["spec"]
 
 
-def test_an_update_keeps_its_policy_and_nothing_is_upgraded_unasked() -> None:
+def test_an_update_without_a_policy_keeps_policy_and_families() -> None:
     old = service({**ADDRESS, "ipFamilies": ["IPv4"], "ipFamilyPolicy": "PreferDualStack"})
     new = service({**ADDRESS, "ipFamilies": ["IPv4"]})
     settle_families(new, old)
@@ -87,20 +87,20 @@ def test_an_update_keeps_its_policy_and_nothing_is_upgraded_unasked() -> None:
     assert new["spec"]["ipFamilies"] == ["IPv4"]
 
 
-def test_giving_up_a_family_must_be_said() -> None:
+def test_releasing_a_family_requires_the_single_stack_policy() -> None:
     old = service({**NONE, **BOTH, "ipFamilyPolicy": "RequireDualStack"})
     with pytest.raises(InvalidError, match="must be 'SingleStack' to release the secondary IP family"):
         settle_families(service({**NONE, "ipFamilies": ["IPv4"]}), old)
-    said = service({**NONE, **BOTH, "ipFamilyPolicy": "SingleStack"})
-    settle_families(said, old)
-    assert said["spec"]["ipFamilies"] == ["IPv4"]
+    single_stack = service({**NONE, **BOTH, "ipFamilyPolicy": "SingleStack"})
+    settle_families(single_stack, old)
+    assert single_stack["spec"]["ipFamilies"] == ["IPv4"]
 
 
 TCP = {"name": "a", "port": 53}
 UDP = {"name": "b", "port": 53, "protocol": "UDP"}
 
 
-def service_allocation_strategy_service(**spec: object) -> Document:
+def new_service(**spec: object) -> Document:
     return document(SERVICE, spec={"ports": [{"port": 80}], **spec})
 
 
@@ -109,7 +109,7 @@ def allocator(*services: Document) -> ServiceAllocator:
 
 
 def stored(known: ServiceAllocator, made: Document) -> Document:
-    """A service_allocation_strategy_service that was written."""
+    """A service with a reservation that is kept."""
     reservation = known.reserve(made, None)
     reservation.keep()
     reservation.close()
@@ -121,7 +121,7 @@ def node_ports(made: Document) -> list[int]:
 
 
 def test_a_new_service_gets_an_address_and_ports() -> None:
-    made = stored(allocator(), service_allocation_strategy_service(type="LoadBalancer", externalTrafficPolicy="Local"))
+    made = stored(allocator(), new_service(type="LoadBalancer", externalTrafficPolicy="Local"))
     spec = made["spec"]
     assert spec["clusterIP"].startswith("10.96.")
     assert spec["clusterIPs"] == [spec["clusterIP"]]
@@ -132,12 +132,12 @@ def test_a_new_service_gets_an_address_and_ports() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        pytest.param({"type": "ExternalName", "externalName": "a"}, id="a name"),
-        pytest.param({"clusterIP": "None"}, id="one without an address"),
+        pytest.param({"type": "ExternalName", "externalName": "a"}, id="ExternalName"),
+        pytest.param({"clusterIP": "None"}, id="headless"),
     ],
 )
-def test_some_services_need_nothing(spec: Document) -> None:
-    made = stored(allocator(), service_allocation_strategy_service(**spec))
+def test_external_name_and_headless_services_get_no_address(spec: Document) -> None:
+    made = stored(allocator(), new_service(**spec))
     assert made["spec"].get("clusterIP", "None") == "None"
     assert node_ports(made) == [0]
 
@@ -155,7 +155,7 @@ def test_some_services_need_nothing(spec: Document) -> None:
             {"clusterIP": "192.0.2.1"},
             'spec.clusterIPs: Invalid value: ["192.0.2.1"]: failed to allocate IP 192.0.2.1: '
             "the provided network does not match the current range",
-            id="an address from elsewhere",
+            id="an address out of range",
         ),
         pytest.param(
             {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30009}]},
@@ -166,27 +166,23 @@ def test_some_services_need_nothing(spec: Document) -> None:
             {"type": "NodePort", "ports": [{"port": 80, "nodePort": 80}]},
             "spec.ports[0].nodePort: Invalid value: 80: provided port is not in the valid range. "
             "The range of valid ports is 30000-32767",
-            id="a port from elsewhere",
+            id="a port out of range",
         ),
     ],
 )
-def test_what_cannot_be_had(spec: Document, error: str) -> None:
-    taken = service_allocation_strategy_service(
-        clusterIP="10.96.0.9", type="NodePort", ports=[{"port": 80, "nodePort": 30009}]
-    )
+def test_addresses_and_ports_that_are_taken_or_out_of_range_are_rejected(spec: Document, error: str) -> None:
+    taken = new_service(clusterIP="10.96.0.9", type="NodePort", ports=[{"port": 80, "nodePort": 30009}])
     known = allocator()
     stored(known, taken)
     for each in (known, allocator(taken)):
         with pytest.raises(InvalidError) as caught:
-            each.reserve(service_allocation_strategy_service(**spec), None)
+            each.reserve(new_service(**spec), None)
         assert caught.value.message == f'Service "v" is invalid: {error}'
 
 
-def test_a_port_for_health_checks_that_is_taken_is_the_servers_trouble() -> None:
-    known = allocator(service_allocation_strategy_service(type="NodePort", ports=[{"port": 80, "nodePort": 30009}]))
-    wanted = service_allocation_strategy_service(
-        type="LoadBalancer", externalTrafficPolicy="Local", healthCheckNodePort=30009
-    )
+def test_a_taken_health_check_node_port_is_an_internal_error() -> None:
+    known = allocator(new_service(type="NodePort", ports=[{"port": 80, "nodePort": 30009}]))
+    wanted = new_service(type="LoadBalancer", externalTrafficPolicy="Local", healthCheckNodePort=30009)
     with pytest.raises(ServerError) as caught:
         known.reserve(wanted, None)
     assert caught.value.message == (
@@ -195,10 +191,10 @@ def test_a_port_for_health_checks_that_is_taken_is_the_servers_trouble() -> None
     )
 
 
-def test_only_the_api_server_gets_the_first_address() -> None:
+def test_only_the_kubernetes_service_gets_the_first_address() -> None:
     known = allocator()
     with pytest.raises(InvalidError, match="provided IP is already allocated"):
-        known.reserve(service_allocation_strategy_service(clusterIP="10.96.0.1"), None)
+        known.reserve(new_service(clusterIP="10.96.0.1"), None)
     own = document(
         SERVICE,
         {"namespace": "default", "name": "kubernetes"},
@@ -207,7 +203,7 @@ def test_only_the_api_server_gets_the_first_address() -> None:
     assert stored(known, own)["spec"]["clusterIPs"] == ["10.96.0.1"]
 
 
-def test_an_allocated_address_has_an_owner() -> None:
+def test_no_address_is_allocated_for_a_service_without_a_name() -> None:
     nameless = document(SERVICE, {"name": ""}, spec={"ports": [{"port": 80}], "clusterIP": "10.96.0.9"})
     known = allocator()
     with pytest.raises(InvalidError) as caught:
@@ -216,101 +212,93 @@ def test_an_allocated_address_has_an_owner() -> None:
         'Service "" is invalid: spec.clusterIPs: Invalid value: ["10.96.0.9"]: failed to allocate IP 10.96.0.9: '
         'IPAddress.networking.k8s.io "10.96.0.9" is invalid: spec.parentRef.name: Required value'
     )
-    stored(known, service_allocation_strategy_service(clusterIP="10.96.0.9"))
+    stored(known, new_service(clusterIP="10.96.0.9"))
     del nameless["spec"]["clusterIP"]
     del nameless["spec"]["clusterIPs"]
     with pytest.raises(InvalidError, match=r"Invalid value: \[\"\"\]: failed to allocate IP: IPAddress"):
         known.reserve(nameless, None)
 
 
-def test_what_is_not_kept_is_given_back() -> None:
+def test_a_reservation_that_is_not_kept_is_released() -> None:
     known = allocator()
     wanted: Document = {"clusterIP": "10.96.0.9", "type": "NodePort", "ports": [{"port": 80, "nodePort": 30009}]}
-    known.reserve(service_allocation_strategy_service(**wanted), None).close()
+    known.reserve(new_service(**wanted), None).close()
     with pytest.raises(InvalidError):
-        known.reserve(service_allocation_strategy_service(**{**wanted, "ports": [{"port": 80, "nodePort": 80}]}), None)
-    made = stored(known, service_allocation_strategy_service(**wanted))
+        known.reserve(new_service(**{**wanted, "ports": [{"port": 80, "nodePort": 80}]}), None)
+    made = stored(known, new_service(**wanted))
     known.release(made)
-    stored(known, service_allocation_strategy_service(**wanted))
+    stored(known, new_service(**wanted))
 
 
 @pytest.mark.parametrize(
     ("ports", "is_shared"),
     [
-        pytest.param([TCP, UDP], True, id="one number, one node port"),
-        pytest.param([TCP, {**UDP, "nodePort": 30009}], True, id="a wish for one is a wish for both"),
-        pytest.param([{**TCP, "nodePort": 30008}, {**UDP, "nodePort": 30009}], False, id="two wishes"),
-        pytest.param([TCP, {**UDP, "port": 54}], False, id="two numbers"),
+        pytest.param([TCP, UDP], True, id="the same port"),
+        pytest.param([TCP, {**UDP, "nodePort": 30009}], True, id="one requested node port"),
+        pytest.param([{**TCP, "nodePort": 30008}, {**UDP, "nodePort": 30009}], False, id="two requested node ports"),
+        pytest.param([TCP, {**UDP, "port": 54}], False, id="different ports"),
     ],
 )
 def test_protocols_share_a_node_port(ports: list[Document], is_shared: bool) -> None:
-    first, second = node_ports(stored(allocator(), service_allocation_strategy_service(type="NodePort", ports=ports)))
+    first, second = node_ports(stored(allocator(), new_service(type="NodePort", ports=ports)))
     assert (first == second) is is_shared
 
 
-def test_balancers_may_do_without_node_ports() -> None:
-    made = stored(
-        allocator(), service_allocation_strategy_service(type="LoadBalancer", allocateLoadBalancerNodePorts=False)
-    )
+def test_load_balancers_can_disable_node_ports() -> None:
+    made = stored(allocator(), new_service(type="LoadBalancer", allocateLoadBalancerNodePorts=False))
     assert node_ports(made) == [0]
 
 
-def test_a_change_of_the_type_takes_and_gives_back() -> None:
+def test_a_change_of_the_type_allocates_and_releases_addresses() -> None:
     known = allocator()
     old = stored(
         known,
-        service_allocation_strategy_service(
-            type="NodePort", ports=[{"port": 80, "nodePort": 30009}], clusterIP="10.96.0.9"
-        ),
+        new_service(type="NodePort", ports=[{"port": 80, "nodePort": 30009}], clusterIP="10.96.0.9"),
     )
-    name = service_allocation_strategy_service(type="ExternalName", externalName="a")
+    name = new_service(type="ExternalName", externalName="a")
     known.reserve(name, old).close()
     with pytest.raises(InvalidError):
-        known.reserve(service_allocation_strategy_service(clusterIP="10.96.0.9"), None)
+        known.reserve(new_service(clusterIP="10.96.0.9"), None)
     reservation = known.reserve(name, old)
     reservation.keep()
     reservation.close()
     stored(
         known,
-        service_allocation_strategy_service(
-            type="NodePort", ports=[{"port": 80, "nodePort": 30009}], clusterIP="10.96.0.9"
-        ),
+        new_service(type="NodePort", ports=[{"port": 80, "nodePort": 30009}], clusterIP="10.96.0.9"),
     )
-    back = service_allocation_strategy_service()
+    back = new_service()
     known.reserve(back, name).keep()
     assert back["spec"]["clusterIP"].startswith("10.96.")
 
 
-def test_an_update_keeps_what_it_has_and_moves_what_it_wants() -> None:
+def test_an_update_keeps_its_ports_and_allocates_requested_ports() -> None:
     known = allocator()
-    old = stored(known, service_allocation_strategy_service(type="NodePort"))
-    same = service_allocation_strategy_service(type="NodePort")
+    old = stored(known, new_service(type="NodePort"))
+    same = new_service(type="NodePort")
     known.reserve(same, old).keep()
     assert same["spec"] == old["spec"]
-    moved = service_allocation_strategy_service(type="NodePort", ports=[{"port": 80, "nodePort": 30009}])
+    moved = new_service(type="NodePort", ports=[{"port": 80, "nodePort": 30009}])
     known.reserve(moved, same).keep()
     assert not known.ports.is_taken(node_ports(old)[0])
     assert known.ports.is_taken(30009)
     ports = [{"name": "a", "port": 1, "nodePort": 30007}, {"name": "b", "port": 2, "nodePort": 30007}]
     with pytest.raises(ServerError, match=r"duplicate nodePort: \{TCP 30007\}"):
-        known.reserve(service_allocation_strategy_service(type="NodePort", ports=ports), moved)
+        known.reserve(new_service(type="NodePort", ports=ports), moved)
     assert not known.ports.is_taken(30007)
 
 
-def test_a_dry_run_takes_nothing() -> None:
+def test_a_dry_run_allocates_nothing() -> None:
     known = allocator()
-    made = service_allocation_strategy_service(
-        type="LoadBalancer", externalTrafficPolicy="Local", ports=[TCP, {**UDP, "port": 54}]
-    )
+    made = new_service(type="LoadBalancer", externalTrafficPolicy="Local", ports=[TCP, {**UDP, "port": 54}])
     reservation = known.reserve(made, None, is_dry_run=True)
     reservation.keep()
     reservation.close()
     assert made["spec"]["clusterIP"] == "10.96.0.0"
     assert (node_ports(made), made["spec"]["healthCheckNodePort"]) == ([32769, 32770], 32771)
     known.reserve(
-        service_allocation_strategy_service(type="NodePort", ports=[{"port": 80, "nodePort": 80}]),
+        new_service(type="NodePort", ports=[{"port": 80, "nodePort": 80}]),
         None,
         is_dry_run=True,
     ).close()
     with pytest.raises(InvalidError, match="is not in the valid range"):
-        known.reserve(service_allocation_strategy_service(clusterIP="192.0.2.1"), None, is_dry_run=True)
+        known.reserve(new_service(clusterIP="192.0.2.1"), None, is_dry_run=True)

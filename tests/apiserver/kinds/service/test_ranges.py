@@ -20,7 +20,7 @@ from mooring.kit.entropy import Entropy
 NETWORK = IPv4Network("10.96.0.0/24")
 
 
-def test_addresses_by_chance_come_from_the_upper_part_first() -> None:
+def test_random_addresses_come_from_the_upper_part_first() -> None:
     addresses, entropy = ServiceAddresses(NETWORK), Entropy(1)
     given = [int(addresses.take_any(entropy)) - int(NETWORK.network_address) for _ in range(254 - 16)]
     assert sorted(given) == list(range(17, 255))
@@ -40,7 +40,7 @@ def test_addresses_by_chance_come_from_the_upper_part_first() -> None:
         ("192.0.2.1", "the provided network does not match the current range"),
     ],
 )
-def test_addresses_that_cannot_be_had(address: str, raised: str) -> None:
+def test_taken_and_out_of_range_addresses_are_rejected(address: str, raised: str) -> None:
     addresses = ServiceAddresses(NETWORK)
     addresses.take(IPv4Address("10.96.0.9"))
     with pytest.raises(AllocationError) as caught:
@@ -48,14 +48,14 @@ def test_addresses_that_cannot_be_had(address: str, raised: str) -> None:
     assert str(caught.value) == raised
 
 
-def test_the_first_address_has_an_owner() -> None:
+def test_the_first_address_can_be_taken_once_with_permission() -> None:
     addresses = ServiceAddresses(NETWORK)
     addresses.take(IPv4Address("10.96.0.1"), may_take_first=True)
     with pytest.raises(AllocationError):
         addresses.take(IPv4Address("10.96.0.1"), may_take_first=True)
 
 
-def test_what_is_released_can_be_had_again() -> None:
+def test_released_addresses_and_ports_can_be_taken_again() -> None:
     addresses, ports = ServiceAddresses(NETWORK), ServicePorts(30000, 30100)
     addresses.take(IPv4Address("10.96.0.9"))
     addresses.release(IPv4Address("10.96.0.9"))
@@ -66,7 +66,7 @@ def test_what_is_released_can_be_had_again() -> None:
     ports.release(80)
 
 
-def test_a_dry_run_looks_at_the_range_of_addresses_and_at_taken_ports() -> None:
+def test_a_dry_run_checks_the_range_of_addresses_and_the_taken_ports() -> None:
     addresses, ports = ServiceAddresses(NETWORK), ServicePorts(30000, 30100)
     addresses.take(IPv4Address("10.96.0.9"))
     addresses.check_dry(IPv4Address("10.96.0.9"))
@@ -79,7 +79,7 @@ def test_a_dry_run_looks_at_the_range_of_addresses_and_at_taken_ports() -> None:
             ports.take_dry(port, [30002])
 
 
-def test_ports_by_chance_come_from_the_upper_part_first() -> None:
+def test_random_ports_come_from_the_upper_part_first() -> None:
     ports, entropy = ServicePorts(30000, 30031), Entropy(1)
     assert sorted(ports.take_any(entropy) for _ in range(16)) == list(range(30016, 30032))
     assert ports.take_any(entropy) < 30016
@@ -94,24 +94,34 @@ BALANCER: Document = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", 
 @pytest.mark.parametrize(
     ("spec", "old", "wanted"),
     [
-        pytest.param({"clusterIP": "a"}, None, {"clusterIP": "a", "clusterIPs": ["a"]}, id="an old client creates"),
-        pytest.param({"clusterIPs": ["a"]}, None, {"clusterIPs": ["a"]}, id="a new client must say both"),
-        pytest.param({"clusterIP": "10.96.0.9"}, FIRST, FIRST, id="an old client knows nothing of the list"),
-        pytest.param({"clusterIPs": ["10.96.0.9"]}, FIRST, {}, id="an old client takes it away"),
         pytest.param(
-            {**FIRST, "clusterIP": "b"}, FIRST, {"clusterIP": "b", "clusterIPs": ["b"]}, id="an old client changes it"
+            {"clusterIP": "a"}, None, {"clusterIP": "a", "clusterIPs": ["a"]}, id="create with clusterIP only"
+        ),
+        pytest.param({"clusterIPs": ["a"]}, None, {"clusterIPs": ["a"]}, id="create with clusterIPs only"),
+        pytest.param({"clusterIP": "10.96.0.9"}, FIRST, FIRST, id="update with clusterIP only"),
+        pytest.param({"clusterIPs": ["10.96.0.9"]}, FIRST, {}, id="update without clusterIP"),
+        pytest.param(
+            {**FIRST, "clusterIP": "b"},
+            FIRST,
+            {"clusterIP": "b", "clusterIPs": ["b"]},
+            id="update with another clusterIP",
         ),
         pytest.param(
-            {"clusterIP": "b", "clusterIPs": ["c"]}, FIRST, {"clusterIP": "b", "clusterIPs": ["c"]}, id="a muddle stays"
+            {"clusterIP": "b", "clusterIPs": ["c"]},
+            FIRST,
+            {"clusterIP": "b", "clusterIPs": ["c"]},
+            id="contradicting values are kept",
         ),
     ],
 )
-def test_the_list_follows_the_single_address(spec: Document, old: Document | None, wanted: Document) -> None:
+def test_normalize_cluster_ips_updates_the_list_from_cluster_ip(
+    spec: Document, old: Document | None, wanted: Document
+) -> None:
     normalize_cluster_ips(spec, old)
     assert spec == wanted
 
 
-def test_addresses_are_filled_in() -> None:
+def test_fill_from_old_keeps_cluster_ips() -> None:
     spec: Document = {"type": "ClusterIP"}
     fill_from_old(spec, {"type": "ClusterIP", **FIRST})
     assert spec == {"type": "ClusterIP", **FIRST}
@@ -120,7 +130,7 @@ def test_addresses_are_filled_in() -> None:
     assert spec == {"type": "ExternalName"}
 
 
-def test_node_ports_are_filled_in_by_name() -> None:
+def test_fill_from_old_matches_node_ports_by_name() -> None:
     old: Document = {
         "type": "NodePort",
         "ports": [{"name": "a", "port": 1, "nodePort": 30001}, {"name": "b", "port": 2, "nodePort": 30002}],
@@ -133,7 +143,7 @@ def test_node_ports_are_filled_in_by_name() -> None:
     assert [port.get("nodePort") for port in moved] == [None, 30001]
 
 
-def test_the_port_for_health_checks_is_filled_in() -> None:
+def test_fill_from_old_keeps_the_health_check_node_port() -> None:
     spec = {field: value for field, value in BALANCER.items() if field != "healthCheckNodePort"}
     fill_from_old(spec, BALANCER)
     assert spec == BALANCER

@@ -10,66 +10,64 @@ from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.kinds.service.strategy import service_warnings
 from tests.apiserver.core_documents import call, changed, created, document, strategy
 
-EMBEDDED: Document = {"sessionAffinity": "None", "type": "ClusterIP", "internalTrafficPolicy": "Cluster"}
+DEFAULTS: Document = {"sessionAffinity": "None", "type": "ClusterIP", "internalTrafficPolicy": "Cluster"}
 
 
 @pytest.mark.parametrize(
     ("spec", "wanted"),
     [
-        pytest.param({}, EMBEDDED, id="a service inside the cluster"),
+        pytest.param({}, DEFAULTS, id="ClusterIP"),
         pytest.param(
             {"ports": [{"port": 80, "targetPort": 0}, {"port": 53, "protocol": "UDP", "targetPort": "dns"}]},
             {
-                **EMBEDDED,
+                **DEFAULTS,
                 "ports": [
                     {"port": 80, "targetPort": 80, "protocol": "TCP"},
                     {"port": 53, "targetPort": "dns", "protocol": "UDP"},
                 ],
             },
-            id="ports lead to themselves",
+            id="target ports and protocols",
         ),
         pytest.param(
             {"externalIPs": ["1.2.3.4"]},
-            {**EMBEDDED, "externalIPs": ["1.2.3.4"], "externalTrafficPolicy": "Cluster"},
-            id="one that can be reached from outside",
+            {**DEFAULTS, "externalIPs": ["1.2.3.4"], "externalTrafficPolicy": "Cluster"},
+            id="external IPs",
         ),
         pytest.param(
             {"type": "LoadBalancer"},
             {
-                **EMBEDDED,
+                **DEFAULTS,
                 "type": "LoadBalancer",
                 "externalTrafficPolicy": "Cluster",
                 "allocateLoadBalancerNodePorts": True,
             },
-            id="one with a balancer",
+            id="LoadBalancer",
         ),
-        pytest.param(
-            {"type": "ExternalName"}, {"sessionAffinity": "None", "type": "ExternalName"}, id="one that is just a name"
-        ),
+        pytest.param({"type": "ExternalName"}, {"sessionAffinity": "None", "type": "ExternalName"}, id="ExternalName"),
         pytest.param(
             {"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {}}},
             {
-                **EMBEDDED,
+                **DEFAULTS,
                 "sessionAffinity": "ClientIP",
                 "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10800}},
             },
-            id="one that remembers its clients",
+            id="ClientIP affinity",
         ),
         pytest.param(
             {"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 5}}},
-            EMBEDDED,
-            id="one that has nothing to remember",
+            DEFAULTS,
+            id="an affinity config without affinity",
         ),
     ],
 )
-def test_specs(spec: Document, wanted: Document) -> None:
+def test_services_are_defaulted(spec: Document, wanted: Document) -> None:
     service: Document = {"spec": spec, "status": {"loadBalancer": {}}}
     strategy_of(SERVICE).default(service)
     strategy_of(SERVICE).default(service)
     assert service["spec"] == wanted
 
 
-def test_addresses_of_a_balancer_are_its_own() -> None:
+def test_addresses_of_load_balancers_default_to_the_mode_vip() -> None:
     status: Document = {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}, {"hostname": "a"}]}}
     strategy_of(SERVICE).default({"spec": {"type": "LoadBalancer"}, "status": status})
     assert status["loadBalancer"]["ingress"] == [{"ip": "1.2.3.4", "ipMode": "VIP"}, {"hostname": "a"}]
@@ -78,7 +76,7 @@ def test_addresses_of_a_balancer_are_its_own() -> None:
 @pytest.mark.parametrize(
     ("spec", "warnings"),
     [
-        pytest.param({}, [], id="nothing odd"),
+        pytest.param({}, [], id="no warnings"),
         pytest.param(
             {
                 "clusterIP": "None",
@@ -91,12 +89,12 @@ def test_addresses_of_a_balancer_are_its_own() -> None:
                 "spec.externalIPs is ignored for headless services",
                 "spec.SessionAffinity is ignored for headless services",
             ],
-            id="no address, and much about it",
+            id="headless with ignored fields",
         ),
         pytest.param(
             {"externalIPs": ["1.2.3.4"]},
             ["spec.externalIPs is deprecated and may no longer be implemented in some clusters"],
-            id="addresses outside",
+            id="external IPs",
         ),
         pytest.param(
             {"type": "ExternalName", "externalName": "a", "externalIPs": ["1.2.3.4"]},
@@ -106,12 +104,12 @@ def test_addresses_of_a_balancer_are_its_own() -> None:
         pytest.param(
             {"externalName": "a"},
             ['spec.externalName is ignored when spec.type is not "ExternalName"'],
-            id="a spare name",
+            id="an externalName of another type",
         ),
         pytest.param(
             {"trafficDistribution": "PreferClose"},
             ['spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'],
-            id="an old word for the same zone",
+            id="a deprecated traffic distribution",
         ),
         pytest.param(
             {"clusterIP": "fd00::A", "clusterIPs": ["fd00::A"], "loadBalancerSourceRanges": ["FD00::/8"]},
@@ -124,7 +122,7 @@ def test_addresses_of_a_balancer_are_its_own() -> None:
         ),
     ],
 )
-def test_warnings(spec: Document, warnings: list[str]) -> None:
+def test_service_warnings_of_ignored_and_deprecated_fields(spec: Document, warnings: list[str]) -> None:
     assert service_warnings(document(SERVICE, spec=spec)) == warnings
 
 
@@ -142,9 +140,9 @@ ADDRESS: Document = {
     "ipFamilies": ["IPv4"],
     "ipFamilyPolicy": "SingleStack",
 }
-INTERNAL_SERVICE_STRATEGY: Document = {"ports": [{"port": 80}], **ADDRESS}
-OUTSIDE: Document = {
-    **INTERNAL_SERVICE_STRATEGY,
+INTERNAL: Document = {"ports": [{"port": 80}], **ADDRESS}
+LOAD_BALANCER: Document = {
+    **INTERNAL,
     "ports": [{"port": 80, "nodePort": 30001}],
     "type": "LoadBalancer",
     "externalTrafficPolicy": "Local",
@@ -153,58 +151,58 @@ OUTSIDE: Document = {
 }
 
 
-def test_a_new_service_has_no_balancer_yet() -> None:
+def test_a_new_service_has_an_empty_load_balancer_status() -> None:
     service = document(
         SERVICE,
         {"name": "1a"},
-        spec=INTERNAL_SERVICE_STRATEGY,
+        spec=INTERNAL,
         status={"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}},
     )
     assert created(SERVICE, service) == []
     assert service["status"] == {"loadBalancer": {}}
-    assert created(SERVICE, document(SERVICE, {"name": "a.b"}, spec=INTERNAL_SERVICE_STRATEGY)) == [
+    assert created(SERVICE, document(SERVICE, {"name": "a.b"}, spec=INTERNAL)) == [
         'metadata.name: Invalid value: "a.b": must not contain dots'
     ]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "gone"),
+    ("old", "new", "dropped"),
     [
         pytest.param(
-            INTERNAL_SERVICE_STRATEGY,
-            {**INTERNAL_SERVICE_STRATEGY, "type": "ExternalName", "externalName": "a.b"},
+            INTERNAL,
+            {**INTERNAL, "type": "ExternalName", "externalName": "a.b"},
             ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"],
-            id="a name has no addresses",
+            id="ExternalName has no addresses",
         ),
         pytest.param(
-            OUTSIDE,
-            {**OUTSIDE, "type": "ClusterIP"},
+            LOAD_BALANCER,
+            {**LOAD_BALANCER, "type": "ClusterIP"},
             [
                 "healthCheckNodePort",
                 "allocateLoadBalancerNodePorts",
                 "loadBalancerClass",
                 "externalTrafficPolicy",
             ],
-            id="inside there is no balancer",
+            id="ClusterIP has no load balancer fields",
         ),
     ],
 )
-def test_types_drop_what_they_cannot_have(old: Document, new: Document, gone: list[str]) -> None:
+def test_a_change_of_the_type_drops_unsupported_fields(old: Document, new: Document, dropped: list[str]) -> None:
     errors, service = changed(SERVICE, document(SERVICE, spec=old), spec=new)
     assert errors == []
-    assert not [field for field in gone if field in service["spec"]]
+    assert not [field for field in dropped if field in service["spec"]]
     assert not any("nodePort" in port for port in service["spec"]["ports"])
 
 
-def test_changed_fields_are_validated() -> None:
-    new = {**OUTSIDE, "type": "ClusterIP", "ports": [{"port": 80, "nodePort": 30009}]}
-    errors, _ = changed(SERVICE, document(SERVICE, spec=OUTSIDE), spec=new)
+def test_a_changed_node_port_of_a_cluster_ip_service_is_forbidden() -> None:
+    new = {**LOAD_BALANCER, "type": "ClusterIP", "ports": [{"port": 80, "nodePort": 30009}]}
+    errors, _ = changed(SERVICE, document(SERVICE, spec=LOAD_BALANCER), spec=new)
     assert errors == ["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"]
 
 
-def test_what_never_changes() -> None:
-    new = {**OUTSIDE, "clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"], "loadBalancerClass": "c/d"}
-    errors, _ = changed(SERVICE, document(SERVICE, spec=OUTSIDE), spec={**new, "healthCheckNodePort": 30005})
+def test_immutable_fields_of_services() -> None:
+    new = {**LOAD_BALANCER, "clusterIP": "10.96.0.7", "clusterIPs": ["10.96.0.7"], "loadBalancerClass": "c/d"}
+    errors, _ = changed(SERVICE, document(SERVICE, spec=LOAD_BALANCER), spec={**new, "healthCheckNodePort": 30005})
     assert errors == [
         'spec.clusterIPs[0]: Invalid value: ["10.96.0.7"]: may not change once set',
         'spec.loadBalancerClass: Invalid value: "c/d": may not change once set',
@@ -212,8 +210,8 @@ def test_what_never_changes() -> None:
     ]
 
 
-def test_the_status_subresource() -> None:
-    old = document(SERVICE, spec=OUTSIDE)
+def test_a_status_update_changes_only_the_load_balancer_status() -> None:
+    old = document(SERVICE, spec=LOAD_BALANCER)
     status = {"loadBalancer": {"ingress": [{"ip": "2001:DB8::1"}]}}
     errors, service = changed(SERVICE, old, "status", status=status)
     assert errors == []
@@ -222,7 +220,9 @@ def test_the_status_subresource() -> None:
         'status.loadBalancer.ingress[0]: IPv6 address "2001:DB8::1" should be in RFC 5952 canonical format '
         '("2001:db8::1")'
     ]
-    errors, service = changed(SERVICE, {**old, "status": service["status"]}, spec={**OUTSIDE, "type": "ClusterIP"})
+    errors, service = changed(
+        SERVICE, {**old, "status": service["status"]}, spec={**LOAD_BALANCER, "type": "ClusterIP"}
+    )
     assert (errors, service["status"]) == ([], {"loadBalancer": {}})
 
 

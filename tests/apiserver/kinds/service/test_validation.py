@@ -63,16 +63,16 @@ FIRST, OTHER, SIX = "10.96.0.9", "10.96.0.10", "fd00::1"
                 'spec.ipFamilyPolicy: Unsupported value: "Y": supported values: "PreferDualStack", '
                 '"RequireDualStack", "SingleStack"',
             ],
-            id="families that nobody knows",
+            id="unknown families",
         ),
-        pytest.param({"type": "ExternalName", "clusterIP": "x"}, [], id="names have no addresses to judge"),
+        pytest.param({"type": "ExternalName", "clusterIP": "x"}, [], id="addresses of ExternalName are not validated"),
     ],
 )
-def test_addresses(spec: Document, errors: list[str]) -> None:
+def test_cluster_ips_are_validated(spec: Document, errors: list[str]) -> None:
     assert messages(validate_cluster_ips(spec, None)) == errors
 
 
-def test_an_address_that_was_there_may_stay() -> None:
+def test_an_unchanged_ambiguous_cluster_ip_is_accepted() -> None:
     spec = {"clusterIP": "010.96.0.9", "clusterIPs": ["010.96.0.9"]}
     assert len(validate_cluster_ips(spec, None)) == 1
     assert validate_cluster_ips(spec, spec) == []
@@ -84,18 +84,18 @@ def test_an_address_that_was_there_may_stay() -> None:
         pytest.param([FIRST], [FIRST], [], id="nothing changed"),
         pytest.param([OTHER], [FIRST], ["may not change once set"], id="another address"),
         pytest.param([], [FIRST], ["primary clusterIP can not be unset"], id="no address any more"),
-        pytest.param([FIRST, SIX], [FIRST], [], id="a second one comes"),
+        pytest.param([FIRST, SIX], [FIRST], [], id="a second one is added"),
         pytest.param([OTHER, SIX], [FIRST], ["may not change once set"], id="a second one, and another first"),
         pytest.param(
             [FIRST],
             [FIRST, SIX],
             ["must be set to 'SingleStack' when releasing the secondary clusterIP"],
-            id="a second one goes",
+            id="the second one is removed",
         ),
         pytest.param(["None"], ["None"], [], id="still none"),
     ],
 )
-def test_addresses_stay(new: list[str], old: list[str], details: list[str]) -> None:
+def test_updates_of_cluster_ips_are_validated(new: list[str], old: list[str], details: list[str]) -> None:
     errors = validate_cluster_ips_update({"clusterIPs": new}, {"clusterIPs": old})
     assert [error.detail for error in errors] == details
     assert validate_cluster_ips_update({"clusterIPs": new, "type": "ExternalName"}, {"clusterIPs": old}) == []
@@ -106,16 +106,16 @@ def test_addresses_stay(new: list[str], old: list[str], details: list[str]) -> N
     [
         pytest.param(["IPv4"], ["IPv4"], [], id="nothing changed"),
         pytest.param(["IPv6"], ["IPv4"], ["may not change once set"], id="another family"),
-        pytest.param(["IPv4", "IPv6"], ["IPv4"], [], id="a second one comes"),
+        pytest.param(["IPv4", "IPv6"], ["IPv4"], [], id="a second one is added"),
         pytest.param(
             ["IPv4"],
             ["IPv4", "IPv6"],
             ["must be set to 'SingleStack' when releasing the secondary ipFamily"],
-            id="a second one goes",
+            id="the second one is removed",
         ),
     ],
 )
-def test_families_stay(new: list[str], old: list[str], details: list[str]) -> None:
+def test_updates_of_ip_families_are_validated(new: list[str], old: list[str], details: list[str]) -> None:
     errors = validate_families_update({"ipFamilies": new, "clusterIPs": [FIRST]}, {"ipFamilies": old})
     assert [error.detail for error in errors] == details
 
@@ -129,7 +129,7 @@ def test_families_stay(new: list[str], old: list[str], details: list[str]) -> No
             "ClusterIP",
             {"hostname": "a.b"},
             ["status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is 'LoadBalancer'"],
-            id="a balancer of a service without one",
+            id="a load balancer status of a ClusterIP service",
         ),
         pytest.param(
             "LoadBalancer",
@@ -149,7 +149,7 @@ def test_families_stay(new: list[str], old: list[str], details: list[str]) -> No
         ),
     ],
 )
-def test_balancers(kind: str, ingress: Document, errors: list[str]) -> None:
+def test_load_balancer_statuses_are_validated(kind: str, ingress: Document, errors: list[str]) -> None:
     service = {"spec": {"type": kind}, "status": {"loadBalancer": {"ingress": [ingress]}}}
     assert messages(validate_balancer_status(service, {"status": {}})) == errors
 
@@ -165,7 +165,7 @@ def spec_of(**fields: object) -> Document:
 @pytest.mark.parametrize(
     ("fields", "errors"),
     [
-        pytest.param({}, [], id="a right one"),
+        pytest.param({}, [], id="valid"),
         pytest.param({"ports": []}, ["spec.ports: Required value"], id="no ports"),
         pytest.param({"ports": [], "clusterIP": "None", "clusterIPs": ["None"]}, [], id="no ports and no address"),
         pytest.param(
@@ -182,7 +182,7 @@ def spec_of(**fields: object) -> Document:
                 'spec.ports[0].targetPort: Invalid value: "A": must contain at least one letter (a-z)',
                 'spec.ports[0].appProtocol: Invalid value: "a b": name part must consist of',
             ],
-            id="everything is wrong with a port",
+            id="an invalid port",
         ),
         pytest.param(
             {"ports": [{"port": 1, "name": "a"}, {"port": 1, "name": "b"}]},
@@ -195,9 +195,9 @@ def spec_of(**fields: object) -> Document:
         pytest.param(
             {"ports": [{"port": 1, "nodePort": 30001}]},
             ["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"],
-            id="a node port inside the cluster",
+            id="a node port of a ClusterIP service",
         ),
-        pytest.param({"type": "Odd"}, ["spec.type: Unsupported value"], id="a type that nobody knows"),
+        pytest.param({"type": "Odd"}, ["spec.type: Unsupported value"], id="an unknown type"),
         pytest.param(
             {"type": "NodePort", "clusterIP": "None", "clusterIPs": ["None"]},
             ["spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services"],
@@ -212,14 +212,14 @@ def spec_of(**fields: object) -> Document:
             ],
             id="a name with addresses",
         ),
-        pytest.param({"sessionAffinity": "X"}, ["spec.sessionAffinity: Unsupported value"], id="an odd affinity"),
+        pytest.param({"sessionAffinity": "X"}, ["spec.sessionAffinity: Unsupported value"], id="an unknown affinity"),
         pytest.param(
             {"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 0}}},
             [
                 "spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 0: "
                 "must be greater than 0 and less than 86400"
             ],
-            id="no memory at all",
+            id="a timeout of zero",
         ),
         pytest.param(
             {"externalIPs": ["x", "127.0.0.1"]},
@@ -227,7 +227,7 @@ def spec_of(**fields: object) -> Document:
                 'spec.externalIPs[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7',
                 'spec.externalIPs[1]: Invalid value: "127.0.0.1": may not be in the loopback range',
             ],
-            id="addresses outside that are none",
+            id="invalid external IPs",
         ),
         pytest.param(
             {"loadBalancerSourceRanges": ["x"], "allocateLoadBalancerNodePorts": False, "loadBalancerClass": "a/b"},
@@ -237,7 +237,7 @@ def spec_of(**fields: object) -> Document:
                 f"spec.allocateLoadBalancerNodePorts: Forbidden: {BALANCERS}",
                 f"spec.loadBalancerClass: Forbidden: {BALANCERS}",
             ],
-            id="what only balancers have",
+            id="fields of load balancers",
         ),
         pytest.param(
             {"externalTrafficPolicy": "Local", "healthCheckNodePort": 30000, "internalTrafficPolicy": "X"},
@@ -246,18 +246,22 @@ def spec_of(**fields: object) -> Document:
                 "spec.healthCheckNodePort: Invalid value: 30000: may only be set when `type` is 'LoadBalancer' and",
                 'spec.internalTrafficPolicy: Unsupported value: "X": supported values: "Cluster", "Local"',
             ],
-            id="traffic from outside that cannot come",
+            id="traffic policies of a ClusterIP service",
         ),
-        pytest.param({"trafficDistribution": "X"}, ["spec.trafficDistribution: Unsupported value"], id="odd traffic"),
+        pytest.param(
+            {"trafficDistribution": "X"},
+            ["spec.trafficDistribution: Unsupported value"],
+            id="an unknown traffic distribution",
+        ),
     ],
 )
-def test_services(fields: Document, errors: list[str]) -> None:
+def test_services_are_validated(fields: Document, errors: list[str]) -> None:
     found = messages(validate_service(document(SERVICE, spec=spec_of(**fields)), None))
     assert len(found) == len(errors), found
     assert all(message.startswith(wanted) for message, wanted in zip(found, errors, strict=True)), found
 
 
-def test_ranges_in_an_annotation_are_ranges_too() -> None:
+def test_source_ranges_in_the_annotation_are_validated() -> None:
     key = "service.beta.kubernetes.io/load-balancer-source-ranges"
     metadata = {"annotations": {key: "10.0.0.0/8, x"}}
     service = document(SERVICE, metadata, spec=spec_of(type="LoadBalancer"))
@@ -268,7 +272,7 @@ def test_ranges_in_an_annotation_are_ranges_too() -> None:
     assert validate_service(service, service) == []
 
 
-def test_two_names_for_hints_agree() -> None:
+def test_topology_annotations_must_agree() -> None:
     annotations = {
         "service.kubernetes.io/topology-aware-hints": "auto",
         "service.kubernetes.io/topology-mode": "none",
@@ -277,12 +281,12 @@ def test_two_names_for_hints_agree() -> None:
     assert [error.field for error in errors] == ["metadata.annotations[service.kubernetes.io/topology-mode]"]
 
 
-def test_old_addresses_may_stay() -> None:
+def test_unchanged_ambiguous_external_ips_are_accepted() -> None:
     service = document(SERVICE, spec=spec_of(externalIPs=["010.1.1.1"]))
     assert len(validate_service(service, None)) == 1
     assert validate_service(service, service) == []
 
 
-def test_balancers_ask_after_local_pods() -> None:
+def test_needs_health_check_is_true_for_load_balancers_with_local_traffic() -> None:
     assert needs_health_check({"type": "LoadBalancer", "externalTrafficPolicy": "Local"})
     assert not needs_health_check({"type": "NodePort", "externalTrafficPolicy": "Local"})
