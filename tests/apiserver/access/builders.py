@@ -3,9 +3,9 @@
 may("get list", "pods")                         a rule: verbs, resources, and in which API groups
 role(may("get", "pods"), "reader", "web")       with a namespace a Role, without one a ClusterRole
 binding("User anna", to="Role reader", namespace="web")
-asks("anna", "list pods in web")                what somebody asks for; `/healthz` is a path
+asks("anna", "list pods in web")                the request of a user; `/healthz` is a non-resource path
 
-A small cluster that tokens can be for: accounts, pods, nodes and secrets by name.
+Cluster: service accounts, pods, nodes and secrets by name, and an issuer of tokens bound to them.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ _KEY = new_key()
 
 
 class Cluster:
-    """What is there, and tokens for it."""
+    """Objects by resource, namespace and name, and service account tokens bound to them."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock()

@@ -1,6 +1,6 @@
-"""Authorizers are asked in order; system:masters is always allowed; 403 messages are those of Kubernetes.
+"""Authorizers are called in order; system:masters is always allowed; 403 messages are those of Kubernetes.
 
-A rule allows requests, covers other rules, and prints itself as refusals do.
+A rule allows requests, covers other rules, and is printed as in error messages.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from mooring.client.errors import ForbiddenError
 from tests.apiserver.access.builders import asks, may, user
 
 
-def test_a_subresource_is_named_with_its_resource() -> None:
+def test_combined_resource_includes_the_subresource() -> None:
     assert Attributes(User("a"), "get", resource="pods", subresource="log").combined_resource == "pods/log"
     assert Attributes(User("a"), "get", resource="pods").combined_resource == "pods"
 
 
-def test_a_path_is_no_resource() -> None:
+def test_path_attributes_are_not_a_resource_request() -> None:
     asked = path_attributes(User("a"), "get", "/healthz")
     assert (asked.path, asked.is_resource_request, asked.resource) == ("/healthz", False, "")
 
@@ -74,18 +74,20 @@ YES, NO = AuthorizationDecision(True, "because"), AuthorizationDecision(False)
         pytest.param([AuthorizationDecision(False, "a"), YES], YES, id="a yes forgets the reasons before it"),
     ],
 )
-def test_the_first_yes_counts(answers: list[AuthorizationDecision], expected: AuthorizationDecision) -> None:
+def test_the_first_authorizer_that_allows_decides(
+    answers: list[AuthorizationDecision], expected: AuthorizationDecision
+) -> None:
     chain = AuthorizerChain(*(_Says(answer) for answer in answers))
     assert chain.authorize(asks("anna", "get pods p in web")) == expected
 
 
-def test_masters_may_do_everything_for_no_reason() -> None:
+def test_system_masters_is_allowed_everything_without_a_reason() -> None:
     assert AuthorizerChain(_Says(NO)).authorize(asks(user("a", "system:masters"), "get /x")) == AuthorizationDecision(
         True, ""
     )
 
 
-def test_rules_of_all_authorizers_are_put_together() -> None:
+def test_rules_for_combines_the_rules_of_all_authorizers() -> None:
     get, put = Rule(("get",)), Rule(("put",))
     chain = AuthorizerChain(
         _Says(NO, SubjectRules((get,), ("fault",), is_incomplete=True)), _Says(NO, SubjectRules((put,)))
@@ -134,17 +136,17 @@ def test_rules_of_all_authorizers_are_put_together() -> None:
         ),
     ],
 )
-def test_the_message_of_a_forbidden_request(request_text: str, message: str, details: dict[str, str]) -> None:
+def test_messages_of_forbidden_requests(request_text: str, message: str, details: dict[str, str]) -> None:
     error = forbidden(asks("limited", request_text), "")
     assert (error.message, error.details, error.code, error.reason) == (message, details, 403, "Forbidden")
 
 
-def test_the_reason_is_appended_to_the_message() -> None:
+def test_forbidden_appends_the_reason_to_the_message() -> None:
     error = forbidden(asks("a", "get /x"), 'RBAC: role "<x>" not found')
     assert error.message == 'forbidden: User "a" cannot get path "/x": RBAC: role "<x>" not found'
 
 
-def test_a_forbidden_request_about_an_object() -> None:
+def test_forbidden_object_names_the_object() -> None:
     error = forbidden_object("apps", "deployments", "d", "no")
     assert error.message == 'deployments.apps "d" is forbidden: no'
     assert error.details == {"name": "d", "group": "apps", "kind": "deployments"}
@@ -190,7 +192,7 @@ def test_require_raises_with_the_reason() -> None:
         pytest.param(may("get", paths="*"), "get pods p", False, id="every path is no resource"),
     ],
 )
-def test_a_rule_allows_what_it_says(rule: Document, request_text: str, is_allowed: bool) -> None:
+def test_a_rule_allows_matching_requests(rule: Document, request_text: str, is_allowed: bool) -> None:
     assert rules_of({"rules": [rule]})[0].allows(asks("anna", request_text)) is is_allowed
 
 
@@ -237,12 +239,12 @@ def test_a_rule_allows_what_it_says(rule: Document, request_text: str, is_allowe
         pytest.param([], [may("get")], [], id="a rule about nothing"),
     ],
 )
-def test_what_is_not_covered_is_found(held: list[Document], wanted: list[Document], missing: list[str]) -> None:
+def test_uncovered_returns_the_missing_rules(held: list[Document], wanted: list[Document], missing: list[str]) -> None:
     found = uncovered(rules_of({"rules": held}), rules_of({"rules": wanted}))
     assert [str(rule) for rule in found] == missing
 
 
-def test_rules_about_one_resource_are_printed_together() -> None:
+def test_compacted_merges_rules_of_the_same_resource() -> None:
     wanted = rules_of({"rules": [may("get list", "pods secrets"), may("get post", paths="/a")]})
     assert sorted(str(rule) for rule in compacted(uncovered([], wanted))) == [
         '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}',
@@ -252,7 +254,7 @@ def test_rules_about_one_resource_are_printed_together() -> None:
     ]
 
 
-def test_a_rule_is_written_as_it_was_read() -> None:
+def test_document_of_is_the_inverse_of_rules_of() -> None:
     rules = [may("get list", "pods secrets", "core apps", "a"), may("get", paths="/a /b")]
     assert [document_of(rule) for rule in rules_of({"rules": rules})] == rules
 
@@ -262,12 +264,12 @@ def test_a_role_without_rules_has_none(document: Document) -> None:
     assert rules_of(document) == ()
 
 
-def test_rules_are_equal_by_what_they_say() -> None:
+def test_rules_are_compared_by_value() -> None:
     assert Rule(("get",), ("",), ("pods",)) == Rule(("get",), ("",), ("pods",))
     assert len({Rule(("get",), ("",), ("pods",)), Rule(("get",), ("",), ("pods",))}) == 1
 
 
-def test_a_rule_of_too_many_combinations_is_compared_as_a_whole() -> None:
+def test_a_rule_with_too_many_combinations_is_compared_as_a_whole() -> None:
     many = " ".join(f"n{number}" for number in range(1_000))
     wanted = rules_of({"rules": [may(many, many, many)]})
     held = rules_of({"rules": [may("get", "pods")]})
@@ -276,6 +278,6 @@ def test_a_rule_of_too_many_combinations_is_compared_as_a_whole() -> None:
     assert uncovered(rules_of({"rules": [may("*", "*", "*")]}), wanted) == []
 
 
-def test_parts_are_counted() -> None:
+def test_parts_count_equals_the_number_of_parts() -> None:
     for rule in rules_of({"rules": [may("get list", "pods secrets", "core apps", "a b"), may("get", paths="/a /b")]}):
         assert rule.parts_count() == len(list(rule.parts()))

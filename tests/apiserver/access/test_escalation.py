@@ -1,4 +1,4 @@
-"""Nobody gives away what is not theirs, in roles or by bindings."""
+"""Privilege escalation: users cannot grant permissions that they do not hold, by roles or by bindings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _check_binding(written: Document, *, old: Document | None = None, roles: Rol
     check_binding(asks(LIMITED, f"create {resource}.{RBAC} {where}"), written, old, held, AuthorizerChain(held))
 
 
-def test_a_role_with_ones_own_rights_may_be_written() -> None:
+def test_a_role_with_rules_of_its_author_is_allowed() -> None:
     _check_role(role([may("get", "pods")], "new", "web"))
     _check_role(role([may("get", "pods", names="a")], "new", "web"))
     _check_role(role([], "new", "web"))
@@ -63,7 +63,7 @@ def test_escalation_lists_all_missing_rules() -> None:
     assert rejected.value.details == {"name": "esc", "group": RBAC, "kind": "roles"}
 
 
-def test_resolution_errors_have_the_message_of_storage() -> None:
+def test_escalation_appends_resolution_errors_to_the_message() -> None:
     roles = _roles(binding("User limited", to="ClusterRole missing", name="c", namespace="web"))
     with pytest.raises(ForbiddenError) as rejected:
         _check_role(role([may("get", "pods", "x")], "", "web"), roles=roles)
@@ -74,7 +74,7 @@ def test_resolution_errors_have_the_message_of_storage() -> None:
     )
 
 
-def test_paths_are_listed_one_by_one() -> None:
+def test_escalation_lists_non_resource_paths_one_by_one() -> None:
     with pytest.raises(ForbiddenError) as rejected:
         _check_role(role([may("get post", paths="/metrics")], "esc"))
     assert rejected.value.message == (
@@ -97,7 +97,7 @@ def test_the_verb_escalate_allows_any_role(rules: list[Document]) -> None:
     _check_role(role([may("get", "secrets")], "esc", "web"), roles=roles)
 
 
-def test_masters_are_not_asked() -> None:
+def test_system_masters_may_write_any_role_and_binding() -> None:
     nobody = authorizer()
     root = user("root", "system:masters")
     check_role(asks(root, f"create roles.{RBAC} in web"), role([may("*", "*")], "r", "web"), None, nobody, nobody)
@@ -107,11 +107,11 @@ def test_masters_are_not_asked() -> None:
 GATHERING: Any = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
 
 
-def test_gathering_needs_everything() -> None:
+def test_an_aggregation_rule_needs_cluster_admin() -> None:
     text = "must have cluster-admin privileges to use the aggregationRule"
     with pytest.raises(ForbiddenError, match=f'^clusterroles.{RBAC} "g" is forbidden: {text}$'):
         _check_role({**role([], "g"), "aggregationRule": GATHERING})
-    with pytest.raises(ForbiddenError, match=text):  # it may not be taken away either
+    with pytest.raises(ForbiddenError, match=text):  # removal is forbidden, too
         _check_role(role([], "g"), old={**role([], "g"), "aggregationRule": GATHERING})
     everything = _roles(
         role([may("*", "*", "*"), may("*", paths="*")], "all"), binding("User limited", to="ClusterRole all")
@@ -120,7 +120,7 @@ def test_gathering_needs_everything() -> None:
 
 
 @pytest.mark.parametrize("field", ["ownerReferences", "finalizers", "managedFields"])
-def test_the_garbage_collector_may_change_what_it_has_to(field: str) -> None:
+def test_metadata_of_the_garbage_collector_may_change_without_a_check(field: str) -> None:
     old_role, old_binding = role([may("get", "secrets")], "r", "web"), binding(to="Role big", namespace="web")
     for old, check in ((old_role, _check_role), (old_binding, _check_binding)):
         new = {**old, "metadata": {**old["metadata"], field: [{"name": "x"}]}}
@@ -129,11 +129,11 @@ def test_the_garbage_collector_may_change_what_it_has_to(field: str) -> None:
             check({**new, "metadata": {**new["metadata"], "labels": {"a": "b"}}}, old=old)
 
 
-def test_a_role_that_one_has_may_be_bound() -> None:
+def test_a_role_that_the_user_holds_may_be_bound() -> None:
     _check_binding(binding("User anna", to="Role own", namespace="web"))
 
 
-def test_a_role_with_more_may_not_be_bound() -> None:
+def test_a_role_that_the_user_does_not_hold_may_not_be_bound() -> None:
     with pytest.raises(ForbiddenError) as rejected:
         _check_binding(binding("User anna", to="Role big", name="esc", namespace="web"))
     assert rejected.value.message == (
@@ -160,7 +160,7 @@ def test_the_verb_bind_allows_a_binding() -> None:
         ("Foo nope", ServerError, 'unsupported role reference kind: "Foo"'),
     ],
 )
-def test_a_role_that_is_not_there_cannot_be_bound(to: str, error: type[StatusError], message: str) -> None:
+def test_a_missing_role_cannot_be_bound(to: str, error: type[StatusError], message: str) -> None:
     with pytest.raises(error) as rejected:
         _check_binding(binding("User anna", to=to, namespace="web"))
     assert rejected.value.message == message

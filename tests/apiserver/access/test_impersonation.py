@@ -1,4 +1,4 @@
-"""Somebody acts as somebody else, if they may, in one of five ways."""
+"""Impersonation: a user acts as another user, if allowed, in one of five modes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _impersonation(*rules: Document, who: str = "limited") -> Impersonation:
         ),
     ],
 )
-def test_headers_name_a_user(headers: list[tuple[str, str]], expected: User | None) -> None:
+def test_wanted_user_reads_the_impersonation_headers(headers: list[tuple[str, str]], expected: User | None) -> None:
     assert wanted_user(headers) == expected
 
 
@@ -90,12 +90,12 @@ def test_groups_without_a_user_are_rejected(headers: list[tuple[str, str]], prin
         ),
     ],
 )
-def test_a_master_becomes_anybody(wanted: User, groups: tuple[str, ...]) -> None:
+def test_system_masters_may_impersonate_any_user(wanted: User, groups: tuple[str, ...]) -> None:
     actual = _impersonation().impersonated(wanted, asks(ROOT, "list pods in web"))
     assert (actual.name, actual.groups) == (wanted.name, groups)
 
 
-def test_uid_and_extra_are_taken_over() -> None:
+def test_impersonation_takes_over_uid_and_extra() -> None:
     wanted = User("bob", "7", (), {"scope": ("a",)})
     actual = _impersonation().impersonated(wanted, asks(ROOT, "list pods in web"))
     assert (actual.uid, actual.extra) == ("7", {"scope": ("a",)})
@@ -265,13 +265,13 @@ USERS = may("impersonate:user-info", "users", AUTHENTICATION)
         ),
     ],
 )
-def test_everything_that_is_taken_on_must_be_allowed(rules: list[Document], wanted: User, message: str) -> None:
+def test_every_impersonated_attribute_must_be_allowed(rules: list[Document], wanted: User, message: str) -> None:
     with pytest.raises(ForbiddenError) as rejected:
         _impersonation(*rules).impersonated(wanted, asks("limited", "list pods in web"))
     assert rejected.value.message == message
 
 
-def test_an_account_becomes_the_node_it_runs_on_and_no_other() -> None:
+def test_a_service_account_may_impersonate_only_its_own_node() -> None:
     impersonation = _impersonation(
         may("impersonate-on:associated-node:list", "pods"),
         may("impersonate:associated-node", "nodes", AUTHENTICATION, names="*"),
@@ -286,7 +286,7 @@ def test_an_account_becomes_the_node_it_runs_on_and_no_other() -> None:
         impersonation.impersonated(User("system:node:n1"), asks(ROBOT, "list pods"))
 
 
-def test_the_error_is_that_of_the_mode_that_worked_last() -> None:
+def test_impersonation_fails_with_the_error_of_the_mode_that_succeeded_last() -> None:
     impersonation = _impersonation(may("impersonate", "users", names="bob"))
     impersonation.impersonated(User("bob"), asks("limited", "list pods in web"))
     with pytest.raises(ForbiddenError, match=r'^users "eve" is forbidden: User "limited" cannot impersonate resource'):

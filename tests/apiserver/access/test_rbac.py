@@ -1,4 +1,4 @@
-"""Who holds which rules, by way of bindings; and the index says the same as looking through everything."""
+"""RBAC: rules that a user holds by bindings; the index gives the same results as a search of all bindings."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ ROBOT = "system:serviceaccount:web:robot"
         ),
     ],
 )
-def test_a_yes_names_the_binding(documents: list[Document], who: User, request_text: str, reason: str) -> None:
+def test_the_reason_of_an_allowed_request_names_the_binding(
+    documents: list[Document], who: User, request_text: str, reason: str
+) -> None:
     decision = authorizer(*documents).authorize(asks(who, request_text))
     assert (decision.is_allowed, decision.reason) == (True, reason)
 
@@ -163,7 +165,9 @@ def test_a_yes_names_the_binding(documents: list[Document], who: User, request_t
         ),
     ],
 )
-def test_a_no_says_what_is_missing(documents: list[Document], who: User, request_text: str, reason: str) -> None:
+def test_the_reason_of_a_rejected_request_names_missing_roles(
+    documents: list[Document], who: User, request_text: str, reason: str
+) -> None:
     decision = authorizer(*documents).authorize(asks(who, request_text))
     assert (decision.is_allowed, decision.reason) == (False, reason)
 
@@ -177,7 +181,7 @@ def test_a_missing_role_is_ignored_if_another_rule_allows() -> None:
     assert roles.authorize(asks("anna", "list pods")).is_allowed
 
 
-def test_every_change_counts_at_once() -> None:
+def test_changes_of_roles_and_bindings_apply_immediately() -> None:
     roles = RoleAuthorizer()
     question = asks("anna", "list pods in web")
     answers = [roles.authorize(question).is_allowed]
@@ -199,7 +203,7 @@ def test_every_change_counts_at_once() -> None:
     assert answers == [False, True, False, True, False, False, False]
 
 
-def test_what_was_never_there_may_be_removed() -> None:
+def test_remove_of_an_unknown_object_is_ignored() -> None:
     roles = RoleAuthorizer()
     for resource in ("roles", "rolebindings", "clusterroles", "clusterrolebindings"):
         roles.remove(resource, "web", "x")
@@ -215,7 +219,7 @@ def _gathering(name: str, label: str, labels: Document | None = None) -> Documen
     return gathering
 
 
-def test_a_cluster_role_gathers_others_by_label() -> None:
+def test_a_cluster_role_aggregates_others_by_label() -> None:
     roles = authorizer(
         _gathering("edit", "to-edit"),
         _gathering("view", "to-view", {"to-edit": "true"}),
@@ -230,7 +234,7 @@ def test_a_cluster_role_gathers_others_by_label() -> None:
     assert roles.authorize(asks("anna", "get widgets w")).is_allowed
 
 
-def test_cluster_roles_that_gather_each_other_have_what_both_have() -> None:
+def test_cluster_roles_that_aggregate_each_other_have_the_rules_of_both() -> None:
     roles = authorizer(
         _gathering("a", "to-a", {"to-b": "true"}),
         _gathering("b", "to-b", {"to-a": "true"}),
@@ -242,14 +246,14 @@ def test_cluster_roles_that_gather_each_other_have_what_both_have() -> None:
         assert {rule.resources for rule in rules} == {("pods",), ("nodes",)}
 
 
-def test_a_selector_that_cannot_be_read_leaves_the_rules_alone() -> None:
+def test_an_invalid_aggregation_selector_leaves_the_rules_unchanged() -> None:
     broken = role([may("get", "pods")], "broken")
     broken["aggregationRule"] = {"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "Nonsense"}]}]}
     roles = authorizer(broken)
     assert roles.rules_of_reference(RoleReference("ClusterRole", "broken"), "") == rules_of(broken)
 
 
-def test_the_rules_of_a_user_are_those_of_all_bindings() -> None:
+def test_rules_for_a_user_combine_all_bindings() -> None:
     roles = authorizer(
         CLUSTER_READER,
         role([may("get", "secrets")], "secrets", "web"),
@@ -263,7 +267,7 @@ def test_the_rules_of_a_user_are_those_of_all_bindings() -> None:
     assert [rule.resources for rule in roles.rules_for(user("anna", "devs"), "").rules] == [("pods",)]
 
 
-def test_a_reference_leads_to_rules_or_nowhere() -> None:
+def test_rules_of_reference_returns_the_rules_or_raises() -> None:
     roles = authorizer(READER)
     assert roles.rules_of_reference(RoleReference("Role", "reader"), "web") == rules_of(READER)
     with pytest.raises(MissingRoleError, match=r'^role\.rbac.authorization.k8s.io "reader" not found$'):
@@ -272,7 +276,7 @@ def test_a_reference_leads_to_rules_or_nowhere() -> None:
         roles.rules_of_reference(RoleReference("Thing", "reader"), "web")
 
 
-def test_what_is_remembered_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_grants_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rbac, "REMEMBERED_USERS_MAX", 4)
     monkeypatch.setattr(rbac, "REMEMBERED_QUESTIONS_MAX", 4)
     roles = authorizer(CLUSTER_READER, binding("Group devs", to="ClusterRole reader"))
@@ -283,7 +287,7 @@ def test_what_is_remembered_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     assert all(len(grants.candidates) <= 4 for grants in roles._grants.values())
 
 
-# --- the index and the naive way say the same -----------------------------------------------------------------
+# --- the index and a search of all bindings give the same results ---------------------------------------------
 
 _names = st.sampled_from(["a", "b"])
 _spaces = st.sampled_from(["", "x", "y"])
@@ -345,7 +349,7 @@ _requests = st.one_of(
 
 
 def _naively_allowed(documents: dict[tuple[str, str, str], Document], asked: Attributes) -> bool:
-    """Looks through every binding and every rule, as the original does."""
+    """Check every binding and every rule, as Kubernetes does."""
     for (kind, namespace, _), found in documents.items():
         if not kind.endswith("Binding") or namespace not in ("", asked.namespace):
             continue
@@ -372,7 +376,7 @@ def _is_meant(subject: Document, who: User, namespace: str) -> bool:
     st.lists(st.tuples(st.booleans(), st.one_of(_roles, _bindings)), max_size=12),
     st.lists(_requests, min_size=1, max_size=6),
 )
-def test_the_index_says_what_looking_through_everything_says(
+def test_the_index_gives_the_results_of_a_search_of_all_bindings(
     changes: list[tuple[bool, Document]], requests: list[Attributes]
 ) -> None:
     roles = RoleAuthorizer()

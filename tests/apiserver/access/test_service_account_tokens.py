@@ -1,4 +1,4 @@
-"""A service account's token says who a pod is, as long as everything is there that it speaks of."""
+"""Service account tokens are valid while the objects that they reference exist."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _with_head(head: object) -> str:
     return f"{_part(head)}.{claims}.{signature}"
 
 
-def test_what_was_signed_is_recognised() -> None:
+def test_verified_claims_returns_the_signed_claims() -> None:
     token = SIGNER.sign(CLAIMS)
     assert SIGNER.verified_claims(token) == CLAIMS
     assert unverified_part(token, 0) == {"alg": "ES256", "kid": SIGNER.key_id}
@@ -65,7 +65,7 @@ def _with_other_claims() -> str:
         pytest.param("", id="nothing"),
     ],
 )
-def test_unsigned_tokens_are_rejected(token: str) -> None:
+def test_tokens_without_a_valid_signature_are_rejected(token: str) -> None:
     with pytest.raises(BadSignatureError):
         SIGNER.verified_claims(token)
 
@@ -73,11 +73,11 @@ def test_unsigned_tokens_are_rejected(token: str) -> None:
 @pytest.mark.parametrize(
     "token", ["", "a.b", "a.b.c.d", "a.!!.c", f"a.{_part([1])}.c", "a.bm8.c", "a.é.c", f"a.{'W1tb' * 9_000}.c"]
 )
-def test_whatever_is_shown_can_be_looked_at(token: str) -> None:
+def test_unverified_part_of_a_malformed_token_is_none(token: str) -> None:
     assert unverified_part(token, 1) is None
 
 
-def test_others_can_check_tokens_with_the_public_key() -> None:
+def test_public_key_document_contains_the_key() -> None:
     document = SIGNER.public_key_document()
     assert {key: document[key] for key in ("use", "kty", "crv", "alg", "kid")} == {
         "use": "sig",
@@ -89,7 +89,7 @@ def test_others_can_check_tokens_with_the_public_key() -> None:
     assert len(urlsafe_b64decode(document["x"] + "=")) == len(urlsafe_b64decode(document["y"] + "=")) == 32
 
 
-def test_good_tokens_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_verified_tokens_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_account_tokens, "GOOD_TOKENS_MAX", 3)
     signer = TokenSigner(new_key())
     for number in range(10):
@@ -100,7 +100,7 @@ def test_good_tokens_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
     assert len(signer._good) <= 3
 
 
-def test_a_key_on_another_curve_is_rejected() -> None:
+def test_a_signer_rejects_a_key_on_another_curve() -> None:
     with pytest.raises(AssertionError, match="needs a key on P-256"):
         TokenSigner(ec.generate_private_key(ec.SECP384R1()))
 
@@ -112,7 +112,7 @@ def _issued(cluster: Cluster, bound: BoundObject | None = None, audiences: tuple
     return cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=audiences, bound=bound)
 
 
-def test_the_claims_of_a_token() -> None:
+def test_claims_and_user_of_a_token() -> None:
     cluster = Cluster()
     claims = unverified_part(_issued(cluster), 1)
     assert claims is not None
@@ -137,7 +137,7 @@ def test_the_claims_of_a_token() -> None:
     assert audiences == (ISSUER,)
 
 
-def test_a_pods_token_names_the_pod_and_its_node() -> None:
+def test_a_pod_bound_token_names_the_pod_and_its_node() -> None:
     cluster = Cluster()
     cluster.add("pods", "web", "p", "uid-p")
     found = cluster.tokens.authenticate(_issued(cluster, POD), [ISSUER])
@@ -229,7 +229,7 @@ INVALIDATED = "service account token has been invalidated"
         ),
     ],
 )
-def test_a_token_is_good_until(
+def test_a_token_is_valid_until_a_referenced_object_is_removed_or_replaced(
     bound: BoundObject | None, what_happens: Callable[[Cluster], object], raised: str
 ) -> None:
     cluster = Cluster()
@@ -247,7 +247,7 @@ def test_a_token_is_good_until(
     assert str(rejected.value) == raised
 
 
-def test_a_token_from_the_future_is_rejected() -> None:
+def test_a_token_with_a_later_not_before_time_is_rejected() -> None:
     cluster, later = Cluster(), Cluster()
     later.clock.advance_to(120)
     with pytest.raises(InvalidTokenError, match=r"^service account token is not valid yet$"):
@@ -262,7 +262,7 @@ def test_a_token_from_the_future_is_rejected() -> None:
         pytest.param((), (ISSUER,), (ISSUER,), id="nobody in particular, so us"),
     ],
 )
-def test_a_token_is_for_an_audience(
+def test_authenticate_returns_the_matching_audiences(
     meant_for: tuple[str, ...], asked: tuple[str, ...], accepted: tuple[str, ...]
 ) -> None:
     cluster = Cluster()
@@ -271,7 +271,7 @@ def test_a_token_is_for_an_audience(
     assert found[1] == accepted
 
 
-def test_a_token_for_others_is_rejected() -> None:
+def test_a_token_for_another_audience_is_rejected() -> None:
     cluster = Cluster()
     with pytest.raises(InvalidTokenError) as rejected:
         cluster.tokens.authenticate(_issued(cluster, audiences=("vault",)), [ISSUER])
@@ -290,7 +290,7 @@ def test_a_forged_token_is_rejected_and_a_token_of_another_issuer_is_ignored() -
     assert cluster.tokens.authenticate("plain", [ISSUER]) is None
 
 
-def test_others_learn_where_the_keys_are() -> None:
+def test_discovery_document_contains_the_url_of_the_keys() -> None:
     tokens = Cluster().tokens
     assert tokens.discovery_document("https://here/openid/v1/jwks") == {
         "issuer": ISSUER,
