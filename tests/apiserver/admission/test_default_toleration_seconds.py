@@ -1,7 +1,4 @@
-"""Pods tolerate a silent node for five minutes, unless they say otherwise.
-
-A new node is not ready.
-"""
+"""DefaultTolerationSeconds adds tolerations of 300 seconds; TaintNodesByCondition taints new nodes as not ready."""
 
 from __future__ import annotations
 
@@ -32,12 +29,12 @@ def usual(key: str) -> Document:
         pytest.param([{"operator": "Exists", "effect": "NoExecute"}], [], id="every eviction"),
     ],
 )
-def test_tolerations(given: list[Document], added: list[str]) -> None:
+def test_default_toleration_seconds_adds_missing_tolerations(given: list[Document], added: list[str]) -> None:
     made = attempt(POD, pod(tolerations=list(given)))
     assert admitted(DefaultTolerationSeconds(), made)["spec"]["tolerations"] == [*given, *map(usual, added)]
 
 
-def test_an_update_does_not_change_the_pod_before_it() -> None:
+def test_an_update_does_not_change_the_old_pod() -> None:
     old = pod()
     new = {**old, "metadata": dict(old["metadata"])}
     assert len(admitted(DefaultTolerationSeconds(), attempt(POD, new, old))["spec"]["tolerations"]) == 2
@@ -58,7 +55,7 @@ OTHER: Document = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
         ),
     ],
 )
-def test_taints(given: Document, expected: list[Document]) -> None:
+def test_taint_nodes_by_condition_adds_the_not_ready_taint(given: Document, expected: list[Document]) -> None:
     assert admitted(TaintNodesByCondition(), attempt(NODE, named("n", spec=given)))["spec"]["taints"] == expected
 
 

@@ -1,6 +1,6 @@
-"""A pod is not resized beyond its node.
+"""PodResizeValidator: the resized pod must fit on its node.
 
-A bound pod changes only as its node can.
+NodeDeclaredFeatureValidator: the node must declare the features that the change needs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def resized(cpu: str, memory: str, generation: int = 2, **spec: Any) -> Document
 @pytest.mark.parametrize(
     "generation", [pytest.param(2, id="it fits"), pytest.param(1, id="nothing changed, and the node may be gone")]
 )
-def test_allowed(generation: int) -> None:
+def test_a_resize_that_fits_on_the_node_is_allowed(generation: int) -> None:
     known = Known({NODE: [node()]}) if generation == 2 else Known()
     made = attempt(POD, resized("4", "4Gi", generation), resized("1", "1Gi", 1), subresource="resize")
     check(PodResizeValidator(), made, known)
@@ -64,7 +64,9 @@ def test_allowed(generation: int) -> None:
         pytest.param([], resized("1", "1Gi"), 'node "n" not found', (), id="no node"),
     ],
 )
-def test_refused(nodes: list[Document], new: Document, why: str, causes: tuple[StatusCause, ...]) -> None:
+def test_a_resize_that_the_node_cannot_support_is_rejected(
+    nodes: list[Document], new: Document, why: str, causes: tuple[StatusCause, ...]
+) -> None:
     with pytest.raises(ForbiddenError) as caught:
         check(
             PodResizeValidator(), attempt(POD, new, resized("1", "1Gi", 1), subresource="resize"), Known({NODE: nodes})
@@ -94,11 +96,11 @@ def made(generation: int, cpu: str, node: str = "n", **fields: Any) -> Document:
         ),
     ],
 )
-def test_changes_that_nodes_allow(old: Document, new: Document, known: Known) -> None:
+def test_changes_with_the_required_features_are_allowed(old: Document, new: Document, known: Known) -> None:
     check(NodeDeclaredFeatureValidator(), attempt(POD, new, old, subresource="resize"), known)
 
 
-def test_the_node_cannot() -> None:
+def test_a_change_without_the_required_feature_is_rejected() -> None:
     with pytest.raises(ForbiddenError) as caught:
         check(NodeDeclaredFeatureValidator(), attempt(POD, made(2, "2"), made(1, "1"), subresource="resize"), PLAIN)
     assert caught.value.message == (
@@ -107,12 +109,12 @@ def test_the_node_cannot() -> None:
     )
 
 
-def test_the_node_is_gone() -> None:
+def test_a_change_of_a_pod_on_a_missing_node_is_rejected() -> None:
     with pytest.raises(ForbiddenError, match='node "n" not found'):
         check(NodeDeclaredFeatureValidator(), attempt(POD, made(2, "2"), made(1, "1")), Known())
 
 
-def test_resources_of_the_whole_pod_need_a_feature_too() -> None:
+def test_pod_level_resources_need_a_feature() -> None:
     old, new = made(1, "1"), made(2, "1")
     old["spec"]["resources"], new["spec"]["resources"] = {"limits": {"cpu": "1"}}, {"limits": {"cpu": "2"}}
     with pytest.raises(ForbiddenError, match="InPlacePodLevelResourcesVerticalScaling"):

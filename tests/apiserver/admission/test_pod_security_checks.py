@@ -1,7 +1,4 @@
-"""The baseline: what no pod may do that is not trusted with the node.
-
-The restricted level: what a pod must give up in so many words.
-"""
+"""Checks of Pod Security Standards: the baseline level and the restricted level."""
 
 from __future__ import annotations
 
@@ -154,7 +151,7 @@ def annotated(key: str, value: str) -> Document:
         ),
     ],
 )
-def test_baseline(made: Document, minor: int, expected: str) -> None:
+def test_baseline_violations(made: Document, minor: int, expected: str) -> None:
     assert text_of(violations_of(PodSecurityLevel(BASELINE, minor), made["metadata"], made["spec"])) == expected
 
 
@@ -231,5 +228,5 @@ PLAIN = (
         ),
     ],
 )
-def test_restricted(one: Document, minor: int, expected: str) -> None:
+def test_restricted_violations(one: Document, minor: int, expected: str) -> None:
     assert text_of(violations_of(PodSecurityLevel(RESTRICTED, minor), one["metadata"], one["spec"])) == expected

@@ -1,4 +1,4 @@
-"""Pods get the number of their priority class."""
+"""Priority: pods get the value of their priority class."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ LOWER_DEFAULT = named("z-lower", value=400, globalDefault=True, preemptionPolicy
         ),
     ],
 )
-def test_a_pod_gets(classes: list[Any], given: dict[str, Any], expected: tuple[Any, ...]) -> None:
+def test_a_pod_gets_priority_and_preemption_policy_of_its_class(
+    classes: list[Any], given: dict[str, Any], expected: tuple[Any, ...]
+) -> None:
     spec = admitted(Priority(), attempt(POD, pod(**given)), Known({PRIORITY_CLASS: classes}))["spec"]
     assert (spec["priority"], spec.get("priorityClassName"), spec["preemptionPolicy"]) == expected
 
@@ -60,13 +62,13 @@ def test_a_pod_gets(classes: list[Any], given: dict[str, Any], expected: tuple[A
         ),
     ],
 )
-def test_a_pod_is_refused(given: dict[str, Any], why: str) -> None:
+def test_a_pod_that_contradicts_its_priority_class_is_rejected(given: dict[str, Any], why: str) -> None:
     with pytest.raises(ForbiddenError) as caught:
         admitted(Priority(), attempt(POD, pod(**given)), Known({PRIORITY_CLASS: [GENTLE]}))
     assert caught.value.message == f'pods "p" is forbidden: {why}'
 
 
-def test_an_update_need_not_repeat_what_was_added() -> None:
+def test_an_update_without_priority_keeps_that_of_the_old_pod() -> None:
     old = pod(priority=5, preemptionPolicy="Never")
     new = pod()
     spec = admitted(Priority(), attempt(POD, new, old))["spec"]
@@ -82,7 +84,7 @@ def test_an_update_need_not_repeat_what_was_added() -> None:
         pytest.param(named("b"), None, True, id="any other class"),
     ],
 )
-def test_there_is_one_default(obj: Any, old: Any, is_allowed: bool) -> None:
+def test_only_one_priority_class_can_be_the_global_default(obj: Any, old: Any, is_allowed: bool) -> None:
     made, known = attempt(PRIORITY_CLASS, obj, old), Known({PRIORITY_CLASS: [DEFAULT]})
     if is_allowed:
         check(Priority(), made, known)
@@ -91,7 +93,7 @@ def test_there_is_one_default(obj: Any, old: Any, is_allowed: bool) -> None:
         check(Priority(), made, known)
 
 
-def test_system_classes_stay() -> None:
+def test_system_priority_classes_cannot_be_deleted() -> None:
     made = attempt(PRIORITY_CLASS, None, named("system-node-critical"), operation=Operation.DELETE)
     with pytest.raises(ForbiddenError, match="this is a system priority class and cannot be deleted"):
         wait(Priority().admit(made, Known()))

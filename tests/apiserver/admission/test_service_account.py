@@ -1,4 +1,4 @@
-"""Pods get a service account, and the token of it."""
+"""ServiceAccount: pods get a service account, a token volume and image pull secrets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def made(one: Document, known: Known = KNOWN) -> Document:
     return spec
 
 
-def test_a_pod_that_names_none_speaks_as_default() -> None:
+def test_a_pod_without_an_account_gets_the_default_account_with_a_token_volume() -> None:
     spec = made(pod(initContainers=[container("i")]))
     assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("default", "default")
     assert spec["imagePullSecrets"] == [{"name": "registry"}]
@@ -53,7 +53,7 @@ def test_the_token_volume_has_the_same_name_in_all_pods_of_an_account() -> None:
     assert made(pod(), Known({SERVICE_ACCOUNT: [other]}))["volumes"] != first["volumes"]
 
 
-def test_a_token_volume_that_the_pod_has_already_is_mounted() -> None:
+def test_an_existing_token_volume_is_mounted() -> None:
     spec = made(pod(volumes=[{"name": "kube-api-access-mine"}]))
     assert spec["volumes"] == [{"name": "kube-api-access-mine"}]
     assert spec["containers"][0]["volumeMounts"][0]["name"] == "kube-api-access-mine"
@@ -67,11 +67,11 @@ def test_a_token_volume_that_the_pod_has_already_is_mounted() -> None:
         pytest.param({"containers": [container(volumeMounts=[{"mountPath": TOKEN_PATH}])]}, id="its place is taken"),
     ],
 )
-def test_no_token_is_mounted_if(given: dict[str, Any]) -> None:
+def test_no_token_is_mounted(given: dict[str, Any]) -> None:
     assert "volumes" not in made(pod(**given))
 
 
-def test_own_secrets_are_kept() -> None:
+def test_image_pull_secrets_of_the_pod_are_kept() -> None:
     assert made(pod(imagePullSecrets=[{"name": "mine"}]))["imagePullSecrets"] == [{"name": "mine"}]
 
 
@@ -81,7 +81,7 @@ def mirror(**spec: Any) -> Document:
     return one
 
 
-def test_a_mirror_is_not_changed() -> None:
+def test_a_mirror_pod_is_not_changed() -> None:
     assert made(mirror()) == pod()["spec"]
 
 
@@ -118,7 +118,7 @@ def test_a_mirror_is_not_changed() -> None:
         ),
     ],
 )
-def test_refused(one: Document, why: str) -> None:
+def test_rejected_pods(one: Document, why: str) -> None:
     with pytest.raises(ForbiddenError) as caught:
         made(one)
     assert caught.value.message == f'pods "p" is forbidden: {why}'
@@ -128,7 +128,7 @@ def test_refused(one: Document, why: str) -> None:
 
 
 class Late(Known):
-    """The default account appears after a number of lookups."""
+    """The default account exists after a number of lookups."""
 
     def __init__(self, tries: int) -> None:
         super().__init__()
@@ -217,7 +217,7 @@ def test_other_secrets_may_not_be_mounted(spec: dict[str, Any], what: str, kind:
     assert caught.value.message == f'pods "p" is forbidden: {why}'
 
 
-def test_ephemeral_containers_are_limited_too() -> None:
+def test_secrets_of_ephemeral_containers_are_checked() -> None:
     old = pod(serviceAccountName="strict")
     new = pod(serviceAccountName="strict", ephemeralContainers=[container("e", env=env("x"))])
     with pytest.raises(ServerError, match=r"^ephemeral container e with envVar KEY referencing .* that secret$"):

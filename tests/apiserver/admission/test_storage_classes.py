@@ -1,8 +1,5 @@
-"""The default storage class, and DefaultStorageClass, which sets it.
-
-What holds data is protected by a finalizer.
-
-Claims grow if their class lets them.
+"""Storage: DefaultStorageClass sets the default class; StorageObjectInUseProtection adds finalizers;
+PersistentVolumeClaimResize allows expansion if the storage class does.
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ ANNOTATION = "volume.beta.kubernetes.io/storage-class"
         ),
     ],
 )
-def test_class_of_a_claim(claim: Document, expected: str | None) -> None:
+def test_class_of_claim(claim: Document, expected: str | None) -> None:
     assert class_of_claim(claim) == expected
 
 
@@ -51,7 +48,7 @@ def storage_class(name: str, created: str, annotation: str = "storageclass.kuber
     return {"metadata": {"name": name, "creationTimestamp": created, "annotations": {annotation: "true"}}}
 
 
-def test_the_newest_default_class_wins_and_then_the_first_by_name() -> None:
+def test_the_newest_default_class_is_used_then_the_first_by_name() -> None:
     old = storage_class("a", "2026-01-01T00:00:00Z")
     same_age = [storage_class(name, "2026-01-02T00:00:00Z") for name in ("c", "b")]
     found = default_class([old, *same_age])
@@ -59,14 +56,14 @@ def test_the_newest_default_class_wins_and_then_the_first_by_name() -> None:
     assert found["metadata"]["name"] == "b"
 
 
-def test_the_old_annotation_counts_and_other_values_than_true_do_not() -> None:
+def test_the_beta_annotation_marks_a_default_class_and_its_value_must_be_true() -> None:
     old = storage_class("a", "2026-01-01T00:00:00Z", "storageclass.beta.kubernetes.io/is-default-class")
     assert default_class([old]) is old
     old["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": "True"}
     assert default_class([old]) is None
 
 
-# --- A claim that names no class gets the default one ----------------------------------------------------------------
+# --- DefaultStorageClass ---------------------------------------------------------------------------------------------
 
 
 DEFAULT = {
@@ -87,7 +84,9 @@ DEFAULT = {
         pytest.param({}, [], None, id="no default"),
     ],
 )
-def test_class(given: dict[str, Any], classes: list[Any], expected: str | None) -> None:
+def test_a_claim_without_a_class_gets_the_default_class(
+    given: dict[str, Any], classes: list[Any], expected: str | None
+) -> None:
     made = attempt(PERSISTENT_VOLUME_CLAIM, named("c", spec=given))
     claim = admitted(DefaultStorageClass(), made, Known({STORAGE_CLASS: classes}))
     assert claim["spec"].get("storageClassName") == expected
@@ -107,12 +106,12 @@ def test_class(given: dict[str, Any], classes: list[Any], expected: str | None) 
         ),
     ],
 )
-def test_finalizers(kind: Kind, given: list[str], expected: list[str]) -> None:
+def test_protection_finalizers_are_added(kind: Kind, given: list[str], expected: list[str]) -> None:
     made = attempt(kind, {"metadata": {"name": "x", "finalizers": given}})
     assert admitted(StorageObjectInUseProtection(), made)["metadata"]["finalizers"] == expected
 
 
-def test_other_kinds_are_left_alone() -> None:
+def test_other_kinds_get_no_protection_finalizer() -> None:
     assert not StorageObjectInUseProtection().handles(CONFIG_MAP, "", Operation.CREATE)
 
 
@@ -135,7 +134,7 @@ def claim(storage: str, name: str = "grows", phase: str = "Bound") -> Document:
         pytest.param(claim("2Gi", "stays"), claim("1Gi", "stays"), id="a smaller one"),
     ],
 )
-def test_allowed(old: Document, new: Document) -> None:
+def test_allowed_changes_of_the_requested_storage(old: Document, new: Document) -> None:
     check(PersistentVolumeClaimResize(), attempt(PERSISTENT_VOLUME_CLAIM, new, old), KNOWN)
 
 
@@ -153,7 +152,7 @@ def test_allowed(old: Document, new: Document) -> None:
         pytest.param(claim("1Gi", ""), claim("2Gi", ""), CLASS_SAYS_NO, id="there is no class"),
     ],
 )
-def test_refused(old: Document, new: Document, why: str) -> None:
+def test_rejected_expansions(old: Document, new: Document, why: str) -> None:
     with pytest.raises(ForbiddenError) as caught:
         check(PersistentVolumeClaimResize(), attempt(PERSISTENT_VOLUME_CLAIM, new, old), KNOWN)
     assert caught.value.message == f'persistentvolumeclaims "c" is forbidden: {why}'
