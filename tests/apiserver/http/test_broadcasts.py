@@ -1,4 +1,4 @@
-"""Broadcasts: what listeners hear, who reads for them, and what a client that does not read costs the others."""
+"""Broadcasts: events that listeners receive, the leader that reads the store, and clients that read slowly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MANY = 200
 
 
 class FakeWatch:
-    """Tells what the test says."""
+    """A watch whose events the test provides."""
 
     def __init__(self) -> None:
         self._batches: asyncio.Queue[Sequence[WatchEvent] | StatusError] = asyncio.Queue()
@@ -57,7 +57,7 @@ class FakeWatch:
 
 
 class FakeOutlet:
-    """A client that may be full."""
+    """A client whose buffer may be full."""
 
     def __init__(self) -> None:
         self.chunks: list[bytes] = []
@@ -137,7 +137,7 @@ def play(story: Callable[[Studio], Awaitable[None]]) -> None:
     run(whole(), clock)
 
 
-# ------------------------------------------------------------------------------------------------------- hearing
+# ----------------------------------------------------------------------------------------------------- receiving
 
 
 def test_listeners_at_the_same_position_share_one_encoded_chunk() -> None:
@@ -161,7 +161,7 @@ def test_listeners_at_the_same_position_share_one_encoded_chunk() -> None:
         pytest.param(20, [], id="whoever knows far more hears nothing yet"),
     ],
 )
-def test_a_listener_hears_what_is_behind_its_place(since: int, heard: list[str]) -> None:
+def test_a_listener_receives_changes_after_its_position(since: int, heard: list[str]) -> None:
     async def story(studio: Studio) -> None:
         studio.listen(since=5)
         await studio.wait()
@@ -176,7 +176,7 @@ def test_a_listener_hears_what_is_behind_its_place(since: int, heard: list[str])
     play(story)
 
 
-def test_a_bookmark_goes_to_listeners_at_the_last_change() -> None:
+def test_a_bookmark_is_sent_to_listeners_at_the_last_change() -> None:
     async def story(studio: Studio) -> None:
         old, _, _ = studio.listen(since=5)
         await studio.wait()
@@ -205,10 +205,10 @@ def test_a_broadcast_rejects_listeners_before_its_log() -> None:
     play(story)
 
 
-# ------------------------------------------------------------------------------------------------------ gathering
+# ------------------------------------------------------------------------------------------------------- batching
 
 
-def test_a_single_listener_hears_every_change_at_once() -> None:
+def test_a_single_listener_receives_every_change_immediately() -> None:
     async def story(studio: Studio) -> None:
         outlet, _, _ = studio.listen(since=5)
         await studio.wait()
@@ -220,7 +220,7 @@ def test_a_single_listener_hears_every_change_at_once() -> None:
     play(story)
 
 
-def test_many_listeners_hear_the_first_change_at_once_and_gather_those_that_follow() -> None:
+def test_many_listeners_receive_the_first_change_immediately_and_batch_later_ones() -> None:
     async def story(studio: Studio) -> None:
         outlets = [studio.listen(since=5)[0] for _ in range(MANY)]
         await studio.wait()
@@ -236,7 +236,7 @@ def test_many_listeners_hear_the_first_change_at_once_and_gather_those_that_foll
     play(story)
 
 
-# -------------------------------------------------------------------------------------------------------- leading
+# ----------------------------------------------------------------------------------------------------- the leader
 
 
 def test_another_listener_leads_when_the_leader_leaves() -> None:
@@ -254,7 +254,7 @@ def test_another_listener_leads_when_the_leader_leaves() -> None:
     play(story)
 
 
-def test_the_last_one_to_leave_closes_the_watch_and_the_next_one_opens_another() -> None:
+def test_the_watch_is_closed_with_the_last_listener_and_opened_for_the_next() -> None:
     async def story(studio: Studio) -> None:
         _, _, task = studio.listen(since=5)
         await studio.wait()
@@ -271,7 +271,7 @@ def test_the_last_one_to_leave_closes_the_watch_and_the_next_one_opens_another()
     play(story)
 
 
-def test_listeners_leave_at_their_position_when_the_store_ends_the_watch() -> None:
+def test_listeners_leave_at_their_position_when_the_watch_of_the_store_ends() -> None:
     async def story(studio: Studio) -> None:
         listeners = [studio.listen(since=5) for _ in range(3)]
         await studio.wait()
@@ -285,7 +285,7 @@ def test_listeners_leave_at_their_position_when_the_store_ends_the_watch() -> No
     play(story)
 
 
-# ----------------------------------------------------------------------------------------------------- full clients
+# ----------------------------------------------------------------------------------------------------- slow clients
 
 
 @pytest.mark.parametrize("slow", [pytest.param(0, id="the one who reads for all"), pytest.param(1, id="another one")])
@@ -305,7 +305,7 @@ def test_a_slow_client_does_not_block_others_and_catches_up(slow: int) -> None:
     play(story)
 
 
-def test_when_all_clients_are_full_the_store_keeps_the_changes() -> None:
+def test_the_broadcast_stops_reading_the_store_when_all_clients_are_full() -> None:
     async def story(studio: Studio) -> None:
         outlet, _, _ = studio.listen(since=5)
         await studio.wait()
@@ -325,7 +325,7 @@ def test_when_all_clients_are_full_the_store_keeps_the_changes() -> None:
     ("limit", "value"),
     [pytest.param("LOG_LINES_MAX", 2, id="lines"), pytest.param("LOG_BYTES_MAX", 5, id="bytes")],
 )
-def test_a_client_that_stays_full_is_let_go_when_the_log_is(
+def test_a_slow_client_is_disconnected_from_the_broadcast_when_the_log_is_full(
     monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
     monkeypatch.setattr(broadcasts_module, limit, value)
@@ -348,7 +348,7 @@ def test_a_client_that_stays_full_is_let_go_when_the_log_is(
     play(story)
 
 
-def test_a_client_that_is_gone_ends_its_own_watch_only() -> None:
+def test_a_closed_client_ends_only_its_own_watch() -> None:
     async def story(studio: Studio) -> None:
         other, _, _ = studio.listen(since=5)
         gone, listener, _ = studio.listen(since=5)
@@ -364,9 +364,9 @@ def test_a_client_that_is_gone_ends_its_own_watch_only() -> None:
     play(story)
 
 
-# ----------------------------------------------------------------------------------------------------------- places
+# -------------------------------------------------------------------------------------------------------- positions
 
 
-def test_a_place_is_behind_a_change_and_before_the_bookmark_of_its_revision() -> None:
+def test_the_position_of_a_change_is_before_that_of_the_bookmark_of_its_revision() -> None:
     changed = StoreEvent(Change.DELETED, b"{}", 7)
     assert position_of(changed) < position_of(BookmarkEvent(CONFIG_MAP, 7)) == position_after(7)

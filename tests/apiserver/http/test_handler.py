@@ -60,7 +60,7 @@ def test_a_request_beyond_its_deadline_is_cancelled(begin_s: float, seconds: flo
     run(story(), clock)
 
 
-def test_a_task_goes_on_after_it_was_cut_off() -> None:
+def test_a_task_can_continue_after_its_request_was_cancelled() -> None:
     clock = VirtualClock()
 
     async def story() -> None:
@@ -74,7 +74,7 @@ def test_a_task_goes_on_after_it_was_cut_off() -> None:
     run(story(), clock)
 
 
-def test_a_cancellation_from_elsewhere_passes_through() -> None:
+def test_another_cancellation_is_propagated() -> None:
     clock = VirtualClock()
 
     async def story() -> None:
@@ -88,7 +88,7 @@ def test_a_cancellation_from_elsewhere_passes_through() -> None:
     run(story(), clock)
 
 
-def test_without_work_there_is_no_alarm() -> None:
+def test_deadlines_set_no_timer_without_requests() -> None:
     clock = VirtualClock()
 
     async def story() -> None:
@@ -122,7 +122,7 @@ def play(story: Story, limits: RequestLimits | None = None, *, failures: int = 0
 
 
 async def asked(api: Served, method: str, path: str, headers: Mapping[str, str] = ADMIN, data: str = "") -> str:
-    """The code of the response, and its message or its first word."""
+    """The code of the response, and its message, kind, or the beginning of its text."""
     headers = {"Content-Type": "application/json", **headers}
     async with api.session.request(method, api.url(path), headers=headers, data=data or None) as response:
         if response.content_type == "application/json" and method != "HEAD":
@@ -131,7 +131,7 @@ async def asked(api: Served, method: str, path: str, headers: Mapping[str, str] 
         return f"{response.status} {(await response.text())[:40].strip()}"
 
 
-# ------------------------------------------------------------------------------------------------- who may ask
+# ---------------------------------------------------------------------------- authentication and authorization
 
 
 @pytest.mark.parametrize(
@@ -169,14 +169,14 @@ async def asked(api: Served, method: str, path: str, headers: Mapping[str, str] 
         ),
     ],
 )
-def test_authentication_of_requests(path: str, who: Mapping[str, str], answer: str) -> None:
+def test_authentication_and_authorization_of_requests(path: str, who: Mapping[str, str], answer: str) -> None:
     async def story(api: Served) -> None:
         assert (await asked(api, "GET", path, who))[: len(answer)] == answer
 
     play(story, is_anonymous_allowed=False)
 
 
-# ------------------------------------------------------------------------------------------------- about what
+# ---------------------------------------------------------------------------------------------------- routing
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_authentication_of_requests(path: str, who: Mapping[str, str], answer: s
         pytest.param("GET", "/api/v1/nothings?watch=1", f"404 {NOT_THERE}", id="the same in a newer way"),
     ],
 )
-def test_what_may_be_asked_for(method: str, path: str, answer: str) -> None:
+def test_routing_of_methods_and_paths(method: str, path: str, answer: str) -> None:
     async def story(api: Served) -> None:
         assert await asked(api, method, path) == answer
 
@@ -219,7 +219,7 @@ def test_verbose_health_checks(path: str) -> None:
 
 
 @pytest.mark.parametrize("is_anonymous_allowed", [pytest.param(True, id="yes"), pytest.param(False, id="no")])
-def test_options_for_the_whole_server(is_anonymous_allowed: bool) -> None:
+def test_options_asterisk_is_answered_without_authentication(is_anonymous_allowed: bool) -> None:
     async def story(api: Served) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
         writer.write(get("*", "Connection: close", method="OPTIONS").encode())
@@ -231,11 +231,11 @@ def test_options_for_the_whole_server(is_anonymous_allowed: bool) -> None:
     play(story, is_anonymous_allowed=is_anonymous_allowed)
 
 
-# ----------------------------------------------------------------------------------------------- what goes wrong
+# -------------------------------------------------------------------------------------------------------- errors
 
 
 class FailingStore(MemoryStore):
-    """Fails to find one object."""
+    """A store whose `get` of one object fails."""
 
     def __init__(self, error: type[Exception]) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ class FailingStore(MemoryStore):
         pytest.param(ConnectionResetError, "500 500 Internal Server Error", 1, id="another connection that breaks"),
     ],
 )
-def test_what_is_said_when_something_fails(error: type[Exception], answer: str, failures: int) -> None:
+def test_status_codes_of_internal_errors(error: type[Exception], answer: str, failures: int) -> None:
     async def story(api: Served) -> None:
         for _ in range(2):
             assert (await asked(api, "GET", f"{CONFIG_MAPS}/broken")).startswith(answer)
@@ -266,7 +266,7 @@ def test_what_is_said_when_something_fails(error: type[Exception], answer: str, 
     play(story, store=FailingStore(error), failures=2 * failures)
 
 
-# -------------------------------------------------------------------------------------------------- the answer
+# ------------------------------------------------------------------------------------------------ the response
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_what_is_said_when_something_fails(error: type[Exception], answer: str, 
         pytest.param("identity", False, id="he cannot"),
     ],
 )
-def test_whether_a_long_answer_is_compressed(accepted: str, is_compressed: bool) -> None:
+def test_long_responses_are_compressed_if_the_client_accepts_gzip(accepted: str, is_compressed: bool) -> None:
     async def story(api: Served) -> None:
         assert await api.create_config_map("large", {"x": "y" * 2_000}) == 201
         for path, is_long in ((f"{CONFIG_MAPS}/large", True), (f"{CONFIG_MAPS}/none", False)):
@@ -313,7 +313,7 @@ def test_a_write_completes_after_the_client_disconnects() -> None:
     play(story)
 
 
-def test_answers_are_counted_by_what_was_asked() -> None:
+def test_requests_are_counted_by_resource_and_status_code() -> None:
     async def story(api: Served) -> None:
         await asked(api, "GET", CONFIG_MAPS)
         await asked(api, "GET", f"{CONFIG_MAPS}/none")
@@ -327,7 +327,7 @@ def test_answers_are_counted_by_what_was_asked() -> None:
     play(story)
 
 
-def test_a_session_of_many_requests_is_one_connection() -> None:
+def test_a_client_session_reuses_one_connection() -> None:
     async def story(api: Served) -> None:
         connector = aiohttp.TCPConnector(limit=1)
         headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}

@@ -1,4 +1,4 @@
-"""Answers that last: who ends them, and how."""
+"""Long-running requests: how clients and the server end them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.waiting import LIMIT_S, until
 WATCH = "/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=0"
 
 
-def test_a_client_that_goes_away_ends_its_watch_although_nothing_happens() -> None:
+def test_a_client_that_disconnects_ends_an_idle_watch() -> None:
     async def story() -> None:
         async with served() as api:
             response = await api.session.get(api.url(WATCH))
@@ -37,7 +37,7 @@ def test_a_client_that_goes_away_ends_its_watch_although_nothing_happens() -> No
     run_real(story())
 
 
-def test_a_server_that_stops_ends_watches_in_order() -> None:
+def test_a_server_that_stops_ends_watches_with_a_complete_response() -> None:
     async def story() -> None:
         connector = aiohttp.TCPConnector()
         async with aiohttp.ClientSession(connector=connector) as outside:
@@ -45,7 +45,7 @@ def test_a_server_that_stops_ends_watches_in_order() -> None:
                 headers = {"Authorization": "Bearer token-of-the-administrator"}
                 response = await outside.get(api.url(WATCH), headers=headers)
                 await until(lambda: api.handler.watches_open == 1)
-            # Not cut off in the middle: a chunked answer with its last chunk, which aiohttp would miss loudly.
+            # The response is complete: without its last chunk aiohttp would raise an error.
             lines = (await response.read()).splitlines()
             assert all(line.startswith(b'{"type":"ADDED"') for line in lines)
 
@@ -53,7 +53,7 @@ def test_a_server_that_stops_ends_watches_in_order() -> None:
 
 
 @pytest.mark.parametrize("path", [PLAN_PAGE, "/apis/mooring.dev/v1alpha1/plans"])
-def test_a_client_that_goes_away_ends_its_plan(path: str) -> None:
+def test_a_client_that_disconnects_cancels_its_plan(path: str) -> None:
     seen: list[str] = []
 
     async def page(request: PageRequest) -> PageResponse:
@@ -96,7 +96,7 @@ def test_a_client_that_does_not_read_is_disconnected() -> None:
                 for number in range(60):
                     assert await api.create_config_map(f"large-{number}", {"text": "x" * 200_000}) == 201
             assert reading.result() == 60
-            for _ in range(2):  # as the alarm does; on its own it would also find clients of a busy machine stalled
+            for _ in range(2):  # as the timer does; the real timer could also disconnect clients of a busy machine
                 api.handler._long_running._look_for_stalled()
             await until(lambda: api.handler.watches_open == 1)
             lazy.close()
@@ -106,7 +106,7 @@ def test_a_client_that_does_not_read_is_disconnected() -> None:
 
 
 class SlowConnection:
-    """Somebody takes what was written, so much between two looks."""
+    """A connection whose client reads a fixed number of bytes between two checks."""
 
     def __init__(self, bytes_a_look: int) -> None:
         self._bytes_left = 50_000_000
@@ -132,7 +132,7 @@ class SlowConnection:
         pytest.param(1_000, False, id="little: a first state of many objects is one write, which may take minutes"),
     ],
 )
-def test_whether_a_client_that_takes_this_much_is_cut_off(bytes_a_look: int, is_cut_off: bool) -> None:
+def test_only_a_client_that_reads_nothing_is_disconnected(bytes_a_look: int, is_cut_off: bool) -> None:
     clock = VirtualClock()
 
     async def story() -> None:

@@ -1,4 +1,4 @@
-"""What the credentials of a node may do on a running server."""
+"""Permissions of a node's credentials on a running server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def fill(api: Served) -> None:
         assert code == 201, answer
 
 
-def test_a_node_without_a_kubelet_cannot_be_proxied_to() -> None:
+def test_proxy_requests_to_a_node_without_a_kubelet_address_fail() -> None:
     async def story() -> None:
         async with served() as api:
             assert (await send(api, "POST", f"{CORE}/nodes", node("n1")))[0] == 201
@@ -63,7 +63,7 @@ def test_a_node_without_a_kubelet_cannot_be_proxied_to() -> None:
 
 
 class _Hollow:
-    """Kubelets of this process: they have logs, and no port."""
+    """Kubelets in this process: they serve logs, but have no port."""
 
     def has_node(self, name: str) -> bool:
         return name == "n1"
@@ -81,7 +81,7 @@ def play(story: Any) -> None:
     run_real(with_server())
 
 
-def test_a_node_reads_the_secrets_of_its_pods_alone() -> None:
+def test_a_node_reads_only_the_secrets_of_its_pods() -> None:
     async def story(api: Served) -> None:
         assert (await send(api, "GET", f"{WEB}/secrets/mine", as_node=True))[0] == 200
         code, answer = await send(api, "GET", f"{WEB}/secrets/others", as_node=True)
@@ -91,7 +91,7 @@ def test_a_node_reads_the_secrets_of_its_pods_alone() -> None:
     play(story)
 
 
-def test_relations_follow_the_pods() -> None:
+def test_permissions_of_a_node_follow_its_pods() -> None:
     async def story(api: Served) -> None:
         assert (await send(api, "GET", f"{WEB}/secrets/others", as_node=True))[0] == 403
         assert (await send(api, "POST", f"{WEB}/pods", pod("late", "n1", "others")))[0] == 201
@@ -102,7 +102,7 @@ def test_relations_follow_the_pods() -> None:
     play(story)
 
 
-def test_a_node_writes_its_own_node_alone() -> None:
+def test_a_node_updates_only_its_own_node() -> None:
     async def story(api: Served) -> None:
         label = {"metadata": {"labels": {"team": "a"}}}
         assert (await send(api, "PATCH", f"{CORE}/nodes/n1", label, as_node=True))[0] == 200
@@ -115,7 +115,7 @@ def test_a_node_writes_its_own_node_alone() -> None:
     play(story)
 
 
-def test_a_node_writes_and_deletes_its_own_pods_alone() -> None:
+def test_a_node_updates_and_deletes_only_its_own_pods() -> None:
     async def story(api: Served) -> None:
         running = {"status": {"phase": "Running"}}
         assert (await send(api, "PATCH", f"{WEB}/pods/mine/status", running, as_node=True))[0] == 200
@@ -129,7 +129,7 @@ def test_a_node_writes_and_deletes_its_own_pods_alone() -> None:
     play(story)
 
 
-def test_a_review_of_a_node_knows_the_relations() -> None:
+def test_a_subject_access_review_of_a_node_uses_the_node_graph() -> None:
     async def allowed(api: Served, name: str) -> bool:
         attributes = {"verb": "get", "resource": "secrets", "namespace": "default", "name": name}
         spec = {"user": "system:node:n1", "groups": ["system:nodes"], "resourceAttributes": attributes}

@@ -1,4 +1,4 @@
-""""""
+"""Discovery and OpenAPI documents: formats, caching, unknown paths and methods."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ def ask(path: str, accept: str = JSON, method: str = "GET", **headers: str) -> R
         ("/apis", f"{ALL_AT_ONCE};profile=nopeer", ALL_AT_ONCE, "APIGroupDiscoveryList"),
     ],
 )
-def test_documents(path: str, accept: str, content_type: str, kind: str) -> None:
+def test_discovery_documents(path: str, accept: str, content_type: str, kind: str) -> None:
     reply = ask(path, accept)
     assert (reply.code, reply.content_type) == (200, content_type)
     assert msgspec.json.decode(reply.body)["kind"] == kind
 
 
-def test_yaml() -> None:
+def test_discovery_as_yaml() -> None:
     reply = ask("/apis/apps", "application/yaml")
     assert reply.content_type == "application/yaml"
     assert reply.body.startswith(b"apiVersion: v1\nkind: APIGroup\nname: apps\n")
 
 
-def test_people_get_it_indented() -> None:
+def test_pretty_discovery_is_indented() -> None:
     assert b'\n  "kind"' in ask("/apis/apps?pretty=true").body
 
 
-def test_what_one_has_need_not_be_sent_again() -> None:
+def test_an_unchanged_discovery_document_is_not_sent_again() -> None:
     headers = dict(ask("/apis", ALL_AT_ONCE).headers)
     assert headers["Cache-Control"] == "public"
     again = ask("/apis", ALL_AT_ONCE, **{"If-None-Match": headers["ETag"]})
@@ -74,7 +74,7 @@ def test_what_one_has_need_not_be_sent_again() -> None:
     ("path", "is_status"),
     [("/apis/nope", False), ("/apis/nope/v1", False), ("/apis/apps/v7", True), ("/api/v2", True)],
 )
-def test_what_is_not_there(path: str, is_status: bool) -> None:
+def test_unknown_groups_and_versions_are_404(path: str, is_status: bool) -> None:
     reply = ask(path)
     assert reply.code == 404
     assert (reply.content_type == JSON) is is_status
@@ -89,21 +89,21 @@ def test_what_is_not_there(path: str, is_status: bool) -> None:
         ("/apis/apps/v1", "text/html", "406: Not Acceptable"),
     ],
 )
-def test_media_types_that_are_not_produced(path: str, accept: str, message: str) -> None:
+def test_unsupported_media_types_are_406(path: str, accept: str, message: str) -> None:
     with pytest.raises(StatusError, match=message) as caught:
         ask(path, accept)
     assert caught.value.code == 406
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/v1", "/apis/apps/v1"])
-def test_only_get_where_kube_apiserver_says_so(path: str) -> None:
+def test_discovery_of_versions_allows_only_get(path: str) -> None:
     with pytest.raises(StatusError) as caught:
         ask(path, method="POST")
     assert caught.value.code == 405
 
 
 @pytest.mark.parametrize("path", ["/apis", "/apis/apps"])
-def test_any_method_where_it_does_not(path: str) -> None:
+def test_discovery_of_groups_allows_all_methods(path: str) -> None:
     assert ask(path, method="POST").code == 200
 
 
@@ -127,14 +127,14 @@ def digest() -> str:
     return written.digest
 
 
-def test_the_index_calls_itself_text() -> None:
+def test_the_openapi_index_has_the_content_type_text() -> None:
     reply = ask_openapi("/openapi/v3", "text/html")
     assert (reply.code, reply.content_type) == (200, "text/plain; charset=utf-8")
     assert "apis/node.k8s.io/v1" in msgspec.json.decode(reply.body)["paths"]
 
 
 @pytest.mark.parametrize("accept", ["application/json", "*/*", "application/json, */*", ""])
-def test_documents_are_json(accept: str) -> None:
+def test_openapi_documents_are_json(accept: str) -> None:
     reply = ask_openapi(NODE, accept)
     assert (reply.code, reply.content_type) == (200, "application/json")
     assert dict(reply.headers)["ETag"] == f'"{digest()}"'
@@ -143,17 +143,17 @@ def test_documents_are_json(accept: str) -> None:
 @pytest.mark.parametrize(
     "accept", ["application/yaml", "text/html", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"]
 )
-def test_nothing_else_is_written(accept: str) -> None:
+def test_openapi_documents_in_other_formats_are_406(accept: str) -> None:
     assert ask_openapi(NODE, accept).code == 406
 
 
-def test_a_document_at_its_hash_may_be_kept_for_ever() -> None:
+def test_an_openapi_document_with_its_hash_is_immutable() -> None:
     reply = ask_openapi(f"{NODE}?hash={digest()}")
     assert reply.code == 200
     assert dict(reply.headers)["Cache-Control"] == "public, immutable"
 
 
-def test_an_old_hash_leads_to_the_new_one() -> None:
+def test_an_old_hash_is_redirected_to_the_current_one() -> None:
     reply = ask_openapi(f"{NODE}?hash=OLD")
     assert reply.code == 301
     assert dict(reply.headers)["Location"] == f"{NODE}?hash={digest()}"

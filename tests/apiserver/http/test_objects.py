@@ -1,4 +1,4 @@
-"""The verbs on objects, as a client sends them: bodies, options, and what comes back."""
+"""Verbs on objects over HTTP: bodies, options and responses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-
 
 
 class Asker:
-    """Asks a server, and notes what it warns of."""
+    """Sends requests to a server and records its warnings."""
 
     def __init__(self, api: Served) -> None:
         self._api = api
@@ -78,7 +78,7 @@ def play(story: Callable[[Asker], Awaitable[None]]) -> None:
         ),
     ],
 )
-def test_bodies_that_are_read_and_those_that_are_not(
+def test_valid_and_invalid_bodies_of_a_create_request(
     body: object, content_type: str, code: int, expected_message: str
 ) -> None:
     async def story(asker: Asker) -> None:
@@ -99,7 +99,7 @@ def test_bodies_that_are_read_and_those_that_are_not(
         pytest.param("?dryRun=Some", 422, 0, id="nor that"),
     ],
 )
-def test_what_becomes_of_a_strange_field(query: str, code: int, warnings: int) -> None:
+def test_field_validation_of_an_unknown_field(query: str, code: int, warnings: int) -> None:
     async def story(asker: Asker) -> None:
         answer, _ = await asker.ask("POST", f"{CONFIG_MAPS}{query}", {**IT, "strange": 1})
         assert (answer, len(asker.warnings)) == (code, warnings)
@@ -122,7 +122,7 @@ def test_what_becomes_of_a_strange_field(query: str, code: int, warnings: int) -
         pytest.param(STEPS, {"op": "add"}, 400, id="steps that are none"),
     ],
 )
-def test_forms_of_patches(content_type: str, body: object, code: int) -> None:
+def test_content_types_of_patches(content_type: str, body: object, code: int) -> None:
     async def story(asker: Asker) -> None:
         await asker.ask("POST", CONFIG_MAPS, IT)
         answer, document = await asker.ask("PATCH", f"{CONFIG_MAPS}/it", body, content_type)
@@ -131,7 +131,7 @@ def test_forms_of_patches(content_type: str, body: object, code: int) -> None:
     play(story)
 
 
-def test_what_is_applied_is_created_first_and_changed_then() -> None:
+def test_apply_creates_the_object_and_then_updates_it() -> None:
     async def story(asker: Asker) -> None:
         path = f"{CONFIG_MAPS}/it?fieldManager=me"
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "it"}, "data": {"x": "1"}}
@@ -142,7 +142,7 @@ def test_what_is_applied_is_created_first_and_changed_then() -> None:
     play(story)
 
 
-def test_an_object_through_its_life() -> None:
+def test_create_get_update_and_delete_of_an_object() -> None:
     async def story(asker: Asker) -> None:
         code, created = await asker.ask("POST", CONFIG_MAPS, IT)
         assert code == 201
@@ -167,7 +167,7 @@ def test_an_object_through_its_life() -> None:
         pytest.param("?labelSelector=app%3Ddb", ["a", "b"], id="none that is meant"),
     ],
 )
-def test_deleting_many(query: str, left: list[str]) -> None:
+def test_delete_collection(query: str, left: list[str]) -> None:
     async def story(asker: Asker) -> None:
         for name, labels in (("a", {"app": "web"}), ("b", {})):
             await asker.ask("POST", CONFIG_MAPS, {"metadata": {"name": name, "labels": labels}})
@@ -192,7 +192,7 @@ def test_deleting_many(query: str, left: list[str]) -> None:
         pytest.param("", "{", 400, False, id="in half a body"),
     ],
 )
-def test_ways_to_delete(query: str, body: object, code: int, is_gone: bool) -> None:
+def test_delete_options(query: str, body: object, code: int, is_gone: bool) -> None:
     async def story(asker: Asker) -> None:
         await asker.ask("POST", DEPLOYMENTS, WEB)
         assert (await asker.ask("DELETE", f"{DEPLOYMENTS}/web{query}", body))[0] == code
@@ -211,7 +211,7 @@ def test_ways_to_delete(query: str, body: object, code: int, is_gone: bool) -> N
         pytest.param("PATCH", {"spec": {"replicas": 3}}, MERGE, id="patched"),
     ],
 )
-def test_a_scale_is_read_and_written_beside_its_object(method: str, body: object, content_type: str) -> None:
+def test_the_scale_subresource_is_read_and_written(method: str, body: object, content_type: str) -> None:
     async def story(asker: Asker) -> None:
         await asker.ask("POST", DEPLOYMENTS, WEB)
         code, scale = await asker.ask("GET", f"{DEPLOYMENTS}/web/scale")
@@ -227,7 +227,7 @@ def test_a_scale_is_read_and_written_beside_its_object(method: str, body: object
 # ------------------------------------------------------------------------------------------------------- pages
 
 
-def test_a_list_in_pages_is_the_list() -> None:
+def test_a_paginated_list_contains_all_items() -> None:
     async def story(asker: Asker) -> None:
         for number in range(5):
             await asker.ask("POST", CONFIG_MAPS, {"metadata": {"name": f"n{number}"}})

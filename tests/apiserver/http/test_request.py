@@ -1,6 +1,6 @@
-"""What one request, and all of them together, may ask for; and what those hear who ask for more.
+"""Limits of requests: sizes, counts, timeouts and slow watches, and the responses beyond each limit.
 
-What paths mean.
+Parsing of paths into verb, resource, name and subresource.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def play(story: Story, limits: RequestLimits, store: MemoryStore | None = None) 
 
 
 async def raw(api: Served, request: str) -> bytes:
-    """The whole answer to a request that says `Connection: close`."""
+    """The whole response to a request with `Connection: close`."""
     reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
     try:
         writer.write(request.encode("latin-1"))
@@ -64,7 +64,7 @@ def test_a_body_that_is_too_long_is_413() -> None:
     play(story, RequestLimits(body_bytes_max=5_000))
 
 
-def test_a_body_in_pieces_that_is_too_long_is_413() -> None:
+def test_a_chunked_body_that_is_too_long_is_413() -> None:
     async def pieces() -> Any:
         for _ in range(6):
             yield b" " * 1_000
@@ -96,7 +96,7 @@ def test_a_body_in_pieces_that_is_too_long_is_413() -> None:
         pytest.param("FROB /version HTTP/1.1\r\nHost: a\r\n", b"405", id="a method that nobody knows"),
     ],
 )
-def test_a_bad_head_is_rejected_and_the_next_client_is_served(head: str, code: bytes) -> None:
+def test_a_bad_request_head_is_rejected_and_the_next_client_is_served(head: str, code: bytes) -> None:
     async def story(api: Served) -> None:
         answer = await raw(api, head + "Connection: close\r\n\r\n")
         assert answer[:12] in (b"HTTP/1.1 " + code, b"HTTP/1.0 " + code), answer[:200]
@@ -108,7 +108,7 @@ def test_a_bad_head_is_rejected_and_the_next_client_is_served(head: str, code: b
 # ------------------------------------------------------------------------------------------------------ counts
 
 
-def test_more_requests_than_fit_are_429_with_a_time_to_come_back() -> None:
+def test_requests_beyond_the_limit_are_429_with_retry_after() -> None:
     async def story(api: Served) -> None:
         body = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"slow"}}'
         reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
@@ -124,14 +124,14 @@ def test_more_requests_than_fit_are_429_with_a_time_to_come_back() -> None:
         writer.close()
         async with api.session.get(api.url("/api/v1/namespaces")) as response:
             assert response.status == 200
-        # Whether the server lives can be asked at any time.
+        # Health checks have no limit.
         async with api.session.get(api.url("/livez")) as response:
             assert response.status == 200
 
     play(story, RequestLimits(requests_max=1))
 
 
-def test_more_watches_than_fit_are_429_with_a_time_to_come_back() -> None:
+def test_watches_beyond_the_limit_are_429_with_retry_after() -> None:
     async def story(api: Served) -> None:
         first = await api.session.get(api.url(CONFIG_MAPS + "?watch=1"))
         await until(lambda: api.handler.watches_open == 1)
@@ -162,7 +162,7 @@ def test_a_request_that_takes_too_long_is_504() -> None:
 # ----------------------------------------------------------------------------------------------------- watches
 
 
-def test_a_watch_that_is_behind_by_more_than_the_store_remembers_hears_410() -> None:
+def test_a_watch_that_lags_behind_the_log_of_the_store_gets_410() -> None:
     async def story(api: Served) -> None:
         watch = await api.session.get(api.url(CONFIG_MAPS + "?watch=1&resourceVersion=0"), read_bufsize=1_024)
         await until(lambda: api.handler.watches_open == 1)
@@ -176,7 +176,7 @@ def test_a_watch_that_is_behind_by_more_than_the_store_remembers_hears_410() -> 
     play(story, RequestLimits(), MemoryStore(buffer_max=10, changes_max=20))
 
 
-def test_a_watch_that_is_behind_by_less_goes_on_where_it_stood() -> None:
+def test_a_watch_that_lags_within_the_log_of_the_store_continues() -> None:
     async def story(api: Served) -> None:
         watch = await api.session.get(api.url(CONFIG_MAPS + "?watch=1&resourceVersion=0"), read_bufsize=1_024)
         await until(lambda: api.handler.watches_open == 1)
@@ -193,7 +193,7 @@ def test_a_watch_that_is_behind_by_less_goes_on_where_it_stood() -> None:
     play(story, RequestLimits(), MemoryStore(buffer_max=10))
 
 
-def test_two_hundred_watches_see_every_change_in_its_order() -> None:
+def test_two_hundred_watches_receive_every_change_in_order() -> None:
     watches, changes = 200, 150
 
     async def read(response: aiohttp.ClientResponse) -> bytes:
@@ -266,7 +266,7 @@ def address(method: str, path: str, *, is_watch: bool = False) -> RequestInfo:
         pytest.param("GET", "/api/v1/nodes/a%2Fstatus", "get", "v1", "", "nodes", "a", "status", id="a slash, escaped"),
     ],
 )
-def test_resources(
+def test_request_info_of_resource_paths(
     method: str, path: str, verb: str, api_version: str, namespace: str, resource: str, name: str, subresource: str
 ) -> None:
     found = address(method, path)
@@ -278,20 +278,20 @@ def test_resources(
 @pytest.mark.parametrize(
     "path", ["/", "/healthz", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/openapi/v3"]
 )
-def test_paths_that_are_no_resources(path: str) -> None:
+def test_request_info_of_non_resource_paths(path: str) -> None:
     found = address("GET", path)
     assert not found.is_resource
     assert (found.verb, found.path) == ("get", path)
 
 
-def test_watching() -> None:
+def test_request_info_of_watches() -> None:
     assert address("GET", "/api/v1/pods", is_watch=True).verb == "watch"
     old = address("GET", "/api/v1/watch/namespaces/a/pods/p")
     assert (old.verb, old.is_old_watch, old.namespace, old.name) == ("watch", True, "a", "p")
     assert address("GET", "/api/v1/namespaces/a/pods/p", is_watch=True).verb == "get"
 
 
-def test_what_a_cluster_wide_kind_does_not_understand() -> None:
+def test_is_below_namespace() -> None:
     assert address("GET", "/api/v1/namespaces/a/nodes").is_below_namespace
     assert not address("GET", "/api/v1/nodes").is_below_namespace
     assert not address("GET", "/api/v1/namespaces/a/status").is_below_namespace
@@ -317,7 +317,7 @@ def leads(method: str, path: str) -> bool:
         pytest.param("PATCH", f"{ONE}/status", True, id="its status"),
     ],
 )
-def test_addresses(method: str, path: str, is_there: bool) -> None:
+def test_is_custom_address_of_a_custom_resource(method: str, path: str, is_there: bool) -> None:
     assert leads(method, path) is is_there
 
 
@@ -339,11 +339,13 @@ def test_addresses(method: str, path: str, is_there: bool) -> None:
         ),
     ],
 )
-def test_errors(method: str, path: str, kind: type[StatusError], message: str) -> None:
+def test_is_custom_address_rejects_unsupported_paths_and_methods(
+    method: str, path: str, kind: type[StatusError], message: str
+) -> None:
     with pytest.raises(kind) as caught:
         leads(method, path)
     assert caught.value.message == message
 
 
-def test_the_verb_of_a_path_that_is_no_resource_is_its_method() -> None:
+def test_the_verb_of_a_non_resource_path_is_its_method() -> None:
     assert read_request_info("POST", "/plan", is_watch=False).verb == "post"

@@ -24,13 +24,13 @@ Line = dict[str, Any]
 
 
 class Watching:
-    """A watch, and a cluster in which something happens."""
+    """Opens watches of a server and writes config maps."""
 
     def __init__(self, api: Served) -> None:
         self.api = api
 
     async def write(self, method: str, name: str, **parts: Any) -> Document:
-        """Create, merge or delete a config map; as it is then."""
+        """Create, merge or delete a config map and return the result."""
         path, metadata = CONFIG_MAPS if method == "POST" else f"{CONFIG_MAPS}/{name}", parts.pop("metadata", {})
         body: Document = {"metadata": {"name": name, **metadata}, **parts} if method != "DELETE" else {}
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
@@ -67,7 +67,7 @@ async def lines_of(response: aiohttp.ClientResponse, count: int) -> list[Line]:
 
 
 async def rest_of(response: aiohttp.ClientResponse) -> list[Line]:
-    """Everything until the end, which is one in order: aiohttp would miss the last chunk loudly."""
+    """All lines until the end of the response; aiohttp raises an error if the last chunk is missing."""
     return [json.loads(line) for line in (await response.read()).splitlines()]
 
 
@@ -75,7 +75,7 @@ def expected_message(lines: Sequence[Line]) -> list[str]:
     return [f"{line['type']} {line['object']['metadata'].get('name', '')}".strip() for line in lines]
 
 
-# ---------------------------------------------------------------------------------------------- what comes first
+# ------------------------------------------------------------------------------------------------ initial events
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def expected_message(lines: Sequence[Line]) -> list[str]:
         pytest.param("fieldSelector=metadata.name%3Dold", ["ADDED old"], id="what is selected by a field"),
     ],
 )
-def test_what_comes_before_the_changes(query: str, first: list[str]) -> None:
+def test_initial_events_of_a_watch(query: str, first: list[str]) -> None:
     async def story(shown: Watching) -> None:
         async with shown.watch(query.replace("NOW", await shown.revision())) as response:
             assert expected_message(await lines_of(response, len(first))) == first
@@ -110,7 +110,7 @@ def test_what_comes_before_the_changes(query: str, first: list[str]) -> None:
     play(story)
 
 
-def test_the_end_of_the_present_state_is_marked() -> None:
+def test_a_bookmark_marks_the_end_of_the_initial_events() -> None:
     async def story(shown: Watching) -> None:
         query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
         async with shown.watch(query) as response:
@@ -130,7 +130,7 @@ def test_the_end_of_the_present_state_is_marked() -> None:
     play(story)
 
 
-# ------------------------------------------------------------------------------------------------- the changes
+# ----------------------------------------------------------------------------------------------------- changes
 
 
 async def life_of_one(shown: Watching) -> None:
@@ -154,7 +154,7 @@ async def life_of_one(shown: Watching) -> None:
         pytest.param("fieldSelector=metadata.name%3Dthree", [], id="somebody else's life"),
     ],
 )
-def test_a_life_as_watches_tell_it(query: str, heard: list[str]) -> None:
+def test_events_of_an_object_for_selectors(query: str, heard: list[str]) -> None:
     async def story(shown: Watching) -> None:
         since = await shown.revision()
         await life_of_one(shown)
@@ -186,7 +186,7 @@ def test_watches_with_the_same_query_get_the_same_events() -> None:
     play(story)
 
 
-# ---------------------------------------------------------------------------------------------------- forms
+# -------------------------------------------------------------------------------------------------- formats
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_watches_with_the_same_query_get_the_same_events() -> None:
         pytest.param(METADATA, "PartialObjectMetadata", id="its metadata"),
     ],
 )
-def test_the_form_of_an_object(accept: str, kind: str) -> None:
+def test_formats_of_watch_events(accept: str, kind: str) -> None:
     async def story(shown: Watching) -> None:
         async with shown.watch("allowWatchBookmarks=true", accept) as response:
             lines = await lines_of(response, 2)
@@ -209,7 +209,7 @@ def test_the_form_of_an_object(accept: str, kind: str) -> None:
     play(story)
 
 
-def test_only_the_first_row_of_a_table_says_what_its_columns_are() -> None:
+def test_only_the_first_table_row_of_a_watch_has_column_definitions() -> None:
     async def story(shown: Watching) -> None:
         async with shown.watch(f"resourceVersion={await shown.revision()}", TABLE) as response:
             for name in ("one", "two", "three"):
@@ -221,10 +221,10 @@ def test_only_the_first_row_of_a_table_says_what_its_columns_are() -> None:
     play(story)
 
 
-# --------------------------------------------------------------------------------------------------- the end
+# -------------------------------------------------------------------------------------------- end of a watch
 
 
-def test_a_watch_ends_in_order_when_its_time_is_over() -> None:
+def test_a_watch_ends_with_a_complete_response_at_its_timeout() -> None:
     async def story(shown: Watching) -> None:
         async with shown.watch(f"resourceVersion={await shown.revision()}&timeoutSeconds=1") as response:
             assert await rest_of(response) == []
@@ -233,7 +233,7 @@ def test_a_watch_ends_in_order_when_its_time_is_over() -> None:
     play(story)
 
 
-def test_a_watch_from_a_future_version_waits() -> None:
+def test_a_watch_from_a_future_revision_waits() -> None:
     async def story(shown: Watching) -> None:
         async with shown.watch("resourceVersion=9999999&timeoutSeconds=1") as response:
             await shown.write("POST", "one")
@@ -242,7 +242,7 @@ def test_a_watch_from_a_future_version_waits() -> None:
     play(story)
 
 
-def test_a_watch_from_a_compacted_version_ends_with_410() -> None:
+def test_a_watch_from_a_compacted_revision_ends_with_410() -> None:
     async def story(shown: Watching) -> None:
         since = await shown.revision()
         await shown.write("POST", "one")
