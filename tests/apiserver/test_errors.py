@@ -1,9 +1,4 @@
-"""What the registry refuses: the code, the reason, the text and the details, as kube-apiserver has them.
-
-When the store fails: what clients are told, and whether they may try again.
-
-Refusals have the words, the code and the details of kube-apiserver.
-"""
+"""Errors of the registry and of the store: code, reason, message and details equal those of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -152,18 +147,20 @@ TWO = invalid("spec.replicas", -1, "must be positive")
         ),
     ],
 )
-def test_the_words(refusal: StatusError, status: tuple[int, str], message: str, details: dict[str, str]) -> None:
+def test_errors_of_the_registry(
+    refusal: StatusError, status: tuple[int, str], message: str, details: dict[str, str]
+) -> None:
     assert ((refusal.code, refusal.reason), refusal.message, refusal.details) == (status, message, details)
 
 
-def test_every_fault_is_a_cause_with_its_field() -> None:
+def test_every_field_error_is_a_cause() -> None:
     assert invalid_kind(POD, "p", [ONE, TWO]).causes == (
         StatusCause("FieldValueRequired", "Required value", "spec.containers"),
         StatusCause("FieldValueInvalid", "Invalid value: -1: must be positive", "spec.replicas"),
     )
 
 
-def test_an_internal_error_has_its_text_as_cause() -> None:
+def test_the_message_of_an_internal_error_is_its_cause() -> None:
     assert internal("oops").causes == (StatusCause("", "oops", ""),)
 
 
@@ -176,11 +173,11 @@ def test_an_internal_error_has_its_text_as_cause() -> None:
         pytest.param(plain_error("oops"), False, id="none of an error that nobody foresaw"),
     ],
 )
-def test_whether_details_are_told_at_all(refusal: StatusError, has_details: bool) -> None:
+def test_errors_with_empty_details_or_without_details(refusal: StatusError, has_details: bool) -> None:
     assert refusal.has_details is has_details
 
 
-def test_of_very_many_errors_the_first_are_listed() -> None:
+def test_field_errors_beyond_the_limit_are_counted_but_not_listed() -> None:
     errors = [required(f"spec.a[{index}]") for index in range(FIELD_ERRORS_LISTED_MAX + 5)]
     refusal = invalid_object("Pod", "", "web", errors)
     assert len(refusal.causes) == FIELD_ERRORS_LISTED_MAX + 1
@@ -210,7 +207,7 @@ def test_of_very_many_errors_the_first_are_listed() -> None:
         ),
     ],
 )
-def test_each_trouble_has_its_words(
+def test_status_of_store_errors(
     error: StoreError, code: int, reason: str, message: str, may_retry: bool, after_s: float | None
 ) -> None:
     told = store_error_status(error)
@@ -265,15 +262,15 @@ def test_each_trouble_has_its_words(
         ),
     ],
 )
-def test_the_words_of_kubernetes(error: StatusError, code: int, reason: str, message: str) -> None:
+def test_errors_of_the_storage(error: StatusError, code: int, reason: str, message: str) -> None:
     assert (error.code, error.reason, str(error)) == (code, reason, message)
 
 
-def test_the_details_call_the_object_as_the_message_does() -> None:
+def test_details_name_the_kind_as_the_message_does() -> None:
     assert conflict(POD, "a", subresource="binding").details == {"name": "a", "kind": "pods/binding"}
     in_deletion = other_uid_in_deletion(DEPLOYMENT, "a", "u0", "u1")
     assert in_deletion.details == {"name": "a", "kind": "Deployment", "group": "apps"}
 
 
-def test_the_details_name_the_object() -> None:
+def test_details_name_the_object() -> None:
     assert not_found(DEPLOYMENT, "a").details == {"name": "a", "kind": "deployments", "group": "apps"}

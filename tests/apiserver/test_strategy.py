@@ -1,4 +1,4 @@
-"""An ordinary kind: what may be written through which of its subresource_names, and who counts the generation."""
+"""The default strategy: fields that each subresource may change, generation, validation and deletion."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stored(kind: Kind, **parts: object) -> Document:
         pytest.param(CONFIG_MAP, {"spec": {}, "status": {"phase": "mine"}}, id="neither: nothing is taken away"),
     ],
 )
-def test_a_creator_does_not_set_the_status(kind: Kind, prepared: Document) -> None:
+def test_create_resets_the_status(kind: Kind, prepared: Document) -> None:
     obj = stored(kind, spec={}, status={"phase": "mine"})
     Strategy(kind).prepare_for_create(obj, ASKED)
     shown = {field: value for field, value in obj.items() if field != "metadata"}
@@ -47,7 +47,7 @@ def test_a_creator_does_not_set_the_status(kind: Kind, prepared: Document) -> No
         pytest.param("status", {"spec": {"a": 1}, "status": {"phase": "new"}}, id="the status: its spec stays"),
     ],
 )
-def test_each_subresource_changes_its_own_part(through: str, changed: Document) -> None:
+def test_each_subresource_changes_only_its_part(through: str, changed: Document) -> None:
     main = Strategy(NODE)
     strategy = main.subresources[through] if through else main
     old = stored(NODE, spec={"a": 1}, status={"phase": "old"})
@@ -58,7 +58,7 @@ def test_each_subresource_changes_its_own_part(through: str, changed: Document) 
     assert old == before, "what is stored is never changed"
 
 
-def test_a_part_that_was_not_there_cannot_be_slipped_in() -> None:
+def test_an_update_cannot_add_a_status() -> None:
     obj, old = stored(NODE, spec={}, status={"phase": "new"}), stored(NODE, spec={})
     Strategy(NODE).prepare_for_update(obj, old, ASKED)
     assert "status" not in obj
@@ -73,14 +73,14 @@ def test_a_part_that_was_not_there_cannot_be_slipped_in() -> None:
         pytest.param(NODE, {"spec": {"a": 2}}, 7, id="nor a kind without a generation"),
     ],
 )
-def test_the_generation_counts_the_changes_of_the_spec(kind: Kind, change: Document, generation: int) -> None:
+def test_the_generation_is_incremented_if_the_spec_changes(kind: Kind, change: Document, generation: int) -> None:
     old, obj = stored(kind, spec={"a": 1}), stored(kind, **change)
     old["metadata"]["generation"] = obj["metadata"]["generation"] = 7
     Strategy(kind).prepare_for_update(obj, old, ASKED)
     assert obj["metadata"]["generation"] == generation
 
 
-def test_the_first_change_of_an_object_that_was_never_counted() -> None:
+def test_an_object_without_a_generation_gets_generation_1_at_its_first_change() -> None:
     old, obj = stored(POD, spec={"a": 1}), stored(POD, spec={"a": 2})
     Strategy(POD).prepare_for_update(obj, old, ASKED)
     assert obj["metadata"]["generation"] == 1
@@ -105,7 +105,7 @@ def test_ignored_fields_have_no_manager(
 
 
 class Strict(Strategy):
-    """Wants a colour, warns of red, and may only be replaced by those who know what they replace."""
+    """Requires a colour, warns of red, and rejects unconditional updates."""
 
     allows_unconditional_update = False
 
@@ -119,7 +119,7 @@ class Strict(Strategy):
         return ["red is loud"] if obj["spec"].get("colour") == "red" else []
 
 
-def test_a_status_is_written_under_the_rules_of_its_object() -> None:
+def test_a_status_subresource_uses_the_rules_of_its_strategy() -> None:
     status = Strict(NODE).subresources["status"]
     obj: Document = {}
     status.default(obj)
@@ -138,7 +138,7 @@ class Lenient(Strategy):
 
 
 @pytest.mark.parametrize(("strategy", "errors"), [(Strategy(NODE), 1), (Lenient(NODE), 0)], ids=["most", "a few"])
-def test_a_finalizer_without_a_domain_must_be_one_of_kubernetes_own(strategy: Strategy, errors: int) -> None:
+def test_a_finalizer_without_a_domain_must_be_a_standard_finalizer(strategy: Strategy, errors: int) -> None:
     obj, old = stored(NODE, spec={}), stored(NODE, spec={})
     obj["metadata"]["finalizers"] = ["odd"]
     assert len(strategy.validate(obj, ASKED)) == errors
@@ -147,7 +147,7 @@ def test_a_finalizer_without_a_domain_must_be_one_of_kubernetes_own(strategy: St
     assert strategy.validate(obj, ASKED) == []
 
 
-def test_an_ordinary_object_is_just_deleted_and_selected_by_nothing_special() -> None:
+def test_the_default_strategy_deletes_immediately_and_has_no_selectable_fields() -> None:
     strategy, obj = Strategy(NODE), stored(NODE, spec={})
     assert strategy.graceful_s(obj, 30, ASKED) is None
     assert not strategy.is_held(obj)

@@ -1,4 +1,4 @@
-"""The worker: large work is done in its thread while the loop goes on, small work at once."""
+"""The worker thread: large work runs in the thread, small work on the event loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def thread_name() -> str:
     return threading.current_thread().name
 
 
-def test_size_decides_where_work_runs() -> None:
+def test_large_work_runs_in_the_thread_and_small_work_on_the_loop() -> None:
     async def play() -> list[str]:
         async with WorkerThread() as worker:
             return [await worker.run(size, thread_name) for size in (0, WORKER_BYTES_MIN - 1, WORKER_BYTES_MIN)]
@@ -28,7 +28,7 @@ def test_size_decides_where_work_runs() -> None:
     assert run(play()) == [here, here, here]
 
 
-def test_the_loop_goes_on_while_the_thread_works() -> None:
+def test_the_loop_is_not_blocked_by_work_in_the_thread() -> None:
     may_end = threading.Event()
 
     def work(number: int) -> int:
@@ -59,7 +59,7 @@ def test_an_error_is_raised_where_the_work_is_awaited() -> None:
         run_real(play())
 
 
-def test_nothing_is_collected_until_the_documents_of_large_work_are_freed() -> None:
+def test_garbage_collection_is_disabled_until_documents_of_large_work_are_freed() -> None:
     async def play() -> list[bool]:
         async with WorkerThread() as worker:
             found = [await worker.run(WORKER_BYTES_MIN, gc.isenabled), await worker.run(0, gc.isenabled)]
@@ -69,7 +69,7 @@ def test_nothing_is_collected_until_the_documents_of_large_work_are_freed() -> N
     assert run(play()) == [False, False, True]
 
 
-def test_endless_large_work_does_not_keep_the_collector_away() -> None:
+def test_continuous_large_work_does_not_disable_garbage_collection_forever() -> None:
     async def play() -> int:
         async with WorkerThread() as worker:
             pauses = 0
