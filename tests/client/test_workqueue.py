@@ -1,8 +1,7 @@
-"""A work queue hands out each key once at a time, and again if it was added meanwhile.
+"""WorkQueue: each key is processed by one worker at a time, and again if it was added meanwhile.
 
-Workers do what the outcome says, and survive every failure.
-
-A token bucket gives so many at once, and then only so many a second.
+Workers: outcomes of reconciliations, and failures.
+TokenBucket: a burst, and then a constant rate.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Scene = Callable[[Queue, VirtualClock], Awaitable[None]]
 
 
 def play(scene: Scene) -> None:
-    """Run a scene with a queue on virtual time."""
+    """Run a scenario with a queue on virtual time."""
     clock = VirtualClock()
 
     async def main() -> None:
@@ -43,7 +42,7 @@ def all_ready(queue: Queue) -> list[str]:
     return keys
 
 
-def test_keys_come_out_in_the_order_in_which_they_were_added_each_once() -> None:
+def test_keys_are_returned_once_in_the_order_in_which_they_were_added() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         for key in ("b", "a", "b", "c", "a"):
             queue.add(key)
@@ -54,7 +53,7 @@ def test_keys_come_out_in_the_order_in_which_they_were_added_each_once() -> None
     play(scene)
 
 
-def test_a_key_that_is_added_while_it_is_in_work_comes_again_when_it_is_done() -> None:
+def test_a_key_added_during_its_processing_is_returned_again_after_done() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         queue.add("a")
         assert await queue.get() == "a"
@@ -69,7 +68,7 @@ def test_a_key_that_is_added_while_it_is_in_work_comes_again_when_it_is_done() -
     play(scene)
 
 
-def test_done_without_work_is_a_bug() -> None:
+def test_done_of_a_key_that_is_not_in_work_is_an_assertion_error() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         with pytest.raises(AssertionError, match="'a' is not in work in queue 'test'"):
             queue.done("a")
@@ -88,7 +87,7 @@ def test_done_without_work_is_a_bug() -> None:
         pytest.param([7.0, 0.0], 0.0, id="at once although it waits"),
     ],
 )
-def test_when_a_key_that_waits_becomes_ready(delays_s: list[float], ready_at_s: float) -> None:
+def test_add_after_uses_the_earliest_time(delays_s: list[float], ready_at_s: float) -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         for delay_s in delays_s:
             queue.add_after("a", delay_s)
@@ -98,7 +97,7 @@ def test_when_a_key_that_waits_becomes_ready(delays_s: list[float], ready_at_s: 
     play(scene)
 
 
-def test_keys_that_wait_come_in_the_order_of_their_times() -> None:
+def test_waiting_keys_are_returned_in_order_of_their_times() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         for key, delay_s in (("c", 3.0), ("a", 1.0), ("b", 2.0), ("also a", 1.0)):
             queue.add_after(key, delay_s)
@@ -109,7 +108,7 @@ def test_keys_that_wait_come_in_the_order_of_their_times() -> None:
     play(scene)
 
 
-def test_failures_of_a_key_wait_longer_and_longer_until_it_is_forgotten() -> None:
+def test_the_delay_of_a_key_doubles_with_each_failure_until_forget() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         waits_s = []
         for _ in range(4):
@@ -126,7 +125,7 @@ def test_failures_of_a_key_wait_longer_and_longer_until_it_is_forgotten() -> Non
     play(scene)
 
 
-def test_after_a_hundred_failures_ten_a_second_come_back() -> None:
+def test_rate_limited_keys_are_limited_to_a_burst_of_100_and_10_per_second() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         for number in range(120):
             queue.add_rate_limited(str(number))
@@ -158,7 +157,7 @@ def test_a_worker_waits_for_a_key() -> None:
     play(scene)
 
 
-def test_a_key_is_not_lost_with_a_worker_that_is_cancelled_when_it_was_just_woken() -> None:
+def test_a_key_is_not_lost_if_the_woken_worker_is_cancelled() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         got: list[str | None] = []
 
@@ -176,7 +175,7 @@ def test_a_key_is_not_lost_with_a_worker_that_is_cancelled_when_it_was_just_woke
     play(scene)
 
 
-def test_a_queue_that_is_shut_down_hands_out_what_is_ready_and_takes_nothing_more() -> None:
+def test_a_queue_that_is_shut_down_returns_ready_keys_and_ignores_new_ones() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         queue.add("a")
         queue.add_after("late", 5.0)
@@ -191,7 +190,7 @@ def test_a_queue_that_is_shut_down_hands_out_what_is_ready_and_takes_nothing_mor
     play(scene)
 
 
-def test_a_shut_down_wakes_those_who_wait() -> None:
+def test_shut_down_ends_waiting_calls_of_get() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         async with TaskGroup("workers") as group:
             workers = [group.start(queue.get(), name=str(number)) for number in range(3)]
@@ -202,7 +201,7 @@ def test_a_shut_down_wakes_those_who_wait() -> None:
     play(scene)
 
 
-def test_draining_waits_for_what_is_ready_and_in_work() -> None:
+def test_wait_drained_waits_for_ready_keys_and_keys_in_work() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         async def work() -> None:
             while (key := await queue.get()) is not None:
@@ -214,7 +213,7 @@ def test_draining_waits_for_what_is_ready_and_in_work() -> None:
         async with TaskGroup("workers") as group:
             group.start(work(), name="worker")
             await clock.wait(1)
-            queue.add("a")  # in work just now, so once more
+            queue.add("a")  # in work now, so it is processed again
             queue.shut_down()
             await queue.wait_drained()
             assert clock.now_s() == 8.0
@@ -223,7 +222,7 @@ def test_draining_waits_for_what_is_ready_and_in_work() -> None:
     play(scene)
 
 
-def test_only_a_queue_that_is_shut_down_can_be_drained() -> None:
+def test_wait_drained_requires_shut_down() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         with pytest.raises(AssertionError, match="is not shut down"):
             await queue.wait_drained()
@@ -231,7 +230,7 @@ def test_only_a_queue_that_is_shut_down_can_be_drained() -> None:
     play(scene)
 
 
-def test_the_statistics_say_how_long_keys_waited_and_were_in_work() -> None:
+def test_statistics_contain_queue_and_work_durations() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         queue.add("a")
         queue.add("b")
@@ -263,7 +262,7 @@ def test_the_statistics_say_how_long_keys_waited_and_were_in_work() -> None:
     play(scene)
 
 
-def test_no_key_is_in_two_hands_and_none_is_forgotten_whatever_happens() -> None:
+def test_random_adds_and_failures_never_lose_a_key_or_process_it_concurrently() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         dice = Entropy(7)
         in_work: set[str] = set()
@@ -299,7 +298,7 @@ def test_no_key_is_in_two_hands_and_none_is_forgotten_whatever_happens() -> None
     play(scene)
 
 
-def test_two_waits_in_one_queue_do_not_disturb_a_waiting_worker() -> None:
+def test_get_works_after_a_cancelled_get() -> None:
     async def scene(queue: Queue, clock: VirtualClock) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(3):
@@ -311,7 +310,7 @@ def test_two_waits_in_one_queue_do_not_disturb_a_waiting_worker() -> None:
 
 
 class Reconciler:
-    """Answers with the next outcome, or raises it; notes when it was asked."""
+    """Returns or raises the next outcome, and records the keys and times of its calls."""
 
     def __init__(self, clock: VirtualClock, outcomes: Sequence[Outcome | Exception], takes_s: float = 0.0) -> None:
         self._clock = clock
@@ -332,7 +331,7 @@ class Reconciler:
 def reconciled(
     keys: Sequence[str], outcomes: Sequence[Outcome | Exception], *, workers: int = 1, takes_s: float = 0.0
 ) -> tuple[list[tuple[str, float]], WorkQueue[str]]:
-    """When each key was reconciled; and the queue afterwards."""
+    """The time at which each key was reconciled, and the queue at the end."""
     clock = VirtualClock()
 
     async def main() -> tuple[list[tuple[str, float]], WorkQueue[str]]:
@@ -361,7 +360,9 @@ def reconciled(
         ),
     ],
 )
-def test_what_becomes_of_a_key(outcomes: list[Outcome | Exception], asked_at_s: list[float], requeues: int) -> None:
+def test_outcomes_determine_when_a_key_is_reconciled_again(
+    outcomes: list[Outcome | Exception], asked_at_s: list[float], requeues: int
+) -> None:
     asked, queue = reconciled(["a"], outcomes)
     assert asked == [("a", at_s) for at_s in asked_at_s]
     assert queue.num_requeues("a") == requeues
@@ -376,12 +377,12 @@ def test_an_exception_is_logged_with_its_key(caplog: pytest.LogCaptureFixture) -
     assert record.exc_info is not None
 
 
-def test_as_many_keys_are_in_work_at_a_time_as_there_are_workers() -> None:
+def test_the_number_of_workers_limits_concurrent_keys() -> None:
     asked, _ = reconciled(["a", "b", "c"], [], workers=2, takes_s=10.0)
     assert asked == [("a", 0.0), ("b", 0.0), ("c", 10.0)]
 
 
-def test_a_queue_without_workers_is_refused() -> None:
+def test_run_workers_rejects_zero_workers() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
@@ -393,7 +394,7 @@ def test_a_queue_without_workers_is_refused() -> None:
     assert "would never be emptied" in str(caught.value.exceptions[0])
 
 
-def test_a_full_bucket_gives_its_burst_and_then_one_for_each_interval() -> None:
+def test_a_token_bucket_allows_a_burst_and_then_one_per_interval() -> None:
     clock = VirtualClock()
     bucket = TokenBucket(clock, rate_per_s=0.5, burst=3)
     assert [bucket.try_take() for _ in range(4)] == [True, True, True, False]
@@ -403,14 +404,14 @@ def test_a_full_bucket_gives_its_burst_and_then_one_for_each_interval() -> None:
     assert [bucket.try_take() for _ in range(2)] == [True, False]
 
 
-def test_a_bucket_never_holds_more_than_its_burst() -> None:
+def test_a_token_bucket_never_exceeds_its_burst() -> None:
     clock = VirtualClock()
     bucket = TokenBucket(clock, rate_per_s=10, burst=2)
     clock.advance_to(1_000.0)
     assert [bucket.try_take() for _ in range(3)] == [True, True, False]
 
 
-def test_a_reservation_waits_for_those_before_it() -> None:
+def test_a_reservation_waits_for_earlier_reservations() -> None:
     clock = VirtualClock()
     bucket = TokenBucket(clock, rate_per_s=10, burst=2)
     assert [bucket.reserve_s() for _ in range(4)] == pytest.approx([0, 0, 0.1, 0.2])
@@ -419,13 +420,13 @@ def test_a_reservation_waits_for_those_before_it() -> None:
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (1, 0)])
-def test_a_bucket_that_could_never_give_is_refused(rate: float, burst: int) -> None:
+def test_a_token_bucket_rejects_a_rate_or_burst_of_zero(rate: float, burst: int) -> None:
     with pytest.raises(ValueError, match="expected at least 1, at more than 0"):
         TokenBucket(VirtualClock(), rate_per_s=rate, burst=burst)
 
 
 @given(st.lists(st.floats(0, 5), max_size=30), st.integers(1, 5))
-def test_no_window_lets_through_more_than_the_burst_and_the_refill(pauses_s: list[float], burst: int) -> None:
+def test_a_token_bucket_never_allows_more_than_burst_and_refill(pauses_s: list[float], burst: int) -> None:
     clock = VirtualClock()
     bucket = TokenBucket(clock, rate_per_s=1.0, burst=burst)
     taken = 0

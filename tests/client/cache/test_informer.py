@@ -1,6 +1,6 @@
-"""An informer keeps a copy, and each of its handlers hears a consistent history.
+"""Informer: a copy of objects of one kind, handlers with a consistent history, and indexes.
 
-A lister finds objects by name, namespace, labels and index.
+Lister: objects by name, namespace, labels and index.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def thing(name: str, revision: int, *, uid: str = "", namespace: str = "", owner
 
 
 class Listener:
-    """A handler that writes down what it hears, and checks that it makes sense."""
+    """A handler that records its calls and asserts that they are consistent."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -84,7 +84,7 @@ def informer_with(*things: ApiObject) -> Things:
         ),
     ],
 )
-def test_what_a_handler_hears_of_a_change(change: Change, view: ApiObject, heard: list[str]) -> None:
+def test_handler_calls_for_each_change(change: Change, view: ApiObject, heard: list[str]) -> None:
     informer = informer_with(thing("a", 1))
     listener = Listener().listen_to(informer)
     listener.heard.clear()
@@ -92,7 +92,7 @@ def test_what_a_handler_hears_of_a_change(change: Change, view: ApiObject, heard
     assert listener.heard == heard
 
 
-def test_when_everything_is_listed_again_only_the_differences_are_told() -> None:
+def test_replace_calls_handlers_only_for_differences() -> None:
     informer = informer_with(thing("a", 1), thing("b", 2), thing("c", 3), thing("d", 4))
     listener = Listener().listen_to(informer)
     listener.heard.clear()
@@ -109,13 +109,13 @@ def test_when_everything_is_listed_again_only_the_differences_are_told() -> None
         pytest.param("new", True, id="nobody can tell"),
     ],
 )
-def test_how_far_the_copy_has_come(revision: str, is_seen: bool) -> None:
+def test_has_seen_compares_revisions(revision: str, is_seen: bool) -> None:
     informer = informer_with(thing("a", 1))
     informer.apply(Change.DELETED, thing("a", 9))
     assert informer.has_seen(revision) is is_seen
 
 
-def test_what_the_first_list_holds_is_told_as_such() -> None:
+def test_objects_of_the_first_list_are_marked_as_initial() -> None:
     informer = Things("things")
     listener = Listener().listen_to(informer)
     has_synced = [informer.has_synced]
@@ -125,13 +125,13 @@ def test_what_the_first_list_holds_is_told_as_such() -> None:
     assert listener.heard == ["first add a@1", "add b@2"]
 
 
-def test_a_handler_that_comes_late_hears_of_what_is_there() -> None:
+def test_a_handler_added_later_gets_all_objects() -> None:
     informer = informer_with(thing("a", 1))
     informer.apply(Change.ADDED, thing("b", 2))
     assert Listener().listen_to(informer).heard == ["first add a@1", "first add b@2"]
 
 
-def test_handlers_are_called_in_the_order_of_their_registration_after_the_copy_has_changed() -> None:
+def test_handlers_are_called_in_order_of_registration_after_the_copy_changed() -> None:
     informer = Things("things")
     calls: list[str] = []
     for name in ("one", "two"):
@@ -144,7 +144,7 @@ def test_handlers_are_called_in_the_order_of_their_registration_after_the_copy_h
     assert calls == ["one True", "two True"] * 2
 
 
-def test_a_handler_that_fails_is_named_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_handler_is_logged_and_does_not_affect_others(caplog: pytest.LogCaptureFixture) -> None:
     informer = Things("things")
 
     def fail(*told: object) -> None:
@@ -165,7 +165,7 @@ def test_a_handler_that_fails_is_named_and_the_others_go_on(caplog: pytest.LogCa
     assert informer.statistics()["handler_failures"] == 3
 
 
-def test_a_handler_that_registers_another_one_lets_it_hear_each_object_once() -> None:
+def test_a_handler_registered_by_a_handler_gets_each_object_once() -> None:
     informer = Things("things")
     late = Listener()
 
@@ -185,7 +185,7 @@ def owner_uids_of(view: ApiObject) -> list[str]:
     return [owner.uid for owner in view.metadata.owner_references]
 
 
-def test_indexes_follow_the_objects() -> None:
+def test_indexes_are_updated_with_the_objects() -> None:
     informer = Things("things")
     informer.add_index(BY_OWNER, owner_uids_of)
     informer.replace([thing("a", 1, owner="u1"), thing("b", 1, owner="u1"), thing("c", 1)], "1")
@@ -198,7 +198,7 @@ def test_indexes_follow_the_objects() -> None:
     assert len(informer.lister.by_index(BY_NAMESPACE, "")) == 2
 
 
-def test_an_index_has_one_meaning() -> None:
+def test_an_index_cannot_be_registered_with_another_function() -> None:
     informer = Things("things")
     informer.add_index("x", namespace_of)
     informer.add_index("x", namespace_of)
@@ -206,7 +206,7 @@ def test_an_index_has_one_meaning() -> None:
         informer.add_index("x", owner_uids_of)
 
 
-def test_whoever_waits_for_the_first_list_is_woken_by_it() -> None:
+def test_wait_synced_returns_after_the_first_list() -> None:
     informer = Things("things")
 
     async def wait() -> bool:
@@ -229,7 +229,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_whatever_comes_the_history_is_consistent_and_the_copy_is_what_was_told(
+def test_any_sequence_of_changes_gives_a_consistent_history_and_an_equal_copy(
     history: list[tuple[Change, ApiObject] | list[ApiObject]],
 ) -> None:
     informer = Things("things")
@@ -280,7 +280,7 @@ THINGS = (
 both_ways = pytest.mark.parametrize("indexed", [False, True], ids=["by looking", "by an index"])
 
 
-def test_by_name() -> None:
+def test_lister_finds_an_object_by_name() -> None:
     lister = lister_of(*THINGS)
     assert lister.get("one", "a") is THINGS[0]
     assert lister.get("", "node") is THINGS[3]
@@ -300,23 +300,25 @@ def test_by_name() -> None:
         ("one", "app!=web", ["one/b"]),
     ],
 )
-def test_by_namespace_and_labels(indexed: bool, namespace: str, selector: str | None, keys: list[str]) -> None:
+def test_lister_finds_objects_by_namespace_and_labels(
+    indexed: bool, namespace: str, selector: str | None, keys: list[str]
+) -> None:
     labels = None if selector is None else parse_selector(selector)
     assert [view.key for view in lister_of(*THINGS, indexed=indexed).list(namespace, labels)] == keys
 
 
-def test_by_index() -> None:
+def test_lister_finds_objects_by_index() -> None:
     lister = lister_of(*THINGS, indexed=True)
     assert [view.key for view in lister.by_index(BY_OWNER, "u1")] == ["one/a", "two/a"]
     assert lister.by_index(BY_OWNER, "nobody") == []
 
 
-def test_an_index_that_nobody_registered_is_a_bug() -> None:
+def test_an_unregistered_index_is_an_assertion_error() -> None:
     with pytest.raises(AssertionError, match="no index 'owner uid' was registered"):
         lister_of().by_index(BY_OWNER, "u1")
 
 
-def test_as_a_collection() -> None:
+def test_lister_is_a_collection() -> None:
     lister = lister_of(*THINGS)
     assert len(lister) == 4
     assert "one/a" in lister

@@ -1,4 +1,4 @@
-"""The informers of a process are shared, and know in the end what the server knows, whatever breaks on the way."""
+"""Shared informers of a process, and their convergence to the server's state despite failures."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def played(story: Callable[[World], Awaitable[Result]], seed: int = 1) -> Result
     return run(play(), clock)
 
 
-def test_whoever_asks_for_the_same_gets_the_same() -> None:
+def test_the_same_kind_and_selection_share_an_informer() -> None:
     async def story(world: World) -> None:
         informers = world.informers()
         assert informers.informer(Pod) is informers.informer(Pod)
@@ -94,7 +94,7 @@ def test_informers_start_once_and_follow_the_server() -> None:
     assert statistics["nodes as Node"]["objects"] == 1
 
 
-def test_an_informer_that_is_asked_for_later_is_started_later() -> None:
+def test_an_informer_created_later_is_started_by_the_next_start() -> None:
     async def follow(world: World) -> list[str]:
         informers = world.informers()
         informers.informer(Node)
@@ -111,7 +111,7 @@ def test_an_informer_that_is_asked_for_later_is_started_later() -> None:
     assert played(follow) == ["default/a"]
 
 
-def test_a_selection_sees_objects_come_and_go() -> None:
+def test_an_informer_with_a_selection_gets_objects_that_enter_and_leave_it() -> None:
     async def follow(world: World) -> list[str]:
         informers = world.informers()
         informer = informers.informer(Pod, Selection(labels="app=db"))
@@ -134,11 +134,11 @@ def test_a_selection_sees_objects_come_and_go() -> None:
     assert played(follow) == ["add default/a", "delete default/a"]
 
 
-# --- trouble -----------------------------------------------------------------------------------------------------
+# --- failures ----------------------------------------------------------------------------------------------------
 
 
 class TroubledClient(LoopbackClient):
-    """Its lists fail, and its watches are cut, delayed, told twice or too old, for as long as `is_troubled`."""
+    """A client whose lists fail and whose watches end, are delayed, repeat events or expire while `is_unreliable`."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world.api_server, User("tester"), "tester")
@@ -163,7 +163,7 @@ class TroubledClient(LoopbackClient):
         return TroubledWatch(self, super().watch(kind, selection, since=since, bookmarks=bookmarks))
 
     async def trouble(self) -> None:
-        """Wait for a while, or fail."""
+        """Sometimes wait or fail."""
         if not self.is_troubled:
             return
         if self.happens(4):
@@ -181,7 +181,7 @@ class TroubledClient(LoopbackClient):
         return self.is_troubled and self._dice.integer_below(one_in) == 0
 
     def some_of(self, batch: Sequence[WatchEvent]) -> Sequence[WatchEvent]:
-        """The batch, and between its changes some that were told long ago."""
+        """The batch, with repetitions of earlier events."""
         told: list[WatchEvent] = []
         for event in batch:
             self._past.append(event)
@@ -215,7 +215,7 @@ class TroubledWatch:
 
 
 class Believer:
-    """A handler that believes what it is told, and notices what contradicts it."""
+    """A handler that records inconsistent calls."""
 
     def __init__(self) -> None:
         self.believed: dict[str, ApiObject] = {}
@@ -241,7 +241,7 @@ class Believer:
 
 
 async def live(client: LoopbackClient, clock: VirtualClock, entropy: Entropy) -> None:
-    """Pods come, change and go, for a while."""
+    """Create, change and delete random pods for a while."""
     while clock.now_s() < SECONDS_OF_TROUBLE:
         name = entropy.choose(PODS)
         try:
@@ -254,12 +254,12 @@ async def live(client: LoopbackClient, clock: VirtualClock, entropy: Entropy) ->
                 case _:
                     await client.create(POD, "default", pod(name, labels={"app": "web"}))
         except ClientError:
-            pass  # it is there already, or not there: as good as any other moment
+            pass  # the pod exists already or does not exist
         await clock.wait(entropy.choose([0, 0, 0.1, 1]))
 
 
 @pytest.mark.parametrize("selection", [EVERYTHING, Selection(labels="app=web")], ids=["all pods", "some pods"])
-def test_after_any_trouble_the_informer_knows_what_the_server_knows(selection: Selection) -> None:
+def test_informers_converge_to_the_server_after_failures(selection: Selection) -> None:
     for seed in SEEDS:
 
         async def suffer(world: World) -> tuple[Believer, list[ApiObject], list[ApiObject]]:

@@ -1,4 +1,4 @@
-"""A reflector tells its sink everything once and every change once, whatever breaks on the way."""
+"""Reflector: sends each object and each change to its sink once, despite failures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.client.scripted import (
 
 
 class Diary:
-    """A sink that writes down what it is told."""
+    """A sink that records its calls."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -52,7 +52,7 @@ class Diary:
 
 
 class PagedDiary(Diary):
-    """One that is told lists page by page."""
+    """A sink that gets lists page by page."""
 
     def begin_list(self) -> None:
         self.lines.append("a list")
@@ -65,7 +65,7 @@ class PagedDiary(Diary):
 
 
 class Story:
-    """A reflector that ran for a while against scripted answers."""
+    """A reflector that ran for some time against scripted responses."""
 
     def __init__(
         self,
@@ -144,26 +144,26 @@ class Story:
         ),
     ],
 )
-def test_what_is_told_of_a_watch(watches: list[list[Step]], told: list[str], asked: list[str]) -> None:
+def test_events_of_a_watch_are_sent_to_the_sink(watches: list[list[Step]], told: list[str], asked: list[str]) -> None:
     story = Story([listing(1, "a")], watches)
     assert story.told == ["all@1: a", *told]
     assert story.client.asked == ["list 2", *asked]
     assert story.reflector.has_synced
 
 
-def test_when_the_history_is_gone_everything_is_listed_again() -> None:
+def test_an_expired_watch_is_followed_by_a_new_list() -> None:
     story = Story([listing(1, "a"), listing(7, "b")], [[added("b", 2), ExpiredError("too old")], [modified("b", 8)]])
     assert story.told == ["all@1: a", "ADDED b@2", "all@7: b", "MODIFIED b@8"]
     assert story.client.asked == ["list 2", "watch 1", "list 2", "watch 7"]
 
 
-def test_a_long_list_is_turned_page_by_page_and_told_as_one() -> None:
+def test_a_paginated_list_is_sent_to_the_sink_as_one_list() -> None:
     story = Story([listing(1, "a", "b", token="two"), listing(1, "c")], [])
     assert story.told == ["all@1: a b c"]
     assert story.client.asked == ["list 2", "list 2 two", "watch 1"]
 
 
-def test_pages_that_become_too_old_are_given_up_for_one_long_page() -> None:
+def test_an_expired_page_is_followed_by_a_list_without_pages() -> None:
     story = Story([listing(1, "a", "b", token="two"), ExpiredError("old"), listing(5, "c")], [])
     assert story.told == ["all@5: c"]
     assert story.client.asked == ["list 2", "list 2 two", "list 0", "watch 5"]
@@ -185,16 +185,16 @@ def test_pages_that_become_too_old_are_given_up_for_one_long_page() -> None:
         ),
     ],
 )
-def test_who_takes_pages_is_told_page_by_page(lists: list[Listing | ClientError], told: list[str]) -> None:
+def test_a_sink_with_pages_gets_lists_page_by_page(lists: list[Listing | ClientError], told: list[str]) -> None:
     assert Story(lists, [[modified("c", 8)]], diary=PagedDiary()).told == [*told, "MODIFIED c@8"]
 
 
-def test_changes_that_come_together_are_told_together() -> None:
+def test_events_of_one_batch_are_sent_in_order() -> None:
     story = Story([listing(1)], [[[added("a", 2), added("b", 3), bookmark(4), deleted("a", 5)]]])
     assert story.told == ["all@1:", "ADDED a@2", "ADDED b@3", "DELETED a@5"]
 
 
-def test_failures_back_off_from_under_two_seconds_to_a_minute() -> None:
+def test_retries_back_off_up_to_a_maximum() -> None:
     story = Story([NoAnswerError("down")] * 8 + [listing(1)], [], for_s=1000)
     delays_s = [delay_s for _, delay_s in story.asked_after_s()[1:9]]
     for failures, delay_s in enumerate(delays_s, start=1):
@@ -202,7 +202,7 @@ def test_failures_back_off_from_under_two_seconds_to_a_minute() -> None:
     assert BACKOFF.delay_s(8) == 30.0
 
 
-def test_two_quiet_minutes_make_the_next_failure_the_first_again() -> None:
+def test_the_backoff_is_reset_after_two_minutes_without_failures() -> None:
     cut = NoAnswerError("cut")
     story = Story([listing(1)], [[cut], [cut], [cut], [After(121), cut], []])
     delays_s = [delay_s for _, delay_s in story.asked_after_s()]
@@ -210,24 +210,24 @@ def test_two_quiet_minutes_make_the_next_failure_the_first_again() -> None:
     assert delays_s[5] - 121 <= 2 * BACKOFF.delay_s(1)
 
 
-def test_the_server_may_ask_for_a_longer_wait() -> None:
+def test_retry_after_of_the_server_extends_the_delay() -> None:
     story = Story([TooManyRequestsError("later", retry_after_s=77.0), listing(1)], [])
     assert story.asked_after_s()[1] == ("list 2", 77.0)
 
 
-def test_a_watch_that_ends_at_once_without_a_word_is_not_tried_again_at_once() -> None:
+def test_a_watch_that_ends_immediately_is_retried_with_a_delay() -> None:
     story = Story([listing(1)], [[END]] * 3)
     assert all(delay_s >= 0.8 for _, delay_s in story.asked_after_s()[2:5])
 
 
-def test_a_history_that_is_gone_at_once_is_not_listed_again_at_once() -> None:
+def test_a_watch_that_expires_immediately_is_listed_again_with_a_delay() -> None:
     story = Story([listing(revision) for revision in range(1, 5)], [[ExpiredError("too old")]] * 3)
     lists = [(what, delay_s) for what, delay_s in story.asked_after_s()[1:] if what.startswith("list")]
     assert len(lists) == 3
     assert all(delay_s >= 0.8 for _, delay_s in lists)
 
 
-def test_an_object_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_undecodable_object_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     broken = b'{"metadata":{"name":["x"]}}'
     with caplog.at_level(logging.ERROR):
         story = Story(
@@ -239,7 +239,7 @@ def test_an_object_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixt
     assert "left out because it cannot be read" in caplog.text
 
 
-def test_whoever_waits_for_the_first_list_is_woken_by_it() -> None:
+def test_wait_synced_returns_after_the_first_list_of_the_reflector() -> None:
     clock = VirtualClock()
     client = ScriptedClient(clock, [NoAnswerError("down"), listing(1)])
     diary = Diary()
@@ -254,7 +254,7 @@ def test_whoever_waits_for_the_first_list_is_woken_by_it() -> None:
     assert run(wait(), clock) == ["all@1:"]
 
 
-def test_the_statistics_count_what_was_met() -> None:
+def test_statistics_count_lists_watches_and_events() -> None:
     story = Story([listing(1), listing(4)], [[added("a", 2), added("a", 2), ExpiredError("old")], []])
     assert story.reflector.statistics() == {
         "lists": 2,
@@ -267,7 +267,7 @@ def test_the_statistics_count_what_was_met() -> None:
 
 
 def test_an_outage_is_logged_once_per_retry(caplog: pytest.LogCaptureFixture) -> None:
-    """Ten reflectors of one client, without an answer for a while."""
+    """Ten reflectors of one client get no response for a while."""
     clock = VirtualClock()
     client = ScriptedClient(clock, [*[NoAnswerError("cannot connect")] * 40, *[listing(1)] * 10], [])
 

@@ -1,6 +1,6 @@
-"""Leader election on virtual time: two never lead, and somebody always does soon.
+"""Leader election on virtual time: two processes never lead, and after a failure another process leads soon.
 
-The election record: what is read from a Lease, and what is written into one.
+Election records: reading from a Lease and writing into one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STEP_S = 0.001
 def played(
     scene: Scene, *, seed: int = 1, skew_s: float = 0.0, rate: float = 1.0
 ) -> tuple[ElectionPlay, Process, Process]:
-    """`a` comes a moment before `b`; after the scene both are stopped."""
+    """`a` starts before `b`; after the scenario both are stopped."""
     clock = VirtualClock()
 
     async def main() -> tuple[ElectionPlay, Process, Process]:
@@ -132,14 +132,14 @@ async def answers_take_four_seconds(play: ElectionPlay, first: Process, second: 
     ],
 )
 @pytest.mark.parametrize("skew_s", [0.0, 86_400.0, -86_400.0], ids=["clocks agree", "a day ahead", "a day behind"])
-def test_who_leads(scene: Scene, leaders: list[str], gap_s_max: float, skew_s: float) -> None:
+def test_leaders_after_each_failure(scene: Scene, leaders: list[str], gap_s_max: float, skew_s: float) -> None:
     play, _, _ = played(scene, skew_s=skew_s)
     assert play.actors() == leaders
     assert play.gap_s() <= gap_s_max
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_whatever_happens_two_never_lead(seed: int) -> None:
+def test_two_processes_never_lead_despite_random_failures(seed: int) -> None:
     async def storm(play: ElectionPlay, first: Process, second: Process) -> None:
         dice = play.entropy.fork("storm")
         for _ in range(60):
@@ -172,12 +172,12 @@ def test_whatever_happens_two_never_lead(seed: int) -> None:
         pytest.param(first_is_stopped_for_a_minute, "lost: the lease was not renewed within 10 s", id="stopped"),
     ],
 )
-def test_how_it_ends_for_the_leader(scene: Scene, outcome: str) -> None:
+def test_outcome_of_the_first_leader(scene: Scene, outcome: str) -> None:
     _, first, _ = played(scene)
     assert first.outcome == outcome
 
 
-def test_a_leader_whose_lease_was_taken_by_force_stops_at_once() -> None:
+def test_a_leader_whose_lease_was_taken_over_stops_immediately() -> None:
     async def thief(play: ElectionPlay, first: Process, second: Process) -> None:
         await play.clock.wait(30)
         stolen = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 15}}
@@ -188,17 +188,17 @@ def test_a_leader_whose_lease_was_taken_by_force_stops_at_once() -> None:
     played(thief)
 
 
-def test_a_lease_that_is_deleted_is_made_again() -> None:
+def test_a_deleted_lease_is_created_again() -> None:
     async def deletion(play: ElectionPlay, first: Process, second: Process) -> None:
         await play.clock.wait(30)
         await play.client.delete(LEASE, "kube-system", "kube-scheduler")
         await play.clock.wait(30)
 
     play, _, _ = played(deletion)
-    assert len(play.actors()) in (1, 2)  # whoever looked first made it; the checker saw to it that only one led
+    assert len(play.actors()) in (1, 2)  # either process may create the lease; `act` checks that only one leads
 
 
-def test_what_the_lease_says_is_what_client_go_would_write() -> None:
+def test_the_lease_has_the_fields_that_client_go_writes() -> None:
     seen: list[bytes] = []
 
     async def look(play: ElectionPlay, first: Process, second: Process) -> None:
@@ -222,7 +222,7 @@ def test_what_the_lease_says_is_what_client_go_would_write() -> None:
     assert second.told == ["b became leader", "b stopped leading"]
 
 
-def test_a_leader_that_does_not_notice_its_end_is_ill() -> None:
+def test_a_leader_that_cannot_renew_its_lease_reports_an_ailment() -> None:
     async def stuck(play: ElectionPlay, first: Process, second: Process) -> None:
         await play.clock.wait(30)
         assert first.elector.ailment() == ""
@@ -249,7 +249,7 @@ def test_a_leader_that_does_not_notice_its_end_is_ill() -> None:
         ),
     ],
 )
-def test_times_that_contradict_each_other(times: tuple[float, float, float], complaint: str) -> None:
+def test_contradicting_settings_are_rejected(times: tuple[float, float, float], complaint: str) -> None:
     with pytest.raises(ElectionSettingsError) as refusal:
         ElectionSettings("kube-system", "kube-scheduler", "a", *times)
     assert str(refusal.value) == complaint
@@ -282,12 +282,12 @@ EARLIER = "2025-12-31T23:00:00.000000Z"
         ),
     ],
 )
-def test_reading(lease: dict[str, object], record: ElectionRecord) -> None:
+def test_record_in_reads_a_lease(lease: dict[str, object], record: ElectionRecord) -> None:
     assert record_in(msgspec.json.encode(lease)) == record
 
 
 @pytest.mark.parametrize("raw", [b"", b"<html>", b'{"spec": 3}'], ids=["nothing", "a page", "a number"])
-def test_what_is_no_lease(raw: bytes) -> None:
+def test_record_in_rejects_documents_that_are_not_leases(raw: bytes) -> None:
     with pytest.raises(ServerError, match="something else than a lease"):
         record_in(raw)
 
@@ -307,15 +307,15 @@ def test_what_is_no_lease(raw: bytes) -> None:
         ),
     ],
 )
-def test_taking(before: ElectionRecord | None, after: ElectionRecord) -> None:
+def test_taken_acquires_or_renews_a_record(before: ElectionRecord | None, after: ElectionRecord) -> None:
     assert taken("a", 15, NOW_S, before) == after
 
 
-def test_giving_back() -> None:
+def test_released_clears_the_holder() -> None:
     assert released(ElectionRecord("a", 15, EARLIER, EARLIER, 4), NOW_S) == ElectionRecord("", 1, NOW, NOW, 4)
 
 
-def test_what_we_do_not_know_stays() -> None:
+def test_lease_with_keeps_unknown_fields() -> None:
     raw = msgspec.json.encode({"metadata": {"resourceVersion": "7", "labels": {"a": "b"}}, "spec": {"strategy": "s"}})
     assert lease_with(raw, ElectionRecord("a", 15, EARLIER, NOW, 1)) == {
         "metadata": {"resourceVersion": "7", "labels": {"a": "b"}},
@@ -330,6 +330,6 @@ def test_what_we_do_not_know_stays() -> None:
     }
 
 
-def test_a_new_lease_is_read_back() -> None:
+def test_a_new_lease_is_read_back_as_its_record() -> None:
     record = taken("a", 15, NOW_S, None)
     assert record_in(msgspec.json.encode(new_lease("kube-system", "kube-scheduler", record))) == record

@@ -1,7 +1,4 @@
-"""Bringing v1 Events to the API server.
-
-v1 Events: counted, combined, limited.
-"""
+"""Core v1 Events: writing to the API server, counting, combining and limiting."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ def play(story: Callable[[Stage], Awaitable[None]], *faults: Fault) -> None:
     run(main(), clock)
 
 
-def test_events_are_created_and_counted() -> None:
+def test_repeated_events_are_counted() -> None:
     async def story(stage: Stage) -> None:
         recorder = stage.writer.recorder("a")
         recorder.event(about("p"), "Normal", "Made", "one")
@@ -67,7 +64,7 @@ def test_events_are_created_and_counted() -> None:
     play(story)
 
 
-def test_what_happens_again_before_the_first_was_written_is_written_with_it() -> None:
+def test_an_event_repeated_before_it_was_written_is_written_once() -> None:
     async def story(stage: Stage) -> None:
         recorder = stage.writer.recorder("a")
         recorder.event(about("p"), "Normal", "Made", "one")
@@ -80,7 +77,7 @@ def test_what_happens_again_before_the_first_was_written_is_written_with_it() ->
     play(story)
 
 
-def test_components_are_counted_apart() -> None:
+def test_events_of_components_are_counted_separately() -> None:
     async def story(stage: Stage) -> None:
         for component in ("a", "b"):
             stage.writer.recorder(component).event(about("p"), "Normal", "Made", "one")
@@ -90,7 +87,7 @@ def test_components_are_counted_apart() -> None:
     play(story)
 
 
-def test_an_event_that_expired_begins_anew() -> None:
+def test_an_expired_event_is_created_again_with_its_count() -> None:
     async def story(stage: Stage) -> None:
         recorder = stage.writer.recorder("a")
         recorder.event(about("p"), "Normal", "Made", "one")
@@ -104,7 +101,7 @@ def test_an_event_that_expired_begins_anew() -> None:
     play(story)
 
 
-def test_a_server_in_trouble_is_asked_again() -> None:
+def test_a_failed_write_is_retried() -> None:
     async def story(stage: Stage) -> None:
         stage.writer.recorder("a").event(about("p"), "Normal", "Made", "one")
         await stage.clock.wait(RETRY_S / 2)
@@ -115,7 +112,7 @@ def test_a_server_in_trouble_is_asked_again() -> None:
     play(story, Fault("create", Outcome.BROKEN))
 
 
-def test_what_is_refused_is_dropped() -> None:
+def test_a_rejected_event_is_dropped() -> None:
     async def story(stage: Stage) -> None:
         stage.writer.recorder("a").event(about("p"), "Normal", "Made", "one")
         stage.writer.recorder("a").event(about("q"), "Normal", "Made", "two")
@@ -126,7 +123,7 @@ def test_what_is_refused_is_dropped() -> None:
     play(story, Fault("create", Outcome.CONFLICT))
 
 
-def test_too_many_are_dropped() -> None:
+def test_events_beyond_the_limit_of_pending_events_are_dropped() -> None:
     async def story(stage: Stage) -> None:
         recorder = stage.writer.recorder("a")
         for number in range(PENDING_MAX + 10):
@@ -143,7 +140,7 @@ WEB = ObjectReference(kind="ReplicaSet", namespace="default", name="web", uid="u
 
 @dataclass
 class EventWrite:
-    """An event as it would be written now."""
+    """An event as the writer would write it."""
 
     namespace: str
     name: str
@@ -156,7 +153,7 @@ class EventWrite:
 
 
 class Overheard(EventWriter):
-    """A writer that writes nothing."""
+    """A writer that records the last event and writes nothing."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.format = CoreFormat()
@@ -186,7 +183,7 @@ class Voice:
         return write
 
 
-def test_an_event_as_it_is_written() -> None:
+def test_the_body_of_a_core_event() -> None:
     write = Voice().surely("made")
     assert write.name.startswith("web.")
     assert write.body == {
@@ -213,7 +210,7 @@ def test_an_event_as_it_is_written() -> None:
     }
 
 
-def test_the_same_sentence_again_is_counted() -> None:
+def test_a_repeated_message_is_counted() -> None:
     voice = Voice()
     first = voice.surely("made")
     voice.clock.advance_to(60)
@@ -223,12 +220,12 @@ def test_the_same_sentence_again_is_counted() -> None:
     assert again.body["firstTimestamp"] == "2026-01-01T00:00:00Z"
 
 
-def test_another_sentence_is_another_event() -> None:
+def test_another_message_is_another_event() -> None:
     voice = Voice()
     assert voice.surely("one").name != voice.surely("two").name
 
 
-def test_the_tenth_sentence_of_a_reason_is_combined_with_those_that_follow() -> None:
+def test_from_the_tenth_message_of_a_reason_on_messages_are_combined() -> None:
     voice = Voice()
     written = [voice.surely(f"pod {number}") for number in range(12)]
     messages = [write.body["message"] for write in written]
@@ -237,7 +234,7 @@ def test_the_tenth_sentence_of_a_reason_is_combined_with_those_that_follow() -> 
     assert len({write.name for write in written}) == 10
 
 
-def test_after_a_quiet_time_sentences_stand_alone_again() -> None:
+def test_messages_are_not_combined_after_a_quiet_interval() -> None:
     voice = Voice()
     for number in range(11):
         voice.say(f"pod {number}")
@@ -245,7 +242,7 @@ def test_after_a_quiet_time_sentences_stand_alone_again() -> None:
     assert voice.surely("pod 99").body["message"] == "pod 99"
 
 
-def test_an_object_may_have_so_many_events_and_then_one_now_and_then() -> None:
+def test_events_of_an_object_are_limited_by_burst_and_refill() -> None:
     voice = Voice()
     written = [voice.say(f"{number}", reason=f"r{number}") for number in range(SPAM_BURST + 5)]
     assert [write is None for write in written] == [False] * SPAM_BURST + [True] * 5
@@ -256,5 +253,5 @@ def test_an_object_may_have_so_many_events_and_then_one_now_and_then() -> None:
     assert voice.say("at once", reason="r") is None
 
 
-def test_events_of_the_cluster_stand_in_the_default_namespace() -> None:
+def test_events_about_cluster_scoped_objects_are_in_the_default_namespace() -> None:
     assert Voice().surely("x", about=ObjectReference(kind="Node", name="n1")).namespace == "default"

@@ -1,4 +1,4 @@
-"""Recorded events reach the API server, a series as one event, and nobody ever waits for them."""
+"""EventWriter with events of events.k8s.io: writes in the background, series, retries and limits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="db", 
 
 
 class EventFixture:
-    """A writer at work on a scripted client."""
+    """A running writer with a scripted client."""
 
     def __init__(self, clock: VirtualClock, client: ScriptedClient, writer: EventWriter) -> None:
         self.clock = clock
@@ -95,7 +95,7 @@ def test_events_are_written_in_the_background_in_order() -> None:
     assert fixture.writer.statistics()["created"] == 2
 
 
-def test_the_same_said_again_becomes_a_series_that_is_written_at_its_beginning_and_at_its_end() -> None:
+def test_a_series_is_written_when_it_starts_and_when_it_ends() -> None:
     async def scene(fixture: EventFixture) -> None:
         for _ in range(5):
             fixture.say()
@@ -113,7 +113,7 @@ def test_the_same_said_again_becomes_a_series_that_is_written_at_its_beginning_a
     assert fixture.writer.statistics()["remembered"] == 0
 
 
-def test_a_series_that_goes_on_is_refreshed() -> None:
+def test_a_running_series_is_refreshed_periodically() -> None:
     async def scene(fixture: EventFixture) -> None:
         for _ in range(61):
             fixture.say()
@@ -124,7 +124,7 @@ def test_a_series_that_goes_on_is_refreshed() -> None:
     assert fixture.client.asked_at_s == [0.0, 60.0, 1800.0, 3600.0]
 
 
-def test_what_is_said_before_the_first_was_written_is_written_with_it() -> None:
+def test_an_event_repeated_before_its_first_write_is_created_as_a_series() -> None:
     async def scene(fixture: EventFixture) -> None:
         fixture.say()
         fixture.say()
@@ -142,7 +142,7 @@ def test_what_is_said_before_the_first_was_written_is_written_with_it() -> None:
     [(DB, "FailedScheduling"), (WEB, "Preempted")],
     ids=["another object", "another reason"],
 )
-def test_another_thing_is_another_event(regarding: ObjectReference, reason: str) -> None:
+def test_another_object_or_reason_is_another_event(regarding: ObjectReference, reason: str) -> None:
     async def scene(fixture: EventFixture) -> None:
         fixture.say()
         fixture.say(regarding, reason=reason)
@@ -164,7 +164,7 @@ def test_another_thing_is_another_event(regarding: ObjectReference, reason: str)
         pytest.param([AlreadyExistsError("is there")], 2, {"created": 1}, id="a name that is taken is changed"),
     ],
 )
-def test_what_an_error_leads_to(answers: list[ClientError | None], asked: int, counts: dict[str, int]) -> None:
+def test_errors_of_writes(answers: list[ClientError | None], asked: int, counts: dict[str, int]) -> None:
     async def scene(fixture: EventFixture) -> None:
         fixture.say()
         await fixture.clock.wait(300)
@@ -176,7 +176,7 @@ def test_what_an_error_leads_to(answers: list[ClientError | None], asked: int, c
     assert statistics["pending"] == 0
 
 
-def test_retries_are_about_ten_seconds_apart() -> None:
+def test_the_delay_between_retries_is_about_ten_seconds() -> None:
     async def scene(fixture: EventFixture) -> None:
         fixture.say()
         await fixture.clock.wait(300)
@@ -186,7 +186,7 @@ def test_retries_are_about_ten_seconds_apart() -> None:
     assert all(10.0 <= pause_s <= 12.5 for pause_s in pauses_s)
 
 
-def test_a_series_whose_event_has_expired_begins_anew() -> None:
+def test_a_series_whose_event_has_expired_is_created_again() -> None:
     async def scene(fixture: EventFixture) -> None:
         fixture.say()
         await fixture.clock.wait(1)
@@ -197,7 +197,7 @@ def test_a_series_whose_event_has_expired_begins_anew() -> None:
     assert fixture.asked == ["create events shop", "patch events shop/web", "create events shop"]
 
 
-def test_names_differ_even_when_the_clock_stands_still() -> None:
+def test_event_names_are_unique_at_the_same_time() -> None:
     async def scene(fixture: EventFixture) -> None:
         for number in range(20):
             fixture.say(reason=f"Reason{number}")
@@ -207,7 +207,7 @@ def test_names_differ_even_when_the_clock_stands_still() -> None:
     assert len({body["metadata"]["name"] for _, body in fixture.client.written}) == 20  # type: ignore[index]
 
 
-def test_an_object_whose_name_does_not_do_for_an_event_gets_a_uuid() -> None:
+def test_an_object_name_that_is_invalid_for_an_event_is_replaced_by_a_uuid() -> None:
     async def scene(fixture: EventFixture) -> None:
         fixture.say(ObjectReference(kind="User", name="system:admin", uid="u"))
         await fixture.clock.wait(1)
@@ -217,7 +217,7 @@ def test_an_object_whose_name_does_not_do_for_an_event_gets_a_uuid() -> None:
     assert len(body["metadata"]["name"]) == 36
 
 
-def test_what_is_too_much_is_dropped_counted_and_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+def test_events_beyond_the_limit_are_dropped_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def scene(fixture: EventFixture) -> None:
         for number in range(10):
             fixture.say(reason=f"Reason{number}")
@@ -231,7 +231,7 @@ def test_what_is_too_much_is_dropped_counted_and_logged_once_in_a_while(caplog: 
 
 
 class SlowClient:
-    """Takes a second for each, and counts how many it has at a time."""
+    """Takes a second for each request and counts concurrent requests."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
@@ -255,7 +255,7 @@ class SlowClient:
         pytest.param(9_000, WORKERS_MAX, id="many are helped with before any is lost"),
     ],
 )
-def test_there_are_more_writers_where_more_waits(records: int, writers: int) -> None:
+def test_the_number_of_workers_grows_with_pending_events(records: int, writers: int) -> None:
     clock = VirtualClock()
     client = SlowClient(clock)
 
@@ -274,7 +274,7 @@ def test_there_are_more_writers_where_more_waits(records: int, writers: int) -> 
     assert client.under_way_max == writers
 
 
-def test_who_says_too_much_of_one_object_is_silenced() -> None:
+def test_events_about_one_object_are_limited_by_the_spam_filter() -> None:
     async def scene(fixture: EventFixture) -> None:
         for number in range(10):
             fixture.say(reason=f"Reason{number}")
@@ -288,7 +288,7 @@ def test_who_says_too_much_of_one_object_is_silenced() -> None:
     assert fixture.writer.statistics()["created"] == 5
 
 
-def test_the_oldest_is_forgotten_when_there_are_too_many_to_remember() -> None:
+def test_the_oldest_series_is_evicted_at_the_limit() -> None:
     async def scene(fixture: EventFixture) -> None:
         for _ in range(3):
             fixture.say(WEB)
@@ -302,7 +302,7 @@ def test_the_oldest_is_forgotten_when_there_are_too_many_to_remember() -> None:
     assert fixture.writer.statistics()["remembered"] == 1
 
 
-def test_closing_writes_what_was_recorded_and_takes_no_more() -> None:
+def test_close_writes_pending_events_and_rejects_new_ones() -> None:
     async def scene(fixture: EventFixture) -> None:
         fixture.say(WEB)
         await fixture.writer.close()
@@ -324,7 +324,7 @@ def test_an_idle_writer_sets_no_timer() -> None:
         with_events(scene)
 
 
-def test_on_an_api_server_a_series_is_one_object() -> None:
+def test_a_series_is_one_object_on_an_api_server() -> None:
     clock = VirtualClock()
 
     async def main() -> list[JsonBytes]:

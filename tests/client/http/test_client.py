@@ -1,10 +1,6 @@
-"""The HTTP client implements the interface; and what only it does: pages, options, what it refuses to send.
+"""HttpClient: the client contract; pages, query options, and requests that are rejected before they are sent.
 
-Tokens of service accounts: who can be asked for them.
-
-Every object has one address, and no name leads elsewhere.
-
-Requests to servers other than an API server: URLs, headers, error texts.
+Service account tokens; paths of objects; URLs, headers and error texts of requests to other HTTP servers.
 """
 
 from __future__ import annotations
@@ -68,7 +64,7 @@ class TestTheContract(ClientContract):
         return play
 
 
-def test_it_is_a_client() -> None:
+def test_http_client_implements_the_client_interface() -> None:
     async def scenario(scene: Scene) -> None:
         client: Client = scene.client
         assert isinstance(client, HttpClient)
@@ -76,7 +72,7 @@ def test_it_is_a_client() -> None:
     play_over_http(scenario)
 
 
-def test_the_items_of_a_list_are_objects_like_any_other() -> None:
+def test_items_of_a_list_have_kind_and_api_version() -> None:
     async def scenario(scene: Scene) -> None:
         raw = await scene.client.create(POD, NS, pod("web", labels={"app": "web"}))
         (item,) = (await scene.client.list(POD)).items
@@ -86,7 +82,7 @@ def test_the_items_of_a_list_are_objects_like_any_other() -> None:
     play_over_http(scenario)
 
 
-def test_a_list_without_a_limit_is_turned_page_by_page() -> None:
+def test_a_list_without_a_limit_is_read_in_pages() -> None:
     async def scenario(scene: Scene) -> None:
         for number in range(PAGE_SIZE + 2):
             await scene.local.create(CONFIG_MAP, NS, config_map(f"c{number:04d}"), is_answer_wanted=False)
@@ -99,7 +95,7 @@ def test_a_list_without_a_limit_is_turned_page_by_page() -> None:
     play_over_http(scenario)
 
 
-def test_pages_that_become_too_old_are_forgotten_and_everything_is_asked_for_at_once() -> None:
+def test_a_list_is_read_without_pages_after_a_page_expired() -> None:
     async def scenario(scene: Scene) -> None:
         for number in range(PAGE_SIZE + 1):
             await scene.local.create(CONFIG_MAP, NS, config_map(f"c{number:04d}"), is_answer_wanted=False)
@@ -133,7 +129,7 @@ def test_pages_that_become_too_old_are_forgotten_and_everything_is_asked_for_at_
         ),
     ],
 )
-def test_what_is_asked_of_the_server(request_of: Callable[[HttpClient], Awaitable[object]], asked: str) -> None:
+def test_method_path_and_query_of_requests(request_of: Callable[[HttpClient], Awaitable[object]], asked: str) -> None:
     async def scenario(scene: Scene) -> None:
         scene.server.faults = [Refuse(400)]
         with pytest.raises(BadRequestError):
@@ -143,7 +139,7 @@ def test_what_is_asked_of_the_server(request_of: Callable[[HttpClient], Awaitabl
     play_over_http(scenario)
 
 
-def test_a_watch_asks_for_its_own_end_and_for_bookmarks() -> None:
+def test_a_watch_requests_a_timeout_and_bookmarks() -> None:
     async def scenario(scene: Scene) -> None:
         since = await create_all(scene.local, config_map("a"))
         for bookmarks in (True, False):
@@ -159,7 +155,7 @@ def test_a_watch_asks_for_its_own_end_and_for_bookmarks() -> None:
 
 
 @pytest.mark.parametrize("since", ["", "0", "yesterday"])
-def test_a_watch_from_nowhere_is_not_even_asked_for(since: str) -> None:
+def test_a_watch_without_a_revision_is_rejected_before_it_is_sent(since: str) -> None:
     async def scenario(scene: Scene) -> None:
         with pytest.raises(BadRequestError):
             scene.client.watch(POD, since=since)
@@ -168,7 +164,7 @@ def test_a_watch_from_nowhere_is_not_even_asked_for(since: str) -> None:
     play_over_http(scenario)
 
 
-def test_a_deletion_says_what_it_means() -> None:
+def test_a_delete_sends_preconditions_and_options() -> None:
     bodies: list[Deletion | None] = []
 
     async def scenario(scene: Scene) -> None:
@@ -194,7 +190,7 @@ def test_a_deletion_says_what_it_means() -> None:
         pytest.param(Refuse(504, body=b"<html>", content_type="text/html"), id="something in between gives up"),
     ],
 )
-def test_a_binding_whose_outcome_is_unknown_is_not_sent_again(fault: Refuse | Reset) -> None:
+def test_a_binding_with_an_unknown_outcome_is_not_repeated(fault: Refuse | Reset) -> None:
     async def scenario(scene: Scene) -> None:
         raw = await scene.local.create(POD, NS, pod("web"))
         scene.server.faults = [fault]
@@ -206,7 +202,7 @@ def test_a_binding_whose_outcome_is_unknown_is_not_sent_again(fault: Refuse | Re
     play_over_http(scenario)
 
 
-def test_a_binding_that_the_server_did_not_look_at_is_sent_again() -> None:
+def test_a_binding_rejected_with_429_is_repeated() -> None:
     async def scenario(scene: Scene) -> None:
         raw = await scene.local.create(POD, NS, pod("web"))
         scene.server.faults = [Refuse(429, {"Retry-After": "2"}), Refuse(429, {"Retry-After": "3"})]
@@ -217,7 +213,7 @@ def test_a_binding_that_the_server_did_not_look_at_is_sent_again() -> None:
     play_over_http(scenario)
 
 
-def test_an_answer_that_is_no_object_is_an_error() -> None:
+def test_a_response_that_is_not_an_object_is_an_error() -> None:
     async def scenario(scene: Scene) -> None:
         page = Refuse(200, body=b"<html>please log in</html>", content_type="text/html")
         scene.server.faults = [page, page]
@@ -229,7 +225,7 @@ def test_an_answer_that_is_no_object_is_an_error() -> None:
     play_over_http(scenario)
 
 
-def test_very_large_objects_are_read_by_every_kind_of_request() -> None:
+def test_very_large_objects_are_read_by_all_verbs() -> None:
     async def scenario(scene: Scene) -> None:
         long = "x" * 1_000_000  # the API allows 1 MiB
         since = await create_all(scene.local, config_map("first"))
@@ -245,7 +241,7 @@ def test_very_large_objects_are_read_by_every_kind_of_request() -> None:
     play_over_http(scenario)
 
 
-def test_many_requests_are_under_way_together_but_not_more_than_the_limit() -> None:
+def test_the_number_of_concurrent_requests_is_limited() -> None:
     async def scenario(scene: Scene) -> None:
         running, most = 0, 0
         are_four = asyncio.Event()
@@ -272,7 +268,7 @@ def test_many_requests_are_under_way_together_but_not_more_than_the_limit() -> N
     play_over_http(scenario, limits=HttpLimits(requests_per_s=0, in_flight_max=4))
 
 
-def test_a_view_over_the_wire_is_the_view_in_the_process() -> None:
+def test_a_view_over_http_equals_the_view_of_the_loopback_client() -> None:
     async def scenario(scene: Scene) -> None:
         since = await create_all(scene.local, pod("first"))
         await scene.local.create(POD, NS, pod("web", labels={"app": "web"}, on="n1"))
@@ -294,18 +290,18 @@ class Signing(UnavailableClient):
         return f"{namespace}/{name} {request['kind']}".encode()
 
 
-def test_a_client_with_tokens_is_asked() -> None:
+def test_request_token_calls_a_client_that_issues_tokens() -> None:
     assert run(request_token(Signing(), "default", "robot", REQUEST)) == b"default/robot TokenRequest"
 
 
-def test_a_client_without_tokens_is_an_error() -> None:
+def test_request_token_fails_for_a_client_that_issues_no_tokens() -> None:
     with pytest.raises(
         BadRequestError, match="tokens for default/robot are given by API servers, not by UnavailableClient"
     ):
         run(request_token(UnavailableClient(), "default", "robot", REQUEST))
 
 
-def test_over_http_the_account_is_asked() -> None:
+def test_request_token_posts_to_the_service_account_over_http() -> None:
     async def scenario(scene: Scene) -> None:
         with pytest.raises(ClientError):  # the server of these tests serves no tokens
             await request_token(scene.client, "default", "robot", REQUEST)
@@ -338,7 +334,7 @@ def test_over_http_the_account_is_asked() -> None:
         ),
     ],
 )
-def test_addresses(path: str, expected: str) -> None:
+def test_paths_of_collections_and_objects(path: str, expected: str) -> None:
     assert path == expected
 
 
@@ -352,12 +348,12 @@ def test_addresses(path: str, expected: str) -> None:
         pytest.param(POD, "a%2fb", "c", "invalid namespace", id="an escape"),
     ],
 )
-def test_names_that_lead_elsewhere(kind: Kind, namespace: str, name: str, words: str) -> None:
+def test_names_that_are_not_path_segments_are_rejected(kind: Kind, namespace: str, name: str, words: str) -> None:
     with pytest.raises(BadRequestError, match=words):
         object_path(kind, namespace, name)
 
 
-def test_nothing_is_created_nowhere() -> None:
+def test_creation_without_a_namespace_is_rejected() -> None:
     with pytest.raises(BadRequestError, match="during creation"):
         creation_path(POD, "")
 
@@ -374,7 +370,7 @@ def test_nothing_is_created_nowhere() -> None:
         ("http://me:secret@a:81/", (False, "a", 81, "a:81", "/")),
     ],
 )
-def test_urls(text: str, wanted: tuple[object, ...]) -> None:
+def test_http_url_is_parsed(text: str, wanted: tuple[object, ...]) -> None:
     url = HttpUrl.parse(text)
     assert (url.is_secure, url.host, url.port, url.host_header, url.target) == wanted
 
@@ -389,7 +385,7 @@ def test_urls(text: str, wanted: tuple[object, ...]) -> None:
         ("http://a:99999/", "out of range"),
     ],
 )
-def test_invalid_urls(text: str, why: str) -> None:
+def test_invalid_urls_are_rejected(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         HttpUrl.parse(text)
 
@@ -407,7 +403,7 @@ def test_a_redirect_names_the_next_url(location: str, wanted: str) -> None:
     assert HttpUrl.parse("http://a:81/x/y").join(location).text == wanted
 
 
-def test_a_request_has_the_headers_of_its_caller() -> None:
+def test_encode_request_keeps_the_headers_of_the_caller() -> None:
     headers = [("host", "other"), ("X-Key", "1"), ("X-Key", "2"), ("User-Agent", "me")]
 
     request = encode_request("POST", HttpUrl.parse("http://a/b?c"), headers, b"body")
@@ -424,7 +420,7 @@ def test_a_user_in_the_url_is_a_header() -> None:
 
 
 @pytest.mark.parametrize("header", [("X", "a\r\nY: b"), ("X\n", "a"), ("", "a")])
-def test_a_header_cannot_break_a_request_apart(header: tuple[str, str]) -> None:
+def test_headers_with_line_breaks_are_rejected(header: tuple[str, str]) -> None:
     with pytest.raises(ValueError, match="invalid header field"):
         encode_request("GET", HttpUrl.parse("http://a/"), [header])
 
@@ -464,7 +460,7 @@ def test_exchange_errors_have_the_text_of_go(error: OSError, wanted: str) -> Non
     assert exchange_error_text(error, "1.2.3.4:80") == wanted
 
 
-def test_a_connect_error_names_the_address_that_was_tried() -> None:
+def test_a_connect_error_names_the_address() -> None:
     with silent_port() as port, pytest.raises(ConnectError) as caught:
         run_real(connect("127.0.0.1", port, None))
     assert str(caught.value) == f"dial tcp 127.0.0.1:{port}: connect: connection refused"

@@ -1,4 +1,4 @@
-"""A server is reached directly or through a proxy; if not, it is told why."""
+"""Dialling a server directly or through a proxy, and errors of connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.client.http.play import Scene, play_over_http
 
 
 class TunnelProxy:
-    """Opens tunnels, or refuses to."""
+    """A proxy that opens or rejects tunnels."""
 
     def __init__(self, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
         self.asked: list[bytes] = []
@@ -42,7 +42,7 @@ class TunnelProxy:
 
 
 class SocksProxy:
-    """Connects whoever asks, without a word about it."""
+    """A SOCKS5 proxy without authentication."""
 
     def __init__(self) -> None:
         self.asked: list[bytes] = []
@@ -50,7 +50,7 @@ class SocksProxy:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(3)
         writer.write(b"\x05\x00")
-        wanted = await reader.readexactly(10)  # to an address of version 4
+        wanted = await reader.readexactly(10)  # an IPv4 address
         self.asked.append(wanted)
         writer.write(b"\x05\x00\x00\x01" + bytes(6))
         host = ".".join(str(part) for part in wanted[4:8])
@@ -82,7 +82,7 @@ def authority() -> Authority:
         pytest.param(b"SSH-2.0\r\n\r\n", NoAnswerError, "does not speak HTTP", id="no proxy at all"),
     ],
 )
-def test_a_secure_server_is_reached_through_a_tunnel(
+def test_an_https_server_is_reached_through_a_tunnel(
     authority: Authority, tmp_path: Path, answer: bytes, error: type[Exception], words: str
 ) -> None:
     proxy = TunnelProxy(answer)
@@ -107,7 +107,7 @@ def test_a_secure_server_is_reached_through_a_tunnel(
 
 
 @pytest.mark.parametrize("is_secure", [True, False], ids=["in secret", "openly"])
-def test_any_server_is_reached_through_a_socks_proxy(authority: Authority, tmp_path: Path, is_secure: bool) -> None:
+def test_a_server_is_reached_through_a_socks_proxy(authority: Authority, tmp_path: Path, is_secure: bool) -> None:
     proxy = SocksProxy()
 
     async def scenario(scene: Scene) -> None:
@@ -134,7 +134,7 @@ def test_any_server_is_reached_through_a_socks_proxy(authority: Authority, tmp_p
         pytest.param(lambda old: replace(old, authority=b""), "the server cannot be trusted: ", id="nobody vouches"),
     ],
 )
-def test_why_there_is_no_connection(
+def test_connection_errors_have_a_reason(
     authority: Authority, tmp_path: Path, change: Callable[[Connection], Connection], words: str
 ) -> None:
     async def scenario(scene: Scene) -> None:
@@ -156,6 +156,6 @@ def test_why_there_is_no_connection(
         pytest.param("http://a.example:8080/k", "http://p:1", "a.example:8080", "http://a.example:8080/k", id="openly"),
     ],
 )
-def test_how_a_request_begins(server: str, proxy: str, host: str, start: str) -> None:
+def test_host_and_target_of_requests(server: str, proxy: str, host: str, start: str) -> None:
     dialler = Dialler(Connection(server), proxy)
     assert (dialler.host, dialler.target_start) == (host, start)

@@ -1,4 +1,4 @@
-"""Whatever breaks between a server and a reflector, the sink is told everything once, in order."""
+"""Failures between a server and a reflector: the sink gets each change once, in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROUNDS = 6
 
 
 class Ledger:
-    """A sink that checks what it is told: no revision twice, none out of order."""
+    """A sink that asserts that revisions increase."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str, int]] = []
@@ -42,7 +42,7 @@ class Ledger:
 
 
 async def live(local: LoopbackClient, number: int) -> list[tuple[str, str, int]]:
-    """The life of one pod: what a watch must tell of it."""
+    """Create and bind a pod; the events that a watch must return."""
     name = f"pod-{number}"
     created = await local.create(POD, NS, pod(name))
     await local.bind(NS, name, "", "n1")
@@ -70,7 +70,7 @@ async def live(local: LoopbackClient, number: int) -> list[tuple[str, str, int]]
         ),
     ],
 )
-def test_nothing_is_lost_or_repeated(faults: list[ServerFault]) -> None:
+def test_watch_failures_do_not_lose_or_repeat_changes(faults: list[ServerFault]) -> None:
     ledger = Ledger()
 
     async def scenario(scene: Scene) -> None:
@@ -106,7 +106,7 @@ def test_nothing_is_lost_or_repeated(faults: list[ServerFault]) -> None:
         ),
     ],
 )
-def test_when_the_history_is_gone_handlers_hear_only_the_differences(faults: list[ServerFault]) -> None:
+def test_after_an_expired_watch_handlers_are_called_only_for_differences(faults: list[ServerFault]) -> None:
     heard: list[str] = []
 
     async def scenario(scene: Scene) -> None:
@@ -140,7 +140,7 @@ def test_when_the_history_is_gone_handlers_hear_only_the_differences(faults: lis
     play_over_http(scenario)
 
 
-def test_a_server_that_comes_back_is_followed_again() -> None:
+def test_a_reflector_continues_after_a_restart_of_the_server() -> None:
     ledger = Ledger()
 
     async def scenario(scene: Scene) -> None:
@@ -185,7 +185,9 @@ def test_a_server_that_comes_back_is_followed_again() -> None:
         ),
     ],
 )
-def test_a_watch_may_begin_with_everything(can_watch_all: bool, faults: list[ServerFault], asked: list[str]) -> None:
+def test_a_reflector_can_be_filled_by_a_watch_with_initial_events(
+    can_watch_all: bool, faults: list[ServerFault], asked: list[str]
+) -> None:
     async def scenario(scene: Scene) -> None:
         await scene.local.create(POD, NS, pod("first"))
         scene.server.faults = list(faults)

@@ -1,6 +1,6 @@
-"""A wire carries one request at a time, and whoever waits on it is told how it ended.
+"""HttpConnection: one request at a time, streams, and errors of waiting requests.
 
-Answers are read alike however they are cut, and what is no answer is told.
+ResponseReader: responses split at any position, limits, and invalid responses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class FakeTransport:
-    """What a wire does to its socket."""
+    """A transport that records calls of the connection."""
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
@@ -56,7 +56,7 @@ def play(scenario: Callable[[HttpConnection, FakeTransport], Awaitable[None]]) -
     run(playing())
 
 
-def test_a_request_and_its_answer() -> None:
+def test_requests_and_responses_of_a_connection() -> None:
     async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         for _ in range(2):
             waiter = wire.send(b"GET / HTTP/1.1\r\n\r\n")
@@ -85,7 +85,9 @@ def test_a_request_and_its_answer() -> None:
         pytest.param(lambda wire: wire.abort(TimeoutError("late")), TimeoutError, "late", id="the end of patience"),
     ],
 )
-def test_what_ends_a_wire_is_told(happens: Callable[[HttpConnection], None], error: type[OSError], words: str) -> None:
+def test_the_error_that_ended_a_connection_is_raised_by_requests(
+    happens: Callable[[HttpConnection], None], error: type[OSError], words: str
+) -> None:
     async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         waiter = wire.send(b"GET / HTTP/1.1\r\n\r\n")
         happens(wire)
@@ -101,7 +103,7 @@ def test_what_ends_a_wire_is_told(happens: Callable[[HttpConnection], None], err
     play(scenario)
 
 
-def test_what_nobody_asked_for_ends_a_wire() -> None:
+def test_an_unexpected_response_closes_the_connection() -> None:
     async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         wire.data_received(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
         assert transport.is_aborted
@@ -110,7 +112,7 @@ def test_what_nobody_asked_for_ends_a_wire() -> None:
     play(scenario)
 
 
-def test_a_server_that_keeps_no_connection_is_not_asked_on_it_again() -> None:
+def test_a_response_without_a_length_ends_with_its_connection() -> None:
     async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         waiter = wire.send(b"GET / HTTP/1.1\r\n\r\n")
         wire.data_received(b"HTTP/1.1 200 OK\r\n\r\nhello")
@@ -121,7 +123,7 @@ def test_a_server_that_keeps_no_connection_is_not_asked_on_it_again() -> None:
     play(scenario)
 
 
-def test_a_stream_is_read_as_it_comes() -> None:
+def test_a_stream_is_read_in_pieces() -> None:
     async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         loop = asyncio.get_running_loop()
         loop.call_later(1.0, wire.data_received, STREAM + b"3\r\none\r\n")
@@ -136,7 +138,7 @@ def test_a_stream_is_read_as_it_comes() -> None:
     play(scenario)
 
 
-def test_what_came_before_a_cut_is_read_before_it_is_told() -> None:
+def test_data_received_before_an_error_is_read_before_the_error_is_raised() -> None:
     async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         asyncio.get_running_loop().call_later(1.0, wire.data_received, STREAM + b"3\r\none\r\n")
         await wire.open_stream(b"GET / HTTP/1.1\r\n\r\n")
@@ -148,7 +150,7 @@ def test_what_came_before_a_cut_is_read_before_it_is_told() -> None:
     play(scenario)
 
 
-def test_a_stream_is_not_read_faster_than_its_reader_takes_it() -> None:
+def test_a_slow_reader_pauses_the_transport() -> None:
     async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
         asyncio.get_running_loop().call_later(1.0, wire.data_received, STREAM)
         await wire.open_stream(b"GET / HTTP/1.1\r\n\r\n")
@@ -214,14 +216,16 @@ def read(answer: bytes, piece_bytes: int, *, has_ended: bool = False) -> Respons
         ),
     ],
 )
-def test_a_whole_answer(answer: bytes, code: int, body: bytes, keeps_alive: bool, piece_bytes: int) -> None:
+def test_complete_responses_are_read_in_any_pieces(
+    answer: bytes, code: int, body: bytes, keeps_alive: bool, piece_bytes: int
+) -> None:
     reader = read(answer, piece_bytes)
     assert reader.is_complete
     assert (reader.code, reader.answer().body, reader.keeps_alive) == (code, body, keeps_alive)
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 10_000])
-def test_an_answer_that_ends_with_its_connection(piece_bytes: int) -> None:
+def test_a_response_without_a_length_ends_at_end_of_file(piece_bytes: int) -> None:
     reader = read(OK_HEAD + b"\r\nhello", piece_bytes, has_ended=True)
     assert (reader.is_complete, reader.answer().body, reader.keeps_alive) == (True, b"hello", False)
 
@@ -235,7 +239,7 @@ def test_an_answer_that_ends_with_its_connection(piece_bytes: int) -> None:
         ),
     ],
 )
-def test_a_connection_with_something_left_over_is_not_used_again(answer: bytes) -> None:
+def test_a_connection_with_extra_data_is_not_reused(answer: bytes) -> None:
     reader = read(answer, 10_000)
     assert (reader.is_complete, reader.answer().body, reader.keeps_alive) == (True, b"{}", False)
 
@@ -261,7 +265,7 @@ def test_a_connection_with_something_left_over_is_not_used_again(answer: bytes) 
         pytest.param(b"\x15\x03\x01\x00\x02\x02\x16", "does not speak HTTP", id="TLS"),
     ],
 )
-def test_what_is_no_answer(answer: bytes, words: str) -> None:
+def test_invalid_responses_are_rejected(answer: bytes, words: str) -> None:
     with pytest.raises(BrokenResponseError, match=words.replace("(", r"\(")):
         read(answer, 10_000, has_ended=True)
 
@@ -277,13 +281,13 @@ def test_what_is_no_answer(answer: bytes, words: str) -> None:
         ),
     ],
 )
-def test_a_limit_is_kept(monkeypatch: pytest.MonkeyPatch, answer: bytes, words: str) -> None:
+def test_heads_and_chunk_lines_have_a_size_limit(monkeypatch: pytest.MonkeyPatch, answer: bytes, words: str) -> None:
     monkeypatch.setattr("mooring.client.http.http_connection.HEADER_BYTES_MAX", 100)
     with pytest.raises(BrokenResponseError, match=words):
         read(answer, 10)
 
 
-def test_headers_are_found_however_they_are_written() -> None:
+def test_header_names_are_normalized() -> None:
     head = b"HTTP/1.1 429 Too Many\r\nRETRY-AFTER:  3 \r\ncontent-type: text/plain\r\nX-Odd\r\n"
     assert headers_in(head) == {"Retry-After": "3", "Content-Type": "text/plain"}
 
@@ -296,7 +300,7 @@ def test_headers_are_found_however_they_are_written() -> None:
         pytest.param(b"\r\n", b"hello", id="the end of the connection"),
     ],
 )
-def test_a_body_has_a_limit(head: bytes, body: bytes) -> None:
+def test_a_body_has_a_size_limit(head: bytes, body: bytes) -> None:
     reader = ResponseReader(5)
     reader.feed(OK_HEAD + head + body)
     assert reader.answer().body == b"hello"

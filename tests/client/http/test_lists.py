@@ -1,4 +1,4 @@
-"""The items of a List come out whole and unread, or as views at one go."""
+"""Items of a List: as raw objects, or decoded as views in one step."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from mooring.client.interface import Listing
         pytest.param(POD, b'{"metadata":{"resourceVersion":"7"},"items":null}', Listing([], "7"), id="null is none"),
     ],
 )
-def test_listings(kind: Kind, answer: bytes, expected: Listing) -> None:
+def test_listing_of_a_response(kind: Kind, answer: bytes, expected: Listing) -> None:
     assert listing_of(kind, answer) == expected
 
 
 PAGE = b'{"kind":"PodList","metadata":{"resourceVersion":"7","continue":"t"},"items":[%b]}\n'
 
 
-def test_items_as_views_at_one_go() -> None:
+def test_items_are_decoded_as_views_in_one_step() -> None:
     listing = listing_of(POD, PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"spec":{"nodeName":"n"}}')
     assert isinstance(listing.items, HttpItems)
     (views,) = listing.items.parts(Pod)
@@ -107,7 +107,7 @@ def test_items_as_views_at_one_go() -> None:
         ),
     ],
 )
-def test_parts_are_all_items_in_order(
+def test_parts_contain_all_items_in_order(
     answer: bytes, expected: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mooring.client.http.lists.PART_BYTES", 1)
@@ -120,7 +120,7 @@ def _names(part: Sequence[Pod | bytes]) -> list[str]:
     return [view.metadata.name for view in part if isinstance(view, Pod)]
 
 
-def test_a_page_that_breaks_off_is_told_when_its_last_part_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_page_is_an_error_when_its_last_part_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mooring.client.http.lists.PART_BYTES", 1)
     parts = HttpItems(POD, (PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}')[:-4]).parts(Pod)
     assert _names(next(parts)) == ["a"]
@@ -136,7 +136,7 @@ def test_a_page_that_breaks_off_is_told_when_its_last_part_is_read(monkeypatch: 
         pytest.param(b'{"metadata":{"name":"a"}}', UntypedObject, id="the bytes are wanted, too"),
     ],
 )
-def test_items_that_have_to_be_read_one_by_one(item: bytes, view: type[View]) -> None:
+def test_items_that_are_decoded_one_by_one(item: bytes, view: type[View]) -> None:
     items = listing_of(POD, PAGE % item).items
     assert isinstance(items, HttpItems)
     assert list(items.parts(view)) == [items]
@@ -151,18 +151,18 @@ def test_items_that_have_to_be_read_one_by_one(item: bytes, view: type[View]) ->
         pytest.param(b'{"a":{"b":1,"items":[]},"metadata":{"resourceVersion":"7"},"items":[{}]}', "", id="in disguise"),
     ],
 )
-def test_where_the_metadata_stands_does_not_matter(answer: bytes, token: str) -> None:
+def test_metadata_may_be_before_or_after_the_items(answer: bytes, token: str) -> None:
     listing = listing_of(POD, answer)
     assert (listing.revision, listing.continue_token, len(listing.items)) == ("7", token, 1)
 
 
-def test_a_page_that_breaks_off_is_told_when_it_is_read() -> None:
+def test_a_truncated_page_is_an_error_when_it_is_read() -> None:
     listing = listing_of(POD, (PAGE % b'{"metadata":{"name":"a"}}')[:-4])
     with pytest.raises(ServerError, match="something else than a list of pods"):
         list(listing.items)
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>", b"[]", b'{"items":3}'])
-def test_what_is_no_list(answer: bytes) -> None:
+def test_responses_that_are_not_lists_are_rejected(answer: bytes) -> None:
     with pytest.raises(ServerError, match="something else than a list of pods"):
         listing_of(POD, answer)

@@ -1,6 +1,6 @@
-"""The proxy of the environment is the one that a Go program would take.
+"""Proxy settings from environment variables, with the rules of Go programs.
 
-A SOCKS5 proxy is asked to connect us onwards; what it says is read to the byte.
+SOCKS5: the handshake with a proxy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BOTH = {"HTTPS_PROXY": "http://proxy:3128", "HTTP_PROXY": "http://plain:3128"}
         pytest.param("https://api:6443", {"HTTPS_PROXY": "ftp://proxy:21"}, "", id="but no foreign tongue"),
     ],
 )
-def test_which_proxy(server: str, environment: dict[str, str], expected: str) -> None:
+def test_proxy_for_reads_the_environment(server: str, environment: dict[str, str], expected: str) -> None:
     assert proxy_for(server, environment) == expected
 
 
@@ -54,11 +54,11 @@ def test_which_proxy(server: str, environment: dict[str, str], expected: str) ->
         ("https://10.1.2.3", "10.0.0.0/99", False),
     ],
 )
-def test_exceptions(server: str, exceptions: str, is_excepted: bool) -> None:
+def test_no_proxy_lists_exceptions(server: str, exceptions: str, is_excepted: bool) -> None:
     assert (proxy_for(server, {**BOTH, "NO_PROXY": exceptions}) == "") is is_excepted
 
 
-def test_what_is_a_proxy() -> None:
+def test_is_usable_proxy() -> None:
     assert is_usable_proxy("https://proxy:3128")
     assert is_usable_proxy("socks5h://proxy:1080")
     assert not is_usable_proxy("ftp://proxy:21")
@@ -76,7 +76,7 @@ FROM_NAME = b"\x05\x00\x00\x03\x02me\x00\x50"
 
 
 async def talk(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, str] | None) -> bytes | OSError:
-    """Plays the proxy: it hears exactly the first of each pair, and says the second. What is left to read then."""
+    """Run a proxy that expects the first of each pair and sends the second; return the data after the handshake."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
@@ -125,7 +125,7 @@ async def talk(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, st
         ),
     ],
 )
-def test_it_connects(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, str] | None) -> None:
+def test_socks_handshakes(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, str] | None) -> None:
     heard, said = script[-1]
     assert run_real(talk([*script[:-1], (heard, said + b"server")], host, user)) == b"server", "none of it was eaten"
 
@@ -148,7 +148,7 @@ def test_it_connects(script: list[tuple[bytes, bytes]], host: str, user: tuple[s
         pytest.param([(HELLO, b"\x05")], None, "closed the connection", id="it goes away"),
     ],
 )
-def test_why_not(script: list[tuple[bytes, bytes]], user: tuple[str, str] | None, words: str) -> None:
+def test_failed_socks_handshakes(script: list[tuple[bytes, bytes]], user: tuple[str, str] | None, words: str) -> None:
     said = run_real(talk(script, "api", user))
     assert isinstance(said, OSError)
     assert words in str(said)

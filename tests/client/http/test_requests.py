@@ -1,4 +1,4 @@
-"""Requests are paced, tried again where that is safe, and never where it is not."""
+"""Requests: rate limit, retries of requests that are safe to repeat, and foreign responses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def delete(client: HttpClient) -> None:
         pytest.param([Refuse(429, LATER)] * TRIES_MAX, get, [3.0] * TRIES_MAX, id="ten times"),
     ],
 )
-def test_it_is_tried_again_after(
+def test_requests_that_are_retried(
     faults: list[ServerFault], request_of: Callable[[HttpClient], Awaitable[object]], waited_s: list[float]
 ) -> None:
     async def scenario(scene: Scene) -> None:
@@ -65,12 +65,12 @@ def test_it_is_tried_again_after(
         pytest.param([Reset(is_carried_out=True)], delete, NoAnswerError, id="a deletion whose answer is lost"),
     ],
 )
-def test_it_is_not_tried_again_after(
+def test_requests_that_are_not_retried(
     faults: list[ServerFault], request_of: Callable[[HttpClient], Awaitable[object]], error: type[ClientError]
 ) -> None:
     async def scenario(scene: Scene) -> None:
         await scene.local.create(CONFIG_MAP, NS, config_map())
-        await get(scene.client)  # so that the connection is an old one, which some clients try again by themselves
+        await get(scene.client)  # makes the connection a reused one, on which some HTTP libraries retry automatically
         scene.server.asked.clear()
         scene.server.faults = list(faults)
         with pytest.raises(error):
@@ -80,7 +80,7 @@ def test_it_is_not_tried_again_after(
     play_over_http(scenario)
 
 
-def test_the_server_is_not_asked_for_ever() -> None:
+def test_the_number_of_retries_is_limited() -> None:
     async def scenario(scene: Scene) -> None:
         scene.server.faults = [Refuse(429, LATER)] * 20
         with pytest.raises(TooManyRequestsError) as refusal:
@@ -91,7 +91,7 @@ def test_the_server_is_not_asked_for_ever() -> None:
     play_over_http(scenario)
 
 
-def test_nobody_answers_at_all() -> None:
+def test_a_stopped_server_is_a_no_answer_error() -> None:
     async def scenario(scene: Scene) -> None:
         async with HttpClient(scene.client.connection, scene.clock, scene.client._entropy, environment={}) as client:
             await scene.server.__aexit__(None, None, None)
@@ -104,7 +104,7 @@ def test_nobody_answers_at_all() -> None:
     play_over_http(scenario)
 
 
-def test_a_server_that_stalls_is_given_up() -> None:
+def test_a_request_without_a_response_times_out() -> None:
     async def scenario(scene: Scene) -> None:
         scene.server.faults = [Stall()]
         with pytest.raises(NoAnswerError, match="no answer in time"):
@@ -113,19 +113,19 @@ def test_a_server_that_stalls_is_given_up() -> None:
     play_over_http(scenario, limits=HttpLimits(requests_per_s=0, request_s_max=0.05))
 
 
-def test_requests_take_their_turn_in_one_bucket() -> None:
+def test_requests_are_rate_limited_by_a_token_bucket() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.local.create(CONFIG_MAP, NS, config_map())
         for _ in range(5):
             await get(scene.client)
-        # Two at once, and then one a second; no time passes meanwhile.
+        # Two requests without delay, then one per second; the clock stands still.
         assert scene.clock.waited_s == [1.0, 2.0, 3.0]
         assert scene.client.statistics()["throttled"] == 3
 
     play_over_http(scenario, limits=HttpLimits(requests_per_s=1.0, burst=2), make_clock=StandingClock)
 
 
-def test_a_watch_that_is_refused_is_tried_again_as_a_request_is() -> None:
+def test_opening_a_watch_is_retried_like_a_request() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.local.create(CONFIG_MAP, NS, config_map())
         scene.server.faults = [Refuse(429, LATER), Reset(), Refuse(500)]
@@ -137,7 +137,7 @@ def test_a_watch_that_is_refused_is_tried_again_as_a_request_is() -> None:
     play_over_http(scenario)
 
 
-def test_what_was_asked_is_counted() -> None:
+def test_requests_are_counted_by_outcome_and_duration() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.local.create(CONFIG_MAP, NS, config_map())
         scene.server.faults = [Reset(), Refuse(429, LATER)]
@@ -179,7 +179,7 @@ READS = [
 
 @pytest.mark.parametrize(("body", "content_type"), FOREIGN_ANSWERS)
 @pytest.mark.parametrize("request_", WRITES)
-def test_a_success_that_is_not_the_apis_leaves_the_outcome_of_a_write_unknown(
+def test_a_foreign_success_response_makes_the_outcome_of_a_write_unknown(
     request_: Callable[[HttpClient], Awaitable[object]], body: bytes, content_type: str
 ) -> None:
     async def scenario(scene: Scene) -> None:
@@ -194,7 +194,7 @@ def test_a_success_that_is_not_the_apis_leaves_the_outcome_of_a_write_unknown(
 
 @pytest.mark.parametrize(("body", "content_type"), FOREIGN_ANSWERS)
 @pytest.mark.parametrize("request_", READS)
-def test_a_success_that_is_not_the_apis_is_an_error_of_a_read(
+def test_a_foreign_success_response_to_a_read_is_an_error(
     request_: Callable[[HttpClient], Awaitable[object]], body: bytes, content_type: str
 ) -> None:
     async def scenario(scene: Scene) -> None:
@@ -206,7 +206,7 @@ def test_a_success_that_is_not_the_apis_is_an_error_of_a_read(
     play_over_http(scenario)
 
 
-def test_a_page_in_the_place_of_a_watch_is_an_error() -> None:
+def test_html_instead_of_watch_events_is_an_error() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.local.create(CONFIG_MAP, NS, config_map())
         scene.server.faults = [Refuse(200, body=PAGE + b"\n", content_type="text/html", method="WATCH")]

@@ -1,4 +1,4 @@
-"""The server proves who it is, and so do we, if that is wanted."""
+"""TLS: verification of the server, client certificates, and session resumption."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def authority() -> Authority:
         ),
     ],
 )
-def test_the_server_is_asked_for_its_certificate(
+def test_the_certificate_of_the_server_is_verified(
     authority: Authority, tmp_path: Path, change: Callable[[Connection], Connection], error: type[ClientError]
 ) -> None:
     async def scenario(scene: Scene) -> None:
@@ -79,7 +79,9 @@ def test_the_server_is_asked_for_its_certificate(
         pytest.param("", NoAnswerError, id="none"),
     ],
 )
-def test_we_show_our_certificate(authority: Authority, tmp_path: Path, issuer: str, error: type[ClientError]) -> None:
+def test_the_client_sends_its_certificate(
+    authority: Authority, tmp_path: Path, issuer: str, error: type[ClientError]
+) -> None:
     async def scenario(scene: Scene) -> None:
         with pytest.raises(error):
             await scene.client.get(POD, NS, "web")
@@ -96,7 +98,7 @@ def test_we_show_our_certificate(authority: Authority, tmp_path: Path, issuer: s
 
 
 class Rotating:
-    """Another certificate for each request, as long as there is one."""
+    """Credentials with another certificate for each request; the last one is repeated."""
 
     def __init__(self, identities: list[Identity]) -> None:
         self._identities = identities
@@ -111,7 +113,7 @@ class Rotating:
         return False
 
 
-def test_a_new_certificate_is_shown_on_new_connections(authority: Authority, tmp_path: Path) -> None:
+def test_a_new_certificate_is_used_for_new_connections(authority: Authority, tmp_path: Path) -> None:
     async def scenario(scene: Scene) -> None:
         for error in (NotFoundError, NotFoundError, NoAnswerError):
             with pytest.raises(error):
@@ -130,7 +132,7 @@ def test_a_new_certificate_is_shown_on_new_connections(authority: Authority, tmp
 
 @pytest.mark.parametrize("wants_client", [False, True], ids=["whoever we are", "who shows a certificate"])
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
-def test_later_connections_take_up_the_session_of_an_earlier_one(
+def test_later_connections_resume_the_tls_session(
     authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str, wants_client: bool
 ) -> None:
     if loop == "asyncio":
@@ -156,9 +158,7 @@ def test_later_connections_take_up_the_session_of_an_earlier_one(
 
 
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
-def test_a_watch_comes_and_goes_in_secret_too(
-    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str
-) -> None:
+def test_a_watch_over_tls(authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
     if loop == "asyncio":
         monkeypatch.setitem(sys.modules, "uvloop", None)
 
@@ -174,7 +174,7 @@ def test_a_watch_comes_and_goes_in_secret_too(
     gc.collect()  # a socket that is left open would be reported here
 
 
-def test_what_cannot_be_read_is_told(authority: Authority) -> None:
+def test_invalid_certificates_and_keys_are_rejected(authority: Authority) -> None:
     with pytest.raises(TlsError, match=r"the certificate authority of https://127\.0\.0\.1 cannot be read"):
         tls_context(replace(SECURE, authority=b"no certificate"), None)
     with pytest.raises(CredentialsError, match="client certificate or its key cannot be used"):

@@ -1,6 +1,6 @@
-"""One request out, one answer back: headers, connections that are kept, proxies.
+"""Transport: headers, reuse of connections, and proxies.
 
-Wires are kept, never too many of them, and each comes back.
+ConnectionPool: limits, waiting requests, idle connections and timeouts.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tests.client.http.play import Scene, play_over_http
 from tests.client.objects import config_map
 
 
-def test_who_we_are_called() -> None:
+def test_user_agent_contains_version_and_component() -> None:
     assert re.fullmatch(r"mooring/[\d.]+ \(\w+/\w+\) scheduler", user_agent("scheduler"))
     assert user_agent().endswith(")")
 
 
-def test_what_every_request_says() -> None:
+def test_headers_of_every_request() -> None:
     async def scenario(scene: Scene) -> None:
         impersonation = [("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b")]
         connection = replace(scene.client.connection, impersonation=impersonation)
@@ -49,7 +49,7 @@ def test_what_every_request_says() -> None:
     play_over_http(scenario)
 
 
-def test_a_connection_is_used_again_and_watches_have_their_own() -> None:
+def test_requests_reuse_a_connection_and_a_watch_has_its_own() -> None:
     async def scenario(scene: Scene) -> None:
         since = await create_all(scene.local, config_map("a"))
         async with scene.client.watch(CONFIG_MAP, since=since) as watch:
@@ -61,7 +61,7 @@ def test_a_connection_is_used_again_and_watches_have_their_own() -> None:
     play_over_http(scenario)
 
 
-def test_a_proxy_is_asked_in_the_servers_place() -> None:
+def test_a_plain_proxy_gets_requests_with_absolute_urls() -> None:
     asked: list[str] = []
 
     async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -92,7 +92,7 @@ def clock_of_loop() -> VirtualClock:
 
 
 class FakeWire:
-    """A wire that is idle until somebody says otherwise."""
+    """A connection that is idle until a test changes it."""
 
     def __init__(self) -> None:
         self.is_idle = True
@@ -106,7 +106,7 @@ class FakeWire:
 
 
 class Exchange:
-    """A pool whose wires are fakes."""
+    """A pool of fake connections."""
 
     def __init__(self, wires_max: int = 2) -> None:
         self.dialled: list[FakeWire] = []
@@ -140,7 +140,7 @@ def play(scenario: Callable[[Exchange, VirtualClock], Awaitable[None]]) -> None:
     run(playing())
 
 
-def test_the_wire_that_was_used_last_is_used_first() -> None:
+def test_the_most_recently_used_connection_is_used_first() -> None:
     async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
         assert exchange.take_nowait() is None
         first, second = await exchange.take(), await exchange.take()
@@ -152,7 +152,7 @@ def test_the_wire_that_was_used_last_is_used_first() -> None:
     play(scenario)
 
 
-def test_who_comes_too_late_waits_for_his_turn_in_order() -> None:
+def test_requests_wait_for_a_connection_in_order() -> None:
     async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
         served: list[str] = []
 
@@ -172,7 +172,7 @@ def test_who_comes_too_late_waits_for_his_turn_in_order() -> None:
 
 
 @pytest.mark.parametrize("how", ["a dead wire", "a dial that fails", "a waiter who gives up"])
-def test_nobody_waits_for_ever(how: str) -> None:
+def test_waiting_requests_always_continue(how: str) -> None:
     async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
         first, second = await exchange.take(), await exchange.take()
         taken: list[FakeWire | None] = []
@@ -204,7 +204,7 @@ def test_nobody_waits_for_ever(how: str) -> None:
     play(scenario)
 
 
-def test_a_wire_that_comes_back_in_the_middle_of_something_is_closed() -> None:
+def test_a_connection_returned_during_a_request_is_closed() -> None:
     async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
         wire = await exchange.take()
         wire.is_idle = False
@@ -215,7 +215,7 @@ def test_a_wire_that_comes_back_in_the_middle_of_something_is_closed() -> None:
     play(scenario)
 
 
-def test_a_wire_that_is_not_used_is_closed() -> None:
+def test_an_unused_connection_is_closed() -> None:
     async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
         used, unused = await exchange.take(), await exchange.take()
         for wire in (used, unused):
@@ -232,7 +232,7 @@ def test_a_wire_that_is_not_used_is_closed() -> None:
 @pytest.mark.parametrize(
     ("waited_s", "is_over"), [pytest.param(7.9, False, id="in time"), pytest.param(9.1, True, id="an eighth too late")]
 )
-def test_a_request_ends_in_time(waited_s: float, is_over: bool) -> None:
+def test_a_connection_taken_for_too_long_is_closed(waited_s: float, is_over: bool) -> None:
     async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
         wire = await exchange.take()
         await clock.wait(waited_s)
@@ -241,7 +241,7 @@ def test_a_request_ends_in_time(waited_s: float, is_over: bool) -> None:
     play(scenario)
 
 
-def test_the_time_in_line_counts() -> None:
+def test_the_waiting_time_counts_for_the_timeout() -> None:
     async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
         first = await exchange.take()
         await exchange.take()
@@ -258,7 +258,7 @@ def test_the_time_in_line_counts() -> None:
     play(scenario)
 
 
-def test_who_stands_in_line_for_too_long_is_told_so() -> None:
+def test_waiting_for_a_connection_times_out() -> None:
     async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
         for _ in range(2):
             await exchange.take()
@@ -270,7 +270,7 @@ def test_who_stands_in_line_for_too_long_is_told_so() -> None:
     play(scenario)
 
 
-def test_after_a_renewal_no_wire_from_before_is_used() -> None:
+def test_connections_opened_before_a_renewal_are_not_used() -> None:
     async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
         idle, busy = await exchange.take(), await exchange.take()
         exchange.give_back(idle)

@@ -1,4 +1,4 @@
-"""A watch over HTTP tells whole events only, all that came, and then what went wrong."""
+"""HttpWatch: returns complete events, and then the error that ended the watch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def line(change: str, raw: bytes) -> bytes:
 
 
 class Stream:
-    """The body of an answer, in the pieces in which it arrives."""
+    """The body of a response, in the pieces in which it arrives."""
 
     def __init__(self, chunks: list[bytes | Exception]) -> None:
         self._chunks = chunks
@@ -39,7 +39,7 @@ class Stream:
 
 
 def read(*chunks: bytes | Exception) -> list[list[str] | ClientError]:
-    """What a reader is told: batches of events, and the error at the end if there is one."""
+    """Batches of events, and the error at the end if there is one."""
 
     @asynccontextmanager
     async def opening() -> AsyncIterator[Stream]:
@@ -85,7 +85,7 @@ def read(*chunks: bytes | Exception) -> list[list[str] | ClientError]:
         pytest.param([], [], id="nothing"),
     ],
 )
-def test_what_is_told(chunks: list[bytes], told: list[list[str]]) -> None:
+def test_batches_of_events(chunks: list[bytes], told: list[list[str]]) -> None:
     assert read(*chunks) == told
 
 
@@ -104,7 +104,7 @@ def test_what_is_told(chunks: list[bytes], told: list[list[str]]) -> None:
         pytest.param([line("EXPLODED", POD_A)], ServerError, "the unknown type 'EXPLODED'", id="a new verb"),
     ],
 )
-def test_what_came_before_an_error_is_told_before_it(
+def test_events_before_an_error_are_returned_before_it_is_raised(
     ending: list[bytes | Exception], error: type[ClientError], words: str
 ) -> None:
     for chunks in ([line("ADDED", POD_A), *ending], _joined(line("ADDED", POD_A), ending)):
@@ -114,26 +114,26 @@ def test_what_came_before_an_error_is_told_before_it(
         assert words in str(failure)
 
 
-def test_what_comes_behind_an_error_is_not_told() -> None:
+def test_events_after_an_error_event_are_ignored() -> None:
     told = read(line("ADDED", POD_A) + line("ERROR", GONE) + line("ADDED", POD_B))
     assert told[0] == ["ADDED 7"]
     assert isinstance(told[1], ExpiredError)
 
 
-def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_has_a_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mooring.client.http.watch.LINE_BYTES_MAX", 100)
     (failure,) = read(b"x" * 60, b"x" * 60)
     assert "more than 100 bytes" in str(failure)
 
 
-def test_an_event_is_read_once() -> None:
+def test_an_event_is_decoded_once() -> None:
     event = HttpEvent(Change.ADDED, POD_B)
     assert event.view(Pod) is event.view(Pod)
     assert event.revision == "8"
     assert (event.raw, event.change) == (POD_B, Change.ADDED)
 
 
-def test_an_event_that_cannot_be_read_has_a_revision_all_the_same() -> None:
+def test_an_undecodable_event_has_a_revision() -> None:
     event = HttpEvent(Change.ADDED, b'{"metadata":{"name":["x"],"resourceVersion":"9"}}')
     with pytest.raises(DecodeError):
         event.view(Pod)

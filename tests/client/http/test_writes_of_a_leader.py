@@ -37,7 +37,7 @@ WRITES = [
 
 
 class Leader:
-    """Whether this process leads."""
+    """The leadership of this process."""
 
     is_leading = False
 
@@ -63,7 +63,7 @@ def play_leader(
 
 
 @pytest.mark.parametrize("request_", WRITES)
-def test_a_write_is_sent_only_by_a_leader(request_: Request) -> None:
+def test_a_write_is_rejected_unless_the_process_leads(request_: Request) -> None:
     async def scenario(scene: Scene, leader: Leader, client: HttpClient) -> None:
         before = await scene.local.list(CONFIG_MAP)
         with pytest.raises(NotLeadingError) as refusal:
@@ -79,7 +79,7 @@ def test_a_write_is_sent_only_by_a_leader(request_: Request) -> None:
     play_leader(scenario)
 
 
-def test_a_token_is_requested_only_by_a_leader() -> None:
+def test_a_token_request_is_rejected_unless_the_process_leads() -> None:
     async def scenario(scene: Scene, leader: Leader, client: HttpClient) -> None:
         with pytest.raises(NotLeadingError):
             await request_token(client, NS, "robot", TOKEN_REQUEST)
@@ -88,7 +88,7 @@ def test_a_token_is_requested_only_by_a_leader() -> None:
     play_leader(scenario)
 
 
-def test_reads_are_always_sent() -> None:
+def test_reads_do_not_need_leadership() -> None:
     async def scenario(scene: Scene, leader: Leader, client: HttpClient) -> None:
         assert await client.get(POD, NS, "web") == await scene.local.get(POD, NS, "web")
         listing = await client.list(POD)
@@ -115,7 +115,7 @@ def test_a_write_that_waited_for_the_rate_limit_is_checked_after_the_wait() -> N
     async def scenario(scene: Scene, leader: Leader, client: HttpClient) -> None:
         assert isinstance(scene.clock, LosingClock)
         leader.is_leading, scene.clock.leader = True, leader
-        await client.bind(NS, "web", "", "n1")  # takes the only token
+        await client.bind(NS, "web", "", "n1")  # uses the only token
         with pytest.raises(NotLeadingError):
             await create(client)
         assert scene.clock.waited_s

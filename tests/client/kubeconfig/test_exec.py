@@ -1,4 +1,4 @@
-"""A plug-in is run when an identity is needed, and only then."""
+"""Exec credential plug-ins: when they run, their environment, responses and errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
 
 class Plugin:
-    """A program that answers with a script's output and counts how often it was run."""
+    """A plug-in that prints the output of a script and counts its runs."""
 
     def __init__(self, folder: Path, script: str) -> None:
         self._runs = folder / "runs"
@@ -63,7 +63,7 @@ def play(scenario: Callable[[], Awaitable[None]]) -> None:
     run_real(playing())
 
 
-def test_an_identity_is_kept_until_it_expires(tmp_path: Path) -> None:
+def test_an_identity_is_cached_until_it_expires(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, answer('{"token":"t","expirationTimestamp":"2026-01-01T01:00:00Z"}'))
     clock = VirtualClock()
 
@@ -83,7 +83,7 @@ def test_an_identity_is_kept_until_it_expires(tmp_path: Path) -> None:
     play(scenario)
 
 
-def test_many_who_ask_together_get_one_answer(tmp_path: Path) -> None:
+def test_concurrent_requests_run_the_plug_in_once(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, answer('{"token":"t"}'))
 
     async def scenario() -> None:
@@ -96,7 +96,7 @@ def test_many_who_ask_together_get_one_answer(tmp_path: Path) -> None:
     play(scenario)
 
 
-def test_what_is_rejected_is_asked_for_again_once(tmp_path: Path) -> None:
+def test_a_rejected_identity_is_renewed_once(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, answer('{"token":"t"}'))
 
     async def scenario() -> None:
@@ -111,7 +111,7 @@ def test_what_is_rejected_is_asked_for_again_once(tmp_path: Path) -> None:
     play(scenario)
 
 
-def test_what_a_plug_in_is_told(tmp_path: Path) -> None:
+def test_arguments_and_environment_of_a_plug_in(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     plugin = Plugin(
         tmp_path,
@@ -140,7 +140,7 @@ def test_what_a_plug_in_is_told(tmp_path: Path) -> None:
     play(scenario)
 
 
-def test_a_certificate_may_be_the_answer(tmp_path: Path) -> None:
+def test_a_plug_in_may_return_a_certificate(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, answer('{"clientCertificateData":"chain","clientKeyData":"key"}'))
 
     async def scenario() -> None:
@@ -172,7 +172,7 @@ def test_a_certificate_may_be_the_answer(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_answers_that_are_no_use(tmp_path: Path, script: str, words: str) -> None:
+def test_invalid_responses_of_a_plug_in(tmp_path: Path, script: str, words: str) -> None:
     plugin = Plugin(tmp_path, script)
 
     async def scenario() -> None:
@@ -192,7 +192,7 @@ def test_answers_that_are_no_use(tmp_path: Path, script: str, words: str) -> Non
     play(scenario)
 
 
-def test_a_program_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> None:
+def test_a_missing_program_is_reported_with_its_install_hint(tmp_path: Path) -> None:
     async def scenario() -> None:
         entry = Plugin(tmp_path, "").entry(program="no-such-plugin", hint="install\n\x1b[1mit")
         with pytest.raises(CredentialsError, match=r"no-such-plugin cannot be started: .*; install \[1mit"):
@@ -201,7 +201,7 @@ def test_a_program_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> None:
     play(scenario)
 
 
-def test_a_program_that_never_answers_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plug_in_without_a_response_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mooring.client.kubeconfig.exec.PLUGIN_S_MAX", 0.1)
 
     async def scenario() -> None:
@@ -224,7 +224,9 @@ def test_a_program_that_never_answers_is_ended(tmp_path: Path, monkeypatch: pyte
         ("Always", False, None),
     ],
 )
-def test_who_may_talk_to_a_person(tmp_path: Path, mode: str, is_terminal: bool, told: bool | None) -> None:
+def test_interactive_mode_and_terminal_determine_is_interactive(
+    tmp_path: Path, mode: str, is_terminal: bool, told: bool | None
+) -> None:
     credentials = ExecCredentials(
         Plugin(tmp_path, "").entry(mode=mode), VirtualClock(), is_terminal=lambda: is_terminal
     )
@@ -235,7 +237,7 @@ def test_who_may_talk_to_a_person(tmp_path: Path, mode: str, is_terminal: bool, 
         assert credentials._is_interactive() is told
 
 
-def test_a_token_that_the_server_rejects_is_renewed_on_the_way(tmp_path: Path) -> None:
+def test_a_token_rejected_by_the_server_is_renewed_during_the_request(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, f"""echo '{{"apiVersion":"{VERSION}","status":{{"token":"'$(cat {tmp_path}/t)'"}}}}'""")
     (tmp_path / "t").write_text("old")
 
