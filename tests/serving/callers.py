@@ -36,12 +36,12 @@ class Authority:
         return self.certificate.public_bytes(Encoding.PEM)
 
     def client(self, name: str, groups: Sequence[str] = (), *, days: int = 1) -> bytes:
-        """A client's certificate, DER."""
+        """A client certificate as DER."""
         key = ec.generate_private_key(ec.SECP256R1())
         return self._signed(key, groups, name, days=days).public_bytes(Encoding.DER)
 
     def client_pem(self, name: str, groups: Sequence[str] = ()) -> bytes:
-        """With its key."""
+        """A client certificate with its key as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self._signed(key, groups, name).public_bytes(Encoding.PEM)
         return certificate + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -74,7 +74,7 @@ class Authority:
 
 @dataclass
 class Reviewer:
-    """An API server that knows tokens and rights, and nothing else."""
+    """An API server that answers only token reviews and access reviews, and has one ConfigMap."""
 
     tokens: dict[str, dict[str, object]] = field(default_factory=dict)
     allowed: set[tuple[str, str, str]] = field(default_factory=set)

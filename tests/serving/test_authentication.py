@@ -36,7 +36,7 @@ SAYS_JANE = {"x-remote-user": ["jane"], "x-remote-group": ["dev", "ops"], "x-rem
 EVERYBODY = "system:authenticated"
 
 
-def test_an_answer_is_good_for_its_time_and_no_longer() -> None:
+def test_an_entry_of_the_expiring_cache_is_valid_for_its_time() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
@@ -52,7 +52,7 @@ def test_an_answer_is_good_for_its_time_and_no_longer() -> None:
     run(main(), clock)
 
 
-def test_the_oldest_makes_room() -> None:
+def test_the_oldest_entry_is_evicted_at_the_limit() -> None:
     remembered: ExpiringCache[int, int] = ExpiringCache(VirtualClock())
     for number in range(CACHED_MAX + 1):
         remembered.keep(number, number, 1.0)
@@ -97,14 +97,16 @@ def test_the_oldest_makes_room() -> None:
         pytest.param(None, {"authorization": ["Basic YTpi"]}, ANONYMOUS, id="a password"),
     ],
 )
-def test_who_asks(certificate: bytes | None, headers: dict[str, list[str]], caller: Caller | None) -> None:
+def test_the_caller_is_determined_by_certificate_headers_or_token(
+    certificate: bytes | None, headers: dict[str, list[str]], caller: Caller | None
+) -> None:
     clock = VirtualClock()
     client = cast(Client, Reviewer({"good": JANE}))
     found = run(DelegatingAuthenticator(TRUST, client, clock).caller(certificate, headers), clock)
     assert found == caller
 
 
-def test_a_token_is_asked_about_once_in_a_while() -> None:
+def test_results_of_token_reviews_are_cached() -> None:
     clock, reviewer = VirtualClock(), Reviewer({"good": JANE})
 
     async def main() -> None:
@@ -120,7 +122,7 @@ def test_a_token_is_asked_about_once_in_a_while() -> None:
     run(main(), clock)
 
 
-def test_without_an_answer_a_token_is_not_accepted_and_nothing_is_remembered() -> None:
+def test_a_failed_token_review_rejects_the_token_and_is_not_cached() -> None:
     clock, reviewer = VirtualClock(), Reviewer({"good": JANE}, is_away=True)
 
     async def main() -> None:
@@ -132,7 +134,7 @@ def test_without_an_answer_a_token_is_not_accepted_and_nothing_is_remembered() -
     run(main(), clock)
 
 
-def test_with_nobody_to_ask_a_token_is_a_strangers() -> None:
+def test_without_an_api_server_a_token_is_anonymous() -> None:
     clock = VirtualClock()
     found = run(DelegatingAuthenticator(Trust(), None, clock).caller(None, {"authorization": ["Bearer good"]}), clock)
     assert found == ANONYMOUS
@@ -156,14 +158,14 @@ ADMIN = Caller("root", groups=("system:masters",))
         pytest.param(AUTHORIZED_JANE, "/configz", False, 1, id="the API server says no"),
     ],
 )
-def test_who_may(caller: Caller, path: str, is_allowed: bool, questions: int) -> None:
+def test_authorization_of_paths(caller: Caller, path: str, is_allowed: bool, questions: int) -> None:
     clock, reviewer = VirtualClock(), Reviewer(allowed={("jane", "get", "/metrics")})
     authorizer = DelegatingAuthorizer(AllowedPaths(("/healthz", "/debug/*")), cast(Client, reviewer), clock)
     assert run(authorizer.decide(caller, "get", path), clock).is_allowed is is_allowed
     assert len(reviewer.asked) == questions
 
 
-def test_answers_are_kept_for_a_while() -> None:
+def test_results_of_access_reviews_are_cached() -> None:
     clock, reviewer = VirtualClock(), Reviewer(allowed={("jane", "get", "/metrics")})
 
     async def main() -> None:
@@ -180,25 +182,25 @@ def test_answers_are_kept_for_a_while() -> None:
     run(main(), clock)
 
 
-def test_no_answer_is_a_no() -> None:
+def test_a_failed_access_review_is_a_rejection() -> None:
     clock, reviewer = VirtualClock(), Reviewer(is_away=True)
     authorizer = DelegatingAuthorizer(AllowedPaths(()), cast(Client, reviewer), clock)
     assert run(authorizer.decide(AUTHORIZED_JANE, "get", "/metrics"), clock) == AccessDecision(False, "away")
 
 
-def test_nobody_to_ask_is_a_no() -> None:
+def test_without_an_api_server_paths_are_rejected() -> None:
     clock = VirtualClock()
     assert not run(
         DelegatingAuthorizer(AllowedPaths(()), None, clock).decide(AUTHORIZED_JANE, "get", "/metrics"), clock
     ).is_allowed
 
 
-def test_what_the_api_server_is_asked() -> None:
+def test_attributes_of_access_reviews() -> None:
     assert by_path("get", "/metrics") == {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
     (node,) = of_node("here")("get", "/containerLogs/a/b/c").values()
     assert node == {"verb": "get", "version": "v1", "resource": "nodes", "subresource": "proxy", "name": "here"}
 
 
-def test_a_star_stands_at_the_end() -> None:
+def test_a_wildcard_must_be_at_the_end_of_a_path() -> None:
     with pytest.raises(AllowedPathError, match=r'only trailing \* allowed in "a\*b"'):
         AllowedPaths(("/a*b",))

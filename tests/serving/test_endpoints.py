@@ -68,7 +68,9 @@ def asked(query: dict[str, list[str]] | None = None) -> PageRequest:
         ),
     ],
 )
-def test_a_page(checks: dict[str, Check], query: dict[str, list[str]], code: int, said: str) -> None:
+def test_health_page_with_all_checks(
+    checks: dict[str, Check], query: dict[str, list[str]], code: int, said: str
+) -> None:
     answer = health_pages({"readyz": checks})["/readyz"](asked(query))
     assert (answer.code, answer.body.decode()) == (code, said)
 
@@ -76,18 +78,18 @@ def test_a_page(checks: dict[str, Check], query: dict[str, list[str]], code: int
 @pytest.mark.parametrize(
     ("check", "code", "said"), [(GOOD, 200, "ok"), (BAD, 500, "internal server error: it hurts\n")], ids=["good", "bad"]
 )
-def test_the_page_of_one_check(check: Check, code: int, said: str) -> None:
+def test_health_page_of_one_check(check: Check, code: int, said: str) -> None:
     answer = health_pages({"healthz": {"a": check}})["/healthz/a"](asked())
     assert (answer.code, answer.body.decode()) == (code, said)
 
 
-def test_flags_stand_in_order() -> None:
+def test_flags_are_sorted() -> None:
     said = flags_page("kube-scheduler", {"v": "2", "config": ""}).body.decode()
     assert said.startswith("\nkube-scheduler flagz\nWarning: This endpoint is not meant to be machine parseable")
     assert said.endswith("\nconfig=\nv=2\n")
 
 
-def test_status() -> None:
+def test_status_page() -> None:
     said = status_page(
         "kube-scheduler",
         started_wall_s=1_767_225_600.0,
@@ -100,7 +102,7 @@ def test_status() -> None:
     assert said.endswith("Binary version= 0.1.0\nEmulation version= 1.36\nPaths= /healthz /readyz\n")
 
 
-def test_configuration() -> None:
+def test_configuration_page() -> None:
     assert configuration_page({"a": 1}).body == b'{"componentconfig": {"a": 1}}'
 
 
@@ -121,19 +123,19 @@ def test_configuration() -> None:
     ],
     ids=["who is it", "may not", "may not, and why", "a bug"],
 )
-def test_a_refusal_is_a_status(answer: PageResponse, code: int, message: str) -> None:
+def test_error_responses_are_status_objects(answer: PageResponse, code: int, message: str) -> None:
     status = json.loads(answer.body)
     assert (answer.code, status["code"], status["message"], status["kind"]) == (code, code, message, "Status")
 
 
-def test_what_is_not_there() -> None:
+def test_not_found_response() -> None:
     assert (not_found().code, not_found().body) == (404, b"404 page not found\n")
 
 
 @pytest.mark.parametrize(
     ("query", "number"), [({}, 30.0), ({"seconds": ["5"]}, 5.0), ({"seconds": ["x"]}, 30.0), ({"seconds": []}, 30.0)]
 )
-def test_numbers_of_a_query(query: dict[str, list[str]], number: float) -> None:
+def test_number_reads_a_query_parameter_with_a_default(query: dict[str, list[str]], number: float) -> None:
     assert PageRequest("GET", "/", query).number("seconds", 30.0) == number
 
 
@@ -167,7 +169,7 @@ def seen(body: bytes, *readable: str, asked: Iterable[str] = ()) -> PageResponse
         ((), b'{"pod": "hidden/1", "text": "0/4 nodes: evict hidden/2 and hidden/1, not hidden/3."}'),
     ],
 )
-def test_the_same_name_gets_the_same_mask(readable: tuple[str, ...], body: bytes) -> None:
+def test_equal_names_get_equal_masks(readable: tuple[str, ...], body: bytes) -> None:
     assert seen(BODY, *readable).body == body
 
 
@@ -179,19 +181,19 @@ def test_the_same_name_gets_the_same_mask(readable: tuple[str, ...], body: bytes
         b"other/pod of a namespace that does not exist",
     ],
 )
-def test_what_is_no_name_stays(body: bytes) -> None:
+def test_text_that_is_not_a_name_is_not_masked(body: bytes) -> None:
     response = seen(body)
     assert (response.body, response.namespaces) == (body, frozenset())
 
 
-def test_a_pod_that_the_caller_may_not_read_cannot_be_asked_for() -> None:
+def test_a_request_for_a_pod_in_an_unreadable_namespace_is_forbidden() -> None:
     for body in (BODY, b"[]"):  # whether it exists or not
         response = seen(body, "open", asked=["secret/db-0"])
         assert (response.code, response.body) == (403, b'forbidden: you cannot list pods in the namespace "secret"\n')
     assert seen(b'["open/web-1"]', "open", asked=["open/web-1", "no-namespace", "a,b/c", "a\nb/c"]).code == 200
 
 
-def test_a_long_body_is_masked_in_pieces_that_cut_no_name() -> None:
+def test_a_long_body_is_masked_in_pieces_without_splitting_names() -> None:
     names = b", ".join(b"secret/db-%d" % (number % 7) for number in range(PIECE_BYTES // 3))
     masks = b", ".join(b"hidden/%d" % (number % 7 + 1) for number in range(PIECE_BYTES // 3))
     assert seen(names, "open").body == masks
@@ -201,7 +203,7 @@ def test_a_long_body_is_masked_in_pieces_that_cut_no_name() -> None:
 # --- The metrics of the event loop
 
 
-def test_both_clocks_have_a_histogram_and_their_longest_interval() -> None:
+def test_loop_metrics_contain_histograms_and_longest_intervals_of_both_clocks() -> None:
     monitor, registry = LoopMonitor(), CollectorRegistry()
     registry.register(LoopMetrics(monitor))
     monitor.wall.note(0.4)

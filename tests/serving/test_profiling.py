@@ -1,4 +1,4 @@
-"""Profiles: one of a kind at a time; memory is traced only during a request; the pprof format."""
+"""Profiles: one profile of each kind at a time; memory is traced only during a request; the pprof format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROFILE = ProfileData(
 )
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_an_encoded_profile_can_be_decoded() -> None:
     fields = list(parsed(gzip.decompress(encoded(PROFILE))))
     texts = [bytes_of(value).decode() for number, value in fields if number == 6]
     assert texts[0] == ""
@@ -141,7 +141,7 @@ def play(story: Callable[[RunningProfile], Coroutine[Any, Any, None]]) -> None:
         pytest.param("profile", {"seconds": "banana"}, CPU_S, id="what is no number is not heard"),
     ],
 )
-def test_how_long_it_looks(page: str, query: dict[str, str], took_s: float) -> None:
+def test_duration_of_a_profile(page: str, query: dict[str, str], took_s: float) -> None:
     async def story(profile: RunningProfile) -> None:
         answer = await profile.ask(page, **query)
         assert profile.clock.now_s() == pytest.approx(took_s)
@@ -159,7 +159,7 @@ def test_how_long_it_looks(page: str, query: dict[str, str], took_s: float) -> N
     ],
     ids=["CPU", "memory"],
 )
-def test_one_of_a_kind_at_a_time(page: str, expected: bytes) -> None:
+def test_a_second_profile_of_the_same_kind_is_rejected(page: str, expected: bytes) -> None:
     async def story(profile: RunningProfile) -> None:
         async with TaskGroup("askers") as group:
             first = group.start(profile.ask(page, seconds="5"), name="first")
@@ -176,7 +176,7 @@ def test_one_of_a_kind_at_a_time(page: str, expected: bytes) -> None:
 
 
 @pytest.mark.parametrize("page", ["profile", "heap"])
-def test_somebody_who_hangs_up_leaves_nothing_behind(page: str) -> None:
+def test_a_cancelled_profile_stops_tracing(page: str) -> None:
     async def story(profile: RunningProfile) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):
@@ -187,7 +187,7 @@ def test_somebody_who_hangs_up_leaves_nothing_behind(page: str) -> None:
     play(story)
 
 
-def test_memory_is_traced_only_while_somebody_asks() -> None:
+def test_memory_is_traced_only_during_a_heap_profile() -> None:
     async def story(profile: RunningProfile) -> None:
         async with TaskGroup("askers") as group:
             asked = group.start(profile.ask("heap", seconds="5"), name="asked")
@@ -202,7 +202,7 @@ def test_memory_is_traced_only_while_somebody_asks() -> None:
     play(story)
 
 
-def test_a_process_that_traces_all_the_time_goes_on_doing_so_and_answers_at_once() -> None:
+def test_a_process_with_tracemalloc_answers_immediately_and_keeps_tracing() -> None:
     async def story(profile: RunningProfile) -> None:
         tracemalloc.start()
         try:
@@ -215,7 +215,7 @@ def test_a_process_that_traces_all_the_time_goes_on_doing_so_and_answers_at_once
     play(story)
 
 
-def test_the_tasks_that_are_alive_and_where_they_wait() -> None:
+def test_the_goroutine_page_lists_tasks_and_their_stacks() -> None:
     async def waits_for_spring(profile: RunningProfile) -> None:
         await profile.clock.wait(100)
 
@@ -231,7 +231,7 @@ def test_the_tasks_that_are_alive_and_where_they_wait() -> None:
     play(story)
 
 
-def test_what_there_is() -> None:
+def test_the_index_lists_all_profiles() -> None:
     async def story(profile: RunningProfile) -> None:
         index = (await profile.ask("")).body.decode()
         for name in ("allocs", "cmdline", "goroutine", "heap", "profile"):

@@ -109,7 +109,7 @@ async def asked(
         pytest.param("PUT", "/put", "root", 200, b"PUT 4", id="something is sent"),
     ],
 )
-def test_the_way_of_a_request(method: str, path: str, token: str, code: int, said: bytes) -> None:
+def test_requests_over_a_real_socket(method: str, path: str, token: str, code: int, said: bytes) -> None:
     async def main() -> tuple[int, bytes]:
         async with served() as url:
             return await asked(url + path, method, token, b"4" if method == "PUT" else None)
@@ -119,7 +119,7 @@ def test_the_way_of_a_request(method: str, path: str, token: str, code: int, sai
     assert said in body
 
 
-def test_a_certificate_says_who_asks(tmp_path: Path) -> None:
+def test_a_client_certificate_authenticates_the_caller(tmp_path: Path) -> None:
     wall_s = SystemClock().wall_s()
     authority = Authority("clients", wall_s=wall_s)
     tls = serving_context(ServingTls("test"), wall_s)
@@ -138,7 +138,7 @@ def test_a_certificate_says_who_asks(tmp_path: Path) -> None:
     run_real(main())
 
 
-def test_a_taken_port_is_told_in_one_line() -> None:
+def test_a_used_port_is_an_error() -> None:
     async def main() -> None:
         async with served() as url:
             port = int(url.rpartition(":")[2])
@@ -160,7 +160,7 @@ def test_a_taken_port_is_told_in_one_line() -> None:
     run_real(main())
 
 
-def test_profiles() -> None:
+def test_profiles_over_a_real_socket() -> None:
     async def main() -> None:
         async with served() as url:
             code, profile = await asked(f"{url}/debug/pprof/profile?seconds=0.2", token="root")

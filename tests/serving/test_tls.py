@@ -32,25 +32,25 @@ NOW_S = 1_767_225_600.0
         pytest.param(ServingTls("t", more=("a",)), "expected CERTIFICATE,KEY", id="no pair"),
     ],
 )
-def test_what_is_refused(asked: ServingTls, complaint: str) -> None:
+def test_invalid_tls_settings_are_rejected(asked: ServingTls, complaint: str) -> None:
     with pytest.raises(ServingTlsError, match=complaint):
         serving_context(asked, NOW_S)
 
 
-def test_ciphers_are_known_by_their_other_names() -> None:
+def test_ciphers_are_accepted_by_their_iana_names() -> None:
     wanted = ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256")
     context = serving_context(ServingTls("t", ciphers=wanted), NOW_S)
     names = {cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
     assert names == {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"}
 
 
-def test_versions() -> None:
+def test_minimum_tls_version() -> None:
     assert serving_context(ServingTls("t"), NOW_S).minimum_version is ssl.TLSVersion.TLSv1_2
     newest = serving_context(ServingTls("t", version_min="VersionTLS13"), NOW_S)
     assert newest.minimum_version is ssl.TLSVersion.TLSv1_3
 
 
-def test_a_certificate_is_kept_where_it_was_asked_for(tmp_path: Path) -> None:
+def test_a_generated_certificate_is_stored_and_reused(tmp_path: Path) -> None:
     asked = ServingTls("kube-scheduler", directory=str(tmp_path / "made"))
     serving_context(asked, NOW_S)
     first = (tmp_path / "made" / "kube-scheduler.crt").read_bytes()
@@ -68,7 +68,7 @@ def test_a_certificate_is_kept_where_it_was_asked_for(tmp_path: Path) -> None:
         (0o666, "", "it is world-writable .mode 666"),
     ],
 )
-def test_keys_that_everybody_can_read_or_write(
+def test_file_modes_of_keys(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, warning: str, complaint: str
 ) -> None:
     certificate, key = self_signed("t", ("localhost",), NOW_S)
@@ -82,7 +82,7 @@ def test_keys_that_everybody_can_read_or_write(
     assert bool(caplog.text) == bool(warning)
 
 
-def test_a_certificate_that_signs_itself_names_its_hosts() -> None:
+def test_a_self_signed_certificate_contains_its_host_names() -> None:
     certificate, _ = self_signed("kube-scheduler", ("localhost", "127.0.0.1"), NOW_S)
     parsed = x509.load_pem_x509_certificate(certificate)
     names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -90,7 +90,7 @@ def test_a_certificate_that_signs_itself_names_its_hosts() -> None:
     parsed.verify_directly_issued_by(parsed)
 
 
-def test_certificates_by_name(tmp_path: Path) -> None:
+def test_additional_certificates_by_server_name(tmp_path: Path) -> None:
     certificate, key = self_signed("other", ("other.example",), NOW_S)
     (tmp_path / "c").write_bytes(certificate)
     (tmp_path / "k").write_bytes(key)
@@ -115,7 +115,7 @@ PUBLISHED = {
 }
 
 
-def test_as_the_cluster_says() -> None:
+def test_authorities_are_read_from_the_config_map() -> None:
     clock, told = VirtualClock(), list[bytes]()
     authorities = Authorities(
         AuthorityFiles(), cast(Client, Reviewer(config_map=PUBLISHED)), clock, trust_in_tls=told.append
@@ -130,7 +130,7 @@ def test_as_the_cluster_says() -> None:
     assert told == [PUBLISHED[name].encode() for name in ("client-ca-file", "requestheader-client-ca-file")]
 
 
-def test_files_win(tmp_path: Path) -> None:
+def test_authority_files_take_precedence_over_the_config_map(tmp_path: Path) -> None:
     clock, reviewer = VirtualClock(), Reviewer(config_map=PUBLISHED)
     other = Authority("other")
     (tmp_path / "ca").write_bytes(other.pem)
@@ -141,7 +141,7 @@ def test_files_win(tmp_path: Path) -> None:
     assert reviewer.asked == []
 
 
-def test_the_cluster_is_asked_again() -> None:
+def test_the_config_map_is_read_again_after_an_interval() -> None:
     clock, reviewer = VirtualClock(), Reviewer()
 
     async def main() -> None:
@@ -158,7 +158,7 @@ def test_the_cluster_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize(("content", "complaint"), [(None, "cannot be read"), (b"x", "has no valid certificates")])
-def test_a_file_that_is_of_no_use(tmp_path: Path, content: bytes | None, complaint: str) -> None:
+def test_invalid_authority_files_are_rejected(tmp_path: Path, content: bytes | None, complaint: str) -> None:
     if content is not None:
         (tmp_path / "ca").write_bytes(content)
     with pytest.raises(AuthoritiesError, match=complaint):

@@ -1,4 +1,4 @@
-"""The console on a secure port over real sockets: logins, sessions, rights, live data."""
+"""The console on a secure port over real sockets: logins, sessions, permissions, live data."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PAGES: dict[str, Page] = {
 
 @asynccontextmanager
 async def served() -> AsyncIterator[tuple[str, str, SecureServer]]:
-    """The address, a login token of Jane, and the server."""
+    """The URL, a login token of Jane, and the server."""
     clock, client = SystemClock(), cast(Client, REVIEWER)
     sessions: ConsoleSessions[Caller] = ConsoleSessions(clock)
     server = SecureServer(
@@ -85,7 +85,7 @@ async def logged_in(url: str, token: str) -> dict[str, str]:
     return {"Cookie": cookie}
 
 
-def test_a_session_has_the_rights_of_its_user_below_the_console_only() -> None:
+def test_a_session_has_the_permissions_of_its_user_only_for_console_paths() -> None:
     async def main() -> None:
         async with served() as (url, token, _):
             session = await logged_in(url, token)
@@ -110,7 +110,7 @@ def test_a_session_has_the_rights_of_its_user_below_the_console_only() -> None:
 @pytest.mark.parametrize(
     "path", ["/console/", "/console/login?token=wrong", "/console/login", "/console/do/pause", "/console/data/queue"]
 )
-def test_without_a_session_nothing_is_shown(path: str) -> None:
+def test_requests_without_a_session_are_rejected(path: str) -> None:
     async def main() -> None:
         async with served() as (url, _, _):
             code, headers, body = await asked(url, path)
@@ -120,7 +120,7 @@ def test_without_a_session_nothing_is_shown(path: str) -> None:
     run_real(main())
 
 
-def test_a_link_is_used_once_and_its_owner_gets_another() -> None:
+def test_a_login_link_is_used_once_and_a_new_one_can_be_requested() -> None:
     async def main() -> None:
         async with served() as (url, token, _):
             await logged_in(url, token)
@@ -145,7 +145,9 @@ PROOF = {"X-Mooring-Console": "1"}
         pytest.param({**PROOF, "Origin": "null"}, False, 403, id="a sandboxed frame"),
     ],
 )
-def test_changes_come_from_the_page_itself(headers: dict[str, str], is_own_origin: bool, code: int) -> None:
+def test_changes_are_accepted_only_from_the_console_page(
+    headers: dict[str, str], is_own_origin: bool, code: int
+) -> None:
     async def main() -> None:
         async with served() as (url, token, _):
             session = await logged_in(url, token)
@@ -158,7 +160,7 @@ def test_changes_come_from_the_page_itself(headers: dict[str, str], is_own_origi
 @pytest.mark.parametrize(
     ("site", "code"), [("same-origin", 200), ("none", 200), ("same-site", 401), ("cross-site", 401), ("other", 401)]
 )
-def test_a_page_of_another_port_cannot_use_the_session(site: str, code: int) -> None:
+def test_the_session_cannot_be_used_by_other_sites(site: str, code: int) -> None:
     async def main() -> None:
         async with served() as (url, token, _):
             session = {**await logged_in(url, token), "Sec-Fetch-Site": site}
@@ -170,7 +172,7 @@ def test_a_page_of_another_port_cannot_use_the_session(site: str, code: int) -> 
 
 
 @pytest.mark.parametrize("destination", ["image", "iframe", "script", "empty"])
-def test_another_page_cannot_log_its_visitor_in(destination: str) -> None:
+def test_a_login_link_cannot_be_redeemed_by_an_embedded_request(destination: str) -> None:
     async def main() -> None:
         async with served() as (url, token, _):
             code, headers, _ = await asked(url, f"/console/login?token={token}", {"Sec-Fetch-Dest": destination})
@@ -180,7 +182,7 @@ def test_another_page_cannot_log_its_visitor_in(destination: str) -> None:
     run_real(main())
 
 
-def test_a_stream_is_authorized_page_by_page_masked_and_ends_with_the_server() -> None:
+def test_a_stream_is_authorized_and_masked_per_page_and_ends_with_the_server() -> None:
     async def main() -> None:
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as client:
             async with served() as (url, token, _):

@@ -32,7 +32,7 @@ async def read(body: Body, limit: int) -> bytes:
         pytest.param((b"hello", b""), id="and nothing"),
     ],
 )
-def test_the_whole_is_handed_out(pieces: tuple[bytes, ...]) -> None:
+def test_read_returns_the_complete_body(pieces: tuple[bytes, ...]) -> None:
     assert run(read(filled(*pieces), 5)) == b"hello"
 
 
@@ -44,12 +44,12 @@ def test_the_whole_is_handed_out(pieces: tuple[bytes, ...]) -> None:
         pytest.param(filled(b"hello", b"!", is_complete=False), id="what has come before its end"),
     ],
 )
-def test_more_than_the_limit_is_an_error(body: Body) -> None:
+def test_a_body_beyond_the_limit_is_an_error(body: Body) -> None:
     with pytest.raises(BodyTooLargeError):
         run(read(body, 5))
 
 
-def test_a_reader_waits_for_the_end() -> None:
+def test_read_waits_for_the_end_of_the_body() -> None:
     async def story() -> None:
         body = filled(b"he", is_complete=False)
         async with TaskGroup("test") as group:
@@ -68,7 +68,7 @@ def test_a_reader_waits_for_the_end() -> None:
         pytest.param(lambda body: body.fail(BrokenBodyError("no chunk")), BrokenBodyError, id="it breaks"),
     ],
 )
-def test_a_reader_does_not_wait_in_vain(event: object, error: type[Exception]) -> None:
+def test_a_waiting_read_raises_the_error_of_the_body(event: object, error: type[Exception]) -> None:
     async def heard(body: Body) -> type[Exception] | None:
         try:
             await read(body, 5)
@@ -87,7 +87,7 @@ def test_a_reader_does_not_wait_in_vain(event: object, error: type[Exception]) -
     run(story())
 
 
-def test_it_is_ahead_until_somebody_asks() -> None:
+def test_a_body_is_ahead_until_a_reader_expects_it() -> None:
     body = filled(b"123456789", is_complete=False)
     were = [body.is_ahead]
     body.feed(b"0")
@@ -96,7 +96,7 @@ def test_it_is_ahead_until_somebody_asks() -> None:
     assert [*were, body.is_ahead] == [False, True, False]
 
 
-def test_what_nobody_wants_passes_by() -> None:
+def test_a_dropped_body_is_discarded() -> None:
     async def story() -> None:
         body = filled(b"1234567890", is_complete=False)
         async with TaskGroup("test") as group:
@@ -109,7 +109,7 @@ def test_what_nobody_wants_passes_by() -> None:
     run(story())
 
 
-def test_what_nobody_wants_and_never_ends_is_an_error() -> None:
+def test_a_rejected_body_that_never_ends_is_an_error() -> None:
     async def story() -> None:
         body = filled(b"123456", is_complete=False)
         with pytest.raises(BodyTooLargeError):

@@ -22,7 +22,7 @@ CHUNKS = get("/", "Transfer-Encoding: chunked", method="POST")
 
 
 async def echo(request: Request) -> Response:
-    """Says what it was asked for; below `/unread` without looking at the body."""
+    """Returns method, path and body of the request; below `/unread` does not read the body."""
     if request.path.startswith("/unread"):
         return Response(404, b"not read")
     try:
@@ -35,7 +35,7 @@ async def echo(request: Request) -> Response:
 
 
 def told(answers: str) -> list[str]:
-    """Codes and bodies."""
+    """Status codes and bodies of responses."""
     texts = re.split(r"(?=HTTP/1\.\d \d{3} )", answers)[1:]
     return [f"{text[9:12]} {text.partition(chr(13) + chr(10) + chr(13) + chr(10))[2]}" for text in texts]
 
@@ -62,7 +62,7 @@ def told(answers: str) -> list[str]:
         pytest.param(get("/a", "Upgrade: x", "Connection: Upgrade"), ["200 GET /a "], id="a wish for something else"),
     ],
 )
-def test_answers_come_in_order_and_the_connection_stays(sent: str, answers: list[str]) -> None:
+def test_responses_are_sent_in_order_on_one_connection(sent: str, answers: list[str]) -> None:
     async def story() -> None:
         async with listening(echo) as listener, Client(listener) as client:
             client.say(sent + get("/end"))
@@ -84,7 +84,7 @@ def test_answers_come_in_order_and_the_connection_stays(sent: str, answers: list
         pytest.param(get("/unread", "Transfer-Encoding: chunked") + "zz", ["404 not read"], id="one that nobody reads"),
     ],
 )
-def test_answers_after_which_the_connection_closes(sent: str, answers: list[str]) -> None:
+def test_responses_after_which_the_connection_is_closed(sent: str, answers: list[str]) -> None:
     async def story() -> None:
         async with listening(echo) as listener, Client(listener) as client:
             client.say(sent)
@@ -103,7 +103,7 @@ def test_answers_after_which_the_connection_closes(sent: str, answers: list[str]
         pytest.param(post("xx", "/unread", "Expect: 100-continue")[:-2], "HTTP/1.1 404 ", id="it is not wanted"),
     ],
 )
-def test_whether_a_body_should_be_sent_is_answered_first(sent: str, answer: str) -> None:
+def test_expect_100_continue_is_answered_before_the_body(sent: str, answer: str) -> None:
     async def story() -> None:
         async with listening(echo) as listener, Client(listener) as client:
             client.say(sent)
@@ -121,8 +121,8 @@ def test_whether_a_body_should_be_sent_is_answered_first(sent: str, answer: str)
     "body",
     [pytest.param("x" * 101, id="it is too long"), pytest.param("xx", id="it is not wanted")],
 )
-def test_nothing_follows_a_body_that_was_not_asked_for(body: str) -> None:
-    """It may never come, and a request in its place would be taken for it."""
+def test_the_connection_is_closed_after_a_rejected_expect_100_continue(body: str) -> None:
+    """The body may never arrive, and the server would read the next request as the body."""
     path = "/" if len(body) > 100 else "/unread"
 
     async def story() -> None:
@@ -134,7 +134,7 @@ def test_nothing_follows_a_body_that_was_not_asked_for(body: str) -> None:
     play(story)
 
 
-def test_who_sends_a_body_that_nobody_wants_finds_the_answer_behind_it() -> None:
+def test_a_client_that_sends_an_unread_body_gets_the_response() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         async with listening(echo) as listener:
@@ -146,7 +146,7 @@ def test_who_sends_a_body_that_nobody_wants_finds_the_answer_behind_it() -> None
     play(story)
 
 
-def test_who_sends_many_requests_ahead_has_no_more_turns_than_others() -> None:
+def test_a_client_with_many_pipelined_requests_does_not_delay_others() -> None:
     asked: list[str] = []
 
     async def notes(request: Request) -> Response:
@@ -164,7 +164,7 @@ def test_who_sends_many_requests_ahead_has_no_more_turns_than_others() -> None:
     play(story)
 
 
-def test_an_error_of_somebody_elses_connection_is_a_failure_like_others() -> None:
+def test_a_connection_error_raised_by_a_handler_is_an_internal_error() -> None:
     async def refused(request: Request) -> Response:
         raise ConnectionRefusedError("somebody else does not listen")
 
@@ -176,11 +176,11 @@ def test_an_error_of_somebody_elses_connection_is_a_failure_like_others() -> Non
     play(story)
 
 
-def test_an_answer_that_cannot_be_sent_is_one_clients_trouble() -> None:
+def test_an_invalid_response_closes_only_its_connection() -> None:
     failures: list[str] = []
 
     async def broken(request: Request) -> Response:
-        headers = (("X", "\ud800"),) if request.path == "/broken" else ()  # no bytes mean half a character
+        headers = (("X", "\ud800"),) if request.path == "/broken" else ()  # a lone surrogate cannot be encoded
         return Response(200, b"hello", headers=headers)
 
     async def story() -> None:
@@ -198,7 +198,7 @@ def test_an_answer_that_cannot_be_sent_is_one_clients_trouble() -> None:
     assert failures == ["one"]
 
 
-def test_a_handler_that_fails_is_counted() -> None:
+def test_failures_of_handlers_are_counted() -> None:
     failures: list[str] = []
 
     async def story() -> None:
@@ -213,7 +213,7 @@ def test_a_handler_that_fails_is_counted() -> None:
 # ----------------------------------------------------------------------------------------------------- limits
 
 
-def test_a_connection_is_read_no_further_than_somebody_works_it_off() -> None:
+def test_reading_pauses_while_pipelined_requests_are_pending() -> None:
     gate = asyncio.Event()
 
     async def waits(request: Request) -> Response:
@@ -235,7 +235,7 @@ def test_a_connection_is_read_no_further_than_somebody_works_it_off() -> None:
     play(story)
 
 
-def test_a_body_is_read_no_further_than_somebody_wants_it() -> None:
+def test_reading_pauses_while_the_body_is_not_read() -> None:
     gate = asyncio.Event()
 
     async def waits(request: Request) -> Response:
@@ -262,7 +262,7 @@ def test_a_body_is_read_no_further_than_somebody_wants_it() -> None:
         pytest.param(post("xxx", "/a")[:-1], [], id="a body that somebody waits for does not end"),
     ],
 )
-def test_who_is_idle_for_too_long_is_closed(sent: str, heard: list[str]) -> None:
+def test_an_idle_connection_is_closed(sent: str, heard: list[str]) -> None:
     async def story() -> None:
         async with listening(echo, QUICK) as listener, Client(listener) as client:
             client.say(sent)
@@ -272,7 +272,7 @@ def test_who_is_idle_for_too_long_is_closed(sent: str, heard: list[str]) -> None
     play(story)
 
 
-def test_who_drips_a_head_is_closed_as_well() -> None:
+def test_a_connection_that_sends_a_head_slowly_is_closed() -> None:
     async def story() -> None:
         async with listening(echo, QUICK) as listener, Client(listener) as client:
             client.say("GET / HTTP/1.1\r\nX: ")
@@ -287,7 +287,7 @@ def test_who_drips_a_head_is_closed_as_well() -> None:
     play(story)
 
 
-def test_who_is_worked_for_is_not_idle() -> None:
+def test_a_connection_with_a_running_request_is_not_idle() -> None:
     gate = asyncio.Event()
 
     async def waits(request: Request) -> Response:
@@ -307,7 +307,7 @@ def test_who_is_worked_for_is_not_idle() -> None:
     play(story)
 
 
-def test_who_does_not_take_his_answer_is_cut_off() -> None:
+def test_a_client_that_does_not_read_its_response_is_disconnected() -> None:
     async def large(request: Request) -> Response:
         return Response(200, b"x" * 50_000_000)
 
@@ -321,7 +321,7 @@ def test_who_does_not_take_his_answer_is_cut_off() -> None:
 
 
 class SlowTransport(asyncio.Transport):
-    """Somebody takes what was written, so much at each look."""
+    """A transport whose client reads a fixed number of bytes between two checks."""
 
     def __init__(self, backlog_bytes: int, bytes_a_look: int) -> None:
         super().__init__()
@@ -344,8 +344,8 @@ class SlowTransport(asyncio.Transport):
     ("bytes_a_look", "is_cut_off"),
     [pytest.param(0, True, id="nothing"), pytest.param(1, False, id="a little now and then")],
 )
-def test_who_takes_nothing_of_his_last_answer_is_cut_off(bytes_a_look: int, is_cut_off: bool) -> None:
-    """Even if so little is left of it that nobody waits for him."""
+def test_a_closing_connection_is_aborted_if_the_client_reads_nothing(bytes_a_look: int, is_cut_off: bool) -> None:
+    """Also if the remaining data is below the limit at which writers wait."""
 
     async def story() -> None:
         listener = HttpListener(echo, CLOCK, host="", port=0, tls=None, limits=QUICK)
@@ -361,14 +361,14 @@ def test_who_takes_nothing_of_his_last_answer_is_cut_off(bytes_a_look: int, is_c
     play(story)
 
 
-# -------------------------------------------------------------------------------------------- clients that go
+# ------------------------------------------------------------------------------------ clients that disconnect
 
 
 @pytest.mark.parametrize(
     ("ends_with_client", "end"),
     [pytest.param(True, "cancelled", id="cancelled"), pytest.param(False, "done", id="done nevertheless")],
 )
-def test_the_work_for_a_client_that_is_gone(ends_with_client: bool, end: str) -> None:
+def test_work_for_a_disconnected_client_is_cancelled_only_if_configured(ends_with_client: bool, end: str) -> None:
     ends: list[str] = []
     gate = asyncio.Event()
 
@@ -396,7 +396,7 @@ def test_the_work_for_a_client_that_is_gone(ends_with_client: bool, end: str) ->
     play(story)
 
 
-def test_a_body_that_does_not_come_is_an_error_to_who_reads_it() -> None:
+def test_an_incomplete_body_is_an_error_for_its_reader() -> None:
     heard: list[type[Exception]] = []
 
     async def reads(request: Request) -> Response:
@@ -419,7 +419,7 @@ def test_a_body_that_does_not_come_is_an_error_to_who_reads_it() -> None:
     play(story)
 
 
-def test_somebody_is_told_when_the_client_is_gone() -> None:
+def test_on_lost_is_called_when_the_client_disconnects() -> None:
     told_of: list[str] = []
 
     async def lasts(request: Request) -> Response:

@@ -26,7 +26,7 @@ async def hello(request: Request) -> Response:
     return Response(200, b"hello")
 
 
-def test_a_taken_port_is_told_in_one_line() -> None:
+def test_a_used_port_is_reported_in_one_line() -> None:
     async def story() -> None:
         async with listening(hello) as listener:
             second = HttpListener(hello, CLOCK, host="127.0.0.1", port=listener.port, tls=None)
@@ -38,7 +38,7 @@ def test_a_taken_port_is_told_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
-def test_everywhere_means_addresses_of_both_versions(host: str) -> None:
+def test_unspecified_addresses_listen_on_ipv4_and_ipv6(host: str) -> None:
     async def story() -> None:
         async with HttpListener(hello, CLOCK, host=host, port=0, tls=None) as listener:
             for address in ("127.0.0.1", "::1"):
@@ -53,7 +53,7 @@ def test_everywhere_means_addresses_of_both_versions(host: str) -> None:
     play(story)
 
 
-def test_a_machine_without_the_newer_version_listens_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ipv6_the_listener_uses_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
 
     async def story() -> None:
@@ -66,7 +66,7 @@ def test_a_machine_without_the_newer_version_listens_all_the_same(monkeypatch: p
     play(story)
 
 
-def test_idle_connections_are_closed_at_the_end() -> None:
+def test_idle_connections_are_closed_when_the_listener_stops() -> None:
     async def story() -> None:
         async with listening(hello) as listener:
             silent, used = Client(listener), Client(listener)
@@ -79,7 +79,7 @@ def test_idle_connections_are_closed_at_the_end() -> None:
     play(story)
 
 
-def test_a_request_in_progress_is_answered_at_the_end() -> None:
+def test_a_running_request_is_answered_when_the_listener_stops() -> None:
     gate = asyncio.Event()
 
     async def waits(request: Request) -> Response:
@@ -106,7 +106,7 @@ async def _soon(gate: asyncio.Event) -> None:
     gate.set()
 
 
-def test_a_request_that_takes_too_long_is_cut_off_at_the_end() -> None:
+def test_a_request_that_takes_too_long_is_cancelled_when_the_listener_stops() -> None:
     async def endless(request: Request) -> Stream:
         stream = request.stream(200, "a/b")
         await asyncio.Event().wait()
@@ -123,13 +123,13 @@ def test_a_request_that_takes_too_long_is_cut_off_at_the_end() -> None:
     play(story)
 
 
-def test_nothing_is_left_of_a_connection() -> None:
+def test_closed_connections_are_freed_without_garbage_collection() -> None:
     def left() -> int:
         return sum([isinstance(found, ServerConnection | Request) for found in gc.get_objects()])
 
     async def story() -> None:
         gc.collect()
-        gc.disable()  # it would find rings; there should be none
+        gc.disable()  # reference cycles would hide leaks
         try:
             async with listening(hello) as listener:
                 for _ in range(5):
@@ -144,7 +144,7 @@ def test_nothing_is_left_of_a_connection() -> None:
     play(story)
 
 
-def test_a_certificate_is_shown_to_the_handler(tmp_path: Path) -> None:
+def test_the_handler_gets_the_client_certificate(tmp_path: Path) -> None:
     authority = Authority("clients", wall_s=CLOCK.wall_s())
     tls = serving_context(ServingTls("test"), CLOCK.wall_s())
     trust(tls, authority.pem)

@@ -58,21 +58,21 @@ CONVERSATIONS = [
 
 
 @pytest.mark.parametrize(("sent", "heard"), CONVERSATIONS)
-def test_requests_are_read(sent: str, heard: list[str]) -> None:
+def test_valid_requests_are_parsed(sent: str, heard: list[str]) -> None:
     assert run_real(all_told(read(sent.encode()))) == heard
 
 
 @pytest.mark.parametrize(("sent", "heard"), CONVERSATIONS)
-def test_requests_are_read_byte_by_byte(sent: str, heard: list[str]) -> None:
+def test_valid_requests_are_parsed_byte_by_byte(sent: str, heard: list[str]) -> None:
     assert run_real(all_told(read(*[bytes([byte]) for byte in sent.encode()]))) == heard
 
 
-def test_a_long_body_is_no_part_of_the_head_that_begins_behind_it() -> None:
+def test_a_long_body_does_not_count_for_the_size_of_the_next_head() -> None:
     sent = (post("x" * 200_000, "/a") + get("/b")).encode()
     assert run_real(all_told(read(sent[:-8], sent[-8:])))[1:] == ["GET /b -"]
 
 
-def test_a_request_is_told_before_its_body_has_come() -> None:
+def test_a_request_is_returned_before_its_body_is_complete() -> None:
     found: list[Request | ParseFailure] = []
     reader = RequestParser(ServerLimits(), found.append)
     reader.feed(post("body")[:-4].encode())
@@ -95,13 +95,13 @@ def test_a_request_is_told_before_its_body_has_come() -> None:
         pytest.param("GET / HTTP/1.0\r\n\r\n", True, False, id="1.0 without a host"),
     ],
 )
-def test_whether_a_connection_stays(head: str, is_old: bool, is_kept_alive: bool) -> None:
+def test_version_and_connection_header_determine_keep_alive(head: str, is_old: bool, is_kept_alive: bool) -> None:
     (request,) = read(head.encode())
     assert isinstance(request, Request)
     assert (request.is_old, request.is_kept_alive) == (is_old, is_kept_alive)
 
 
-def test_what_follows_a_last_request_is_not_looked_at() -> None:
+def test_data_after_the_last_request_is_ignored() -> None:
     (first,) = read((get("/a", "Connection: close") + get("/b")).encode(), b"garbage")
     assert isinstance(first, Request)
 
@@ -160,13 +160,13 @@ LONG = "a" * 70_000
         pytest.param(get(method="get"), ParseFailure.UNKNOWN_METHOD, id="a method in lower case"),
     ],
 )
-def test_what_is_no_request_is_refused_once_and_not_what_came_before(sent: str, expected: ParseFailure) -> None:
+def test_an_invalid_request_is_one_failure_after_valid_requests(sent: str, expected: ParseFailure) -> None:
     first, *others = read((get("/before") + sent).encode("latin-1"), b"and more\r\n\r\n")
     assert isinstance(first, Request)
     assert others == [expected]
 
 
-def test_a_field_that_never_ends_is_refused_however_slowly_it_comes() -> None:
+def test_an_endless_field_that_arrives_slowly_is_a_failure() -> None:
     found = read(get("/", "X: ")[:-4].encode(), *[b"a" * 1_000] * 100)
     assert found == [ParseFailure.TOO_LONG]
 
@@ -179,7 +179,7 @@ def test_a_field_that_never_ends_is_refused_however_slowly_it_comes() -> None:
         pytest.param([b"0\r\nX: ", *[b"a" * 1_000] * 100], id="a field behind the chunks that never ends"),
     ],
 )
-def test_a_broken_body_is_told_to_its_reader(rest: list[bytes]) -> None:
+def test_an_invalid_body_is_an_error_for_its_reader(rest: list[bytes]) -> None:
     (request,) = read(get("/", "Transfer-Encoding: chunked", method="POST").encode(), b"1\r\na\r\n", *rest)
     assert isinstance(request, Request)
     assert request.body is not None
@@ -187,7 +187,7 @@ def test_a_broken_body_is_told_to_its_reader(rest: list[bytes]) -> None:
         run_real(request.body.read())
 
 
-def test_a_body_ends_with_its_connection() -> None:
+def test_an_incomplete_body_fails_when_the_connection_is_closed() -> None:
     found: list[Request | ParseFailure] = []
     reader = RequestParser(ServerLimits(), found.append)
     reader.feed(post("body")[:-1].encode())
@@ -218,18 +218,18 @@ def test_a_body_ends_with_its_connection() -> None:
         pytest.param("//a/../b", "//a/../b", {}, id="a path that goes round"),
     ],
 )
-def test_path_and_query(target: str, path: str, query: dict[str, list[str]]) -> None:
+def test_path_and_query_of_a_target(target: str, path: str, query: dict[str, list[str]]) -> None:
     asked = request("GET", target)
     assert (asked.path, dict(asked.query)) == (path, query)
 
 
-def test_fields_are_found_by_their_names_in_lower_case() -> None:
+def test_header_names_are_lower_case() -> None:
     asked = request("GET", "/", {"X-Name": "value", "x-empty": ""})
     assert [asked.header(name) for name in (b"x-name", b"x-empty", b"x-none")] == ["value", "", ""]
     assert [asked.has(name) for name in (b"x-name", b"x-empty", b"x-none")] == [True, True, False]
 
 
-def test_what_is_said_twice_is_kept_twice_and_the_first_counts() -> None:
+def test_repeated_headers_are_kept_and_the_first_is_returned() -> None:
     (asked,) = read(get("/", "X-A: 1", "Y: 2", "x-a: 3").encode())
     assert not isinstance(asked, str)
     assert asked.header(b"x-a") == "1"  # type: ignore[union-attr]
@@ -237,13 +237,13 @@ def test_what_is_said_twice_is_kept_twice_and_the_first_counts() -> None:
     assert asked.headers() == [("host", "h"), ("x-a", "1"), ("y", "2"), ("x-a", "3")]  # type: ignore[union-attr]
 
 
-def test_fields_are_counted_without_what_is_between_them() -> None:
+def test_header_bytes_count_names_and_values() -> None:
     assert request("GET", "/", {"X": "abc"}).header_bytes == len("Hosth") + len("Xabc")
 
 
-def test_a_value_may_hold_any_bytes() -> None:
+def test_a_header_value_may_contain_any_bytes() -> None:
     assert request("GET", "/", {"X": "ä"}).header(b"x") == "ä"
 
 
-def test_without_a_body_there_is_nothing_to_read() -> None:
+def test_read_of_a_request_without_a_body_is_empty() -> None:
     assert run(request("GET", "/").read(10)) == b""

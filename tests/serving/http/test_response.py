@@ -45,11 +45,11 @@ HEAD = "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nX: y\r\nTransfer-Encoding: chunk
         ),
     ],
 )
-def test_heads(response: Response, is_old: bool, head: str) -> None:
+def test_heads_of_responses(response: Response, is_old: bool, head: str) -> None:
     assert response.head(DATE, b"", is_old=is_old).decode() == head
 
 
-def test_a_value_may_hold_any_letters() -> None:
+def test_a_response_header_may_contain_non_ascii_characters() -> None:
     headers: Headers = (("Warning", "ä"),)
     assert "Warning: ä\r\n".encode() in Response(200, b"", "", headers).head(DATE, b"", is_old=False)
 
@@ -63,7 +63,7 @@ def test_a_value_may_hold_any_letters() -> None:
         pytest.param(False, True, b"", id="an old one closes, as everybody expects"),
     ],
 )
-def test_what_is_said_of_the_connection(is_kept_alive: bool, is_old: bool, line: bytes) -> None:
+def test_connection_header_of_a_response(is_kept_alive: bool, is_old: bool, line: bytes) -> None:
     assert closing_line(is_kept_alive=is_kept_alive, is_old=is_old) == line
 
 
@@ -74,11 +74,11 @@ def test_what_is_said_of_the_connection(is_kept_alive: bool, is_old: bool, line:
         pytest.param(1_794_821_126, "Mon, 16 Nov 2026 09:25:26 GMT", id="another one"),
     ],
 )
-def test_dates_are_in_english(second: int, text: str) -> None:
+def test_http_dates_are_in_english(second: int, text: str) -> None:
     assert http_date(second) == text
 
 
-def test_the_date_of_a_second_is_made_once() -> None:
+def test_the_date_header_is_cached_for_a_second() -> None:
     clock = VirtualClock()
     dates = DateHeader(clock)
     first = dates.line()
@@ -96,15 +96,15 @@ async def three_pieces(request: Request) -> Stream:
     return stream
 
 
-def test_a_chunk_says_its_length_in_hexadecimal() -> None:
+def test_a_chunk_has_its_length_in_hexadecimal() -> None:
     assert framed(b"x" * 26) == b"1a\r\n" + b"x" * 26 + b"\r\n"
 
 
-def test_nothing_is_no_chunk() -> None:
+def test_an_empty_piece_is_not_a_chunk() -> None:
     assert framed(b"") == b""
 
 
-def test_pieces_are_chunks_and_the_connection_stays() -> None:
+def test_a_stream_is_sent_in_chunks_and_the_connection_stays_open() -> None:
     async def story() -> None:
         async with listening(three_pieces) as listener, Client(listener) as client:
             for _ in range(2):
@@ -119,7 +119,7 @@ def test_pieces_are_chunks_and_the_connection_stays() -> None:
 @pytest.mark.parametrize(
     "kept", [pytest.param((), id="as usual"), pytest.param(("Connection: keep-alive",), id="kept")]
 )
-def test_to_an_old_client_the_answer_ends_with_the_connection(kept: tuple[str, ...]) -> None:
+def test_a_stream_to_an_http_1_0_client_ends_with_the_connection(kept: tuple[str, ...]) -> None:
     async def story() -> None:
         async with listening(three_pieces) as listener, Client(listener) as client:
             client.say(get("/", *kept, version="1.0"))
@@ -132,7 +132,7 @@ def test_to_an_old_client_the_answer_ends_with_the_connection(kept: tuple[str, .
     play(story)
 
 
-def test_who_asks_for_the_head_only_gets_nothing_else() -> None:
+def test_a_stream_for_a_head_request_has_no_body() -> None:
     async def story() -> None:
         async with listening(three_pieces) as listener, Client(listener) as client:
             client.say(get(method="HEAD") + get("/", "Connection: close", method="HEAD"))
@@ -144,7 +144,7 @@ def test_who_asks_for_the_head_only_gets_nothing_else() -> None:
     play(story)
 
 
-def test_a_client_that_takes_nothing_is_waited_for() -> None:
+def test_write_waits_for_a_client_that_does_not_read() -> None:
     written: list[int] = []
 
     async def endless(request: Request) -> Stream:
@@ -170,7 +170,7 @@ def test_a_client_that_takes_nothing_is_waited_for() -> None:
 
 
 class BreakingTransport(asyncio.Transport):
-    """Breaks at the first write. As uvloop's do, it takes more, and tells its protocol on the next turn of the loop."""
+    """Breaks at the first write. As in uvloop, later writes succeed; the protocol is notified one turn later."""
 
     def __init__(self, connection: ServerConnection) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ class BreakingTransport(asyncio.Transport):
         return self._is_broken
 
 
-def test_a_writer_that_never_pauses_notices_that_its_client_is_gone() -> None:
+def test_a_writer_that_never_waits_gets_an_error_if_the_client_disconnects() -> None:
     async def story() -> None:
         connection = ServerConnection(HttpListener(three_pieces, CLOCK, host="", port=0, tls=None))
         connection.connection_made(BreakingTransport(connection))
@@ -198,7 +198,7 @@ def test_a_writer_that_never_pauses_notices_that_its_client_is_gone() -> None:
     play(story)
 
 
-def test_a_stream_to_nobody_is_an_error_and_a_chunk_to_nobody_is_not_sent() -> None:
+def test_writes_to_a_closed_connection_fail_or_return_false() -> None:
     heard: list[object] = []
 
     async def late(request: Request) -> Stream:
@@ -226,7 +226,7 @@ def test_a_stream_to_nobody_is_an_error_and_a_chunk_to_nobody_is_not_sent() -> N
     play(story)
 
 
-def test_an_answer_that_is_not_finished_is_cut_off() -> None:
+def test_an_unfinished_stream_is_aborted() -> None:
     failures: list[str] = []
 
     async def fails(request: Request) -> Stream:
