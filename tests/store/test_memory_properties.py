@@ -1,4 +1,4 @@
-"""Whatever is done to the memory store in whatever order, a naive model that keeps every state answers the same."""
+"""The memory store equals a simple model that keeps all states, for any sequence of operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALUES = st.binary(max_size=4)
 
 
 def step(work: Coroutine[object, object, Result]) -> Result:
-    """Run to the end what must not wait."""
+    """Run a coroutine that must not wait."""
     try:
         work.send(None)
     except StopIteration as end:
@@ -34,7 +34,7 @@ class StoreMachine(RuleBasedStateMachine):
     @initialize(changes_max=st.integers(2, 12), buffer_max=st.integers(1, 6))
     def begin(self, changes_max: int, buffer_max: int) -> None:
         self.store = MemoryStore(changes_max=changes_max, buffer_max=buffer_max)
-        self.states: list[dict[str, Record]] = [{}, {}]  # by revision: 0 was never, 1 is empty
+        self.states: list[dict[str, Record]] = [{}, {}]  # by revision: 0 does not exist, 1 is empty
         self.changes: list[StoreChange] = []
         self.watches: list[tuple[MemoryWatch, str, int]] = []
 

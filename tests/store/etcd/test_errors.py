@@ -1,6 +1,6 @@
-"""What etcd and gRPC say becomes an error that says what to do.
+"""Errors of etcd and gRPC are converted to store errors.
 
-An address says where an etcd is and how to be let in, or what is wrong with it.
+Addresses of etcd: endpoints, TLS and credentials, and errors of invalid addresses.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ from mooring.store.interface import StoreBusy, StoreError, StoreUnreachable, Val
         pytest.param("FAILED_PRECONDITION", "etcdserver: something", EtcdRefused, id="anything else"),
     ],
 )
-def test_each_complaint_has_its_error(code: str, said: str, kind: type[StoreError]) -> None:
+def test_error_class_of_each_error_of_etcd(code: str, said: str, kind: type[StoreError]) -> None:
     error = in_words(code, said, "host:1")
     assert type(error) is kind
     assert said in str(error)
     assert "etcd at host:1" in str(error)
 
 
-def test_the_errors_have_their_places_in_the_tree() -> None:
+def test_base_classes_of_etcd_errors() -> None:
     assert issubclass(EtcdTlsFailed, StoreUnreachable)
     assert issubclass(EtcdFull, WriteRefused)
 
 
-def test_an_error_told_twice_is_two_errors_with_one_text() -> None:
+def test_again_copies_an_error() -> None:
     error = in_words("UNAVAILABLE", "gone", "host:1")
     other = again(error)
     assert other is not error
@@ -91,11 +91,11 @@ def test_an_error_told_twice_is_two_errors_with_one_text() -> None:
         ),
     ],
 )
-def test_an_address_is_read(text: str, expected: EtcdAddress) -> None:
+def test_parse_address(text: str, expected: EtcdAddress) -> None:
     assert parse_address(text) == expected
 
 
-def test_certificates_are_read_from_their_files(tmp_path: Path) -> None:
+def test_certificates_are_read_from_files(tmp_path: Path) -> None:
     for name in ("ca", "cert", "key"):
         (tmp_path / name).write_text(name)
     address = parse_address(f"etcd://a:1?cacert={tmp_path}/ca&cert={tmp_path}/cert&key={tmp_path}/key")
@@ -120,12 +120,12 @@ def test_certificates_are_read_from_their_files(tmp_path: Path) -> None:
         pytest.param("etcd://a:1?cacert=/no/such", "/no/such (cacert", id="a file that is not there"),
     ],
 )
-def test_what_is_no_address_is_refused_in_one_line(text: str, complaint: str) -> None:
+def test_an_invalid_address_is_rejected_with_one_line(text: str, complaint: str) -> None:
     with pytest.raises(EtcdAddressWrong) as wrong:
         parse_address(text)
     assert complaint in str(wrong.value)
     assert "\n" not in str(wrong.value)
 
 
-def test_a_password_is_not_printed() -> None:
+def test_repr_of_an_address_hides_the_password() -> None:
     assert "secret" not in repr(parse_address("etcd://user:secret@a:1"))

@@ -1,6 +1,6 @@
-"""Writes that wait go together, are told what became of them when it is durable, and are refused in words.
+"""Group commit: concurrent writes share a commit, get their result when it is durable, and errors of the disk.
 
-What SQLite says becomes an error that says what to do.
+Errors of SQLite are converted to store errors with advice.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Outcome = int | StoreError
 
 
 async def outcomes(*writes: Coroutine[object, object, int]) -> list[Outcome]:
-    """What becomes of writes that are asked for at the same time."""
+    """The outcomes of concurrent writes."""
 
     async def outcome(write: Coroutine[object, object, int]) -> Outcome:
         try:
@@ -59,7 +59,7 @@ async def outcomes(*writes: Coroutine[object, object, int]) -> list[Outcome]:
 
 
 class Disk:
-    """Stands between the store and its file: notes the commits, and fails those it is told to."""
+    """Records the commits of a store file, and raises an error if set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.commits: list[list[int]] = []
@@ -81,7 +81,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 @pytest.mark.parametrize("is_real", [False, True], ids=["on virtual time", "on a thread"])
-def test_what_is_asked_for_together_is_committed_together(is_real: bool, disk: Disk, tmp_path: Path) -> None:
+def test_concurrent_writes_share_a_commit(is_real: bool, disk: Disk, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         writes = [store.put(f"{PODS}default/p{number}", b"x") for number in range(64)]
         assert await outcomes(*writes) == [*range(2, 66)]
@@ -91,7 +91,7 @@ def test_what_is_asked_for_together_is_committed_together(is_real: bool, disk: D
 
 
 @pytest.mark.parametrize("is_real", [False, True], ids=["on virtual time", "on a thread"])
-def test_who_comes_some_turns_of_the_loop_later_goes_along(is_real: bool, disk: Disk, tmp_path: Path) -> None:
+def test_writes_a_few_loop_iterations_later_share_the_commit(is_real: bool, disk: Disk, tmp_path: Path) -> None:
     async def put_after(store: SqliteStore, turns: int) -> int:
         for _ in range(turns):
             await SystemClock().wait(0)
@@ -105,7 +105,7 @@ def test_who_comes_some_turns_of_the_loop_later_goes_along(is_real: bool, disk: 
 
 
 @pytest.mark.parametrize("is_real", [False, True], ids=["on virtual time", "on a thread"])
-def test_a_writer_knows_his_revision_before_his_own_watch_tells_it(is_real: bool, tmp_path: Path) -> None:
+def test_a_writer_gets_its_revision_before_its_watch_returns_the_change(is_real: bool, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         heard: list[str] = []
 
@@ -135,7 +135,7 @@ def test_a_writer_knows_his_revision_before_his_own_watch_tells_it(is_real: bool
         pytest.param(SqliteLimits(), [10], id="ten are few"),
     ],
 )
-def test_a_commit_is_bounded(limits: SqliteLimits, commits: list[int], disk: Disk, tmp_path: Path) -> None:
+def test_the_size_of_a_commit_is_limited(limits: SqliteLimits, commits: list[int], disk: Disk, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         await outcomes(*[store.put(f"{PODS}default/p{number}", b"x" * 20) for number in range(10)])
         assert [len(commit) for commit in disk.commits] == commits
@@ -143,7 +143,7 @@ def test_a_commit_is_bounded(limits: SqliteLimits, commits: list[int], disk: Dis
     play(tmp_path, scenario, limits)
 
 
-def test_of_writers_who_want_the_same_one_wins_and_the_others_are_told_what_it_wrote(
+def test_only_the_first_of_conditional_writes_succeeds_and_others_get_the_current_record(
     disk: Disk, tmp_path: Path
 ) -> None:
     async def scenario(store: SqliteStore) -> None:
@@ -162,9 +162,7 @@ def test_of_writers_who_want_the_same_one_wins_and_the_others_are_told_what_it_w
     play(tmp_path, scenario)
 
 
-def test_who_loses_against_a_write_that_fails_is_told_of_the_failure_not_of_a_conflict(
-    disk: Disk, tmp_path: Path
-) -> None:
+def test_a_conditional_write_behind_a_failed_write_gets_its_error_not_a_conflict(disk: Disk, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         disk.error = DiskFull("no room")
         found = await outcomes(
@@ -176,7 +174,7 @@ def test_who_loses_against_a_write_that_fails_is_told_of_the_failure_not_of_a_co
     play(tmp_path, scenario)
 
 
-def test_nobody_sees_a_write_before_it_is_durable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_write_is_not_visible_before_it_is_durable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen: list[tuple[int, bool]] = []
 
     async def scenario(store: SqliteStore) -> None:
@@ -184,7 +182,7 @@ def test_nobody_sees_a_write_before_it_is_durable(monkeypatch: pytest.MonkeyPatc
 
         def look_and_append(file: StoreFile, changes: list[StoreChange]) -> None:
             append(file, changes)
-            # On virtual time this is the loop's own thread: nobody has been told yet.
+            # On virtual time this is the thread of the loop, before readers are notified.
             seen.append((store.statistics()["revision"], bool(watch.seen_revision() >= 2)))
 
         monkeypatch.setattr(StoreFile, "append", look_and_append)
@@ -196,7 +194,7 @@ def test_nobody_sees_a_write_before_it_is_durable(monkeypatch: pytest.MonkeyPatc
     play(tmp_path, scenario)
 
 
-def test_a_full_disk_refuses_writes_serves_reads_and_recovers(
+def test_a_full_disk_rejects_writes_serves_reads_and_recovers(
     disk: Disk, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "mooring.store.sqlite.commit")
@@ -219,7 +217,7 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers(
     assert contents_of(tmp_path)[0] == 4
 
 
-def test_a_damaged_file_ends_writing_and_not_reading(disk: Disk, tmp_path: Path) -> None:
+def test_a_damaged_file_rejects_writes_and_serves_reads(disk: Disk, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         await fill(store, WEB)
         disk.error = FileDamaged("a page makes no sense")
@@ -234,7 +232,7 @@ def test_a_damaged_file_ends_writing_and_not_reading(disk: Disk, tmp_path: Path)
     play(tmp_path, scenario)
 
 
-def test_a_file_that_is_taken_away_is_noticed_by_the_next_write(tmp_path: Path) -> None:
+def test_a_removed_file_is_detected_by_the_next_write(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         await fill(store, WEB)
         (tmp_path / "store.db").rename(tmp_path / "elsewhere.db")
@@ -251,7 +249,7 @@ def test_a_file_that_is_taken_away_is_noticed_by_the_next_write(tmp_path: Path) 
         pytest.param(SqliteLimits(value_bytes_max=4), ValueTooLarge, id="the value is longer than one may be"),
     ],
 )
-def test_a_limit_refuses_what_is_beyond_it_and_nothing_else(
+def test_only_writes_beyond_a_limit_are_rejected(
     limits: SqliteLimits, refusal: type[StoreError], tmp_path: Path
 ) -> None:
     async def scenario(store: SqliteStore) -> None:
@@ -263,7 +261,7 @@ def test_a_limit_refuses_what_is_beyond_it_and_nothing_else(
     play(tmp_path, scenario, limits)
 
 
-def test_at_the_limit_of_the_file_only_deletions_are_taken_until_there_is_room(tmp_path: Path) -> None:
+def test_at_the_limit_of_the_file_size_only_deletions_are_accepted(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         count = 0
         with pytest.raises(DiskFull, match="at its limit of 200000 bytes: delete something"):
@@ -279,7 +277,7 @@ def test_at_the_limit_of_the_file_only_deletions_are_taken_until_there_is_room(t
     play(tmp_path, scenario, SqliteLimits(file_bytes_max=200_000))
 
 
-def test_a_writer_who_gave_up_in_time_has_not_written(disk: Disk, tmp_path: Path) -> None:
+def test_a_cancelled_waiting_write_is_not_written(disk: Disk, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         async with TaskGroup("writers") as group:
             hasty = group.start(store.put(WEB, b"never"), name="hasty")
@@ -291,7 +289,7 @@ def test_a_writer_who_gave_up_in_time_has_not_written(disk: Disk, tmp_path: Path
     play(tmp_path, scenario)
 
 
-def test_closing_answers_who_waits_and_refuses_who_comes(tmp_path: Path) -> None:
+def test_closing_completes_waiting_writes_and_rejects_new_ones(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         async def close() -> int:
             await store.close()
@@ -305,7 +303,7 @@ def test_closing_answers_who_waits_and_refuses_who_comes(tmp_path: Path) -> None
     assert contents_of(tmp_path)[0] == 2
 
 
-def test_history_expires_by_itself(tmp_path: Path) -> None:
+def test_history_expires_after_its_maximum_age(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         expired = asyncio.get_running_loop().create_future()
         await fill(store, WEB, WEB, WEB)
@@ -327,7 +325,9 @@ def test_history_expires_by_itself(tmp_path: Path) -> None:
         pytest.param(ON_THE_THREAD, False, id="on the thread, where it is not"),
     ],
 )
-def test_a_commit_is_the_same_wherever_it_is_made(tmp_path: Path, limits: SqliteLimits, is_here: bool) -> None:
+def test_commits_on_the_loop_and_on_the_thread_have_the_same_results(
+    tmp_path: Path, limits: SqliteLimits, is_here: bool
+) -> None:
     async def scenario(store: SqliteStore) -> None:
         first = await fill(store, WEB, DNS)
         lost, won = await outcomes(store.put(WEB, b"lost", if_revision=first + 7), store.put(DNS, b"won"))
@@ -340,7 +340,7 @@ def test_a_commit_is_the_same_wherever_it_is_made(tmp_path: Path, limits: Sqlite
     assert contents_of(tmp_path)[1][DNS][1] == b"won"
 
 
-def test_a_commit_that_fails_on_the_loop_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_fails_on_the_loop_rejects_the_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(monkeypatch)
 
     async def scenario(store: SqliteStore) -> None:
@@ -368,7 +368,7 @@ def test_a_commit_that_fails_on_the_loop_is_refused(tmp_path: Path, monkeypatch:
         pytest.param(sqlite3.SQLITE_NOMEM, FileError, "store.db", id="anything else"),
     ],
 )
-def test_each_complaint_has_its_error_and_its_advice(code: int, kind: type[FileError], advice: str) -> None:
+def test_error_class_and_advice_for_each_error_of_sqlite(code: int, kind: type[FileError], advice: str) -> None:
     complaint = sqlite3.OperationalError("what was said")
     complaint.sqlite_errorcode = code
     complaint.sqlite_errorname = "SQLITE_SOMETHING"
@@ -378,7 +378,7 @@ def test_each_complaint_has_its_error_and_its_advice(code: int, kind: type[FileE
     assert advice in str(error)
 
 
-def test_an_error_told_twice_is_two_errors_with_one_text() -> None:
+def test_again_copies_a_file_error() -> None:
     error = DiskFull("no room")
     assert error.again() is not error
     assert (type(error.again()), str(error.again())) == (DiskFull, "no room")

@@ -1,4 +1,4 @@
-"""`kill -9` at any moment loses no acknowledged write, and no revision is given out twice."""
+"""`kill -9` at any time loses no acknowledged write, and no revision is assigned twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 GONE = "-"
 
 Line = tuple[int, str, str]
-"""Revision (0: asked for, not acknowledged), key, value."""
+"""Revision (0: started, not acknowledged), key, value."""
 
 
 def writer(directory: Path) -> subprocess.Popen[str]:
@@ -28,7 +28,7 @@ def writer(directory: Path) -> subprocess.Popen[str]:
 
 
 def kill_after(process: subprocess.Popen[str], count: int) -> list[Line]:
-    """Everything that the process said until it was dead, which is more than `count` lines."""
+    """All lines of the process until it is killed, at least `count`."""
     assert process.stdout is not None
     assert process.stderr is not None
     with process:
@@ -41,7 +41,7 @@ def kill_after(process: subprocess.Popen[str], count: int) -> list[Line]:
 
 
 @pytest.mark.parametrize("seed", [7])
-def test_whatever_was_acknowledged_is_there_after_being_killed(seed: int, tmp_path: Path) -> None:
+def test_acknowledged_writes_are_read_after_a_kill(seed: int, tmp_path: Path) -> None:
     entropy = Entropy(seed)
     before: dict[str, str] = {}
     given_out = 1
@@ -61,7 +61,7 @@ def test_whatever_was_acknowledged_is_there_after_being_killed(seed: int, tmp_pa
 
 
 def allowed_values(before: dict[str, str], said: list[Line]) -> dict[str, list[str]]:
-    """For each key what was acknowledged last; and what was asked for after it, which may or may not have happened."""
+    """For each key its last acknowledged value, and later started writes, which may or may not be stored."""
     allowed = {key: [value] for key, value in before.items()}
     for revision, key, value in said:
         if revision:
@@ -71,7 +71,7 @@ def allowed_values(before: dict[str, str], said: list[Line]) -> dict[str, list[s
     return allowed
 
 
-def test_a_second_process_says_who_has_the_directory_and_stops(tmp_path: Path) -> None:
+def test_a_second_process_exits_with_the_id_of_the_process_that_uses_the_directory(tmp_path: Path) -> None:
     first = writer(tmp_path)
     assert first.stdout is not None
     first.stdout.readline()

@@ -1,4 +1,4 @@
-"""A damaged file is found out and left as it is; a log that a crash cut short is none."""
+"""Loading: damaged files are detected and not changed; a log truncated by a crash is not damage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Harm = Callable[[Path], object]
 
 
 async def write(store: SqliteStore) -> None:
-    """A past that is compacted and in the file, and a present that is in the log."""
+    """Write a history that is compacted and in the file, and records that are in the log."""
     for key in (WEB, DNS, WEB, NODE):
         await store.put(key, VALUE)
     await store.delete(DNS)
@@ -127,13 +127,13 @@ def run_sql(*statements: str) -> Harm:
         ),
     ],
 )
-def test_damage_is_found_and_nothing_is_made_worse(
+def test_damage_is_detected_and_the_files_are_not_changed(
     store: Callable[[Path], Path], harm: Harm, found: str, tmp_path: Path
 ) -> None:
     directory = store(tmp_path)
     harm(directory)
     before = evidence(directory)
-    for _ in range(2):  # the second start finds what the first one found
+    for _ in range(2):  # the second start detects the same damage
         with pytest.raises(FileDamaged, match=rf"(?s)store\.db is damaged: .*({found}).*Restore .* from a backup"):
             contents_of(directory)
     assert evidence(directory) == before
@@ -141,7 +141,7 @@ def test_damage_is_found_and_nothing_is_made_worse(
 
 def evidence(directory: Path) -> dict[str, bytes]:
     files = [directory / name for name in (DATABASE, LOG)]
-    # An empty log says the same as none.
+    # An empty log is equal to a missing log.
     return {each.name: data for each in files if each.exists() and (data := each.read_bytes())}
 
 
@@ -154,7 +154,7 @@ def evidence(directory: Path) -> dict[str, bytes]:
         pytest.param(remove("lock"), id="the lock is gone"),
     ],
 )
-def test_a_killed_store_comes_back_by_itself(harm: Harm, tmp_path: Path) -> None:
+def test_a_killed_store_recovers_without_intervention(harm: Harm, tmp_path: Path) -> None:
     directory = killed_store(tmp_path)
     harm(directory)
     revision, records = contents_of(directory)
@@ -169,7 +169,7 @@ def test_a_killed_store_comes_back_by_itself(harm: Harm, tmp_path: Path) -> None
         pytest.param(run_sql("PRAGMA user_version = 2"), "use the version that wrote it", id="a later format"),
     ],
 )
-def test_a_file_that_is_not_ours_is_refused(harm: Harm, said: str, tmp_path: Path) -> None:
+def test_a_file_of_another_program_or_version_is_rejected(harm: Harm, said: str, tmp_path: Path) -> None:
     directory = closed_store(tmp_path)
     harm(directory)
     with pytest.raises(DirectoryUnusable, match=said):
@@ -184,7 +184,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @settings(max_examples=80)
 @given(name=st.sampled_from([DATABASE, LOG]), at=st.integers(0, 10**9), bit=st.integers(0, 7))
-def test_whichever_bit_is_flipped_nothing_is_lost_silently(
+def test_a_flipped_bit_is_detected_or_has_no_effect(
     name: str, at: int, bit: int, sound: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = crash_image(sound[name], tmp_path_factory.mktemp("harmed") / "data")
@@ -198,8 +198,8 @@ def test_whichever_bit_is_flipped_nothing_is_lost_silently(
     assert found == contents_of(crash_image(sound[name], directory.parent / "sound"))
 
 
-def test_what_was_not_dropped_before_a_crash_is_dropped_later(tmp_path: Path) -> None:
-    """Memory forgets at once, the file when it is tended: the rows in between are garbage, not records."""
+def test_obsolete_rows_left_by_a_crash_are_removed_later(tmp_path: Path) -> None:
+    """Memory removes history immediately, the file only at maintenance: until then rows are obsolete, not records."""
 
     async def forget(store: SqliteStore) -> None:
         for _ in range(20):

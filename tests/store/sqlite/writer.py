@@ -1,9 +1,9 @@
-"""A process that writes to a store on disk as fast as it can and says what was acknowledged, until it is killed.
+"""A process that writes to a SQLite store without pauses and prints acknowledged writes, until it is killed.
 
     python -m tests.store.sqlite.writer DIRECTORY
 
-Each line is a revision, a key and a value (`-` for a deletion): with revision 0 before the write is asked for, and with
-its own when it is acknowledged. Limits are small, so that it is killed while the file is tended, too.
+Each line is a revision, a key and a value (`-` for a deletion): with revision 0 before the write is started, and with
+its own when it is acknowledged. Limits are small, so that kills also happen during maintenance of the file.
 """
 
 from __future__ import annotations
