@@ -83,14 +83,14 @@ def test_admin_access_in_a_labelled_namespace_is_allowed() -> None:
     ("status", "old", "rights", "fields"),
     [
         pytest.param({}, {}, [], [], id="nothing changes"),
-        pytest.param({"reservedFor": [{}]}, {}, [], ["status.allocation"], id="users need the scheduler"),
-        pytest.param({"reservedFor": [{}]}, {}, ["patch binding"], [], id="who may do that"),
+        pytest.param({"reservedFor": [{}]}, {}, [], ["status.allocation"], id="reservedFor without permission to bind"),
+        pytest.param({"reservedFor": [{}]}, {}, ["patch binding"], [], id="reservedFor with permission to bind"),
         pytest.param(
             {"allocation": {"devices": {"results": [{**RESULT, "adminAccess": True}]}}},
             {},
             ["patch binding"],
             ["status.allocation.devices.results[0].adminAccess"],
-            id="also results can look into others",
+            id="results with admin access need the namespace label",
         ),
     ],
 )
@@ -111,10 +111,10 @@ def reported(node: Document | None = None, **device: Any) -> Document:
 @pytest.mark.parametrize(
     ("rights", "node", "is_allowed"),
     [
-        pytest.param([], None, False, id="nobody"),
-        pytest.param(["arbitrary-node:patch driver"], None, True, id="a driver that may report from anywhere"),
-        pytest.param(["associated-node:patch driver"], None, False, id="one that may report from its node, elsewhere"),
-        pytest.param(["associated-node:patch driver"], ON_NODE, True, id="and from there"),
+        pytest.param([], None, False, id="no permission"),
+        pytest.param(["arbitrary-node:patch driver"], None, True, id="arbitrary-node"),
+        pytest.param(["associated-node:patch driver"], None, False, id="associated-node, allocation on another node"),
+        pytest.param(["associated-node:patch driver"], ON_NODE, True, id="associated-node, allocation on that node"),
     ],
 )
 def test_status_devices_needs_permission_of_the_driver(

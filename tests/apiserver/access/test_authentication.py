@@ -52,11 +52,13 @@ from tests.apiserver.access.builders import ISSUER, Cluster
         pytest.param('t,anna,1,"a,b"\n', {"t": User("anna", "1", ("a", "b"))}, id="two groups"),
         pytest.param("t,anna,1,a,b\n", {"t": User("anna", "1", ("a",))}, id="further columns are ignored"),
         pytest.param("t,anna,1\n\nu,bob,2", {"t": User("anna", "1"), "u": User("bob", "2")}, id="an empty line"),
-        pytest.param("t,anna,1\r\nu,bob,2\r\n", {"t": User("anna", "1"), "u": User("bob", "2")}, id="from Windows"),
+        pytest.param(
+            "t,anna,1\r\nu,bob,2\r\n", {"t": User("anna", "1"), "u": User("bob", "2")}, id="Windows line ends"
+        ),
         pytest.param('"t ""x""",anna,1', {'t "x"': User("anna", "1")}, id="quotes in quotes"),
-        pytest.param("", {}, id="nothing"),
-        pytest.param("t,anna,1\nt,bob,2\n", {"t": User("bob", "2")}, id="of two the later one counts"),
-        pytest.param(",anna,1\nt,bob,2\n", {"t": User("bob", "2")}, id="an empty token is nobody's"),
+        pytest.param("", {}, id="an empty file"),
+        pytest.param("t,anna,1\nt,bob,2\n", {"t": User("bob", "2")}, id="the later of two equal tokens applies"),
+        pytest.param(",anna,1\nt,bob,2\n", {"t": User("bob", "2")}, id="an empty token is ignored"),
     ],
 )
 def test_parse_token_file_returns_users_by_token(text: str, users: dict[str, User]) -> None:
@@ -143,12 +145,14 @@ CN, ORG = NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME
     ("authorization", "name", "groups"),
     [
         pytest.param("Bearer secret", "anna", ("devs", "system:authenticated"), id="a token"),
-        pytest.param("bearer secret", "anna", ("devs", "system:authenticated"), id="in small letters"),
-        pytest.param("  Bearer secret and more ", "anna", ("devs", "system:authenticated"), id="with more behind it"),
-        pytest.param("Bearer odd", "x", ("system:unauthenticated",), id="somebody who is to be a stranger"),
-        pytest.param(None, "system:anonymous", ("system:unauthenticated",), id="nothing"),
+        pytest.param("bearer secret", "anna", ("devs", "system:authenticated"), id="scheme in lower case"),
+        pytest.param(
+            "  Bearer secret and more ", "anna", ("devs", "system:authenticated"), id="text after the token is ignored"
+        ),
+        pytest.param("Bearer odd", "x", ("system:unauthenticated",), id="user in the group system:unauthenticated"),
+        pytest.param(None, "system:anonymous", ("system:unauthenticated",), id="no header"),
         pytest.param("", "system:anonymous", ("system:unauthenticated",), id="an empty header"),
-        pytest.param("Basic YTpi", "system:anonymous", ("system:unauthenticated",), id="a password"),
+        pytest.param("Basic YTpi", "system:anonymous", ("system:unauthenticated",), id="basic authentication"),
         pytest.param("Bearer ", "system:anonymous", ("system:unauthenticated",), id="no token"),
         pytest.param("Bearer  secret", "system:anonymous", ("system:unauthenticated",), id="two spaces"),
     ],
@@ -198,7 +202,7 @@ def test_a_client_certificate_takes_precedence_over_a_token() -> None:
 @pytest.mark.parametrize(
     ("attributes", "name", "uid"),
     [
-        pytest.param([(CN, "a"), (CN, "b")], "b", "", id="of two names the last"),
+        pytest.param([(CN, "a"), (CN, "b")], "b", "", id="the last of two common names applies"),
         pytest.param([(CN, "a"), (UID, "7")], "a", "7", id="a uid"),
         pytest.param([(ORG, "devs")], "system:anonymous", "", id="no name"),
     ],
@@ -254,11 +258,11 @@ def test_proof_of_reports_why_a_token_is_invalid() -> None:
         pytest.param("system:serviceaccount:web:robot.v2", ("web", "robot.v2"), id="an account with a dot"),
         pytest.param("system:serviceaccount:web:robot:x", None, id="too many parts"),
         pytest.param("system:serviceaccount:web", None, id="too few parts"),
-        pytest.param("system:serviceaccount:we.b:robot", None, id="a namespace that is none"),
+        pytest.param("system:serviceaccount:we.b:robot", None, id="an invalid namespace name"),
         pytest.param("system:serviceaccount::robot", None, id="no namespace"),
         pytest.param("system:serviceaccount:web:", None, id="no name"),
         pytest.param(f"system:serviceaccount:{'a' * 64}:robot", None, id="a namespace that is too long"),
-        pytest.param("robot", None, id="a person"),
+        pytest.param("robot", None, id="a plain user name"),
     ],
 )
 def test_service_account_of_parses_a_user_name(username: str, account: tuple[str, str] | None) -> None:
@@ -286,12 +290,18 @@ def test_node_of_parses_a_user_name(username: str, node: str | None) -> None:
 @pytest.mark.parametrize(
     ("before", "groups"),
     [
-        pytest.param(User("anna", groups=("devs",)), ("devs", "system:authenticated"), id="somebody"),
+        pytest.param(User("anna", groups=("devs",)), ("devs", "system:authenticated"), id="a user with groups"),
         pytest.param(
-            User("anna", groups=("system:authenticated", "devs")), ("system:authenticated", "devs"), id="named already"
+            User("anna", groups=("system:authenticated", "devs")),
+            ("system:authenticated", "devs"),
+            id="already in the group",
         ),
-        pytest.param(User("x", groups=("system:unauthenticated",)), ("system:unauthenticated",), id="named a stranger"),
-        pytest.param(anonymous(), ("system:unauthenticated",), id="a stranger"),
+        pytest.param(
+            User("x", groups=("system:unauthenticated",)),
+            ("system:unauthenticated",),
+            id="in the group system:unauthenticated",
+        ),
+        pytest.param(anonymous(), ("system:unauthenticated",), id="the anonymous user"),
     ],
 )
 def test_authenticated_adds_the_group_system_authenticated(before: User, groups: tuple[str, ...]) -> None:

@@ -27,7 +27,7 @@ from mooring.apiserver.access.authorization import (
 )
 from mooring.apiserver.access.users import User
 from mooring.client.errors import ForbiddenError
-from tests.apiserver.access.builders import asks, may, user
+from tests.apiserver.access.builders import may, request_attributes, user
 
 
 def test_combined_resource_includes_the_subresource() -> None:
@@ -44,7 +44,7 @@ NOTHING_HELD = SubjectRules(())
 
 
 @dataclass
-class _Says:
+class _FixedAuthorizer:
     decision: AuthorizationDecision
     held: SubjectRules = NOTHING_HELD
 
@@ -55,42 +55,47 @@ class _Says:
         return self.held
 
 
-YES, NO = AuthorizationDecision(True, "because"), AuthorizationDecision(False)
+ALLOWED, NO_OPINION = AuthorizationDecision(True, "because"), AuthorizationDecision(False)
 
 
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        pytest.param([YES], YES, id="yes"),
-        pytest.param([NO, YES], YES, id="the second says yes"),
-        pytest.param([YES, NO], YES, id="the first says yes"),
-        pytest.param([NO, NO], NO, id="nobody says yes"),
-        pytest.param([], NO, id="nobody is asked"),
+        pytest.param([ALLOWED], ALLOWED, id="one allows"),
+        pytest.param([NO_OPINION, ALLOWED], ALLOWED, id="the second allows"),
+        pytest.param([ALLOWED, NO_OPINION], ALLOWED, id="the first allows"),
+        pytest.param([NO_OPINION, NO_OPINION], NO_OPINION, id="none allows"),
+        pytest.param([], NO_OPINION, id="no authorizers"),
         pytest.param(
-            [AuthorizationDecision(False, "a"), NO, AuthorizationDecision(False, "b")],
+            [AuthorizationDecision(False, "a"), NO_OPINION, AuthorizationDecision(False, "b")],
             AuthorizationDecision(False, "a\nb"),
-            id="reasons are put together",
+            id="reasons are joined",
         ),
-        pytest.param([AuthorizationDecision(False, "a"), YES], YES, id="a yes forgets the reasons before it"),
+        pytest.param(
+            [AuthorizationDecision(False, "a"), ALLOWED],
+            ALLOWED,
+            id="an authorizer that allows discards earlier reasons",
+        ),
     ],
 )
 def test_the_first_authorizer_that_allows_decides(
     answers: list[AuthorizationDecision], expected: AuthorizationDecision
 ) -> None:
-    chain = AuthorizerChain(*(_Says(answer) for answer in answers))
-    assert chain.authorize(asks("anna", "get pods p in web")) == expected
+    chain = AuthorizerChain(*(_FixedAuthorizer(answer) for answer in answers))
+    assert chain.authorize(request_attributes("anna", "get pods p in web")) == expected
 
 
 def test_system_masters_is_allowed_everything_without_a_reason() -> None:
-    assert AuthorizerChain(_Says(NO)).authorize(asks(user("a", "system:masters"), "get /x")) == AuthorizationDecision(
-        True, ""
-    )
+    assert AuthorizerChain(_FixedAuthorizer(NO_OPINION)).authorize(
+        request_attributes(user("a", "system:masters"), "get /x")
+    ) == AuthorizationDecision(True, "")
 
 
 def test_rules_for_combines_the_rules_of_all_authorizers() -> None:
     get, put = Rule(("get",)), Rule(("put",))
     chain = AuthorizerChain(
-        _Says(NO, SubjectRules((get,), ("fault",), is_incomplete=True)), _Says(NO, SubjectRules((put,)))
+        _FixedAuthorizer(NO_OPINION, SubjectRules((get,), ("fault",), is_incomplete=True)),
+        _FixedAuthorizer(NO_OPINION, SubjectRules((put,))),
     )
     assert chain.rules_for(user("a"), "web") == SubjectRules((get, put), ("fault",), is_incomplete=True)
 
@@ -108,7 +113,7 @@ def test_rules_for_combines_the_rules_of_all_authorizers() -> None:
             "list pods",
             'pods is forbidden: User "limited" cannot list resource "pods" in API group "" at the cluster scope',
             {"kind": "pods"},
-            id="a list everywhere",
+            id="a list in all namespaces",
         ),
         pytest.param(
             "get nodes n",
@@ -137,12 +142,12 @@ def test_rules_for_combines_the_rules_of_all_authorizers() -> None:
     ],
 )
 def test_messages_of_forbidden_requests(request_text: str, message: str, details: dict[str, str]) -> None:
-    error = forbidden(asks("limited", request_text), "")
+    error = forbidden(request_attributes("limited", request_text), "")
     assert (error.message, error.details, error.code, error.reason) == (message, details, 403, "Forbidden")
 
 
 def test_forbidden_appends_the_reason_to_the_message() -> None:
-    error = forbidden(asks("a", "get /x"), 'RBAC: role "<x>" not found')
+    error = forbidden(request_attributes("a", "get /x"), 'RBAC: role "<x>" not found')
     assert error.message == 'forbidden: User "a" cannot get path "/x": RBAC: role "<x>" not found'
 
 
@@ -153,80 +158,82 @@ def test_forbidden_object_names_the_object() -> None:
 
 
 def test_require_raises_with_the_reason() -> None:
-    require(_Says(YES), asks("a", "get /x"))
+    require(_FixedAuthorizer(ALLOWED), request_attributes("a", "get /x"))
     with pytest.raises(ForbiddenError, match=r'cannot get path "/x": why$'):
-        require(_Says(AuthorizationDecision(False, "why")), asks("a", "get /x"))
+        require(_FixedAuthorizer(AuthorizationDecision(False, "why")), request_attributes("a", "get /x"))
 
 
 @pytest.mark.parametrize(
     ("rule", "request_text", "is_allowed"),
     [
-        pytest.param(may("get list", "pods"), "list pods in web", True, id="its verb and its resource"),
+        pytest.param(may("get list", "pods"), "list pods in web", True, id="same verb and resource"),
         pytest.param(may("get list", "pods"), "watch pods in web", False, id="another verb"),
         pytest.param(may("get", "pods"), "get pods.apps p", False, id="another group"),
         pytest.param(may("get", "pods"), "get pods/log p", False, id="a subresource is another resource"),
         pytest.param(may("get", "pods/log"), "get pods/log p", True, id="that subresource"),
         pytest.param(may("get", "pods/log"), "get pods p", False, id="a subresource without its resource"),
-        pytest.param(may("get", "*"), "get pods/log p", True, id="a star stands for subresources, too"),
+        pytest.param(may("get", "*"), "get pods/log p", True, id="a star includes subresources"),
         pytest.param(
             may("update", "*/scale", "apps"),
             "update deployments/scale.apps d",
             True,
-            id="that subresource of everything",
+            id="one subresource of all resources",
         ),
-        pytest.param(may("get", "*/log"), "get pods/exec p", False, id="and no other subresource"),
-        pytest.param(may("get", "*/log"), "get pods p", False, id="but not the resources themselves"),
-        pytest.param(may("get", "pods/*"), "get pods/log p", False, id="a star after the slash is no star"),
+        pytest.param(may("get", "*/log"), "get pods/exec p", False, id="a star before the slash, another subresource"),
+        pytest.param(may("get", "*/log"), "get pods p", False, id="a star before the slash, no subresource"),
+        pytest.param(may("get", "pods/*"), "get pods/log p", False, id="a star after the slash is not a wildcard"),
         pytest.param(may("*", "pods"), "evict pods p", True, id="every verb"),
         pytest.param(may("get", "pods", "*"), "get pods.apps p", True, id="every group"),
         pytest.param(may("get", "pods", names="a b"), "get pods a", True, id="an object of that name"),
         pytest.param(may("get", "pods", names="a b"), "get pods c", False, id="an object of another name"),
         pytest.param(may("list", "pods", names="a"), "list pods", False, id="a list has no name"),
         pytest.param(may("get", paths="/healthz"), "get /healthz", True, id="a path"),
-        pytest.param(may("get", paths="/healthz"), "get /healthz/ping", False, id="a path below"),
-        pytest.param(may("get", paths="/healthz/*"), "get /healthz/ping", True, id="all paths below"),
-        pytest.param(may("get", paths="/healthz/*"), "get /healthz", False, id="but not the path itself"),
-        pytest.param(may("get", paths="/api*"), "get /apis/apps", True, id="a beginning"),
+        pytest.param(may("get", paths="/healthz"), "get /healthz/ping", False, id="a path below an exact path"),
+        pytest.param(may("get", paths="/healthz/*"), "get /healthz/ping", True, id="a path below a wildcard"),
+        pytest.param(may("get", paths="/healthz/*"), "get /healthz", False, id="the parent of a wildcard"),
+        pytest.param(may("get", paths="/api*"), "get /apis/apps", True, id="a path prefix"),
         pytest.param(may("get", paths="*"), "get /metrics", True, id="every path"),
-        pytest.param(may("get", "*"), "get /metrics", False, id="every resource is no path"),
-        pytest.param(may("get", paths="*"), "get pods p", False, id="every path is no resource"),
+        pytest.param(may("get", "*"), "get /metrics", False, id="all resources do not include paths"),
+        pytest.param(may("get", paths="*"), "get pods p", False, id="all paths do not include resources"),
     ],
 )
 def test_a_rule_allows_matching_requests(rule: Document, request_text: str, is_allowed: bool) -> None:
-    assert rules_of({"rules": [rule]})[0].allows(asks("anna", request_text)) is is_allowed
+    assert rules_of({"rules": [rule]})[0].allows(request_attributes("anna", request_text)) is is_allowed
 
 
 @pytest.mark.parametrize(
     ("held", "wanted", "missing"),
     [
-        pytest.param([may("get list", "pods")], [may("get", "pods")], [], id="a part of it"),
-        pytest.param([may("get", "pods"), may("list", "pods")], [may("get list", "pods")], [], id="two halves"),
+        pytest.param([may("get list", "pods")], [may("get", "pods")], [], id="a subset"),
+        pytest.param(
+            [may("get", "pods"), may("list", "pods")], [may("get list", "pods")], [], id="covered by two rules together"
+        ),
         pytest.param(
             [may("get", "pods")],
             [may("get list", "pods")],
             ['{APIGroups:[""], Resources:["pods"], Verbs:["list"]}'],
             id="a verb too many",
         ),
-        pytest.param([may("*", "*", "*")], [may("get", "a b", "x y", "n")], [], id="everything"),
+        pytest.param([may("*", "*", "*")], [may("get", "a b", "x y", "n")], [], id="all resources"),
         pytest.param(
             [may("get", "pods", names="a")],
             [may("get", "pods")],
             ['{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'],
-            id="one object is not all of them",
+            id="one name does not cover all objects",
         ),
-        pytest.param([may("get", "pods")], [may("get", "pods", names="a")], [], id="all objects are each of them"),
+        pytest.param([may("get", "pods")], [may("get", "pods", names="a")], [], id="all objects cover one name"),
         pytest.param(
             [may("get", "pods", names="a")],
             [may("get", "pods", names="a b")],
             ['{APIGroups:[""], Resources:["pods"], ResourceNames:["b"], Verbs:["get"]}'],
             id="one name too many",
         ),
-        pytest.param([may("get", "*/log")], [may("get", "pods/log")], [], id="that subresource of everything"),
+        pytest.param([may("get", "*/log")], [may("get", "pods/log")], [], id="one subresource of all resources"),
         pytest.param(
             [may("get", "*/log")],
             [may("get", "pods")],
             ['{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'],
-            id="a resource is no subresource",
+            id="a subresource does not cover its resource",
         ),
         pytest.param([may("get", paths="/api/*")], [may("get", paths="/api/v1")], [], id="a path below"),
         pytest.param([may("get", paths="/api/*")], [may("get", paths="/api/*")], [], id="the same paths"),
@@ -234,9 +241,9 @@ def test_a_rule_allows_matching_requests(rule: Document, request_text: str, is_a
             [may("get", paths="/api/v1")],
             [may("get", paths="/api/*")],
             ['{NonResourceURLs:["/api/*"], Verbs:["get"]}'],
-            id="one path is not all of them",
+            id="one path does not cover all paths",
         ),
-        pytest.param([], [may("get")], [], id="a rule about nothing"),
+        pytest.param([], [may("get")], [], id="a rule without resources"),
     ],
 )
 def test_uncovered_returns_the_missing_rules(held: list[Document], wanted: list[Document], missing: list[str]) -> None:

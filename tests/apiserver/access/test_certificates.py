@@ -87,11 +87,11 @@ def test_a_client_certificate_contains_the_user_name_and_groups(
     ("age_s", "is_due"),
     [
         pytest.param(0, False, id="new"),
-        pytest.param(-BACKDATED_S, False, id="made by somebody whose clock is ahead"),
+        pytest.param(-BACKDATED_S, False, id="made with a clock that is ahead"),
         pytest.param(-BACKDATED_S - 1, True, id="from the future"),
         pytest.param(LIFETIME_S * 0.66, False, id="with more than a third left"),
         pytest.param(LIFETIME_S * 0.67, True, id="with less than a third left"),
-        pytest.param(LIFETIME_S + 1, True, id="run out"),
+        pytest.param(LIFETIME_S + 1, True, id="expired"),
     ],
 )
 def test_needs_renewal_when_a_third_of_the_lifetime_is_left(age_s: float, is_due: bool) -> None:
@@ -125,15 +125,15 @@ def _other_curve() -> bytes:
 @pytest.mark.parametrize(
     ("pem", "message"),
     [
-        pytest.param(b"", "no certificate", id="nothing"),
-        pytest.param(AUTHORITY.key_pem, "no certificate", id="a key alone"),
-        pytest.param(AUTHORITY.certificate_pem, "no key", id="a certificate alone"),
+        pytest.param(b"", "no certificate", id="empty"),
+        pytest.param(AUTHORITY.key_pem, "no certificate", id="only a key"),
+        pytest.param(AUTHORITY.certificate_pem, "no key", id="only a certificate"),
         pytest.param(
             make_authority(NOW_S).key_pem + AUTHORITY.certificate_pem,
             "the key is not that of the certificate",
-            id="somebody else's key",
+            id="a key of another certificate",
         ),
-        pytest.param(_rsa_key() + AUTHORITY.certificate_pem, "the key is not on P-256", id="a key of another sort"),
+        pytest.param(_rsa_key() + AUTHORITY.certificate_pem, "the key is not on P-256", id="an RSA key"),
     ],
 )
 def test_parse_certified_rejects_a_key_that_does_not_match(pem: bytes, message: str) -> None:

@@ -12,7 +12,7 @@ from mooring.api.document import Document
 from mooring.apiserver.access.default_roles import default_objects, reconciled
 from mooring.apiserver.access.rbac import RoleAuthorizer
 from mooring.apiserver.access.users import User
-from tests.apiserver.access.builders import asks, binding, may, put, user
+from tests.apiserver.access.builders import binding, may, put, request_attributes, user
 
 
 def _fresh_cluster() -> RoleAuthorizer:
@@ -25,8 +25,8 @@ def _fresh_cluster() -> RoleAuthorizer:
 
 
 CLUSTER = _fresh_cluster()
-ANYBODY = user("anna", "system:authenticated")
-STRANGER = user("system:anonymous", "system:unauthenticated")
+AUTHENTICATED = user("anna", "system:authenticated")
+ANONYMOUS = user("system:anonymous", "system:unauthenticated")
 SCHEDULER = user("system:kube-scheduler", "system:authenticated")
 MANAGER = user("system:kube-controller-manager", "system:authenticated")
 REPLICAS = user("system:serviceaccount:kube-system:replicaset-controller", "system:authenticated")
@@ -35,12 +35,12 @@ REPLICAS = user("system:serviceaccount:kube-system:replicaset-controller", "syst
 @pytest.mark.parametrize(
     ("who", "request_text"),
     [
-        (ANYBODY, "get /apis/apps/v1"),
-        (ANYBODY, "get /openapi/v3"),
-        (ANYBODY, "create selfsubjectaccessreviews.authorization.k8s.io"),
-        (ANYBODY, "create selfsubjectreviews.authentication.k8s.io"),
-        (STRANGER, "get /healthz"),
-        (STRANGER, "get /version"),
+        (AUTHENTICATED, "get /apis/apps/v1"),
+        (AUTHENTICATED, "get /openapi/v3"),
+        (AUTHENTICATED, "create selfsubjectaccessreviews.authorization.k8s.io"),
+        (AUTHENTICATED, "create selfsubjectreviews.authentication.k8s.io"),
+        (ANONYMOUS, "get /healthz"),
+        (ANONYMOUS, "get /version"),
         (user("x", "system:masters"), "delete nodes n"),
         (user("x", "system:masters"), "get /metrics"),
         (user("x", "system:monitoring"), "get /metrics"),
@@ -64,16 +64,16 @@ REPLICAS = user("system:serviceaccount:kube-system:replicaset-controller", "syst
     ],
 )
 def test_default_roles_allow(who: User, request_text: str) -> None:
-    assert CLUSTER.authorize(asks(who, request_text)).is_allowed
+    assert CLUSTER.authorize(request_attributes(who, request_text)).is_allowed
 
 
 @pytest.mark.parametrize(
     ("who", "request_text"),
     [
-        (ANYBODY, "list pods in web"),
-        (ANYBODY, "get /metrics"),
-        (STRANGER, "get /apis"),
-        (STRANGER, "get /healthz/ping"),
+        (AUTHENTICATED, "list pods in web"),
+        (AUTHENTICATED, "get /metrics"),
+        (ANONYMOUS, "get /apis"),
+        (ANONYMOUS, "get /healthz/ping"),
         (SCHEDULER, "create pods in web"),
         (SCHEDULER, "update leases.coordination.k8s.io other in web"),
         (REPLICAS, "create nodes"),
@@ -86,7 +86,7 @@ def test_default_roles_allow(who: User, request_text: str) -> None:
     ],
 )
 def test_default_roles_do_not_allow(who: User, request_text: str) -> None:
-    assert not CLUSTER.authorize(asks(who, request_text)).is_allowed
+    assert not CLUSTER.authorize(request_attributes(who, request_text)).is_allowed
 
 
 def test_the_number_of_default_objects_equals_that_of_kubernetes() -> None:
@@ -127,7 +127,7 @@ def _with(document: Document, **changes: Any) -> Document:
     return {**deepcopy(document), **changes}
 
 
-@pytest.mark.parametrize("wanted", [ROLE, AGGREGATED, BINDING], ids=["a role", "a gathering role", "a binding"])
+@pytest.mark.parametrize("wanted", [ROLE, AGGREGATED, BINDING], ids=["a role", "an aggregated role", "a binding"])
 def test_a_complete_default_object_is_not_changed(wanted: Document) -> None:
     assert reconciled(deepcopy(wanted), wanted) is None
 

@@ -11,7 +11,7 @@ from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.escalation import check_binding, check_role
 from mooring.apiserver.access.rbac import RoleAuthorizer
 from mooring.client.errors import ForbiddenError, NotFoundError, ServerError, StatusError
-from tests.apiserver.access.builders import RBAC, asks, authorizer, binding, may, role, user
+from tests.apiserver.access.builders import RBAC, authorizer, binding, may, request_attributes, role, user
 
 LIMITED = user("limited", "limited-group", "system:authenticated")
 HEAD = 'user "limited" (groups=["limited-group" "system:authenticated"])'
@@ -31,14 +31,18 @@ def _check_role(written: Document, *, old: Document | None = None, roles: RoleAu
     held = roles or _roles()
     resource = "roles" if written["kind"] == "Role" else "clusterroles"
     where = "in web" if resource == "roles" else ""
-    check_role(asks(LIMITED, f"create {resource}.{RBAC} {where}"), written, old, held, AuthorizerChain(held))
+    check_role(
+        request_attributes(LIMITED, f"create {resource}.{RBAC} {where}"), written, old, held, AuthorizerChain(held)
+    )
 
 
 def _check_binding(written: Document, *, old: Document | None = None, roles: RoleAuthorizer | None = None) -> None:
     held = roles or _roles()
     resource = "rolebindings" if written["kind"] == "RoleBinding" else "clusterrolebindings"
     where = "in web" if resource == "rolebindings" else ""
-    check_binding(asks(LIMITED, f"create {resource}.{RBAC} {where}"), written, old, held, AuthorizerChain(held))
+    check_binding(
+        request_attributes(LIMITED, f"create {resource}.{RBAC} {where}"), written, old, held, AuthorizerChain(held)
+    )
 
 
 def test_a_role_with_rules_of_its_author_is_allowed() -> None:
@@ -98,25 +102,37 @@ def test_the_verb_escalate_allows_any_role(rules: list[Document]) -> None:
 
 
 def test_system_masters_may_write_any_role_and_binding() -> None:
-    nobody = authorizer()
+    no_roles = authorizer()
     root = user("root", "system:masters")
-    check_role(asks(root, f"create roles.{RBAC} in web"), role([may("*", "*")], "r", "web"), None, nobody, nobody)
-    check_binding(asks(root, f"create clusterrolebindings.{RBAC}"), binding(to="ClusterRole x"), None, nobody, nobody)
+    check_role(
+        request_attributes(root, f"create roles.{RBAC} in web"),
+        role([may("*", "*")], "r", "web"),
+        None,
+        no_roles,
+        no_roles,
+    )
+    check_binding(
+        request_attributes(root, f"create clusterrolebindings.{RBAC}"),
+        binding(to="ClusterRole x"),
+        None,
+        no_roles,
+        no_roles,
+    )
 
 
-GATHERING: Any = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+AGGREGATION: Any = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
 
 
 def test_an_aggregation_rule_needs_cluster_admin() -> None:
     text = "must have cluster-admin privileges to use the aggregationRule"
     with pytest.raises(ForbiddenError, match=f'^clusterroles.{RBAC} "g" is forbidden: {text}$'):
-        _check_role({**role([], "g"), "aggregationRule": GATHERING})
+        _check_role({**role([], "g"), "aggregationRule": AGGREGATION})
     with pytest.raises(ForbiddenError, match=text):  # removal is forbidden, too
-        _check_role(role([], "g"), old={**role([], "g"), "aggregationRule": GATHERING})
+        _check_role(role([], "g"), old={**role([], "g"), "aggregationRule": AGGREGATION})
     everything = _roles(
         role([may("*", "*", "*"), may("*", paths="*")], "all"), binding("User limited", to="ClusterRole all")
     )
-    _check_role({**role([], "g"), "aggregationRule": GATHERING}, roles=everything)
+    _check_role({**role([], "g"), "aggregationRule": AGGREGATION}, roles=everything)
 
 
 @pytest.mark.parametrize("field", ["ownerReferences", "finalizers", "managedFields"])

@@ -287,13 +287,15 @@ def test_a_kubeconfig_of_mooring_is_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(yaml.safe_dump(THEIRS), id="somebody's own"),
-        pytest.param(yaml.safe_dump({"clusters": [*THEIRS["clusters"], *OURS["clusters"]]}), id="ours and others"),
-        pytest.param("", id="an empty one"),
-        pytest.param("clusters: []", id="one without clusters"),
-        pytest.param("- a\n- b\n", id="something else"),
-        pytest.param("{", id="no YAML"),
-        pytest.param("clusters: {name: mooring}", id="clusters that are no list"),
+        pytest.param(yaml.safe_dump(THEIRS), id="another cluster"),
+        pytest.param(
+            yaml.safe_dump({"clusters": [*THEIRS["clusters"], *OURS["clusters"]]}), id="our cluster and another"
+        ),
+        pytest.param("", id="empty"),
+        pytest.param("clusters: []", id="without clusters"),
+        pytest.param("- a\n- b\n", id="not a mapping"),
+        pytest.param("{", id="not YAML"),
+        pytest.param("clusters: {name: mooring}", id="clusters not a list"),
     ],
 )
 def test_a_foreign_kubeconfig_is_not_overwritten_unless_forced(tmp_path: Path, content: str) -> None:

@@ -15,7 +15,7 @@ from mooring.api.kinds import PERSISTENT_VOLUME, POD, RESOURCE_SLICE, VOLUME_ATT
 from mooring.apiserver.access.default_roles import node_rules
 from mooring.apiserver.access.node_authorizer import NodeAuthorizer, NodeGraph
 from mooring.apiserver.access.users import User
-from tests.apiserver.access.builders import asks, user
+from tests.apiserver.access.builders import request_attributes, user
 
 NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
 
@@ -64,7 +64,7 @@ UNRELATED = "no relationship found between node 'n1' and this object"
     ],
 )
 def test_allowed_requests_of_a_node(request_text: str) -> None:
-    assert AUTHORIZER.authorize(asks(NODE, request_text)).is_allowed
+    assert AUTHORIZER.authorize(request_attributes(NODE, request_text)).is_allowed
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_allowed_requests_of_a_node(request_text: str) -> None:
     ],
 )
 def test_forbidden_requests_of_a_node(request_text: str, reason: str) -> None:
-    decision = AUTHORIZER.authorize(asks(NODE, request_text))
+    decision = AUTHORIZER.authorize(request_attributes(NODE, request_text))
     assert (decision.is_allowed, decision.reason) == (False, reason)
 
 
 @pytest.mark.parametrize("resource", ["pods", "resourceslices.resource.k8s.io"])
 def test_a_node_may_list_only_with_a_selector_of_its_name(resource: str) -> None:
-    question = asks(NODE, f"list {resource}")
+    question = request_attributes(NODE, f"list {resource}")
     assert AUTHORIZER.authorize(replace(question, fields_equal=(("spec.nodeName", "n1"),))).is_allowed
     assert not AUTHORIZER.authorize(replace(question, fields_equal=(("spec.nodeName", "n2"),))).is_allowed
 
@@ -129,15 +129,15 @@ def test_a_node_may_list_only_with_a_selector_of_its_name(resource: str) -> None
 @pytest.mark.parametrize(
     ("who", "reason"),
     [
-        pytest.param(user("system:node:n1"), "", id="the name alone"),
-        pytest.param(user("n1", "system:nodes"), "", id="the group alone"),
+        pytest.param(user("system:node:n1"), "", id="without the group"),
+        pytest.param(user("n1", "system:nodes"), "", id="without the user name"),
         pytest.param(
             user("system:node:", "system:nodes"), 'unknown node for user "system:node:"', id="a node without a name"
         ),
     ],
 )
 def test_users_that_are_not_nodes_are_not_allowed(who: User, reason: str) -> None:
-    decision = AUTHORIZER.authorize(asks(who, "list services"))
+    decision = AUTHORIZER.authorize(request_attributes(who, "list services"))
     assert (decision.is_allowed, decision.reason) == (False, reason)
 
 
@@ -152,7 +152,7 @@ def pod(name: str, node: str, **spec: Any) -> Document:
     return {"metadata": {"name": name, "namespace": "web"}, "spec": {"containers": [], "nodeName": node, **spec}}
 
 
-EVERYTHING = pod(
+POD_WITH_ALL_REFERENCES = pod(
     "p",
     "n1",
     serviceAccountName="robot",
@@ -180,7 +180,7 @@ EVERYTHING = pod(
     ],
     resourceClaims=[{"name": "gpu", "resourceClaimName": "one-gpu"}, {"name": "net", "resourceClaimTemplateName": "t"}],
 )
-EVERYTHING["status"] = {"resourceClaimStatuses": [{"name": "net", "resourceClaimName": "p-net-x1"}]}
+POD_WITH_ALL_REFERENCES["status"] = {"resourceClaimStatuses": [{"name": "net", "resourceClaimName": "p-net-x1"}]}
 
 RELATED = [
     ("pods", "p"),
@@ -198,7 +198,7 @@ RELATED = [
 @pytest.mark.parametrize(("resource", "name"), RELATED)
 def test_objects_of_a_pod_are_related_only_to_its_node(resource: str, name: str) -> None:
     graph = NodeGraph()
-    graph.put(POD, EVERYTHING)
+    graph.put(POD, POD_WITH_ALL_REFERENCES)
     assert graph.is_related("n1", resource, "web", name)
     assert not graph.is_related("n2", resource, "web", name)
     assert not graph.is_related("n1", resource, "other", name)
@@ -207,9 +207,9 @@ def test_objects_of_a_pod_are_related_only_to_its_node(resource: str, name: str)
 @pytest.mark.parametrize(("resource", "name"), RELATED)
 def test_removal_of_a_pod_removes_its_relations(resource: str, name: str) -> None:
     graph = NodeGraph()
-    graph.put(POD, EVERYTHING)
-    graph.put(POD, EVERYTHING)
-    graph.remove(POD, EVERYTHING)
+    graph.put(POD, POD_WITH_ALL_REFERENCES)
+    graph.put(POD, POD_WITH_ALL_REFERENCES)
+    graph.remove(POD, POD_WITH_ALL_REFERENCES)
     assert not graph.is_related("n1", resource, "web", name)
 
 
@@ -254,7 +254,7 @@ def test_volumes_and_their_secrets_are_related_by_way_of_the_claim() -> None:
     graph = NodeGraph()
     graph.put(PERSISTENT_VOLUME, volume)
     assert not graph.is_related("n1", "persistentvolumes", "", "pv")
-    graph.put(POD, EVERYTHING)
+    graph.put(POD, POD_WITH_ALL_REFERENCES)
     assert graph.is_related("n1", "persistentvolumes", "", "pv")
     assert graph.is_related("n1", "secrets", "storage", "stage")
     assert not graph.is_related("n1", "secrets", "storage", "controller")

@@ -66,7 +66,7 @@ def test_a_valid_review_is_accepted(spec: Document) -> None:
             "[spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or "
             'resourceAttributes must be specified, spec.user: Invalid value: "": at least one of user or group must '
             "be specified]",
-            id="nothing",
+            id="an empty spec",
         ),
         pytest.param(
             {
@@ -135,7 +135,7 @@ def test_a_self_subject_access_review_needs_no_user() -> None:
             {"namespace": "web"},
             {"user": "a", "resourceAttributes": POD},
             'spec.resourceAttributes.namespace: Invalid value: "": must match metadata.namespace',
-            id="no namespace in the question",
+            id="no namespace in the spec",
         ),
         pytest.param(
             {"namespace": "web"},
@@ -190,14 +190,16 @@ BY_HEALTH = 'RBAC: allowed by ClusterRoleBinding "h" of ClusterRole "health" to 
             {"allowed": True, "reason": BY_HEALTH},
             id="a path",
         ),
-        pytest.param({"user": "bob", "resourceAttributes": LIST}, {"allowed": False}, id="somebody else"),
+        pytest.param({"user": "bob", "resourceAttributes": LIST}, {"allowed": False}, id="a user without a binding"),
         pytest.param(
             {"user": "eve", "resourceAttributes": LIST},
             {"allowed": False, "reason": 'RBAC: role.rbac.authorization.k8s.io "missing" not found'},
-            id="somebody whose role is missing",
+            id="a user whose role is missing",
         ),
         pytest.param(
-            {"user": "x", "groups": ["system:masters"], "resourceAttributes": LIST}, {"allowed": True}, id="a master"
+            {"user": "x", "groups": ["system:masters"], "resourceAttributes": LIST},
+            {"allowed": True},
+            id="system:masters",
         ),
         pytest.param(
             {"user": "bob", "resourceAttributes": {**LIST, "fieldSelector": {"rawSelector": "a"}}},
@@ -205,7 +207,7 @@ BY_HEALTH = 'RBAC: allowed by ClusterRoleBinding "h" of ClusterRole "health" to 
                 "allowed": False,
                 "evaluationError": "spec.resourceAttributes.fieldSelector ignored due to parse error",
             },
-            id="a selector that is none",
+            id="an invalid selector",
         ),
         pytest.param(
             {"user": "anna", "resourceAttributes": {"verb": "get", "resource": "pods", "subresource": "log"}},
@@ -215,7 +217,7 @@ BY_HEALTH = 'RBAC: allowed by ClusterRoleBinding "h" of ClusterRole "health" to 
         pytest.param(
             {"user": "anna", "resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": "web"}},
             {"allowed": False},
-            id="a secret of no name",
+            id="a secret without a name",
         ),
     ],
 )
@@ -297,16 +299,18 @@ ANNA = {"username": "anna", "uid": "1", "groups": ["devs", "system:authenticated
         pytest.param(
             {"token": "secret"},
             {"authenticated": True, "user": ANNA, "audiences": [ISSUER, "https://kubernetes.default.svc"]},
-            id="somebody's",
+            id="a valid token",
         ),
         pytest.param(
             {"token": "secret", "audiences": ["x", ISSUER]},
             {"authenticated": True, "user": ANNA, "audiences": [ISSUER]},
-            id="somebody's, for us",
+            id="a valid token with our audience",
         ),
-        pytest.param({"token": "nope"}, {"user": {}, "error": "invalid bearer token"}, id="nobody's"),
+        pytest.param({"token": "nope"}, {"user": {}, "error": "invalid bearer token"}, id="an unknown token"),
         pytest.param(
-            {"token": "secret", "audiences": ["x"]}, {"user": {}, "error": "invalid bearer token"}, id="not for them"
+            {"token": "secret", "audiences": ["x"]},
+            {"user": {}, "error": "invalid bearer token"},
+            id="another audience",
         ),
     ],
 )
@@ -359,7 +363,7 @@ IN = {"key": "spec.nodeName", "operator": "In", "values": ["n1"]}
         pytest.param(
             {"fieldSelector": {"rawSelector": "a"}},
             FieldSelectorAttributes((), f"{FIELD} ignored due to parse error"),
-            id="a text that is none",
+            id="an invalid text",
         ),
         pytest.param(
             {"fieldSelector": {"requirements": [IN]}},
@@ -374,7 +378,7 @@ IN = {"key": "spec.nodeName", "operator": "In", "values": ["n1"]}
         pytest.param(
             {"fieldSelector": {"requirements": [IN, {"key": "a", "operator": "Exists"}]}},
             FieldSelectorAttributes((("spec.nodeName", "n1"),), f"{FIELD} partially ignored due to parse error"),
-            id="one of two",
+            id="one supported of two requirements",
         ),
         pytest.param(
             {"fieldSelector": {"requirements": [{**IN, "values": ["n1", "n2"]}]}},
@@ -390,12 +394,12 @@ IN = {"key": "spec.nodeName", "operator": "In", "values": ["n1"]}
         pytest.param(
             {"labelSelector": {"rawSelector": "(("}, "fieldSelector": {"rawSelector": "a"}},
             FieldSelectorAttributes((), f"{FIELD} ignored due to parse error; {LABEL} ignored due to parse error"),
-            id="neither",
+            id="two invalid texts",
         ),
         pytest.param(
             {"labelSelector": {"requirements": [{"key": "a", "operator": "Foo"}, {"key": "b", "operator": "Exists"}]}},
             FieldSelectorAttributes((), f"{LABEL} partially ignored due to parse error"),
-            id="an operator from the future",
+            id="an unknown operator",
         ),
         pytest.param(
             {"labelSelector": {"requirements": [{"key": "b", "operator": "Exists"}]}},

@@ -52,17 +52,17 @@ def _with_other_claims() -> str:
     "token",
     [
         pytest.param(_with_other_claims(), id="other claims"),
-        pytest.param(TokenSigner(new_key()).sign(CLAIMS), id="somebody else's signature"),
-        pytest.param(_with_head({"alg": "none"}), id="a head that wants no signature"),
-        pytest.param(_with_head({"alg": "HS256"}), id="a head that wants another signature"),
-        pytest.param(_with_head({"alg": "ES256"}), id="a head that was not signed"),
-        pytest.param(_with_head({"alg": "ES256", "kid": "x"}), id="somebody else's key"),
-        pytest.param(_with_head(["ES256"]), id="a head that is no object"),
+        pytest.param(TokenSigner(new_key()).sign(CLAIMS), id="signature of another key"),
+        pytest.param(_with_head({"alg": "none"}), id="alg none"),
+        pytest.param(_with_head({"alg": "HS256"}), id="another alg"),
+        pytest.param(_with_head({"alg": "ES256"}), id="a head with another signature"),
+        pytest.param(_with_head({"alg": "ES256", "kid": "x"}), id="another key id"),
+        pytest.param(_with_head(["ES256"]), id="a head that is not an object"),
         pytest.param(SIGNER.sign(CLAIMS).rpartition(".")[0] + ".", id="no signature"),
         pytest.param(SIGNER.sign(CLAIMS)[:-8], id="half a signature"),
-        pytest.param(SIGNER.sign(CLAIMS) + "é", id="letters that no token has"),
-        pytest.param("a.b.c", id="no token"),
-        pytest.param("", id="nothing"),
+        pytest.param(SIGNER.sign(CLAIMS) + "é", id="non-ASCII characters"),
+        pytest.param("a.b.c", id="not a token"),
+        pytest.param("", id="empty"),
     ],
 )
 def test_tokens_without_a_valid_signature_are_rejected(token: str) -> None:
@@ -158,11 +158,11 @@ def _after(delay_s: float) -> Callable[[Cluster], object]:
     return lambda cluster: cluster.clock.advance_to(delay_s)
 
 
-def _gone(resource: str, namespace: str, name: str) -> Callable[[Cluster], object]:
+def _removed(resource: str, namespace: str, name: str) -> Callable[[Cluster], object]:
     return lambda cluster: cluster.objects.pop((resource, namespace, name))
 
 
-def _another(resource: str, namespace: str, name: str) -> Callable[[Cluster], object]:
+def _replaced(resource: str, namespace: str, name: str) -> Callable[[Cluster], object]:
     return lambda cluster: cluster.add(resource, namespace, name, "another")
 
 
@@ -179,20 +179,23 @@ INVALIDATED = "service account token has been invalidated"
 
 
 @pytest.mark.parametrize(
-    ("bound", "what_happens", "raised"),
+    ("bound", "change", "raised"),
     [
-        pytest.param(None, _nothing, "", id="nothing"),
-        pytest.param(None, _after(600), "", id="it ends"),
-        pytest.param(None, _after(659), "", id="it has ended, but clocks differ"),
-        pytest.param(None, _after(661), "service account token has expired", id="it has ended for longer"),
+        pytest.param(None, _nothing, "", id="no change"),
+        pytest.param(None, _after(600), "", id="at its expiration"),
+        pytest.param(None, _after(659), "", id="expired, within the tolerance for clock skew"),
+        pytest.param(None, _after(661), "service account token has expired", id="expired"),
         pytest.param(
-            None, _gone("serviceaccounts", "web", "robot"), 'serviceaccounts "robot" not found', id="the account goes"
+            None,
+            _removed("serviceaccounts", "web", "robot"),
+            'serviceaccounts "robot" not found',
+            id="the account is removed",
         ),
         pytest.param(
             None,
-            _another("serviceaccounts", "web", "robot"),
+            _replaced("serviceaccounts", "web", "robot"),
             "service account UID (another) does not match claim (uid-robot)",
-            id="the account is another one",
+            id="the account is recreated",
         ),
         pytest.param(None, _deleted("serviceaccounts", "web", "robot", 30), "", id="the account is being deleted"),
         pytest.param(
@@ -201,36 +204,36 @@ INVALIDATED = "service account token has been invalidated"
             "service account web/robot has been deleted",
             id="the account has been deleted",
         ),
-        pytest.param(POD, _nothing, "", id="a pod: nothing"),
-        pytest.param(POD, _gone("pods", "web", "p"), INVALIDATED, id="the pod goes"),
+        pytest.param(POD, _nothing, "", id="a pod: no change"),
+        pytest.param(POD, _removed("pods", "web", "p"), INVALIDATED, id="the pod is removed"),
         pytest.param(
             POD,
-            _another("pods", "web", "p"),
+            _replaced("pods", "web", "p"),
             "pod UID (another) does not match service account pod ref claim (uid-p)",
-            id="the pod is another one",
+            id="the pod is recreated",
         ),
         pytest.param(POD, _deleted("pods", "web", "p", 90), INVALIDATED, id="the pod has been deleted"),
-        pytest.param(POD, _gone("nodes", "", "n1"), "", id="a pod's node goes"),
-        pytest.param(SECRET, _nothing, "", id="a secret: nothing"),
-        pytest.param(SECRET, _gone("secrets", "web", "s"), INVALIDATED, id="the secret goes"),
+        pytest.param(POD, _removed("nodes", "", "n1"), "", id="a pod's node is removed"),
+        pytest.param(SECRET, _nothing, "", id="a secret: no change"),
+        pytest.param(SECRET, _removed("secrets", "web", "s"), INVALIDATED, id="the secret is removed"),
         pytest.param(
             SECRET,
-            _another("secrets", "web", "s"),
+            _replaced("secrets", "web", "s"),
             "secret UID (another) does not match service account secret ref claim (uid-s)",
-            id="the secret is another one",
+            id="the secret is recreated",
         ),
-        pytest.param(NODE, _nothing, "", id="a node: nothing"),
-        pytest.param(NODE, _gone("nodes", "", "n1"), INVALIDATED, id="the node goes"),
+        pytest.param(NODE, _nothing, "", id="a node: no change"),
+        pytest.param(NODE, _removed("nodes", "", "n1"), INVALIDATED, id="the node is removed"),
         pytest.param(
             NODE,
-            _another("nodes", "", "n1"),
+            _replaced("nodes", "", "n1"),
             "node UID (another) does not match service account node ref claim (uid-n1)",
-            id="the node is another one",
+            id="the node is recreated",
         ),
     ],
 )
 def test_a_token_is_valid_until_a_referenced_object_is_removed_or_replaced(
-    bound: BoundObject | None, what_happens: Callable[[Cluster], object], raised: str
+    bound: BoundObject | None, change: Callable[[Cluster], object], raised: str
 ) -> None:
     cluster = Cluster()
     cluster.add("pods", "web", "p", "uid-p")
@@ -238,7 +241,7 @@ def test_a_token_is_valid_until_a_referenced_object_is_removed_or_replaced(
     cluster.add("nodes", "", "n1", "uid-n1")
     token = _issued(cluster, bound)
     assert cluster.tokens.authenticate(token, [ISSUER]) is not None
-    what_happens(cluster)
+    change(cluster)
     if not raised:
         assert cluster.tokens.authenticate(token, [ISSUER]) is not None
         return
@@ -257,9 +260,9 @@ def test_a_token_with_a_later_not_before_time_is_rejected() -> None:
 @pytest.mark.parametrize(
     ("meant_for", "asked", "accepted"),
     [
-        pytest.param((ISSUER, "vault"), (ISSUER,), (ISSUER,), id="us among others"),
-        pytest.param(("vault",), ("vault", "x"), ("vault",), id="somebody else, who asks"),
-        pytest.param((), (ISSUER,), (ISSUER,), id="nobody in particular, so us"),
+        pytest.param((ISSUER, "vault"), (ISSUER,), (ISSUER,), id="our audience among others"),
+        pytest.param(("vault",), ("vault", "x"), ("vault",), id="another audience, requested by its owner"),
+        pytest.param((), (ISSUER,), (ISSUER,), id="no audience means ours"),
     ],
 )
 def test_authenticate_returns_the_matching_audiences(

@@ -134,28 +134,28 @@ EXPIRATION = 'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationS
             {},
             BadRequestError,
             "cannot bind token to object of type /v1, Kind=Foo",
-            id="bound to something odd",
+            id="bound to an unknown kind",
         ),
         pytest.param(
             {"boundObjectRef": {"kind": "Pod", "apiVersion": "apps/v1", "name": "x"}},
             {},
             BadRequestError,
             "cannot bind token to object of type apps/v1, Kind=Pod",
-            id="bound to something of another group",
+            id="bound to a kind of another group",
         ),
         pytest.param(
             {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "none"}},
             {},
             NotFoundError,
             'pods "none" not found',
-            id="bound to nothing",
+            id="bound to a missing pod",
         ),
         pytest.param(
             {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "stranger"}},
             {},
             BadRequestError,
             'cannot bind token for serviceaccount "robot" to pod running with different serviceaccount name.',
-            id="bound to somebody else's pod",
+            id="bound to a pod of another account",
         ),
         pytest.param(
             {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "s", "uid": "abc"}},
@@ -163,7 +163,7 @@ EXPIRATION = 'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationS
             ConflictError,
             'Operation cannot be fulfilled on Secret "s": the UID in the bound object reference (abc) does not match '
             "the UID in record. The object might have been deleted and then recreated",
-            id="bound to what was there before",
+            id="bound to a recreated secret",
         ),
     ],
 )
