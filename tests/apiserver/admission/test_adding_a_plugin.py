@@ -85,7 +85,7 @@ def _image(stored: dict[str, Any]) -> str:
     ("image", "stored"),
     [
         pytest.param("web:1", "registry.example/web:1", id="the plugin changes the object"),
-        pytest.param("other.example/web:1", "other.example/web:1", id="it leaves other objects as they are"),
+        pytest.param("other.example/web:1", "other.example/web:1", id="the plugin leaves other objects unchanged"),
     ],
 )
 def test_an_added_plugin_changes_a_created_object(image: str, stored: str) -> None:

@@ -98,7 +98,7 @@ def test_a_pod_with_all_requests_and_limits_gets_no_annotation() -> None:
 @pytest.mark.parametrize(
     ("limit", "requests", "limits", "expected"),
     [
-        pytest.param({"min": {"cpu": "50m"}}, {"cpu": "50m"}, {}, [], id="enough"),
+        pytest.param({"min": {"cpu": "50m"}}, {"cpu": "50m"}, {}, [], id="a sufficient request"),
         pytest.param(
             {"min": {"cpu": "50m"}},
             {},
@@ -146,28 +146,28 @@ def test_a_pod_with_all_requests_and_limits_gets_no_annotation() -> None:
             {"cpu": "50m"},
             {"cpu": "1"},
             ["cpu max limit to request ratio per Container is 8, but provided ratio is 20.000000"],
-            id="too far apart",
+            id="too large a ratio",
         ),
         pytest.param(
             {"maxLimitRequestRatio": {"cpu": "8"}},
             {"cpu": "0"},
             {"cpu": "1"},
             ["cpu max limit to request ratio per Container is 8, but no request is specified or request is 0"],
-            id="no ratio without a request",
+            id="a ratio without a request",
         ),
         pytest.param(
             {"maxLimitRequestRatio": {"cpu": "1500m"}},
             {"cpu": "1"},
             {},
             ["cpu max limit to request ratio per Container is 1500m, but no limit is specified or limit is 0"],
-            id="nor without a limit",
+            id="a ratio without a limit",
         ),
         pytest.param(
             {"min": {"memory": "9Ei", "cpu": "1"}},
             {"memory": "8388608Ti", "cpu": "1"},
             {},
             [],
-            id="amounts that are too large to be compared in thousandths",
+            id="amounts too large for milli-units",
         ),
     ],
 )

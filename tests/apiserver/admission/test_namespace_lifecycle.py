@@ -10,7 +10,7 @@ from mooring.apiserver.call import Operation
 from mooring.client.errors import ForbiddenError, NotFoundError, StatusCause
 from tests.apiserver.admission.builders import NS, Known, admitted, attempt, named, wait
 
-GOING = Known({NAMESPACE: [named(NS, status={"phase": "Terminating"})]})
+TERMINATING = Known({NAMESPACE: [named(NS, status={"phase": "Terminating"})]})
 
 
 def test_an_object_is_created_in_an_active_namespace() -> None:
@@ -24,7 +24,7 @@ def test_creation_in_a_missing_namespace_is_rejected() -> None:
 
 def test_creation_in_a_terminating_namespace_is_rejected_with_a_cause() -> None:
     with pytest.raises(ForbiddenError) as caught:
-        admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, {"metadata": {"generateName": "g-"}}), GOING)
+        admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, {"metadata": {"generateName": "g-"}}), TERMINATING)
     assert caught.value.message == (
         f'configmaps "g-" is forbidden: unable to create new content in namespace {NS} because it is being terminated'
     )
@@ -34,7 +34,7 @@ def test_creation_in_a_terminating_namespace_is_rejected_with_a_cause() -> None:
 
 
 def test_objects_in_a_terminating_namespace_can_be_updated() -> None:
-    admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, named("a"), named("a")), GOING)
+    admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, named("a"), named("a")), TERMINATING)
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])

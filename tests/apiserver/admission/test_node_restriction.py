@@ -63,7 +63,7 @@ class RoleOfN1:
         return AuthorizationDecision(wanted == allowed and not attributes.api_group)
 
     def rules_for(self, user: User, namespace: str) -> SubjectRules:
-        raise AssertionError("nobody asks for rules")
+        raise AssertionError("NodeRestriction must not call rules_for")
 
 
 def error_of(one: Attempt, user: User = N1) -> str:

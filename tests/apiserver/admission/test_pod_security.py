@@ -33,7 +33,7 @@ from tests.apiserver.admission.builders import NS, Known, attempt, check, contai
 
 LABEL = "pod-security.kubernetes.io/"
 PRIVILEGED_POD = pod(containers=[container(securityContext={"privileged": True})])
-SAYS = 'privileged (container "c" must not set securityContext.privileged=true)'
+VIOLATION = 'privileged (container "c" must not set securityContext.privileged=true)'
 
 
 def namespace(**labels: str) -> Document:
@@ -52,21 +52,21 @@ def known(**labels: str) -> Known:
 def test_a_pod_that_violates_the_enforced_level_is_rejected() -> None:
     with pytest.raises(ForbiddenError) as caught:
         check(PodSecurity(), attempt(POD, PRIVILEGED_POD), known(enforce="baseline"))
-    assert caught.value.message == f'pods "p" is forbidden: violates PodSecurity "baseline:latest": {SAYS}'
+    assert caught.value.message == f'pods "p" is forbidden: violates PodSecurity "baseline:latest": {VIOLATION}'
 
 
 @pytest.mark.parametrize(
     ("labels", "warnings"),
     [
-        pytest.param({}, [], id="nothing asked"),
-        pytest.param({"warn": "baseline"}, [f'would violate PodSecurity "baseline:latest": {SAYS}'], id="warned"),
+        pytest.param({}, [], id="no labels"),
+        pytest.param({"warn": "baseline"}, [f'would violate PodSecurity "baseline:latest": {VIOLATION}'], id="warn"),
         pytest.param(
             {"warn": "baseline", "warn_version": "v1.20"},
-            [f'would violate PodSecurity "baseline:v1.20": {SAYS}'],
-            id="of a version",
+            [f'would violate PodSecurity "baseline:v1.20": {VIOLATION}'],
+            id="warn with a version",
         ),
-        pytest.param({"audit": "baseline"}, [], id="audited"),
-        pytest.param({"warn": "nonsense"}, [], id="a label that cannot be read warns of nothing"),
+        pytest.param({"audit": "baseline"}, [], id="audit"),
+        pytest.param({"warn": "nonsense"}, [], id="an invalid warn label is ignored"),
     ],
 )
 def test_a_pod_that_violates_the_warn_level_is_created_with_warnings(
@@ -95,23 +95,23 @@ def test_an_invalid_enforce_label_enforces_the_restricted_level() -> None:
 def test_workloads_get_warnings_for_the_enforced_level(kind: Kind, wrap: Any) -> None:
     made = attempt(kind, {"metadata": {"name": "m"}, **wrap({"spec": PRIVILEGED_POD["spec"]})})
     check(PodSecurity(), made, known(enforce="baseline"))
-    assert made.call.warnings == [f'would violate PodSecurity "baseline:latest": {SAYS}']
+    assert made.call.warnings == [f'would violate PodSecurity "baseline:latest": {VIOLATION}']
 
 
 @pytest.mark.parametrize(
-    ("change", "is_looked_at"),
+    ("change", "is_checked"),
     [
         pytest.param({"labels": {"a": "b"}}, False, id="labels"),
         pytest.param({"image": "new"}, True, id="another image"),
-        pytest.param({"debug": "dbg"}, True, id="a container for debugging"),
+        pytest.param({"debug": "dbg"}, True, id="an ephemeral container"),
     ],
 )
-def test_an_update_is_checked_if_it_changes_images_or_containers(change: dict[str, Any], is_looked_at: bool) -> None:
+def test_an_update_is_checked_if_it_changes_images_or_containers(change: dict[str, Any], is_checked: bool) -> None:
     new = pod(containers=[{**PRIVILEGED_POD["spec"]["containers"][0], "image": change.get("image", "app:1")}])
     if "debug" in change:
         new["spec"]["ephemeralContainers"] = [container(change["debug"])]
     made = attempt(POD, new, PRIVILEGED_POD)
-    if not is_looked_at:
+    if not is_checked:
         check(PodSecurity(), made, known(enforce="baseline"))
         return
     with pytest.raises(ForbiddenError):
@@ -142,8 +142,8 @@ def owned(name: str, made: Document) -> Document:
 @pytest.mark.parametrize(
     ("old", "new", "warnings"),
     [
-        pytest.param({}, {"enforce": "privileged"}, [], id="nothing asked"),
-        pytest.param({"enforce": "restricted"}, {"enforce": "baseline"}, [], id="a milder level"),
+        pytest.param({}, {"enforce": "privileged"}, [], id="a level without restrictions"),
+        pytest.param({"enforce": "restricted"}, {"enforce": "baseline"}, [], id="a less strict level"),
         pytest.param(
             {},
             {"enforce": "baseline"},
@@ -152,7 +152,7 @@ def owned(name: str, made: Document) -> Document:
                 "a (and 2 other pods): privileged",
                 "h: host namespaces",
             ],
-            id="a stricter one",
+            id="a stricter level",
         ),
     ],
 )
@@ -204,7 +204,7 @@ def test_setters_formats_the_pod_and_containers(is_pod: bool, names: list[str], 
     assert setters(is_pod, names) == text
 
 
-HOSTILE = pod(
+POD_WITH_VIOLATIONS = pod(
     containers=[container(securityContext={"privileged": True})], hostPID=True, volumes=[{"name": "v", "hostPath": {}}]
 )
 
@@ -230,7 +230,7 @@ HOSTILE = pod(
     ids=str,
 )
 def test_stricter_levels_report_more_violations_without_duplicates(level: PodSecurityLevel, reasons: list[str]) -> None:
-    found = violations_of(level, HOSTILE["metadata"], HOSTILE["spec"])
+    found = violations_of(level, POD_WITH_VIOLATIONS["metadata"], POD_WITH_VIOLATIONS["spec"])
     assert [each.reason for each in found] == reasons
 
 

@@ -20,10 +20,13 @@ KNOWN = Known({NODE: [{"metadata": {"name": "n", "labels": {ZONE: "z", REGION: "
     [
         pytest.param(None, {"kind": "Node", "name": "n"}, {ZONE: "z", REGION: "r"}, id="both labels, no others"),
         pytest.param(
-            {ZONE: "mine", "a": "b"}, {"kind": "Node", "name": "n"}, {ZONE: "z", REGION: "r", "a": "b"}, id="overruled"
+            {ZONE: "mine", "a": "b"},
+            {"kind": "Node", "name": "n"},
+            {ZONE: "z", REGION: "r", "a": "b"},
+            id="replaces the pod's labels",
         ),
-        pytest.param(None, {"kind": "Node", "name": "missing"}, None, id="a node that does not exist"),
-        pytest.param(None, {"name": "n"}, None, id="a target that does not say what it is"),
+        pytest.param(None, {"kind": "Node", "name": "missing"}, None, id="a missing node"),
+        pytest.param(None, {"name": "n"}, None, id="a target without a kind"),
     ],
 )
 def test_a_binding_gets_the_topology_labels_of_its_node(labels: Any, target: Any, expected: Any) -> None:

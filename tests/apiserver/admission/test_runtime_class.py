@@ -47,7 +47,7 @@ def test_an_equal_overhead_in_another_notation_is_allowed() -> None:
         pytest.param(
             {"runtimeClassName": "kata", "nodeSelector": {"kata": "no"}},
             "conflict: runtimeClass.scheduling.nodeSelector[kata] = yes; pod.spec.nodeSelector[kata] = no",
-            id="another node",
+            id="another node selector",
         ),
     ],
 )
@@ -79,17 +79,17 @@ BARE: Document = {"key": "k", "value": "v"}
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        pytest.param([KEY], [KEY], [KEY], id="equal ones once"),
+        pytest.param([KEY], [KEY], [KEY], id="equal tolerations"),
         pytest.param([VALUE], [KEY], [KEY], id="a key covers its values"),
-        pytest.param([KEY], [VALUE], [KEY], id="in either order"),
-        pytest.param([KEY, VALUE], [ALL], [ALL], id="everything covers all"),
+        pytest.param([KEY], [VALUE], [KEY], id="a key covers its values, reverse order"),
+        pytest.param([KEY, VALUE], [ALL], [ALL], id="a toleration without a key covers all"),
         pytest.param([SHORT], [LONG], [LONG], id="the longer time covers the shorter"),
         pytest.param([BARE], [VALUE], [BARE], id="no operator covers Equal"),
         pytest.param(
             [VALUE],
             [{"key": "other", "operator": "Exists"}],
             [VALUE, {"key": "other", "operator": "Exists"}],
-            id="strangers",
+            id="different keys",
         ),
     ],
 )

@@ -17,8 +17,8 @@ from tests.apiserver.admission.builders import NS, Known, admitted, attempt, che
 
 DEFAULT = named("default", imagePullSecrets=[{"name": "registry"}])
 DEFAULT["metadata"]["uid"] = "5f0c9a3e-8a54-4f6e-9a3b-0d5a8f1b2c3d"
-SILENT = named("silent", automountServiceAccountToken=False)
-KNOWN = Known({SERVICE_ACCOUNT: [DEFAULT, SILENT]})
+WITHOUT_AUTOMOUNT = named("silent", automountServiceAccountToken=False)
+KNOWN = Known({SERVICE_ACCOUNT: [DEFAULT, WITHOUT_AUTOMOUNT]})
 
 
 def plugin(clock: VirtualClock | None = None) -> ServiceAccountAdmission:
@@ -62,9 +62,11 @@ def test_an_existing_token_volume_is_mounted() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param({"automountServiceAccountToken": False}, id="the pod wants none"),
-        pytest.param({"serviceAccountName": "silent"}, id="the account wants none"),
-        pytest.param({"containers": [container(volumeMounts=[{"mountPath": TOKEN_PATH}])]}, id="its place is taken"),
+        pytest.param({"automountServiceAccountToken": False}, id="disabled in the pod"),
+        pytest.param({"serviceAccountName": "silent"}, id="disabled in the account"),
+        pytest.param(
+            {"containers": [container(volumeMounts=[{"mountPath": TOKEN_PATH}])]}, id="the mount path is used"
+        ),
     ],
 )
 def test_no_token_is_mounted(given: dict[str, Any]) -> None:
@@ -94,27 +96,29 @@ def test_a_mirror_pod_is_not_changed() -> None:
             id="no such account",
         ),
         pytest.param(
-            mirror(serviceAccountName="a"), "a mirror pod may not reference service accounts", id="a mirror with one"
+            mirror(serviceAccountName="a"),
+            "a mirror pod may not reference service accounts",
+            id="a mirror pod with an account",
         ),
         pytest.param(
             mirror(volumes=[{"name": "v", "secret": {"secretName": "s"}}]),
             "a mirror pod may not reference secrets",
-            id="a mirror with a secret",
+            id="a mirror pod with a secret",
         ),
         pytest.param(
             mirror(containers=[container(envFrom=[{"secretRef": {"name": "s"}}])]),
             "a mirror pod may not reference secrets",
-            id="a mirror with a secret in its environment",
+            id="a mirror pod with a secret in its environment",
         ),
         pytest.param(
             mirror(volumes=[{"name": "v", "csi": {"nodePublishSecretRef": {"name": "s"}}}]),
             "a mirror pod may not reference secrets",
-            id="a mirror with a secret of a CSI volume",
+            id="a mirror pod with a secret of a CSI volume",
         ),
         pytest.param(
             mirror(volumes=[{"name": "v", "projected": {"sources": [{"serviceAccountToken": {}}]}}]),
             "a mirror pod may not use ServiceAccountToken volume projections",
-            id="a mirror with a token",
+            id="a mirror pod with a token",
         ),
     ],
 )
@@ -127,7 +131,7 @@ def test_rejected_pods(one: Document, why: str) -> None:
 # --- the account does not exist yet -----------------------------------------------------------------------------------
 
 
-class Late(Known):
+class LateDefaultAccount(Known):
     """The default account exists after a number of lookups."""
 
     def __init__(self, tries: int) -> None:
@@ -142,7 +146,7 @@ class Late(Known):
 @pytest.mark.parametrize(("missing", "is_found"), [(0, True), (1, True), (9, True), (10, False)])
 def test_the_default_account_is_looked_up_ten_times(missing: int, is_found: bool) -> None:
     clock = VirtualClock()
-    admit = plugin(clock).admit(attempt(POD, pod()), Late(missing))
+    admit = plugin(clock).admit(attempt(POD, pod()), LateDefaultAccount(missing))
     if is_found:
         run(admit, clock)
     else:
@@ -194,13 +198,13 @@ def test_secrets_of_the_account_may_be_mounted() -> None:
             {"containers": [container(env=env("x"))]},
             'container c with envVar KEY referencing secret.secretName="x"',
             "secret",
-            id="a variable",
+            id="an environment variable",
         ),
         pytest.param(
             {"initContainers": [container("i", envFrom=[{"secretRef": {"name": "x"}}])]},
             'init container i with envFrom referencing secret.secretName="x"',
             "secret",
-            id="all variables of an init container",
+            id="envFrom of an init container",
         ),
         pytest.param(
             {"imagePullSecrets": [{"name": "pull"}, {"name": "x"}]},

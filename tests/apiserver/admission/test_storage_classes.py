@@ -30,13 +30,13 @@ ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 @pytest.mark.parametrize(
     ("claim", "expected"),
     [
-        pytest.param({"metadata": {}, "spec": {}}, None, id="left open"),
-        pytest.param({"metadata": {}, "spec": {"storageClassName": ""}}, "", id="none on purpose"),
-        pytest.param({"metadata": {}, "spec": {"storageClassName": "gold"}}, "gold", id="by the field"),
+        pytest.param({"metadata": {}, "spec": {}}, None, id="absent"),
+        pytest.param({"metadata": {}, "spec": {"storageClassName": ""}}, "", id="empty"),
+        pytest.param({"metadata": {}, "spec": {"storageClassName": "gold"}}, "gold", id="the field"),
         pytest.param(
             {"metadata": {"annotations": {ANNOTATION: "old"}}, "spec": {"storageClassName": "gold"}},
             "old",
-            id="by annotation",
+            id="the annotation",
         ),
     ],
 )
@@ -79,8 +79,8 @@ DEFAULT = {
     ("given", "classes", "expected"),
     [
         pytest.param({}, [DEFAULT], "std", id="the default"),
-        pytest.param({"storageClassName": "gold"}, [DEFAULT], "gold", id="its own"),
-        pytest.param({"storageClassName": ""}, [DEFAULT], "", id="none on purpose"),
+        pytest.param({"storageClassName": "gold"}, [DEFAULT], "gold", id="a class of its own"),
+        pytest.param({"storageClassName": ""}, [DEFAULT], "", id="an empty class"),
         pytest.param({}, [], None, id="no default"),
     ],
 )
@@ -97,12 +97,12 @@ def test_a_claim_without_a_class_gets_the_default_class(
     [
         pytest.param(PERSISTENT_VOLUME, [], ["kubernetes.io/pv-protection"], id="a volume"),
         pytest.param(PERSISTENT_VOLUME_CLAIM, ["a/b"], ["a/b", "kubernetes.io/pvc-protection"], id="a claim"),
-        pytest.param(VOLUME_ATTRIBUTES_CLASS, [], ["kubernetes.io/vac-protection"], id="a class of attributes"),
+        pytest.param(VOLUME_ATTRIBUTES_CLASS, [], ["kubernetes.io/vac-protection"], id="a volume attributes class"),
         pytest.param(
             PERSISTENT_VOLUME,
             ["kubernetes.io/pv-protection", "a/b"],
             ["kubernetes.io/pv-protection", "a/b"],
-            id="not twice",
+            id="already protected",
         ),
     ],
 )
@@ -116,7 +116,7 @@ def test_other_kinds_get_no_protection_finalizer() -> None:
 
 
 KNOWN = Known({STORAGE_CLASS: [named("grows", allowVolumeExpansion=True), named("stays")]})
-CLASS_SAYS_NO = (
+NOT_EXPANDABLE = (
     "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
 )
 
@@ -129,9 +129,9 @@ def claim(storage: str, name: str = "grows", phase: str = "Bound") -> Document:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param(claim("1Gi"), claim("2Gi"), id="a bound one of a class that allows it"),
-        pytest.param(claim("1Gi", "stays"), claim("1024Mi", "stays"), id="the same in other words"),
-        pytest.param(claim("2Gi", "stays"), claim("1Gi", "stays"), id="a smaller one"),
+        pytest.param(claim("1Gi"), claim("2Gi"), id="a bound claim of an expandable class"),
+        pytest.param(claim("1Gi", "stays"), claim("1024Mi", "stays"), id="the same size in another unit"),
+        pytest.param(claim("2Gi", "stays"), claim("1Gi", "stays"), id="a smaller size"),
     ],
 )
 def test_allowed_changes_of_the_requested_storage(old: Document, new: Document) -> None:
@@ -147,9 +147,9 @@ def test_allowed_changes_of_the_requested_storage(old: Document, new: Document) 
             "Only bound persistent volume claims can be expanded",
             id="unbound",
         ),
-        pytest.param(claim("1Gi", "stays"), claim("2Gi", "stays"), CLASS_SAYS_NO, id="the class does not allow it"),
-        pytest.param(claim("1Gi", "gone"), claim("2Gi", "gone"), CLASS_SAYS_NO, id="there is no such class"),
-        pytest.param(claim("1Gi", ""), claim("2Gi", ""), CLASS_SAYS_NO, id="there is no class"),
+        pytest.param(claim("1Gi", "stays"), claim("2Gi", "stays"), NOT_EXPANDABLE, id="the class does not allow it"),
+        pytest.param(claim("1Gi", "gone"), claim("2Gi", "gone"), NOT_EXPANDABLE, id="a missing class"),
+        pytest.param(claim("1Gi", ""), claim("2Gi", ""), NOT_EXPANDABLE, id="no class"),
     ],
 )
 def test_rejected_expansions(old: Document, new: Document, why: str) -> None:

@@ -29,13 +29,13 @@ from mooring.kit.entropy import Entropy
 from tests.apiserver.admission.builders import Known, attempt, pod, wait
 
 
-class NoLedger:
+class FakeQuotaWriter:
     async def write_used(self, quota: Document, used: Mapping[str, str], now: str) -> bool:
         return True
 
 
 def plugins(*disabled: str) -> AdmissionPlugins:
-    return admission_plugins(NoLedger(), EverythingAllowed(), VirtualClock(), Entropy(1), disabled)
+    return admission_plugins(FakeQuotaWriter(), EverythingAllowed(), VirtualClock(), Entropy(1), disabled)
 
 
 def test_the_order_of_mutating_plugins() -> None:
@@ -80,7 +80,7 @@ def test_an_unknown_plugin_cannot_be_disabled() -> None:
         plugins("Anchor")
 
 
-class Noting(Admission):
+class RecordingPlugin(Admission):
     """Records calls of its methods."""
 
     def __init__(self, name: str, notes: list[str]) -> None:
@@ -100,7 +100,9 @@ class Noting(Admission):
 
 def test_plugins_are_called_in_order_and_handles_is_called_once_per_kind() -> None:
     notes: list[str] = []
-    chain = AdmissionChain([Noting("a", notes), Noting("b", notes)], [Noting("c", notes)], Known())
+    chain = AdmissionChain(
+        [RecordingPlugin("a", notes), RecordingPlugin("b", notes)], [RecordingPlugin("c", notes)], Known()
+    )
     made = attempt(POD, pod())
     for _ in range(2):
         wait(chain.admit(made))
@@ -110,14 +112,14 @@ def test_plugins_are_called_in_order_and_handles_is_called_once_per_kind() -> No
 
 def test_check_deletion_calls_admit_and_check() -> None:
     notes: list[str] = []
-    chain = AdmissionChain([Noting("a", notes)], [Noting("b", notes)], Known())
+    chain = AdmissionChain([RecordingPlugin("a", notes)], [RecordingPlugin("b", notes)], Known())
     wait(chain.check_deletion(attempt(POD, None, pod(), operation=Operation.DELETE)))
     assert notes[2:] == ["a admits", "b checks"]
 
 
 def test_plugins_that_do_not_handle_the_kind_are_not_called() -> None:
     notes: list[str] = []
-    wait(AdmissionChain([Noting("a", notes)], [], Known()).admit(attempt(CONFIG_MAP, pod())))
+    wait(AdmissionChain([RecordingPlugin("a", notes)], [], Known()).admit(attempt(CONFIG_MAP, pod())))
     assert notes == ["a handles?"]
 
 
@@ -127,10 +129,10 @@ def test_plugins_that_do_not_handle_the_kind_are_not_called() -> None:
 @pytest.mark.parametrize(
     ("metadata", "name", "called"),
     [
-        pytest.param({"name": "a"}, "", "a", id="by its name"),
-        pytest.param({"generateName": "a-"}, "", "a-", id="by the prefix of its name"),
-        pytest.param({}, "", "Unknown", id="by nothing"),
-        pytest.param({"name": "a"}, "b", "b", id="by the name in the address"),
+        pytest.param({"name": "a"}, "", "a", id="the name"),
+        pytest.param({"generateName": "a-"}, "", "a-", id="the name prefix"),
+        pytest.param({}, "", "Unknown", id="no name"),
+        pytest.param({"name": "a"}, "b", "b", id="the name in the path"),
     ],
 )
 def test_refused_names_the_object(metadata: Document, name: str, called: str) -> None:
