@@ -236,7 +236,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=system_entropy().seed)
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seconds", type=float, default=inf, help="stop earlier, after this time")
-    parser.add_argument("--findings", type=Path, help="a directory for the requests that were answered wrongly")
+    parser.add_argument("--findings", type=Path, help="a directory for the requests with findings")
     given = parser.parse_args()
     clock = SystemClock()
     until_s = clock.now_s() + given.seconds

@@ -36,14 +36,14 @@ def answer(method: str, path: str, body: object = None, **headers: str) -> Answe
     named |= {name.replace("_", "-"): text for name, text in headers.items()}
     data = body if isinstance(body, str) or body is None else json.dumps(body)
 
-    async def asking() -> Answer:
+    async def main() -> Answer:
         async with asyncio.timeout(LIMIT_S), served() as api:
             assert await api.create_config_map("here", {"a": "b"}) == 201
             url = URL(api.url(path), encoded=True)
             async with api.session.request(method, url, data=data, headers=named) as response:
                 return Answer(response.status, response.headers, await response.read())
 
-    return run_real(asking())
+    return run_real(main())
 
 
 @pytest.mark.parametrize(
@@ -51,27 +51,27 @@ def answer(method: str, path: str, body: object = None, **headers: str) -> Answe
     [
         pytest.param("PUT", "/api/v1/watch/pods", 405, "does not allow this method", id="the old watch, put"),
         pytest.param("DELETE", "/api/v1/watch/pods", 405, "does not allow this method", id="the old watch, deleted"),
-        pytest.param("GET", "/api/v1/proxy/nodes/n", 404, "could not find", id="the old proxy, which is gone"),
+        pytest.param("GET", "/api/v1/proxy/nodes/n", 404, "could not find", id="the removed proxy path"),
         pytest.param("GET", MAPS + "?watch=1&labelSelector=a(", 400, "unable to parse", id="a watch of a bad selector"),
         pytest.param("GET", MAPS + "?watch=1&continue=x", 422, "when continue is provided", id="a watch, continued"),
-        pytest.param("GET", "/" + MAPS, 404, "404 page not found", id="two slashes before everything"),
+        pytest.param("GET", "/" + MAPS, 404, "404 page not found", id="two slashes at the beginning"),
         pytest.param("GET", MAPS.replace("default/", "default%2F"), 200, "ConfigMapList", id="an escaped slash"),
-        pytest.param("GET", MAPS + "/%zz", 400, "400 Bad Request", id="an escape that is none"),
-        pytest.param("GET", MAPS + "/%2e%2e", 400, "invalid: \"..\": may not be '..'", id="a name that climbs"),
-        pytest.param("GET", MAPS + "/a%25b", 400, "may not contain '%'", id="a name that could be an escape"),
-        pytest.param("GET", MAPS + "/%07", 404, 'configmaps "\\a" not found', id="a name that cannot be seen"),
-        pytest.param("GET", MAPS + "?timeout=soon", 400, 'time: invalid duration "soon"', id="no time to wait"),
+        pytest.param("GET", MAPS + "/%zz", 400, "400 Bad Request", id="an invalid escape"),
+        pytest.param("GET", MAPS + "/%2e%2e", 400, "invalid: \"..\": may not be '..'", id="a name with dots"),
+        pytest.param("GET", MAPS + "/a%25b", 400, "may not contain '%'", id="a name with a percent sign"),
+        pytest.param("GET", MAPS + "/%07", 404, 'configmaps "\\a" not found', id="a name with a control character"),
+        pytest.param("GET", MAPS + "?timeout=soon", 400, 'time: invalid duration "soon"', id="an invalid timeout"),
         pytest.param("GET", MAPS + "/here?export=1", 400, "no longer supported", id="an export"),
         pytest.param("GET", MAPS + "?labelSelector=a;b&limit=1", 200, '"here"', id="a semicolon"),
         pytest.param("GET", "/livez/", 404, "404 page not found", id="health with a slash"),
         pytest.param("GET", "/livez//ping", 404, "404 page not found", id="health with two slashes"),
-        pytest.param("GET", "/index.html", 200, '"/api/v1"', id="what there is"),
+        pytest.param("GET", "/index.html", 200, '"/api/v1"', id="the index"),
         pytest.param(
             "GET",
             MAPS + "?resourceVersion=99999999&resourceVersionMatch=Exact",
             504,
             "Too large resource version: 99999999",
-            id="a revision that is not there yet",
+            id="a future revision",
         ),
     ],
 )
@@ -84,10 +84,15 @@ def test_unusual_paths_and_parameters(method: str, path: str, code: int, expecte
 @pytest.mark.parametrize(
     ("content_type", "path", "body", "code", "expected_message"),
     [
-        pytest.param(MERGE, "/gone", "[", 404, 'configmaps "gone" not found', id="a bad patch of what is not there"),
+        pytest.param(MERGE, "/gone", "[", 404, 'configmaps "gone" not found', id="a bad patch of a missing object"),
         pytest.param(MERGE, "/here", "[", 400, "error decoding patch", id="a bad patch"),
         pytest.param(
-            "application/apply-patch+yaml", "/gone?fieldManager=m", "", 400, "invalid object type", id="no apply"
+            "application/apply-patch+yaml",
+            "/gone?fieldManager=m",
+            "",
+            400,
+            "invalid object type",
+            id="an empty apply patch",
         ),
     ],
 )
@@ -99,14 +104,24 @@ def test_invalid_patches(content_type: str, path: str, body: str, code: int, exp
 @pytest.mark.parametrize(
     ("accept", "path", "code", "expected_message"),
     [
-        pytest.param(METADATA.format(""), "/here", 200, '"kind":"PartialObjectMetadata"', id="of one"),
-        pytest.param(METADATA.format("List"), "", 200, '"kind":"PartialObjectMetadataList"', id="of all"),
-        pytest.param(METADATA.format("List"), "?labelSelector=no", 200, '"items":null', id="of none"),
-        pytest.param(METADATA.format(""), "", 406, "is a list (*core.ConfigMapList)", id="of all, as if of one"),
+        pytest.param(METADATA.format(""), "/here", 200, '"kind":"PartialObjectMetadata"', id="metadata of one object"),
+        pytest.param(METADATA.format("List"), "", 200, '"kind":"PartialObjectMetadataList"', id="metadata of a list"),
+        pytest.param(METADATA.format("List"), "?labelSelector=no", 200, '"items":null', id="metadata of an empty list"),
         pytest.param(
-            METADATA.format("List"), "/here", 406, "is not a list (*core.ConfigMap)", id="of one, as if of all"
+            METADATA.format(""),
+            "",
+            406,
+            "is a list (*core.ConfigMapList)",
+            id="metadata of one object requested for a list",
         ),
-        pytest.param("application/yaml", "/gone", 404, "\nreason: NotFound\n", id="a refusal in YAML"),
+        pytest.param(
+            METADATA.format("List"),
+            "/here",
+            406,
+            "is not a list (*core.ConfigMap)",
+            id="metadata of a list requested for one object",
+        ),
+        pytest.param("application/yaml", "/gone", 404, "\nreason: NotFound\n", id="an error in YAML"),
         pytest.param("application/yaml", "/here", 200, "\ndata:\n  a: b\n", id="an object in YAML"),
     ],
 )
@@ -224,7 +239,7 @@ def test_a_failed_delete_of_an_event_names_the_kind_of_the_core_group() -> None:
         "regarding": {"namespace": "default"},
     }
 
-    async def asking() -> tuple[int, dict[str, Any]]:
+    async def main() -> tuple[int, dict[str, Any]]:
         async with asyncio.timeout(LIMIT_S), served() as api:
             async with api.session.post(api.url(events), json=event) as response:
                 assert response.status == 201, await response.text()
@@ -232,7 +247,7 @@ def test_a_failed_delete_of_an_event_names_the_kind_of_the_core_group() -> None:
             async with api.session.delete(api.url(f"{events}/e"), json=wrong) as response:
                 return response.status, await response.json()
 
-    code, status = run_real(asking())
+    code, status = run_real(main())
     assert code == 409
     assert status["message"].startswith(
         'Operation cannot be fulfilled on Event "e": the UID in the precondition (another)'
@@ -243,7 +258,7 @@ def test_a_failed_delete_of_an_event_names_the_kind_of_the_core_group() -> None:
 def test_the_field_manager_of_a_token_request_is_recorded() -> None:
     accounts = "/api/v1/namespaces/default/serviceaccounts"
 
-    async def asking() -> tuple[int, dict[str, Any], int]:
+    async def main() -> tuple[int, dict[str, Any], int]:
         async with asyncio.timeout(LIMIT_S), served() as api:
             await api.session.post(api.url(accounts), json={"metadata": {"name": "robot"}})
             wanted = {"spec": {"audiences": ["https://kubernetes.default.svc"]}}
@@ -254,7 +269,7 @@ def test_the_field_manager_of_a_token_request_is_recorded() -> None:
             async with api.session.get(api.url("/api"), headers=bearer) as response:
                 return code, issued, response.status
 
-    code, issued, code_of_use = run_real(asking())
+    code, issued, code_of_use = run_real(main())
     assert (code, code_of_use) == (201, 200)
     (entry,) = issued["metadata"]["managedFields"]
     assert entry.pop("time")

@@ -258,10 +258,10 @@ def test_the_dynamic_client_finds_every_built_in_kind(api: Any) -> None:
         pytest.param({"metadata": {"name": "Bad_Name"}}, 422, 'Pod "Bad_Name" is invalid: ', id="a bad name"),
         pytest.param({"metadata": {}}, 422, 'Pod "" is invalid: ', id="no name"),
         pytest.param(
-            {"metadata": {"name": "p"}, "spec": {"containers": []}}, 422, 'Pod "p" is invalid: spec', id="empty"
+            {"metadata": {"name": "p"}, "spec": {"containers": []}}, 422, 'Pod "p" is invalid: spec', id="no containers"
         ),
         pytest.param(
-            {"metadata": {"name": "p", "namespace": "x"}}, 400, "the namespace of the provided", id="elsewhere"
+            {"metadata": {"name": "p", "namespace": "x"}}, 400, "the namespace of the provided", id="another namespace"
         ),
     ],
 )

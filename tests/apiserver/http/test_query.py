@@ -59,7 +59,7 @@ def test_a_negative_limit_means_no_limit() -> None:
         pytest.param(
             ListOptions(match="Exact", revision="0"),
             'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
-            id="exactly any",
+            id="an exact match of revision 0",
         ),
         pytest.param(
             ListOptions(initial_events=True),

@@ -64,7 +64,7 @@ def test_a_stored_object_is_sent_unchanged_with_a_line_feed() -> None:
     ("rendering", "is_plain"),
     [
         pytest.param(PLAIN, True, id="JSON"),
-        pytest.param(replace(PLAIN, is_pretty=True), False, id="JSON for people"),
+        pytest.param(replace(PLAIN, is_pretty=True), False, id="pretty JSON"),
         pytest.param(replace(PLAIN, is_yaml=True), False, id="YAML"),
         pytest.param(replace(PLAIN, form=ObjectForm.TABLE), False, id="a table"),
         pytest.param(replace(PLAIN, form=ObjectForm.METADATA), False, id="metadata"),
@@ -96,7 +96,7 @@ def test_metadata_of_an_object() -> None:
 @pytest.mark.parametrize(
     ("annotations", "shown"),
     [
-        pytest.param({"deprecated.daemonset.template.generation": "1"}, None, id="alone"),
+        pytest.param({"deprecated.daemonset.template.generation": "1"}, None, id="the only annotation"),
         pytest.param({"deprecated.daemonset.template.generation": "1", "a": "b"}, {"a": "b"}, id="among others"),
     ],
 )
@@ -109,9 +109,9 @@ def test_metadata_omit_the_template_generation_of_a_daemon_set(annotations: dict
 @pytest.mark.parametrize(
     ("included", "shown"),
     [
-        pytest.param(IncludeObject.NONE, None, id="nothing"),
-        pytest.param(IncludeObject.OBJECT, "ConfigMap", id="the object"),
-        pytest.param(IncludeObject.METADATA, "PartialObjectMetadata", id="its metadata"),
+        pytest.param(IncludeObject.NONE, None, id="None"),
+        pytest.param(IncludeObject.OBJECT, "ConfigMap", id="Object"),
+        pytest.param(IncludeObject.METADATA, "PartialObjectMetadata", id="Metadata"),
     ],
 )
 def test_include_object_determines_the_object_in_a_table_row(included: IncludeObject, shown: str | None) -> None:
@@ -142,11 +142,14 @@ def test_include_object_determines_the_object_in_a_table_row(included: IncludeOb
             id="a page",
         ),
         pytest.param(
-            Listing([ONE], "9", "more"), {"resourceVersion": "9", "continue": "more"}, ["one"], id="nobody counted"
+            Listing([ONE], "9", "more"),
+            {"resourceVersion": "9", "continue": "more"},
+            ["one"],
+            id="a page without a remaining count",
         ),
     ],
 )
-@pytest.mark.parametrize("is_pretty", [pytest.param(False, id="as bytes"), pytest.param(True, id="for people")])
+@pytest.mark.parametrize("is_pretty", [pytest.param(False, id="compact"), pytest.param(True, id="pretty")])
 def test_items_of_a_list_have_no_kind_or_api_version(
     listing: Listing, metadata: Document, names: list[str], is_pretty: bool
 ) -> None:
@@ -156,7 +159,7 @@ def test_items_of_a_list_have_no_kind_or_api_version(
     assert all(set(item) == {"metadata", "data"} for item in whole["items"])
 
 
-@pytest.mark.parametrize("is_pretty", [pytest.param(False, id="as bytes"), pytest.param(True, id="for people")])
+@pytest.mark.parametrize("is_pretty", [pytest.param(False, id="compact"), pytest.param(True, id="pretty")])
 def test_items_of_a_list_of_a_custom_kind_have_a_kind(is_pretty: bool) -> None:
     listing = Listing([stored(WIDGET, "one")], "9")
     whole = read(replace(PLAIN, is_pretty=is_pretty).listing(WIDGETS, listing).body)
@@ -215,11 +218,13 @@ def test_a_bookmark_has_the_kind_of_the_watched_format(form: ObjectForm, names: 
     [
         pytest.param([], [], id="none"),
         pytest.param(["take care"], ['299 - "take care"'], id="one"),
-        pytest.param(['say "a\\b"'], ['299 - "say \\"a\\\\b\\""'], id="quotes and backslashes are escaped"),
-        pytest.param(["a\nb", "c\x00", "d\x85", "e"], ['299 - "e"'], id="control characters cannot be sent"),
-        pytest.param(["", "é"], ['299 - "é"'], id="other letters can"),
+        pytest.param(['say "a\\b"'], ['299 - "say \\"a\\\\b\\""'], id="quotes and backslashes"),
+        pytest.param(["a\nb", "c\x00", "d\x85", "e"], ['299 - "e"'], id="control characters are omitted"),
+        pytest.param(["", "é"], ['299 - "é"'], id="an empty text and a non-ASCII character"),
         pytest.param(["a" * 4_096], ['299 - "' + "a" * 4_096 + '"'], id="as long as allowed"),
-        pytest.param(["a" * 4_000, "b" * 97], ['299 - "' + "a" * 256 + '"', '299 - "' + "b" * 97 + '"'], id="cut"),
+        pytest.param(
+            ["a" * 4_000, "b" * 97], ['299 - "' + "a" * 256 + '"', '299 - "' + "b" * 97 + '"'], id="truncated"
+        ),
     ],
 )
 def test_warning_headers(texts: list[str], headers: list[str]) -> None:
