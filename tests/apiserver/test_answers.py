@@ -111,7 +111,7 @@ def rejection(kind: Kind, body: Body, form: PatchForm | None = None) -> str:
                 CUSTOM_RESOURCE_DEFINITION,
                 definition({"type": "object", "properties": {"spec": {"type": "object", field: {}}}}),
                 f"spec.validation.openAPIV3Schema.properties[spec].{field}: Forbidden: {field} is not supported",
-                id=f"an empty {field} is still there",
+                id=f"an empty {field}",
             )
             for field in ("additionalItems", "dependencies")
         ),

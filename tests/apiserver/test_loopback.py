@@ -111,14 +111,14 @@ def test_pods_of_one_replica_set_are_created_independently_of_earlier_pods() -> 
     with_api_server(together)
 
 
-class _Full(MemoryStore):
+class _FullStore(MemoryStore):
     async def put(self, key: str, value: bytes, *, if_revision: int | None = None) -> int:
         raise DiskFull("no space")
 
 
 def test_a_store_error_becomes_an_api_error() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
-        store = _Full()
+        store = _FullStore()
         storage = ObjectStorage(store, api_server.context.worker)
         api_server.context = replace(api_server.context, object_storage=storage)
         with pytest.raises(ServerError, match="no space") as refused:

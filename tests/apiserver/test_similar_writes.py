@@ -148,7 +148,7 @@ def test_a_terminating_namespace_accepts_no_pod() -> None:
     ("patch", "error"),
     [
         pytest.param({"metadata": {"uid": "99999999-9999-4999-8999-999999999999"}}, InvalidError, id="another uid"),
-        pytest.param({"metadata": {"resourceVersion": "1"}}, ConflictError, id="another state"),
+        pytest.param({"metadata": {"resourceVersion": "1"}}, ConflictError, id="another resource version"),
     ],
 )
 def test_preconditions_are_checked_for_each_patch(patch: Body, error: type[ClientError]) -> None:
@@ -203,8 +203,8 @@ def test_a_pod_is_removed_with_its_last_finalizer() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        pytest.param({"app": "web-2"}, id="another name"),
-        pytest.param({"app": "tester"}, id="the name of the manager"),
+        pytest.param({"app": "web-2"}, id="another value"),
+        pytest.param({"app": "tester"}, id="the name of the field manager"),
     ],
 )
 def test_labels_and_field_managers_are_independent(changed: dict[str, str]) -> None:
@@ -221,8 +221,10 @@ def test_labels_and_field_managers_are_independent(changed: dict[str, str]) -> N
 @pytest.mark.parametrize(
     ("changed", "error"),
     [
-        pytest.param({"status": {"replicas": -1}}, InvalidError, id="a count below zero"),
-        pytest.param({"metadata": {"name": "shop-3", "resourceVersion": "1"}}, ConflictError, id="another state"),
+        pytest.param({"status": {"replicas": -1}}, InvalidError, id="a negative count"),
+        pytest.param(
+            {"metadata": {"name": "shop-3", "resourceVersion": "1"}}, ConflictError, id="another resource version"
+        ),
     ],
 )
 def test_an_invalid_status_is_rejected_after_valid_ones(changed: Body, error: type[ClientError]) -> None:

@@ -29,7 +29,7 @@ _TASK = {"spec": {"containers": [{"name": "c", "image": "i:1"}], "restartPolicy"
 _SET = {"spec": {"selector": {"matchLabels": {"app": "x"}}, "template": _POD}}
 _RBAC = "rbac.authorization.k8s.io"
 
-_SOUND: dict[str, tuple[str, Document]] = {
+_VALID: dict[str, tuple[str, Document]] = {
     "Deployment": ("apps/v1", _SET),
     "ReplicaSet": ("apps/v1", _SET),
     "StatefulSet": ("apps/v1", _SET),
@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
 
 def body(kind: str, **changes: Any) -> Document:
     """The body of a request: a valid object of a kind, with changes."""
-    api_version, rest = _SOUND[kind]
+    api_version, rest = _VALID[kind]
     return changed({"apiVersion": api_version, "kind": kind, "metadata": {"name": "o"}, **rest}, **changes)
 
 
