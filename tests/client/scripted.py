@@ -4,7 +4,7 @@
     client.lists = [pages_of([pod("a", 1)], revision="1")]
     client.watches = [stream(added("b", 2), NoAnswerError("cut")), stream(modified("b", 3))]
 
-Each `list` returns the next listing and each `watch` the next stream; `asked` records the requests. After its last step
+Each `list` returns the next listing and each `watch` the next stream; `requests` has the requests. After its last step
 a stream stays open, unless it ends with an error or with `END`.
 """
 
@@ -81,8 +81,8 @@ class ScriptedClient:
     lists: list[Listing | ClientError] = field(default_factory=list)
     watches: list[Sequence[Step]] = field(default_factory=list)
     writes: list[ClientError | None] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-    asked_at_s: list[float] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    requested_at_s: list[float] = field(default_factory=list)
     written: list[tuple[str, object]] = field(default_factory=list)
 
     async def list(
@@ -135,8 +135,8 @@ class ScriptedClient:
         return b"{}"
 
     def _note(self, what: str) -> None:
-        self.asked.append(what)
-        self.asked_at_s.append(self.clock.now_s())
+        self.requests.append(what)
+        self.requested_at_s.append(self.clock.now_s())
 
 
 class ScriptedWatch:

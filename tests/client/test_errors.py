@@ -45,8 +45,8 @@ ANSWERS: dict[type[ClientError], set[str]] = {
 @pytest.mark.parametrize("kind", ANSWERS, ids=lambda kind: kind.__name__)
 def test_can_help_to_retry_and_is_outcome_unknown(kind: type[ClientError]) -> None:
     error = kind("oops")
-    said = {text for text, is_so in ((AGAIN, error.can_help_to_retry), (UNKNOWN, error.is_outcome_unknown)) if is_so}
-    assert said == ANSWERS[kind]
+    found = {text for text, is_so in ((AGAIN, error.can_help_to_retry), (UNKNOWN, error.is_outcome_unknown)) if is_so}
+    assert found == ANSWERS[kind]
 
 
 def test_the_table_contains_all_error_classes() -> None:
@@ -77,10 +77,10 @@ def test_the_table_contains_all_error_classes() -> None:
     ],
 )
 def test_default_code_and_reason_of_status_errors(kind: type[StatusError], code: int, reason: str) -> None:
-    plain, said = kind("oops"), kind("oops", code=599, reason="")
+    plain, found = kind("oops"), kind("oops", code=599, reason="")
     assert (plain.code, plain.reason) == (code, reason)
-    assert (said.code, said.reason) == (599, ""), "also an empty reason is one that was said"
-    assert (kind.code, kind.reason) == (code, reason), "one answer does not change the next"
+    assert (found.code, found.reason) == (599, ""), "an empty reason overrides the default"
+    assert (kind.code, kind.reason) == (code, reason), "an instance does not change its class"
 
 
 def test_the_text_of_an_error_is_the_message_of_the_server() -> None:

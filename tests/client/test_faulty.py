@@ -44,8 +44,8 @@ def run_faulty(plan: Plan, scenario: Callable[[FaultyClient, VirtualClock], Awai
     [
         pytest.param(Outcome.DONE, None, True, id="done"),
         pytest.param(Outcome.REQUEST_LOST, NoAnswerError, False, id="the request is lost"),
-        pytest.param(Outcome.ANSWER_LOST, NoAnswerError, True, id="the answer is lost"),
-        pytest.param(Outcome.CONFLICT, ConflictError, False, id="refused with a conflict"),
+        pytest.param(Outcome.ANSWER_LOST, NoAnswerError, True, id="the response is lost"),
+        pytest.param(Outcome.CONFLICT, ConflictError, False, id="a conflict"),
         pytest.param(Outcome.BROKEN, ServerError, False, id="the server is broken"),
     ],
 )

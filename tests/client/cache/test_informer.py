@@ -32,34 +32,34 @@ def thing(name: str, revision: int, *, uid: str = "", namespace: str = "", owner
     )
 
 
-class Listener:
+class RecordingHandler:
     """A handler that records its calls and asserts that they are consistent."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
-        self.believed: dict[str, ApiObject] = {}
+        self.calls: list[str] = []
+        self.objects: dict[str, ApiObject] = {}
 
-    def listen_to(self, informer: Things, name: str = "listener") -> Listener:
+    def register_with(self, informer: Things, name: str = "handler") -> RecordingHandler:
         informer.add_handler(name, on_add=self.on_add, on_update=self.on_update, on_delete=self.on_delete)
         return self
 
     def on_add(self, new: ApiObject, is_initial: bool) -> None:
-        assert new.key not in self.believed
-        self.believed[new.key] = new
-        self.heard.append(f"{'first ' if is_initial else ''}add {said(new)}")
+        assert new.key not in self.objects
+        self.objects[new.key] = new
+        self.calls.append(f"{'first ' if is_initial else ''}add {summary(new)}")
 
     def on_update(self, old: ApiObject, new: ApiObject) -> None:
-        assert self.believed[old.key] is old
+        assert self.objects[old.key] is old
         assert old.metadata.uid == new.metadata.uid
-        self.believed[new.key] = new
-        self.heard.append(f"update {said(old)} to {said(new)}")
+        self.objects[new.key] = new
+        self.calls.append(f"update {summary(old)} to {summary(new)}")
 
     def on_delete(self, old: ApiObject) -> None:
-        assert self.believed.pop(old.key) is old
-        self.heard.append(f"delete {said(old)}")
+        assert self.objects.pop(old.key) is old
+        self.calls.append(f"delete {summary(old)}")
 
 
-def said(view: ApiObject) -> str:
+def summary(view: ApiObject) -> str:
     return f"{view.metadata.name}@{view.metadata.resource_version}"
 
 
@@ -70,43 +70,48 @@ def informer_with(*things: ApiObject) -> Things:
 
 
 @pytest.mark.parametrize(
-    ("change", "view", "heard"),
+    ("change", "view", "calls"),
     [
         pytest.param(Change.ADDED, thing("b", 2), ["add b@2"], id="an object is added"),
         pytest.param(Change.MODIFIED, thing("a", 2), ["update a@1 to a@2"], id="an object is updated"),
-        pytest.param(Change.DELETED, thing("a", 2), ["delete a@1"], id="an object is deleted; told as it was last"),
-        pytest.param(Change.DELETED, thing("x", 2), [], id="an object that nobody knew is deleted"),
-        pytest.param(Change.MODIFIED, thing("b", 2), ["add b@2"], id="an object that nobody knew is modified"),
-        pytest.param(Change.ADDED, thing("a", 2), ["update a@1 to a@2"], id="an object that is known is added"),
-        pytest.param(Change.MODIFIED, thing("a", 1), [], id="nothing has changed"),
         pytest.param(
-            Change.MODIFIED, thing("a", 2, uid="other"), ["delete a@1", "add a@2"], id="another object of that name"
+            Change.DELETED,
+            thing("a", 2),
+            ["delete a@1"],
+            id="an object is deleted; the handler gets the last known state",
+        ),
+        pytest.param(Change.DELETED, thing("x", 2), [], id="an unknown object is deleted"),
+        pytest.param(Change.MODIFIED, thing("b", 2), ["add b@2"], id="an unknown object is modified"),
+        pytest.param(Change.ADDED, thing("a", 2), ["update a@1 to a@2"], id="a known object is added"),
+        pytest.param(Change.MODIFIED, thing("a", 1), [], id="the same revision again"),
+        pytest.param(
+            Change.MODIFIED, thing("a", 2, uid="other"), ["delete a@1", "add a@2"], id="an object with another uid"
         ),
     ],
 )
-def test_handler_calls_for_each_change(change: Change, view: ApiObject, heard: list[str]) -> None:
+def test_handler_calls_for_each_change(change: Change, view: ApiObject, calls: list[str]) -> None:
     informer = informer_with(thing("a", 1))
-    listener = Listener().listen_to(informer)
-    listener.heard.clear()
+    handler = RecordingHandler().register_with(informer)
+    handler.calls.clear()
     informer.apply(change, view)
-    assert listener.heard == heard
+    assert handler.calls == calls
 
 
 def test_replace_calls_handlers_only_for_differences() -> None:
     informer = informer_with(thing("a", 1), thing("b", 2), thing("c", 3), thing("d", 4))
-    listener = Listener().listen_to(informer)
-    listener.heard.clear()
+    handler = RecordingHandler().register_with(informer)
+    handler.calls.clear()
     informer.replace([thing("e", 9), thing("d", 8, uid="other"), thing("b", 5), thing("c", 3)], "9")
-    assert listener.heard == ["delete a@1", "add e@9", "delete d@4", "add d@8", "update b@2 to b@5"]
+    assert handler.calls == ["delete a@1", "add e@9", "delete d@4", "add d@8", "update b@2 to b@5"]
 
 
 @pytest.mark.parametrize(
     ("revision", "is_seen"),
     [
-        pytest.param("", True, id="nothing was written"),
-        pytest.param("9", True, id="a change that was told"),
-        pytest.param("10", False, id="one that was not"),
-        pytest.param("new", True, id="nobody can tell"),
+        pytest.param("", True, id="no revision"),
+        pytest.param("9", True, id="the revision of the last change"),
+        pytest.param("10", False, id="a later revision"),
+        pytest.param("new", True, id="not a number"),
     ],
 )
 def test_has_seen_compares_revisions(revision: str, is_seen: bool) -> None:
@@ -117,18 +122,18 @@ def test_has_seen_compares_revisions(revision: str, is_seen: bool) -> None:
 
 def test_objects_of_the_first_list_are_marked_as_initial() -> None:
     informer = Things("things")
-    listener = Listener().listen_to(informer)
+    handler = RecordingHandler().register_with(informer)
     has_synced = [informer.has_synced]
     informer.replace([thing("a", 1)], "1")
     informer.apply(Change.ADDED, thing("b", 2))
     assert [*has_synced, informer.has_synced] == [False, True]
-    assert listener.heard == ["first add a@1", "add b@2"]
+    assert handler.calls == ["first add a@1", "add b@2"]
 
 
 def test_a_handler_added_later_gets_all_objects() -> None:
     informer = informer_with(thing("a", 1))
     informer.apply(Change.ADDED, thing("b", 2))
-    assert Listener().listen_to(informer).heard == ["first add a@1", "first add b@2"]
+    assert RecordingHandler().register_with(informer).calls == ["first add a@1", "first add b@2"]
 
 
 def test_handlers_are_called_in_order_of_registration_after_the_copy_changed() -> None:
@@ -147,16 +152,16 @@ def test_handlers_are_called_in_order_of_registration_after_the_copy_changed() -
 def test_a_failing_handler_is_logged_and_does_not_affect_others(caplog: pytest.LogCaptureFixture) -> None:
     informer = Things("things")
 
-    def fail(*told: object) -> None:
+    def fail(*args: object) -> None:
         raise RuntimeError("no coffee")
 
     informer.add_handler("grumpy", on_add=fail, on_update=fail, on_delete=fail)
-    listener = Listener().listen_to(informer)
+    handler = RecordingHandler().register_with(informer)
     with caplog.at_level(logging.ERROR):
         informer.replace([thing("a", 1)], "1")
         informer.apply(Change.MODIFIED, thing("a", 2))
         informer.apply(Change.DELETED, thing("a", 3))
-    assert listener.heard == ["first add a@1", "update a@1 to a@2", "delete a@2"]
+    assert handler.calls == ["first add a@1", "update a@1 to a@2", "delete a@2"]
     assert [record.getMessage() for record in caplog.records] == [
         "handler grumpy of informer things failed when a was added",
         "handler grumpy of informer things failed when a was updated",
@@ -167,15 +172,15 @@ def test_a_failing_handler_is_logged_and_does_not_affect_others(caplog: pytest.L
 
 def test_a_handler_registered_by_a_handler_gets_each_object_once() -> None:
     informer = Things("things")
-    late = Listener()
+    late = RecordingHandler()
 
-    def bring_in(view: ApiObject, is_initial: bool) -> None:
+    def register_late(view: ApiObject, is_initial: bool) -> None:
         if view.key == "a":
-            late.listen_to(informer, "late")
+            late.register_with(informer, "late")
 
-    informer.add_handler("early", on_add=bring_in)
+    informer.add_handler("early", on_add=register_late)
     informer.replace([thing("a", 1), thing("b", 2)], "2")
-    assert late.heard == ["first add a@1", "first add b@2"]
+    assert late.calls == ["first add a@1", "first add b@2"]
 
 
 BY_OWNER = "owner uid"
@@ -234,16 +239,16 @@ def test_any_sequence_of_changes_gives_a_consistent_history_and_an_equal_copy(
 ) -> None:
     informer = Things("things")
     informer.add_index(BY_OWNER, owner_uids_of)
-    early = Listener().listen_to(informer)
+    early = RecordingHandler().register_with(informer)
     for step in history:
         if isinstance(step, list):
             informer.replace(step, "1")
             assert sorted(view.key for view in step) == sorted(informer.lister.keys())
         else:
             informer.apply(*step)
-    late = Listener().listen_to(informer)
+    late = RecordingHandler().register_with(informer)
     copy = {view.key: view for view in informer.lister}
-    assert early.believed == late.believed == copy
+    assert early.objects == late.objects == copy
     for uid in ("u1", "u2"):
         owned = [view.key for view in copy.values() if uid in owner_uids_of(view)]
         assert sorted(view.key for view in informer.lister.by_index(BY_OWNER, uid)) == sorted(owned)
@@ -277,7 +282,7 @@ THINGS = (
     labelled_thing("node"),
 )
 
-both_ways = pytest.mark.parametrize("indexed", [False, True], ids=["by looking", "by an index"])
+both_ways = pytest.mark.parametrize("indexed", [False, True], ids=["without an index", "with an index"])
 
 
 def test_lister_finds_an_object_by_name() -> None:

@@ -1,12 +1,12 @@
 """Processes that compete for a lease on virtual time, with failures of processes and of the network.
 
-   play = ElectionPlay(client, clock, entropy)
-   first, second = play.process("a"), play.process("b", wall_skew_s=3_600)
+   election = ElectionScenario(client, clock, entropy)
+   first, second = election.process("a"), election.process("b", wall_skew_s=3_600)
    first.pause()          # as SIGSTOP: the process stops, time continues
    first.is_cut_off = True   # requests get no response
    first.kill()           # as SIGKILL
 
-1. `play.acts` records which process did the leader's work at which time; each act first checks `is_leading`, as a
+1. `election.acts` records which process did the leader's work at which time; each act first checks `is_leading`, as a
    write does.
 2. An act while another process may act as well raises `TwoLeadersError` immediately.
 """
@@ -62,7 +62,7 @@ class Process:
     """A candidate: an elector whose leader acts periodically."""
 
     name: str
-    play: ElectionPlay
+    election: ElectionScenario
     clock: ProcessClock
     elector: LeaderElector = field(init=False)
     is_cut_off: bool = False
@@ -99,37 +99,37 @@ class Process:
     async def _lead(self) -> None:
         while True:
             if self.elector.is_leading:
-                self.play.act(self)
+                self.election.act(self)
             await self.clock.wait(ACT_EACH_S)
 
     # the part of the client interface that electors use
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
-        return await self._ask(lambda: self.play.client.get(kind, namespace, name))
+        return await self._ask(lambda: self.election.client.get(kind, namespace, name))
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
-        return await self._ask(lambda: self.play.client.create(kind, namespace, body))
+        return await self._ask(lambda: self.election.client.create(kind, namespace, body))
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
-        return await self._ask(lambda: self.play.client.update(kind, namespace, name, body))
+        return await self._ask(lambda: self.election.client.update(kind, namespace, name, body))
 
     async def _ask(self, carry_out: Callable[[], Awaitable[Answer]]) -> Answer:
         await self.clock.going.wait()
         if self.is_cut_off:
-            await self.play.clock.wait(REQUEST_S_MAX)
+            await self.election.clock.wait(REQUEST_S_MAX)
             raise NoAnswerError("cut off")
         if self.delay_s:
-            await self.play.clock.wait(self.delay_s)
+            await self.election.clock.wait(self.delay_s)
         answer = await carry_out()
         if self.delay_s:
-            await self.play.clock.wait(self.delay_s)
+            await self.election.clock.wait(self.delay_s)
         await self.clock.going.wait()
         if self.are_answers_lost:
             raise NoAnswerError("the answer was lost")
         return answer
 
 
-class ElectionPlay:
+class ElectionScenario:
     """One lease and its candidates."""
 
     def __init__(self, client: Client, clock: VirtualClock, entropy: Entropy) -> None:

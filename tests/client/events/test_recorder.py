@@ -96,10 +96,10 @@ def test_event_name_is_none_if_it_would_be_invalid(object_name: str, name: str |
     ("note", "wanted"),
     [
         pytest.param("short", "short", id="a short note"),
-        pytest.param("x" * 1024, "x" * 1024, id="just short enough"),
+        pytest.param("x" * 1024, "x" * 1024, id="the maximum length"),
         pytest.param("x" * 1025, "x" * 1020 + " ...", id="one byte too long"),
-        pytest.param("ü" * 512, "ü" * 512, id="bytes are counted, not characters"),
-        pytest.param("x" + "ü" * 600, "x" + "ü" * 509 + " ...", id="no character is cut in two"),
+        pytest.param("ü" * 512, "ü" * 512, id="bytes are counted"),
+        pytest.param("x" + "ü" * 600, "x" + "ü" * 509 + " ...", id="characters are not split"),
     ],
 )
 def test_long_notes_are_shortened_to_the_limit_of_the_api(note: str, wanted: str) -> None:
@@ -108,10 +108,12 @@ def test_long_notes_are_shortened_to_the_limit_of_the_api(note: str, wanted: str
 
 
 def test_a_recorder_adds_its_controller_and_instance() -> None:
-    said: list[tuple[EventKey, str]] = []
-    recorder = EventRecorder(lambda key, note: said.append((key, note)), "default-scheduler", "default-scheduler-host")
+    recorded: list[tuple[EventKey, str]] = []
+    recorder = EventRecorder(
+        lambda key, note: recorded.append((key, note)), "default-scheduler", "default-scheduler-host"
+    )
     recorder.event(POD, type="Normal", reason="Scheduled", action="Binding", note="hello")
-    assert said == [(key(), "hello")]
+    assert recorded == [(key(), "hello")]
 
 
 def test_an_unknown_type_is_not_recorded(caplog: pytest.LogCaptureFixture) -> None:

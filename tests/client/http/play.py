@@ -37,7 +37,7 @@ class StandingClock(HurriedClock):
         return 0.0
 
 
-class Scene:
+class HttpSetup:
     """A server, its storage by a loopback client, and an HTTP client."""
 
     def __init__(self, local: LoopbackClient, server: HttpServer, client: HttpClient, clock: HurriedClock) -> None:
@@ -47,8 +47,8 @@ class Scene:
         self.clock = clock
 
 
-def play_over_http(
-    scenario: Callable[[Scene], Awaitable[None]],
+def run_over_http(
+    scenario: Callable[[HttpSetup], Awaitable[None]],
     *,
     limits: HttpLimits = UNLIMITED,
     can_watch_all: bool = False,
@@ -68,6 +68,6 @@ def play_over_http(
             )
             async with HttpClient(connection, clock, Entropy(2), limits=limits, environment={}) as client:
                 async with asyncio.timeout(LIMIT_S):
-                    await scenario(Scene(local, server, client, clock))
+                    await scenario(HttpSetup(local, server, client, clock))
 
     run_real(play())

@@ -8,7 +8,7 @@ Input: requests with the paths of Kubernetes. Output: the responses of the clien
 kinds of their items, Status, lines of events.
 
  1. Each request takes the first fault that matches it; without one it is served.
- 2. `asked` has all requests with their query, `headers` the headers of the last one.
+ 2. `requests` has all requests with their query, `headers` the headers of the last one.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class HttpServer:
         self._peers: set[object] = set()
         self.port = 0
         self.url = ""
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.headers: Mapping[str, str] = {}
         self.tokens: set[str] = set()
         """If not empty, a request needs one of these bearer tokens."""
@@ -136,11 +136,11 @@ class HttpServer:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         is_watch = request.query.get("watch") == "true"
-        self.asked.append(f"{'WATCH' if is_watch else request.method} {request.path_qs}")
+        self.requests.append(f"{'WATCH' if is_watch else request.method} {request.path_qs}")
         self.headers = request.headers
         if request.transport is not None:
             self._peers.add(request.transport.get_extra_info("peername"))
-        fault = self._next_fault(self.asked[-1])
+        fault = self._next_fault(self.requests[-1])
         match fault:
             case Refuse():
                 body = fault.body if fault.body is not None else _status(StatusError("planned", code=fault.code))

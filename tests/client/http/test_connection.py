@@ -24,7 +24,7 @@ from mooring.client.http.connection import (
 from mooring.kit.clock import SystemClock, VirtualClock
 from tests.client.certificates import make_authority
 from tests.client.contract_play import NS
-from tests.client.http.play import Scene, play_over_http
+from tests.client.http.play import HttpSetup, run_over_http
 
 
 def test_repr_of_connection_and_identity_hides_secrets() -> None:
@@ -115,23 +115,23 @@ def test_a_token_rejected_by_the_server_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("old")
 
-    async def scenario(scene: Scene) -> None:
-        scene.server.tokens = {"old"}
+    async def scenario(setup: HttpSetup) -> None:
+        setup.server.tokens = {"old"}
         with pytest.raises(NotFoundError):
-            await scene.client.get(POD, NS, "web")
+            await setup.client.get(POD, NS, "web")
         file.write_text("new")
-        scene.server.tokens = {"new"}
+        setup.server.tokens = {"new"}
         with pytest.raises(NotFoundError):
-            await scene.client.get(POD, NS, "web")
-        scene.server.tokens = {"newer"}
-        scene.server.asked.clear()
+            await setup.client.get(POD, NS, "web")
+        setup.server.tokens = {"newer"}
+        setup.server.requests.clear()
         with pytest.raises(UnauthorizedError):
-            await scene.client.get(POD, NS, "web")
-        assert len(scene.server.asked) == 1, "what nobody renewed is not worth another try"
-        assert scene.client.statistics()["renewals"] == 1
+            await setup.client.get(POD, NS, "web")
+        assert len(setup.server.requests) == 1, "an unchanged token is not sent again"
+        assert setup.client.statistics()["renewals"] == 1
 
     authority = make_authority()
-    play_over_http(
+    run_over_http(
         scenario,
         security=authority.server_context(tmp_path, authority.issue("server", address="127.0.0.1")),
         authority=authority.pem,
@@ -140,20 +140,20 @@ def test_a_token_rejected_by_the_server_is_read_again(tmp_path: Path) -> None:
 
 
 def test_tokens_are_not_sent_over_plain_http() -> None:
-    class Talkative:
+    class UnusedCredentials:
         def identity_nowait(self) -> Identity | None:
-            raise AssertionError("asked for an identity on an open connection")
+            raise AssertionError("identity_nowait must not be called for plain HTTP")
 
         async def wait_identity(self) -> Identity:
             raise ForbiddenError("no")
 
         def reject(self, identity: Identity) -> bool:
-            raise AssertionError("told of a rejection")
+            raise AssertionError("reject must not be called for plain HTTP")
 
-    async def scenario(scene: Scene) -> None:
-        scene.server.tokens = {"secret"}
+    async def scenario(setup: HttpSetup) -> None:
+        setup.server.tokens = {"secret"}
         with pytest.raises(UnauthorizedError):
-            await scene.client.get(POD, NS, "web")
-        assert "Authorization" not in scene.server.headers
+            await setup.client.get(POD, NS, "web")
+        assert "Authorization" not in setup.server.headers
 
-    play_over_http(scenario, credentials=Talkative())
+    run_over_http(scenario, credentials=UnusedCredentials())

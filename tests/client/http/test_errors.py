@@ -77,18 +77,16 @@ PREVENTED = "has prevented the request from succeeding"
         pytest.param(
             404, "GET", b"404 page\n", NotFoundError, "the server could not find the requested resource", id="404"
         ),
-        pytest.param(403, "GET", b"keep out", ForbiddenError, "keep out", id="403 in its own words"),
-        pytest.param(
-            409, "POST", b"", AlreadyExistsError, "the server reported a conflict", id="a conflict for who creates"
-        ),
-        pytest.param(409, "PUT", b"", ConflictError, "the server reported a conflict", id="a conflict for others"),
+        pytest.param(403, "GET", b"keep out", ForbiddenError, "keep out", id="403 with a text"),
+        pytest.param(409, "POST", b"", AlreadyExistsError, "the server reported a conflict", id="409 for a create"),
+        pytest.param(409, "PUT", b"", ConflictError, "the server reported a conflict", id="409 for an update"),
         pytest.param(
             502,
             "GET",
             b'bad "gateway"',
             ServerError,
             f'an error on the server ("bad \\"gateway\\"") {PREVENTED}',
-            id="502 with what was said",
+            id="502 with a text",
         ),
         pytest.param(503, "GET", b"", ServerError, "the server is currently unable to handle the request", id="503"),
         pytest.param(
@@ -105,7 +103,7 @@ PREVENTED = "has prevented the request from succeeding"
             b'{"kind":"Pod"}',
             ServerError,
             f'an error on the server ("{{\\"kind\\":\\"Pod\\"}}") {PREVENTED}',
-            id="an object that is no Status",
+            id="an object that is not a Status",
         ),
     ],
 )

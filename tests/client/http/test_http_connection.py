@@ -46,123 +46,129 @@ class FakeTransport:
         self.is_paused = False
 
 
-def play(scenario: Callable[[HttpConnection, FakeTransport], Awaitable[None]]) -> None:
-    async def playing() -> None:
-        wire, transport = HttpConnection(asyncio.get_running_loop()), FakeTransport()
-        wire.connection_made(cast(asyncio.Transport, transport))
-        assert wire.is_idle
-        await scenario(wire, transport)
+def run_scenario(scenario: Callable[[HttpConnection, FakeTransport], Awaitable[None]]) -> None:
+    async def main() -> None:
+        connection, transport = HttpConnection(asyncio.get_running_loop()), FakeTransport()
+        connection.connection_made(cast(asyncio.Transport, transport))
+        assert connection.is_idle
+        await scenario(connection, transport)
 
-    run(playing())
+    run(main())
 
 
 def test_requests_and_responses_of_a_connection() -> None:
-    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
+    async def scenario(connection: HttpConnection, transport: FakeTransport) -> None:
         for _ in range(2):
-            waiter = wire.send(b"GET / HTTP/1.1\r\n\r\n")
-            assert not wire.is_idle
-            wire.data_received(OK[:20])
-            wire.data_received(OK[20:])
+            waiter = connection.send(b"GET / HTTP/1.1\r\n\r\n")
+            assert not connection.is_idle
+            connection.data_received(OK[:20])
+            connection.data_received(OK[20:])
             answer = await waiter
             assert (answer.code, answer.body, answer.headers["Content-Length"]) == (200, b"{}", "2")
-            assert wire.is_idle
+            assert connection.is_idle
         assert transport.written == [b"GET / HTTP/1.1\r\n\r\n"] * 2
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
-    ("happens", "error", "words"),
+    ("event", "error", "words"),
     [
-        pytest.param(lambda wire: wire.connection_lost(None), ConnectionError, "the server hung up", id="an end"),
         pytest.param(
-            lambda wire: wire.connection_lost(ConnectionResetError("reset")),
+            lambda connection: connection.connection_lost(None), ConnectionError, "the server hung up", id="end of file"
+        ),
+        pytest.param(
+            lambda connection: connection.connection_lost(ConnectionResetError("reset")),
             ConnectionResetError,
             "reset",
             id="a reset",
         ),
-        pytest.param(lambda wire: wire.data_received(b"220 mail\r\n"), ConnectionError, "speak HTTP", id="nonsense"),
-        pytest.param(lambda wire: wire.abort(TimeoutError("late")), TimeoutError, "late", id="the end of patience"),
+        pytest.param(
+            lambda connection: connection.data_received(b"220 mail\r\n"), ConnectionError, "speak HTTP", id="not HTTP"
+        ),
+        pytest.param(
+            lambda connection: connection.abort(TimeoutError("late")), TimeoutError, "late", id="an abort by the client"
+        ),
     ],
 )
 def test_the_error_that_ended_a_connection_is_raised_by_requests(
-    happens: Callable[[HttpConnection], None], error: type[OSError], words: str
+    event: Callable[[HttpConnection], None], error: type[OSError], words: str
 ) -> None:
-    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
-        waiter = wire.send(b"GET / HTTP/1.1\r\n\r\n")
-        happens(wire)
+    async def scenario(connection: HttpConnection, transport: FakeTransport) -> None:
+        waiter = connection.send(b"GET / HTTP/1.1\r\n\r\n")
+        event(connection)
         with pytest.raises(error, match=words):
             await waiter
         assert transport.is_aborted
-        assert not wire.is_idle
+        assert not connection.is_idle
         with pytest.raises(error, match=words):
-            await wire.send(b"GET / HTTP/1.1\r\n\r\n")
+            await connection.send(b"GET / HTTP/1.1\r\n\r\n")
         with pytest.raises(error, match=words):
-            await wire.open_stream(b"GET / HTTP/1.1\r\n\r\n")
+            await connection.open_stream(b"GET / HTTP/1.1\r\n\r\n")
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_an_unexpected_response_closes_the_connection() -> None:
-    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
-        wire.data_received(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
+    async def scenario(connection: HttpConnection, transport: FakeTransport) -> None:
+        connection.data_received(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
         assert transport.is_aborted
-        assert not wire.is_idle
+        assert not connection.is_idle
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_a_response_without_a_length_ends_with_its_connection() -> None:
-    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
-        waiter = wire.send(b"GET / HTTP/1.1\r\n\r\n")
-        wire.data_received(b"HTTP/1.1 200 OK\r\n\r\nhello")
-        wire.connection_lost(None)
+    async def scenario(connection: HttpConnection, transport: FakeTransport) -> None:
+        waiter = connection.send(b"GET / HTTP/1.1\r\n\r\n")
+        connection.data_received(b"HTTP/1.1 200 OK\r\n\r\nhello")
+        connection.connection_lost(None)
         assert (await waiter).body == b"hello"
-        assert not wire.is_idle
+        assert not connection.is_idle
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_a_stream_is_read_in_pieces() -> None:
-    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
+    async def scenario(connection: HttpConnection, transport: FakeTransport) -> None:
         loop = asyncio.get_running_loop()
-        loop.call_later(1.0, wire.data_received, STREAM + b"3\r\none\r\n")
-        assert await wire.open_stream(b"GET / HTTP/1.1\r\n\r\n") == 200
-        assert wire.stream_headers["Transfer-Encoding"] == "chunked"
-        assert await wire.read_any() == b"one"
-        loop.call_later(1.0, wire.data_received, b"3\r\ntwo\r\n5\r\nthr")
-        assert await wire.read_any() == b"twothr"
-        wire.data_received(b"ee\r\n0\r\n\r\n")
-        assert [await wire.read_any(), await wire.read_any()] == [b"ee", b""]
+        loop.call_later(1.0, connection.data_received, STREAM + b"3\r\none\r\n")
+        assert await connection.open_stream(b"GET / HTTP/1.1\r\n\r\n") == 200
+        assert connection.stream_headers["Transfer-Encoding"] == "chunked"
+        assert await connection.read_any() == b"one"
+        loop.call_later(1.0, connection.data_received, b"3\r\ntwo\r\n5\r\nthr")
+        assert await connection.read_any() == b"twothr"
+        connection.data_received(b"ee\r\n0\r\n\r\n")
+        assert [await connection.read_any(), await connection.read_any()] == [b"ee", b""]
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_data_received_before_an_error_is_read_before_the_error_is_raised() -> None:
-    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
-        asyncio.get_running_loop().call_later(1.0, wire.data_received, STREAM + b"3\r\none\r\n")
-        await wire.open_stream(b"GET / HTTP/1.1\r\n\r\n")
-        wire.connection_lost(None)
-        assert await wire.read_any() == b"one"
+    async def scenario(connection: HttpConnection, transport: FakeTransport) -> None:
+        asyncio.get_running_loop().call_later(1.0, connection.data_received, STREAM + b"3\r\none\r\n")
+        await connection.open_stream(b"GET / HTTP/1.1\r\n\r\n")
+        connection.connection_lost(None)
+        assert await connection.read_any() == b"one"
         with pytest.raises(ConnectionError, match="in the middle of an answer"):
-            await wire.read_any()
+            await connection.read_any()
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_a_slow_reader_pauses_the_transport() -> None:
-    async def scenario(wire: HttpConnection, transport: FakeTransport) -> None:
-        asyncio.get_running_loop().call_later(1.0, wire.data_received, STREAM)
-        await wire.open_stream(b"GET / HTTP/1.1\r\n\r\n")
+    async def scenario(connection: HttpConnection, transport: FakeTransport) -> None:
+        asyncio.get_running_loop().call_later(1.0, connection.data_received, STREAM)
+        await connection.open_stream(b"GET / HTTP/1.1\r\n\r\n")
         large = b"x" * (STREAM_BYTES_MAX // 2 + 1)
         for _ in range(2):
             assert not transport.is_paused
-            wire.data_received(b"%x\r\n%b\r\n" % (len(large), large))
+            connection.data_received(b"%x\r\n%b\r\n" % (len(large), large))
         assert transport.is_paused
-        assert await wire.read_any() == large * 2
+        assert await connection.read_any() == large * 2
         assert not transport.is_paused
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 OK_HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -182,9 +188,9 @@ def read(answer: bytes, piece_bytes: int, *, has_ended: bool = False) -> Respons
     ("answer", "code", "body", "keeps_alive"),
     [
         pytest.param(OK_HEAD + b"Content-Length: 5\r\n\r\nhello", 200, b"hello", True, id="a length"),
-        pytest.param(OK_HEAD + b"content-length:5\r\n\r\nhello", 200, b"hello", True, id="a length in small letters"),
-        pytest.param(OK_HEAD + b"Content-Length: 0\r\n\r\n", 200, b"", True, id="nothing"),
-        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", 204, b"", True, id="nothing, by its code"),
+        pytest.param(OK_HEAD + b"content-length:5\r\n\r\nhello", 200, b"hello", True, id="a length in lower case"),
+        pytest.param(OK_HEAD + b"Content-Length: 0\r\n\r\n", 200, b"", True, id="an empty body"),
+        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", 204, b"", True, id="204"),
         pytest.param(
             OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n",
             200,
@@ -197,22 +203,22 @@ def read(answer: bytes, piece_bytes: int, *, has_ended: bool = False) -> Respons
             200,
             b"0123\r\n6789",
             True,
-            id="chunks with line breaks in them, and a trailer",
+            id="chunks with line breaks and a trailer",
         ),
         pytest.param(
             b"HTTP/1.1 409 Conflict\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
             409,
             b"{}",
             False,
-            id="the last",
+            id="connection: close",
         ),
-        pytest.param(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}", 200, b"{}", False, id="of an old server"),
+        pytest.param(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}", 200, b"{}", False, id="HTTP/1.0"),
         pytest.param(
             b"HTTP/1.1 100 Continue\r\n\r\n" + OK_HEAD + b"Content-Length: 2\r\n\r\n{}",
             200,
             b"{}",
             True,
-            id="after a wait",
+            id="after 100 Continue",
         ),
     ],
 )
@@ -247,20 +253,26 @@ def test_a_connection_with_extra_data_is_not_reused(answer: bytes) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        pytest.param(b"", "the server hung up", id="nothing"),
-        pytest.param(OK_HEAD, "the server hung up", id="half a head"),
-        pytest.param(OK_HEAD + b"Content-Length: 5\r\n\r\nhell", "in the middle of an answer", id="half a body"),
-        pytest.param(OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhell", "in the middle", id="half a chunk"),
+        pytest.param(b"", "the server hung up", id="empty"),
+        pytest.param(OK_HEAD, "the server hung up", id="truncated head"),
+        pytest.param(OK_HEAD + b"Content-Length: 5\r\n\r\nhell", "in the middle of an answer", id="truncated body"),
+        pytest.param(OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhell", "in the middle", id="truncated chunk"),
         pytest.param(OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n4\r\nhell\r\n", "in the middle", id="no last chunk"),
         pytest.param(
-            OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\nmany\r\n", "began a chunk with b'many'", id="no size"
+            OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\nmany\r\n",
+            "began a chunk with b'many'",
+            id="an invalid chunk size",
         ),
         pytest.param(
-            OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n-5\r\n", "began a chunk with b'-5'", id="less than none"
+            OK_HEAD + b"Transfer-Encoding: chunked\r\n\r\n-5\r\n",
+            "began a chunk with b'-5'",
+            id="a negative chunk size",
         ),
-        pytest.param(OK_HEAD + b"Transfer-Encoding: gzip\r\n\r\n", "wanted chunks", id="packed"),
-        pytest.param(OK_HEAD + b"Content-Length: many\r\n\r\n", "announced an answer of b'many' bytes", id="no length"),
-        pytest.param(b"SSH-2.0-OpenSSH_9\r\n", "does not speak HTTP", id="another language"),
+        pytest.param(OK_HEAD + b"Transfer-Encoding: gzip\r\n\r\n", "wanted chunks", id="gzip transfer encoding"),
+        pytest.param(
+            OK_HEAD + b"Content-Length: many\r\n\r\n", "announced an answer of b'many' bytes", id="an invalid length"
+        ),
+        pytest.param(b"SSH-2.0-OpenSSH_9\r\n", "does not speak HTTP", id="another protocol"),
         pytest.param(b"HTTP/2 200\r\n\r\n", "does not speak HTTP/1.1", id="another version"),
         pytest.param(b"\x15\x03\x01\x00\x02\x02\x16", "does not speak HTTP", id="TLS"),
     ],

@@ -76,14 +76,14 @@ def test_an_empty_file_is_an_empty_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("a: [", ":1: ", id="no YAML"),
+        pytest.param("a: [", ":1: ", id="invalid YAML"),
         pytest.param("- a", ": expected a mapping with clusters, users and contexts", id="a list"),
-        pytest.param("kind: Pod", ": kind: expected Config, found 'Pod'", id="something else"),
+        pytest.param("kind: Pod", ": kind: expected Config, found 'Pod'", id="another kind"),
         pytest.param("current-context: 7", ": current-context: expected a name, found 7", id="a number for a name"),
         pytest.param("clusters: {a: b}", ": clusters: expected a list", id="a mapping for a list"),
         pytest.param("clusters: [{cluster: {}}]", ": clusters[0].name: expected the name of a cluster", id="no name"),
         pytest.param(
-            "users: [{name: a, user: b}]", ": user 'a': expected a mapping under 'user'", id="a user in a word"
+            "users: [{name: a, user: b}]", ": user 'a': expected a mapping under 'user'", id="a string for a user"
         ),
         pytest.param(
             "users: [{name: a, user: {token: 12}}]", ": user 'a': token: expected a string, found 12", id="a wrong type"
@@ -91,7 +91,7 @@ def test_an_empty_file_is_an_empty_configuration(tmp_path: Path) -> None:
         pytest.param(
             "users: [{name: a, user: {exec: {args: [1]}}}]",
             ": user 'a': exec.args[0]: expected a string, found 1",
-            id="a wrong type, deep inside",
+            id="a wrong type in a nested field",
         ),
     ],
 )

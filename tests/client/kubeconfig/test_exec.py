@@ -20,7 +20,7 @@ from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 from tests.client.certificates import make_authority
 from tests.client.contract_play import NS
-from tests.client.http.play import Scene, play_over_http
+from tests.client.http.play import HttpSetup, run_over_http
 from tests.waiting import LIMIT_S
 
 VERSION = "client.authentication.k8s.io/v1"
@@ -56,11 +56,11 @@ def answer(status: str, version: str = VERSION) -> str:
     return f"""echo '{{"kind":"ExecCredential","apiVersion":"{version}","status":{status}}}'"""
 
 
-def play(scenario: Callable[[], Awaitable[None]]) -> None:
-    async def playing() -> None:
+def run_scenario(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
         await scenario()
 
-    run_real(playing())
+    run_real(main())
 
 
 def test_an_identity_is_cached_until_it_expires(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_an_identity_is_cached_until_it_expires(tmp_path: Path) -> None:
         assert await credentials.wait_identity() is not identity
         assert plugin.runs == 2
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_concurrent_requests_run_the_plug_in_once(tmp_path: Path) -> None:
@@ -88,12 +88,12 @@ def test_concurrent_requests_run_the_plug_in_once(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         credentials = ExecCredentials(plugin.entry(), VirtualClock(), environment=ENVIRONMENT)
-        async with TaskGroup("askers") as group:
-            asked = [group.start(credentials.wait_identity(), name=str(number)) for number in range(5)]
-        assert len({id(each.result()) for each in asked}) == 1
+        async with TaskGroup("requests") as group:
+            tasks = [group.start(credentials.wait_identity(), name=str(number)) for number in range(5)]
+        assert len({id(each.result()) for each in tasks}) == 1
         assert plugin.runs == 1
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_a_rejected_identity_is_renewed_once(tmp_path: Path) -> None:
@@ -104,18 +104,18 @@ def test_a_rejected_identity_is_renewed_once(tmp_path: Path) -> None:
         first = await credentials.wait_identity()
         assert credentials.reject(first)
         second = await credentials.wait_identity()
-        assert credentials.reject(first), "somebody else heard it first"
+        assert credentials.reject(first), "the identity was already renewed"
         assert await credentials.wait_identity() is second
         assert plugin.runs == 2
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_arguments_and_environment_of_a_plug_in(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
+    output = tmp_path / "heard"
     plugin = Plugin(
         tmp_path,
-        f'echo "$1 $2 $HARBOUR" > {heard}; echo "$KUBERNETES_EXEC_INFO" >> {heard}\n' + answer('{"token":"t"}'),
+        f'echo "$1 $2 $HARBOUR" > {output}; echo "$KUBERNETES_EXEC_INFO" >> {output}\n' + answer('{"token":"t"}'),
     )
 
     async def scenario() -> None:
@@ -123,21 +123,21 @@ def test_arguments_and_environment_of_a_plug_in(tmp_path: Path) -> None:
             cluster = {"server": "https://api", "certificate-authority-data": b"PEM", "config": {"a": 1}}
             entry = plugin.entry(provide=provide)
             await ExecCredentials(entry, VirtualClock(), cluster=cluster, environment=ENVIRONMENT).wait_identity()
-            arguments, _, info = heard.read_text().partition("\n")
+            arguments, _, info = output.read_text().partition("\n")
             assert arguments == "one two quay"
-            told = msgspec.json.decode(info)
-            assert (told["kind"], told["apiVersion"]) == ("ExecCredential", VERSION)
-            assert told["spec"]["interactive"] is False
+            result = msgspec.json.decode(info)
+            assert (result["kind"], result["apiVersion"]) == ("ExecCredential", VERSION)
+            assert result["spec"]["interactive"] is False
             if provide:
-                assert told["spec"]["cluster"] == {
+                assert result["spec"]["cluster"] == {
                     "server": "https://api",
                     "certificate-authority-data": "UEVN",
                     "config": {"a": 1},
                 }
             else:
-                assert "cluster" not in told["spec"]
+                assert "cluster" not in result["spec"]
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_a_plug_in_may_return_a_certificate(tmp_path: Path) -> None:
@@ -149,21 +149,23 @@ def test_a_plug_in_may_return_a_certificate(tmp_path: Path) -> None:
         assert identity.certificate is not None
         assert (identity.certificate.chain, identity.certificate.key) == (b"chain", b"key")
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        pytest.param("exit 3", "failed with exit code 3", id="it fails"),
-        pytest.param("echo hello", "answered with something else than an ExecCredential", id="it babbles"),
+        pytest.param("exit 3", "failed with exit code 3", id="exit code 3"),
+        pytest.param("echo hello", "answered with something else than an ExecCredential", id="other output"),
         pytest.param(answer("null"), "answered without a status", id="no status"),
-        pytest.param(answer("{}"), "answered with neither a token nor a certificate", id="nothing in it"),
-        pytest.param(answer('{"clientKeyData":"k"}'), "only a certificate or only a key", id="half a certificate"),
+        pytest.param(answer("{}"), "answered with neither a token nor a certificate", id="an empty status"),
+        pytest.param(
+            answer('{"clientKeyData":"k"}'), "only a certificate or only a key", id="a key without a certificate"
+        ),
         pytest.param(
             answer('{"token":"t","expirationTimestamp":"soon"}'),
             "expirationTimestamp that cannot be read",
-            id="no time",
+            id="an invalid expiration",
         ),
         pytest.param(
             answer('{"token":"t"}', "client.authentication.k8s.io/v1beta1"),
@@ -183,13 +185,13 @@ def test_invalid_responses_of_a_plug_in(tmp_path: Path, script: str, words: str)
                 await credentials.wait_identity()
             assert f"credential plug-in {tmp_path}/plugin " in str(problem.value)
             assert words in str(problem.value)
-        assert plugin.runs == 1, "a plug-in that failed rests a while"
+        assert plugin.runs == 1, "a failed plug-in is not run again immediately"
         clock.advance_to(FAILURE_REST_S)
         with pytest.raises(CredentialsError):
             await credentials.wait_identity()
         assert plugin.runs == 2
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_a_missing_program_is_reported_with_its_install_hint(tmp_path: Path) -> None:
@@ -198,7 +200,7 @@ def test_a_missing_program_is_reported_with_its_install_hint(tmp_path: Path) -> 
         with pytest.raises(CredentialsError, match=r"no-such-plugin cannot be started: .*; install \[1mit"):
             await ExecCredentials(entry, VirtualClock(), environment=ENVIRONMENT).wait_identity()
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_a_plug_in_without_a_response_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,11 +212,11 @@ def test_a_plug_in_without_a_response_is_killed(tmp_path: Path, monkeypatch: pyt
             async with asyncio.timeout(LIMIT_S):
                 await ExecCredentials(entry, VirtualClock(), environment=ENVIRONMENT).wait_identity()
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
-    ("mode", "is_terminal", "told"),
+    ("mode", "is_terminal", "result"),
     [
         ("Never", True, False),
         ("IfAvailable", True, True),
@@ -225,38 +227,38 @@ def test_a_plug_in_without_a_response_is_killed(tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_interactive_mode_and_terminal_determine_is_interactive(
-    tmp_path: Path, mode: str, is_terminal: bool, told: bool | None
+    tmp_path: Path, mode: str, is_terminal: bool, result: bool | None
 ) -> None:
     credentials = ExecCredentials(
         Plugin(tmp_path, "").entry(mode=mode), VirtualClock(), is_terminal=lambda: is_terminal
     )
-    if told is None:
+    if result is None:
         with pytest.raises(CredentialsError, match="standard input is not a terminal"):
             credentials._is_interactive()
     else:
-        assert credentials._is_interactive() is told
+        assert credentials._is_interactive() is result
 
 
 def test_a_token_rejected_by_the_server_is_renewed_during_the_request(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, f"""echo '{{"apiVersion":"{VERSION}","status":{{"token":"'$(cat {tmp_path}/t)'"}}}}'""")
     (tmp_path / "t").write_text("old")
 
-    async def scenario(scene: Scene) -> None:
+    async def scenario(setup: HttpSetup) -> None:
         for token in ("old", "new"):
             (tmp_path / "t").write_text(token)
-            scene.server.tokens = {token}
+            setup.server.tokens = {token}
             with pytest.raises(NotFoundError):
-                await scene.client.get(POD, NS, "web")
+                await setup.client.get(POD, NS, "web")
         assert plugin.runs == 2
-        assert scene.client.statistics()["renewals"] == 1
-        scene.server.tokens = {"of somebody else"}
-        scene.server.asked.clear()
+        assert setup.client.statistics()["renewals"] == 1
+        setup.server.tokens = {"of somebody else"}
+        setup.server.requests.clear()
         with pytest.raises(UnauthorizedError):
-            await scene.client.get(POD, NS, "web")
-        assert len(scene.server.asked) == 2, "once more, and not for ever"
+            await setup.client.get(POD, NS, "web")
+        assert len(setup.server.requests) == 2, "the request is repeated only once"
 
     authority = make_authority()
-    play_over_http(
+    run_over_http(
         scenario,
         security=authority.server_context(tmp_path, authority.issue("server", address="127.0.0.1")),
         authority=authority.pem,

@@ -61,7 +61,7 @@ def test_several_files_are_merged_and_missing_files_are_ignored(tmp_path: Path) 
     ("more", "server"),
     [
         pytest.param({}, "https://api:6443", id="the current context"),
-        pytest.param({"context": "there"}, "https://other:6443/base", id="another one"),
+        pytest.param({"context": "there"}, "https://other:6443/base", id="another context"),
         pytest.param({"master": "https://master:6443/"}, "https://master:6443", id="another server"),
     ],
 )
@@ -173,7 +173,7 @@ def test_invalid_clusters_are_rejected(tmp_path: Path, cluster: str, words: str)
 @pytest.mark.parametrize(
     ("user", "kind", "authorization", "has_certificate"),
     [
-        pytest.param("{}", StaticCredentials, "", False, id="nobody"),
+        pytest.param("{}", StaticCredentials, "", False, id="no credentials"),
         pytest.param("{token: t}", FileCredentials, "Bearer t", False, id="a token"),
         pytest.param("{tokenFile: token}", FileCredentials, "Bearer filed", False, id="a token file"),
         pytest.param("{username: me, password: pass}", StaticCredentials, "Basic bWU6cGFzcw==", False, id="a password"),
@@ -187,7 +187,9 @@ def test_invalid_clusters_are_rejected(tmp_path: Path, cluster: str, words: str)
             True,
             id="a certificate and a password",
         ),
-        pytest.param(f"{{token: t, exec: {PLUGIN % 'p'}}}", FileCredentials, "Bearer t", False, id="not the plug-in"),
+        pytest.param(
+            f"{{token: t, exec: {PLUGIN % 'p'}}}", FileCredentials, "Bearer t", False, id="a token and a plug-in"
+        ),
     ],
 )
 def test_credentials_of_a_user(
