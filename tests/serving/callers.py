@@ -80,10 +80,10 @@ class Reviewer:
     allowed: set[tuple[str, str, str]] = field(default_factory=set)
     config_map: dict[str, str] | None = None
     is_away: bool = False
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
-        self.asked.append(kind.kind)
+        self.requests.append(kind.kind)
         if self.is_away:
             raise NoAnswerError("away")
         spec = body["spec"]
@@ -101,7 +101,7 @@ class Reviewer:
         return msgspec.json.encode({"status": {"allowed": is_allowed}})
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
-        self.asked.append(f"{namespace}/{name}")
+        self.requests.append(f"{namespace}/{name}")
         if self.config_map is None:
             raise NotFoundError(f'configmaps "{name}" not found')
         return msgspec.json.encode({"data": self.config_map})

@@ -29,28 +29,28 @@ GOOD: Check = lambda: ""  # noqa: E731
 BAD: Check = lambda: "it hurts"  # noqa: E731
 
 
-def asked(query: dict[str, list[str]] | None = None) -> PageRequest:
+def requested(query: dict[str, list[str]] | None = None) -> PageRequest:
     return PageRequest("GET", "/readyz", query or {})
 
 
 @pytest.mark.parametrize(
-    ("checks", "query", "code", "said"),
+    ("checks", "query", "code", "body"),
     [
-        pytest.param({"a": GOOD}, {}, 200, "ok", id="good, in short"),
+        pytest.param({"a": GOOD}, {}, 200, "ok", id="good"),
         pytest.param({}, {"verbose": [""]}, 200, "[+]ping ok\nreadyz check passed\n", id="no checks: ping"),
         pytest.param(
             {"a": GOOD, "b": GOOD},
             {"verbose": [""]},
             200,
             "[+]a ok\n[+]b ok\nreadyz check passed\n",
-            id="good, in full",
+            id="good, verbose",
         ),
         pytest.param(
             {"a": GOOD, "b": BAD},
             {},
             500,
             "[+]a ok\n[-]b failed: reason withheld\nreadyz check failed\n",
-            id="bad: always in full, never why",
+            id="bad, always verbose without reasons",
         ),
         pytest.param(
             {"a": GOOD, "b": BAD},
@@ -64,33 +64,33 @@ def asked(query: dict[str, list[str]] | None = None) -> PageRequest:
             {"exclude": ["y,x"], "verbose": [""]},
             200,
             '[+]a ok\nwarn: some health checks cannot be excluded: no matches for "x","y"\nreadyz check passed\n',
-            id="excluded, and not there",
+            id="unknown checks excluded",
         ),
     ],
 )
 def test_health_page_with_all_checks(
-    checks: dict[str, Check], query: dict[str, list[str]], code: int, said: str
+    checks: dict[str, Check], query: dict[str, list[str]], code: int, body: str
 ) -> None:
-    answer = health_pages({"readyz": checks})["/readyz"](asked(query))
-    assert (answer.code, answer.body.decode()) == (code, said)
+    answer = health_pages({"readyz": checks})["/readyz"](requested(query))
+    assert (answer.code, answer.body.decode()) == (code, body)
 
 
 @pytest.mark.parametrize(
-    ("check", "code", "said"), [(GOOD, 200, "ok"), (BAD, 500, "internal server error: it hurts\n")], ids=["good", "bad"]
+    ("check", "code", "body"), [(GOOD, 200, "ok"), (BAD, 500, "internal server error: it hurts\n")], ids=["good", "bad"]
 )
-def test_health_page_of_one_check(check: Check, code: int, said: str) -> None:
-    answer = health_pages({"healthz": {"a": check}})["/healthz/a"](asked())
-    assert (answer.code, answer.body.decode()) == (code, said)
+def test_health_page_of_one_check(check: Check, code: int, body: str) -> None:
+    answer = health_pages({"healthz": {"a": check}})["/healthz/a"](requested())
+    assert (answer.code, answer.body.decode()) == (code, body)
 
 
 def test_flags_are_sorted() -> None:
-    said = flags_page("kube-scheduler", {"v": "2", "config": ""}).body.decode()
-    assert said.startswith("\nkube-scheduler flagz\nWarning: This endpoint is not meant to be machine parseable")
-    assert said.endswith("\nconfig=\nv=2\n")
+    body = flags_page("kube-scheduler", {"v": "2", "config": ""}).body.decode()
+    assert body.startswith("\nkube-scheduler flagz\nWarning: This endpoint is not meant to be machine parseable")
+    assert body.endswith("\nconfig=\nv=2\n")
 
 
 def test_status_page() -> None:
-    said = status_page(
+    body = status_page(
         "kube-scheduler",
         started_wall_s=1_767_225_600.0,
         up_s=3 * 3600 + 4 * 60 + 5.9,
@@ -98,8 +98,8 @@ def test_status_page() -> None:
         emulates="1.36",
         paths=("/readyz", "/healthz"),
     ).body.decode()
-    assert "Started= Thu Jan  1 00:00:00 UTC 2026\nUp= 3 hr 04 min 05 sec\n" in said
-    assert said.endswith("Binary version= 0.1.0\nEmulation version= 1.36\nPaths= /healthz /readyz\n")
+    assert "Started= Thu Jan  1 00:00:00 UTC 2026\nUp= 3 hr 04 min 05 sec\n" in body
+    assert body.endswith("Binary version= 0.1.0\nEmulation version= 1.36\nPaths= /healthz /readyz\n")
 
 
 def test_configuration_page() -> None:
@@ -121,7 +121,7 @@ def test_configuration_page() -> None:
         ),
         (failed("a bug"), 500, "Internal error occurred: a bug"),
     ],
-    ids=["who is it", "may not", "may not, and why", "a bug"],
+    ids=["unauthorized", "forbidden", "forbidden with a reason", "a bug"],
 )
 def test_error_responses_are_status_objects(answer: PageResponse, code: int, message: str) -> None:
     status = json.loads(answer.body)
@@ -146,7 +146,7 @@ BODY = b'{"pod": "secret/db-0", "text": "0/4 nodes: evict open/web-1 and secret/
 NAMESPACES = frozenset({"open", "secret"})
 
 
-def seen(body: bytes, *readable: str, asked: Iterable[str] = ()) -> PageResponse:
+def seen(body: bytes, *readable: str, requested: Iterable[str] = ()) -> PageResponse:
     async def may_read(namespace: str) -> bool:
         return namespace in readable
 
@@ -154,7 +154,7 @@ def seen(body: bytes, *readable: str, asked: Iterable[str] = ()) -> PageResponse
 
     async def main() -> PageResponse:
         named = await named_namespaces(body, NAMESPACES, clock)
-        response = PageResponse(body, namespaces=named, requested_namespaces=namespaces_of(asked))
+        response = PageResponse(body, namespaces=named, requested_namespaces=namespaces_of(requested))
         return await masked(PageRequest("GET", "/", {}), response, may_read, clock)
 
     return run(main(), clock)
@@ -188,9 +188,9 @@ def test_text_that_is_not_a_name_is_not_masked(body: bytes) -> None:
 
 def test_a_request_for_a_pod_in_an_unreadable_namespace_is_forbidden() -> None:
     for body in (BODY, b"[]"):  # whether it exists or not
-        response = seen(body, "open", asked=["secret/db-0"])
+        response = seen(body, "open", requested=["secret/db-0"])
         assert (response.code, response.body) == (403, b'forbidden: you cannot list pods in the namespace "secret"\n')
-    assert seen(b'["open/web-1"]', "open", asked=["open/web-1", "no-namespace", "a,b/c", "a\nb/c"]).code == 200
+    assert seen(b'["open/web-1"]', "open", requested=["open/web-1", "no-namespace", "a,b/c", "a\nb/c"]).code == 200
 
 
 def test_a_long_body_is_masked_in_pieces_without_splitting_names() -> None:

@@ -23,18 +23,20 @@ NOW_S = 1_767_225_600.0
 
 
 @pytest.mark.parametrize(
-    ("asked", "complaint"),
+    ("tls_settings", "message"),
     [
-        pytest.param(ServingTls("t", version_min="1.2"), "wanted one of VersionTLS10", id="a version of nobody's"),
-        pytest.param(ServingTls("t", certificate_file="a"), "must be given together", id="half a pair"),
+        pytest.param(ServingTls("t", version_min="1.2"), "wanted one of VersionTLS10", id="an unknown version"),
+        pytest.param(ServingTls("t", certificate_file="a"), "must be given together", id="a certificate without a key"),
         pytest.param(ServingTls("t", certificate_file="a", key_file="b"), "a and b cannot be used", id="no such file"),
         pytest.param(ServingTls("t", ciphers=("TLS_NO_WITH_SUCH",)), "can be used", id="no such cipher"),
-        pytest.param(ServingTls("t", more=("a",)), "expected CERTIFICATE,KEY", id="no pair"),
+        pytest.param(
+            ServingTls("t", more=("a",)), "expected CERTIFICATE,KEY", id="a certificate without a key by name"
+        ),
     ],
 )
-def test_invalid_tls_settings_are_rejected(asked: ServingTls, complaint: str) -> None:
-    with pytest.raises(ServingTlsError, match=complaint):
-        serving_context(asked, NOW_S)
+def test_invalid_tls_settings_are_rejected(tls_settings: ServingTls, message: str) -> None:
+    with pytest.raises(ServingTlsError, match=message):
+        serving_context(tls_settings, NOW_S)
 
 
 def test_ciphers_are_accepted_by_their_iana_names() -> None:
@@ -51,16 +53,16 @@ def test_minimum_tls_version() -> None:
 
 
 def test_a_generated_certificate_is_stored_and_reused(tmp_path: Path) -> None:
-    asked = ServingTls("kube-scheduler", directory=str(tmp_path / "made"))
-    serving_context(asked, NOW_S)
+    tls_settings = ServingTls("kube-scheduler", directory=str(tmp_path / "made"))
+    serving_context(tls_settings, NOW_S)
     first = (tmp_path / "made" / "kube-scheduler.crt").read_bytes()
     assert (tmp_path / "made" / "kube-scheduler.key").stat().st_mode & 0o77 == 0
-    serving_context(asked, NOW_S)
+    serving_context(tls_settings, NOW_S)
     assert (tmp_path / "made" / "kube-scheduler.crt").read_bytes() == first
 
 
 @pytest.mark.parametrize(
-    ("mode", "warning", "complaint"),
+    ("mode", "warning", "message"),
     [
         (0o600, "", ""),
         (0o640, "", ""),
@@ -69,15 +71,15 @@ def test_a_generated_certificate_is_stored_and_reused(tmp_path: Path) -> None:
     ],
 )
 def test_file_modes_of_keys(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, warning: str, complaint: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, warning: str, message: str
 ) -> None:
     certificate, key = self_signed("t", ("localhost",), NOW_S)
     (tmp_path / "t.crt").write_bytes(certificate)
     (tmp_path / "t.key").write_bytes(key)
     (tmp_path / "t.key").chmod(mode)
-    asked = ServingTls("t", certificate_file=str(tmp_path / "t.crt"), key_file=str(tmp_path / "t.key"))
-    with pytest.raises(ServingTlsError, match=complaint) if complaint else nullcontext():
-        serving_context(asked, NOW_S)
+    tls_settings = ServingTls("t", certificate_file=str(tmp_path / "t.crt"), key_file=str(tmp_path / "t.key"))
+    with pytest.raises(ServingTlsError, match=message) if message else nullcontext():
+        serving_context(tls_settings, NOW_S)
     assert warning in caplog.text
     assert bool(caplog.text) == bool(warning)
 
@@ -116,9 +118,9 @@ PUBLISHED = {
 
 
 def test_authorities_are_read_from_the_config_map() -> None:
-    clock, told = VirtualClock(), list[bytes]()
+    clock, trusted = VirtualClock(), list[bytes]()
     authorities = Authorities(
-        AuthorityFiles(), cast(Client, Reviewer(config_map=PUBLISHED)), clock, trust_in_tls=told.append
+        AuthorityFiles(), cast(Client, Reviewer(config_map=PUBLISHED)), clock, trust_in_tls=trusted.append
     )
     run(authorities.look_up(), clock)
     trust = authorities.trust
@@ -127,7 +129,7 @@ def test_authorities_are_read_from_the_config_map() -> None:
     assert trust.proxy == ProxyRules(
         ("front-proxy",), ("x-remote-user",), ("x-remote-uid",), ("x-remote-group",), ("x-remote-extra-",)
     )
-    assert told == [PUBLISHED[name].encode() for name in ("client-ca-file", "requestheader-client-ca-file")]
+    assert trusted == [PUBLISHED[name].encode() for name in ("client-ca-file", "requestheader-client-ca-file")]
 
 
 def test_authority_files_take_precedence_over_the_config_map(tmp_path: Path) -> None:
@@ -138,7 +140,7 @@ def test_authority_files_take_precedence_over_the_config_map(tmp_path: Path) -> 
     authorities = Authorities(files, cast(Client, reviewer), clock, trust_in_tls=lambda pem: None)
     run(authorities.look_up(), clock)
     assert [each.subject for each in authorities.trust.client_authorities] == [other.certificate.subject]
-    assert reviewer.asked == []
+    assert reviewer.requests == []
 
 
 def test_the_config_map_is_read_again_after_an_interval() -> None:
@@ -157,9 +159,9 @@ def test_the_config_map_is_read_again_after_an_interval() -> None:
     run(main(), clock)
 
 
-@pytest.mark.parametrize(("content", "complaint"), [(None, "cannot be read"), (b"x", "has no valid certificates")])
-def test_invalid_authority_files_are_rejected(tmp_path: Path, content: bytes | None, complaint: str) -> None:
+@pytest.mark.parametrize(("content", "message"), [(None, "cannot be read"), (b"x", "has no valid certificates")])
+def test_invalid_authority_files_are_rejected(tmp_path: Path, content: bytes | None, message: str) -> None:
     if content is not None:
         (tmp_path / "ca").write_bytes(content)
-    with pytest.raises(AuthoritiesError, match=complaint):
+    with pytest.raises(AuthoritiesError, match=message):
         Authorities(AuthorityFiles(str(tmp_path / "ca")), None, VirtualClock(), trust_in_tls=lambda pem: None)

@@ -105,7 +105,7 @@ def test_a_stream_ends_with_its_session() -> None:
 )
 def test_a_stream_without_pages_or_with_too_many_is_rejected(watched: int, code: int) -> None:
     async def answer(request: PageRequest) -> PageResponse:
-        raise AssertionError("nothing is asked")
+        raise AssertionError("no page must be requested")
 
     request = PageRequest("GET", "/console/data/live", {"watch": ["overview"] * watched})
     assert LiveStreams(VirtualClock()).response(request, answer, "jane").code == code
@@ -150,7 +150,7 @@ def test_streams_of_one_user_are_limited() -> None:
     run(main(), clock)
 
 
-class _GoneClient:
+class _DisconnectedClient:
     """A connection whose client disconnects during a write."""
 
     is_open, must_wait, backlog_bytes, on_lost = True, True, 0, None
@@ -166,10 +166,10 @@ def test_a_client_that_disconnects_during_a_write_frees_its_stream() -> None:
     clock, streams = VirtualClock(), LiveStreams(VirtualClock())
 
     async def main() -> None:
-        events, client = begin(streams, lambda request: as_json({}), "overview"), _GoneClient()
-        asked = cast(Request, SimpleNamespace(connection=client))
+        events, client = begin(streams, lambda request: as_json({}), "overview"), _DisconnectedClient()
+        request = cast(Request, SimpleNamespace(connection=client))
         with pytest.raises(ConnectionResetError):
-            await LongRunningRequests(STALLED_S_MAX).send(asked, Stream(client, 200, is_chunked=True), events)
-        assert streams.open == 0, "although the generator is not collected yet"
+            await LongRunningRequests(STALLED_S_MAX).send(request, Stream(client, 200, is_chunked=True), events)
+        assert streams.open == 0, "the stream still counts until its generator is collected"
 
     run(main(), clock)

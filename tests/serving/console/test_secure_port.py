@@ -67,7 +67,7 @@ async def served() -> AsyncIterator[tuple[str, str, SecureServer]]:
         yield f"https://127.0.0.1:{server.port}", sessions.new_login(JANE), server
 
 
-async def asked(
+async def response_of(
     url: str, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
 ) -> tuple[int, Mapping[str, str], bytes]:
     async with (
@@ -78,7 +78,7 @@ async def asked(
 
 
 async def logged_in(url: str, token: str) -> dict[str, str]:
-    code, headers, _ = await asked(url, f"/console/login?token={token}")
+    code, headers, _ = await response_of(url, f"/console/login?token={token}")
     assert code == 200
     cookie, *attributes = headers["Set-Cookie"].split("; ")
     assert {"HttpOnly", "Secure", "SameSite=Strict"} < {*attributes}
@@ -97,12 +97,12 @@ def test_a_session_has_the_permissions_of_its_user_only_for_console_paths() -> N
                 ("/console/link", 403),
                 ("/metrics", 403),
             ):
-                found, headers, body = await asked(url, path, session)
+                found, headers, body = await response_of(url, path, session)
                 assert found == code, (path, body)
                 policy = headers.get("Content-Security-Policy", "")
                 assert policy.startswith("default-src 'self';") is path.startswith("/console/"), path
                 assert b"secret/b" not in body
-            assert (await asked(url, "/metrics", {"Authorization": "Bearer jane"}))[0] == 200
+            assert (await response_of(url, "/metrics", {"Authorization": "Bearer jane"}))[0] == 200
 
     run_real(main())
 
@@ -113,7 +113,7 @@ def test_a_session_has_the_permissions_of_its_user_only_for_console_paths() -> N
 def test_requests_without_a_session_are_rejected(path: str) -> None:
     async def main() -> None:
         async with served() as (url, _, _):
-            code, headers, body = await asked(url, path)
+            code, headers, body = await response_of(url, path)
             assert (code, headers["Content-Security-Policy"][:19]) == (401, "default-src 'self';")
             assert path.startswith("/console/data/") or b"ask &lt;somebody&gt;" in body
 
@@ -124,8 +124,8 @@ def test_a_login_link_is_used_once_and_a_new_one_can_be_requested() -> None:
     async def main() -> None:
         async with served() as (url, token, _):
             await logged_in(url, token)
-            assert (await asked(url, f"/console/login?token={token}"))[0] == 401
-            code, headers, link = await asked(url, "/console/link", {"Authorization": "Bearer jane"})
+            assert (await response_of(url, f"/console/login?token={token}"))[0] == 401
+            code, headers, link = await response_of(url, "/console/link", {"Authorization": "Bearer jane"})
             assert (code, headers["Cache-Control"]) == (200, "no-store")
             await logged_in(url, link.decode().strip().rpartition("token=")[2])
 
@@ -138,7 +138,7 @@ PROOF = {"X-Mooring-Console": "1"}
 @pytest.mark.parametrize(
     ("headers", "is_own_origin", "code"),
     [
-        pytest.param(PROOF, True, 200, id="by the page itself"),
+        pytest.param(PROOF, True, 200, id="the console page"),
         pytest.param({}, True, 403, id="a form of the same host, without the header"),
         pytest.param(PROOF, False, 403, id="a script without an origin"),
         pytest.param({**PROOF, "Origin": "https://evil.example"}, False, 403, id="a script of another site"),
@@ -152,7 +152,7 @@ def test_changes_are_accepted_only_from_the_console_page(
         async with served() as (url, token, _):
             session = await logged_in(url, token)
             sent = {**session, **headers, **({"Origin": url} if is_own_origin else {})}
-            assert (await asked(url, "/console/do/pause", sent, "POST"))[0] == code
+            assert (await response_of(url, "/console/do/pause", sent, "POST"))[0] == code
 
     run_real(main())
 
@@ -164,9 +164,9 @@ def test_the_session_cannot_be_used_by_other_sites(site: str, code: int) -> None
     async def main() -> None:
         async with served() as (url, token, _):
             session = {**await logged_in(url, token), "Sec-Fetch-Site": site}
-            assert (await asked(url, "/console/data/queue", session))[0] == code
+            assert (await response_of(url, "/console/data/queue", session))[0] == code
             with_token = {**session, "Authorization": "Bearer jane"}
-            assert (await asked(url, "/console/data/queue", with_token))[0] == 200
+            assert (await response_of(url, "/console/data/queue", with_token))[0] == 200
 
     run_real(main())
 
@@ -175,7 +175,7 @@ def test_the_session_cannot_be_used_by_other_sites(site: str, code: int) -> None
 def test_a_login_link_cannot_be_redeemed_by_an_embedded_request(destination: str) -> None:
     async def main() -> None:
         async with served() as (url, token, _):
-            code, headers, _ = await asked(url, f"/console/login?token={token}", {"Sec-Fetch-Dest": destination})
+            code, headers, _ = await response_of(url, f"/console/login?token={token}", {"Sec-Fetch-Dest": destination})
             assert (code, "Set-Cookie" in headers) == (403, False)
             await logged_in(url, token)  # it has not been redeemed
 

@@ -32,8 +32,8 @@ async def listening(
         yield listener
 
 
-def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    run_real(story())
+def run_scenario(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    run_real(scenario())
 
 
 class Client:
@@ -51,7 +51,7 @@ class Client:
     ) -> None:
         self.writer.close()
 
-    def say(self, text: str | bytes) -> None:
+    def send(self, text: str | bytes) -> None:
         self.writer.write(text.encode("latin-1") if isinstance(text, str) else text)
 
     async def read(self, end: str) -> str:

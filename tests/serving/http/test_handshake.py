@@ -46,7 +46,7 @@ async def connect(port: int, count: int) -> list[tuple[asyncio.StreamReader, asy
     return [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
 
 
-def play(scenario: Callable[[], Awaitable[None]]) -> None:
+def run_scenario(scenario: Callable[[], Awaitable[None]]) -> None:
     async def main() -> None:
         async with asyncio.timeout(LIMIT_S):
             await scenario()
@@ -64,7 +64,7 @@ def test_a_connection_without_a_handshake_is_closed() -> None:
             assert listener.acceptor.closed_for_newer == 0
             assert await ask(listener.port) == b"hello"
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_the_oldest_of_too_many_handshakes_is_closed() -> None:
@@ -73,7 +73,7 @@ def test_the_oldest_of_too_many_handshakes_is_closed() -> None:
             silent = await connect(listener.port, 5)
             await until(lambda: listener.acceptor.handshakes == 5)
             assert await ask(listener.port) == b"hello"
-            assert await silent[0][0].read() == b"", "the oldest had to go"
+            assert await silent[0][0].read() == b"", "the oldest connection is still open"
             silent += await connect(listener.port, 50)
             await until(lambda: listener.acceptor.closed_for_newer == 50)
             assert listener.acceptor.handshakes == 5
@@ -83,21 +83,21 @@ def test_the_oldest_of_too_many_handshakes_is_closed() -> None:
             for _, writer in silent:
                 writer.close()
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x00\xff", b"\x00" * 100])
-def test_a_connection_without_tls_is_closed(said: bytes) -> None:
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x00\xff", b"\x00" * 100])
+def test_a_connection_without_tls_is_closed(data: bytes) -> None:
     async def scenario() -> None:
         async with listening(ServerLimits(handshake_s_max=0.2)) as listener:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
-            writer.write(said)
+            writer.write(data)
             assert b"hello" not in await reader.read()
             writer.close()
             await until(lambda: listener.acceptor.handshakes == 0)
             assert await ask(listener.port) == b"hello"
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 def test_a_listener_stops_without_waiting_for_handshakes() -> None:
@@ -109,4 +109,4 @@ def test_a_listener_stops_without_waiting_for_handshakes() -> None:
             assert await reader.read() == b""
             writer.close()
 
-    play(scenario)
+    run_scenario(scenario)
