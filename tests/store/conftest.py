@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def etcd_program() -> str:
-    assert PROGRAM is not None, "there is no etcd here, and this test should have been deselected"
+    assert PROGRAM is not None, "etcd is not installed, so this test should have been deselected"
     return PROGRAM
 
 

@@ -78,13 +78,13 @@ class StoreContract:
     @pytest.mark.parametrize(
         ("exists", "condition", "is_written"),
         [
-            pytest.param(False, "whatever", True, id="whatever is there, and nothing is"),
-            pytest.param(True, "whatever", True, id="whatever is there, and something is"),
-            pytest.param(False, "nothing", True, id="only if nothing is there, and nothing is"),
-            pytest.param(True, "nothing", False, id="only if nothing is there, but something is"),
-            pytest.param(True, "the same", True, id="only at this revision, and it is"),
-            pytest.param(True, "older", False, id="only at this revision, but it went on"),
-            pytest.param(False, "older", False, id="only at this revision, but it is gone"),
+            pytest.param(False, "whatever", True, id="no condition, no record"),
+            pytest.param(True, "whatever", True, id="no condition, a record"),
+            pytest.param(False, "nothing", True, id="must not exist, no record"),
+            pytest.param(True, "nothing", False, id="must not exist, a record"),
+            pytest.param(True, "the same", True, id="the current revision"),
+            pytest.param(True, "older", False, id="an old revision"),
+            pytest.param(False, "older", False, id="an old revision, no record"),
         ],
     )
     def test_conditional_puts(self, play: Play, exists: bool, condition: str, is_written: bool) -> None:
@@ -108,11 +108,11 @@ class StoreContract:
     @pytest.mark.parametrize(
         ("exists", "condition", "is_deleted"),
         [
-            pytest.param(True, "whatever", True, id="whatever is there, and something is"),
-            pytest.param(False, "whatever", False, id="whatever is there, but nothing is"),
-            pytest.param(True, "the same", True, id="only at this revision, and it is"),
-            pytest.param(True, "older", False, id="only at this revision, but it went on"),
-            pytest.param(False, "older", False, id="only at this revision, but it is gone"),
+            pytest.param(True, "whatever", True, id="no condition, a record"),
+            pytest.param(False, "whatever", False, id="no condition, no record"),
+            pytest.param(True, "the same", True, id="the current revision"),
+            pytest.param(True, "older", False, id="an old revision"),
+            pytest.param(False, "older", False, id="an old revision, no record"),
         ],
     )
     def test_conditional_deletes(self, play: Play, exists: bool, condition: str, is_deleted: bool) -> None:
@@ -136,13 +136,11 @@ class StoreContract:
     @pytest.mark.parametrize(
         ("folder", "found"),
         [
-            pytest.param(
-                "/registry/pods/", ["database", "web", "dns"], id="all below the path, in the order of the keys"
-            ),
+            pytest.param("/registry/pods/", ["database", "web", "dns"], id="all namespaces"),
             pytest.param("/registry/pods/default/", ["database", "web"], id="one namespace"),
-            pytest.param("/registry/pods/def/", [], id="a part of a name is no folder"),
-            pytest.param("/registry/", ["n1", "database", "web", "dns", "t"], id="everything"),
-            pytest.param("/registry/podtemplates/", ["t"], id="a kind whose name begins like another one's"),
+            pytest.param("/registry/pods/def/", [], id="a part of a name"),
+            pytest.param("/registry/", ["n1", "database", "web", "dns", "t"], id="all kinds"),
+            pytest.param("/registry/podtemplates/", ["t"], id="a kind whose name begins like that of another"),
         ],
     )
     def test_a_folder_is_listed_in_order_of_keys(self, play: Play, folder: str, found: list[str]) -> None:

@@ -120,11 +120,11 @@ class TestTheContract(StoreContract):
     @pytest.fixture
     def play(self) -> Play:
         def play(scenario: Scenario) -> None:
-            async def played() -> None:
+            async def main() -> None:
                 store: Store = MarkedStore()
                 await scenario(store)
 
-            run(played())
+            run(main())
 
         return play
 

@@ -69,7 +69,7 @@ class TestOnTheWholeServer:
                 assert await names(store) == ["again"]
                 async with client.watch(EVENT, since=since) as watch:
                     seen = [each.change for each in await watch.next_batch()]
-                assert seen == [Change.MODIFIED, Change.DELETED], "watches are told"
+                assert seen == [Change.MODIFIED, Change.DELETED], "watches must get the deletion"
             async with open_api_server(store, clock, Entropy(2), SETTINGS):
                 await clock.wait(28 * MINUTE_S)
                 assert await names(store) == ["again"]

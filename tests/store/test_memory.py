@@ -75,9 +75,9 @@ def test_all_watches_return_the_same_change_object() -> None:
 @pytest.mark.parametrize(
     ("limits", "oldest"),
     [
-        pytest.param({"changes_max": 3}, 8, id="the last three changes are remembered"),
-        pytest.param({"replaced_bytes_max": 25}, 9, id="no more replaced bytes than the limit are kept"),
-        pytest.param({}, 1, id="ten changes are few"),
+        pytest.param({"changes_max": 3}, 8, id="maximum number of changes"),
+        pytest.param({"replaced_bytes_max": 25}, 9, id="maximum number of replaced bytes"),
+        pytest.param({}, 1, id="below the limits"),
     ],
 )
 def test_the_history_is_limited(limits: dict[str, int], oldest: int) -> None:
@@ -170,7 +170,7 @@ def put(folder: KeyFolder, key: str) -> None:
     folder.put(Record(key, b"", 2), is_new=key not in folder.records)
 
 
-@pytest.mark.parametrize("count", [pytest.param(3, id="a few at a time"), pytest.param(100, id="many at a time")])
+@pytest.mark.parametrize("count", [pytest.param(3, id="few keys"), pytest.param(100, id="many keys")])
 def test_keys_are_in_order_after_puts_and_removals(count: int) -> None:
     folder = KeyFolder("/f/")
     for number in reversed(range(count)):

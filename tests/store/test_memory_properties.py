@@ -27,7 +27,7 @@ def step(work: Coroutine[object, object, Result]) -> Result:
     except StopIteration as end:
         result: Result = end.value
         return result
-    raise AssertionError("the memory store made a caller wait")
+    raise AssertionError("the memory store must not wait")
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -91,20 +91,20 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def read_watches(self) -> None:
-        going_on = []
+        open_watches = []
         for watch, folder, since in self.watches:
             wanted = [each for each in self.changes if each.revision > since and each.key.startswith(folder)]
             watch.interrupt()
             try:
                 found = step(watch.next_batch())
             except RevisionGone:
-                assert wanted, "cut off although nothing was missed"
+                assert wanted, "the watch ended without missed changes"
                 continue
             assert [(each.key, each.revision, each.value, each.previous) for each in found] == [
                 (each.key, each.revision, each.value, each.previous) for each in wanted
             ]
-            going_on.append((watch, folder, len(self.states) - 1))
-        self.watches = going_on
+            open_watches.append((watch, folder, len(self.states) - 1))
+        self.watches = open_watches
 
     @rule(back=st.integers(0, 4))
     def compact(self, back: int) -> None:

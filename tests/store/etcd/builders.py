@@ -198,13 +198,13 @@ def wait_watchers(etcd: Etcd, count: int) -> None:
     wait_until(lambda: etcd.metric("etcd_debugging_mvcc_watcher_total") == count)
 
 
-async def once_reachable(question: Callable[[], Awaitable[Answer]]) -> Answer:
+async def once_reachable(request: Callable[[], Awaitable[Answer]]) -> Answer:
     """The result of a request after an etcd became reachable again, which may take longer than `HASTY` allows."""
     clock = SystemClock()
     began_s = clock.now_s()
     while True:
         try:
-            return await question()
+            return await request()
         except EtcdUnreachable:
             if clock.now_s() - began_s > LIMIT_S:
                 raise

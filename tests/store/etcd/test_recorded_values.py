@@ -26,7 +26,7 @@ from tools.recorder import RECORDINGS, Json, read_transcripts
 LABEL = {"metadata": {"labels": {"new": "label"}}}
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 CUSTOM_KINDS = {"gears", "widgets"}
-GENERATION_COUNTS_LABELS = "/endpointslices/"
+LABELS_CHANGE_GENERATION = "/endpointslices/"
 
 
 def recorded(name: str) -> Json:
@@ -55,7 +55,7 @@ def test_recorded_objects_are_served_and_a_label_patch_changes_only_the_label(et
                     await _label(server, path)
                     changed = await _get(server, path)
                     assert changed["metadata"]["labels"].pop("new") == "label"
-                    if GENERATION_COUNTS_LABELS in path:
+                    if LABELS_CHANGE_GENERATION in path:
                         changed["metadata"]["generation"] -= 1
                     assert _unmanaged(changed) == _unmanaged(document), path
             kept = {record.key for record in (await raw.list("/registry/")).records}

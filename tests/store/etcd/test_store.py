@@ -52,10 +52,10 @@ from tests.waiting import until
 class TestTheContract(StoreContract):
     @pytest.fixture
     def play(self, etcd: Etcd) -> Play:
-        def played(scenario: Scenario) -> None:
+        def play_on_etcd(scenario: Scenario) -> None:
             play(etcd.url, scenario)
 
-        return played
+        return play_on_etcd
 
 
 # -------------------------------------------------------------------------------------- several on one etcd
@@ -113,7 +113,7 @@ def test_only_one_of_several_conditional_writes_succeeds(etcd: Etcd) -> None:
 
 def test_concurrent_increments_with_retries_lose_no_update(etcd: Etcd) -> None:
     async def scenario(one: EtcdStore, other: EtcdStore) -> None:
-        async def raise_it(number: int) -> None:
+        async def increment(number: int) -> None:
             store = (one, other)[number % 2]
             while True:
                 found = await store.get(WEB)
@@ -124,7 +124,7 @@ def test_concurrent_increments_with_retries_lose_no_update(etcd: Etcd) -> None:
                 except WriteConflict:
                     continue
 
-        await run_bounded(raise_it, range(20), limit=4, name="counting")
+        await run_bounded(increment, range(20), limit=4, name="counting")
         found = await one.get(WEB)
         assert found is not None
         assert found.value == b"20"

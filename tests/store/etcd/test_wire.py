@@ -46,7 +46,7 @@ async def write_and_read(store: EtcdStore) -> None:
         assert await store.get(WEB) is not None
 
 
-def refusal(url: str) -> StoreError:
+def open_error(url: str) -> StoreError:
     """The error of opening a store."""
 
     async def scenario() -> StoreError:
@@ -114,19 +114,19 @@ def test_a_store_works_over_tls_with_a_client_certificate(etcd_with_tls: Etcd, c
 def test_a_server_certificate_of_another_authority_is_an_error_in_one_line(
     etcd_with_tls: Etcd, certificates: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    error = refusal(f"etcds://{etcd_with_tls.endpoint}?cacert={certificates / 'other'}")
+    error = open_error(f"etcds://{etcd_with_tls.endpoint}?cacert={certificates / 'other'}")
     assert type(error) is EtcdTlsFailed
     assert "check cacert" in str(error)
     assert "\n" not in str(error)
-    assert capfd.readouterr() == ("", ""), "grpc adds nothing of its own"
+    assert capfd.readouterr() == ("", ""), "grpc must not write to the terminal"
 
 
 def test_an_etcd_with_tls_is_unreachable_without_tls(etcd_with_tls: Etcd) -> None:
-    assert isinstance(refusal(etcd_with_tls.url), EtcdUnreachable)
+    assert isinstance(open_error(etcd_with_tls.url), EtcdUnreachable)
 
 
 def test_an_etcd_without_tls_is_an_error_with_tls(etcd: Etcd) -> None:
-    assert type(refusal(f"etcds://{etcd.endpoint}")) is EtcdTlsFailed
+    assert type(open_error(f"etcds://{etcd.endpoint}")) is EtcdTlsFailed
 
 
 # --------------------------------------------------------------------------------------------------- logins
@@ -167,11 +167,11 @@ def test_a_login_is_ignored_by_an_etcd_without_authentication(etcd: Etcd) -> Non
     [
         pytest.param("", "put a user into the address", id="no user"),
         pytest.param("root:wrong@", "correct the user and the password", id="a wrong password"),
-        pytest.param("guest:guest@", "grant the user", id="a user without rights"),
+        pytest.param("guest:guest@", "grant the user", id="a user without permissions"),
     ],
 )
 def test_a_failed_login_is_an_error_with_advice_in_one_line(etcd_with_users: Etcd, login: str, advice: str) -> None:
-    error = refusal(f"etcd://{login}{etcd_with_users.endpoint}")
+    error = open_error(f"etcd://{login}{etcd_with_users.endpoint}")
     assert isinstance(error, EtcdAuthenticationRefused)
     assert advice in str(error)
     assert "\n" not in str(error)
@@ -186,7 +186,7 @@ def test_a_missing_aetcd_package_is_an_error_with_the_install_command(monkeypatc
 
     etcd_wire._library.cache_clear()
     monkeypatch.setattr(importlib, "import_module", missing)
-    error = refusal("etcd://127.0.0.1:1")
+    error = open_error("etcd://127.0.0.1:1")
     assert type(error) is EtcdNotInstalled
     assert str(error) == "a store on etcd needs aetcd: pip install 'mooring[etcd]'"
 
@@ -273,7 +273,7 @@ def test_a_write_that_was_not_sent_has_no_unknown_outcome(etcd_alone: Etcd) -> N
     play(etcd_alone.url, scenario, HASTY)
 
 
-def play_stream(etcd: Etcd, scenario: Callable[[EtcdWire], Awaitable[None]]) -> None:
+def play_wire(etcd: Etcd, scenario: Callable[[EtcdWire], Awaitable[None]]) -> None:
     async def started() -> None:
         wire = EtcdWire(etcd.endpoint, parse_address(etcd.url), 2.0)
         try:
@@ -303,7 +303,7 @@ def test_changes_contain_the_previous_value_if_requested(etcd: Etcd, has_previou
         assert told(changes) == [(WEB, b"one", before[0]), (WEB, b"", before[1]), (WEB, None, before[2])]
         assert [change.revision for change in changes] == [first, first + 1, last]
 
-    play_stream(etcd, scenario)
+    play_wire(etcd, scenario)
 
 
 def test_a_stream_from_a_compacted_revision_is_an_error_with_the_compacted_revision(etcd: Etcd) -> None:
@@ -316,7 +316,7 @@ def test_a_stream_from_a_compacted_revision_is_an_error_with_the_compacted_revis
                 await read(stream, 1)
         assert compacted.value.compacted == last
 
-    play_stream(etcd, scenario)
+    play_wire(etcd, scenario)
 
 
 def test_a_cancelled_stream_is_an_error_for_its_reader(etcd: Etcd) -> None:
@@ -332,4 +332,4 @@ def test_a_cancelled_stream_is_an_error_for_its_reader(etcd: Etcd) -> None:
                 group.start(wait(), name="reader")
                 stream.cancel()
 
-    play_stream(etcd, scenario)
+    play_wire(etcd, scenario)

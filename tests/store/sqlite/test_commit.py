@@ -107,22 +107,22 @@ def test_writes_a_few_loop_iterations_later_share_the_commit(is_real: bool, disk
 @pytest.mark.parametrize("is_real", [False, True], ids=["on virtual time", "on a thread"])
 def test_a_writer_gets_its_revision_before_its_watch_returns_the_change(is_real: bool, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
-        heard: list[str] = []
+        log: list[str] = []
 
-        async def listen() -> None:
+        async def read() -> None:
             async with store.watch(PODS, since=1) as watch:
-                while len(heard) < 4:
-                    heard.extend(f"told {change.revision}" for change in await watch.next_batch())
+                while len(log) < 4:
+                    log.extend(f"told {change.revision}" for change in await watch.next_batch())
 
         async def write(key: str) -> None:
-            heard.append(f"wrote {await store.put(key, b'x')}")
+            log.append(f"wrote {await store.put(key, b'x')}")
 
         async with TaskGroup("both") as group:
-            group.start(listen(), name="listener")
+            group.start(read(), name="listener")
             await SystemClock().wait(0)
             for key in (WEB, DNS):
                 group.start(write(key), name=key)
-        assert heard == ["wrote 2", "wrote 3", "told 2", "told 3"]
+        assert log == ["wrote 2", "wrote 3", "told 2", "told 3"]
 
     (play_real if is_real else play)(tmp_path, scenario)
 
@@ -130,9 +130,9 @@ def test_a_writer_gets_its_revision_before_its_watch_returns_the_change(is_real:
 @pytest.mark.parametrize(
     ("limits", "commits"),
     [
-        pytest.param(SqliteLimits(commit_writes_max=4), [4, 4, 2], id="four writes at most"),
-        pytest.param(SqliteLimits(commit_bytes_max=60), [2, 2, 2, 2, 2], id="sixty bytes, and the last may exceed"),
-        pytest.param(SqliteLimits(), [10], id="ten are few"),
+        pytest.param(SqliteLimits(commit_writes_max=4), [4, 4, 2], id="at most four writes"),
+        pytest.param(SqliteLimits(commit_bytes_max=60), [2, 2, 2, 2, 2], id="sixty bytes, exceeded by the last write"),
+        pytest.param(SqliteLimits(), [10], id="below the limits"),
     ],
 )
 def test_the_size_of_a_commit_is_limited(limits: SqliteLimits, commits: list[int], disk: Disk, tmp_path: Path) -> None:
@@ -245,8 +245,8 @@ def test_a_removed_file_is_detected_by_the_next_write(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "refusal"),
     [
-        pytest.param(SqliteLimits(waiting_writes_max=2), StoreBusy, id="more wait than may"),
-        pytest.param(SqliteLimits(value_bytes_max=4), ValueTooLarge, id="the value is longer than one may be"),
+        pytest.param(SqliteLimits(waiting_writes_max=2), StoreBusy, id="too many waiting writes"),
+        pytest.param(SqliteLimits(value_bytes_max=4), ValueTooLarge, id="a value that is too large"),
     ],
 )
 def test_only_writes_beyond_a_limit_are_rejected(
@@ -280,9 +280,9 @@ def test_at_the_limit_of_the_file_size_only_deletions_are_accepted(tmp_path: Pat
 def test_a_cancelled_waiting_write_is_not_written(disk: Disk, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         async with TaskGroup("writers") as group:
-            hasty = group.start(store.put(WEB, b"never"), name="hasty")
+            cancelled = group.start(store.put(WEB, b"never"), name="cancelled")
             group.start(store.put(DNS, b"one"), name="patient")
-            asyncio.get_running_loop().call_soon(hasty.cancel)
+            asyncio.get_running_loop().call_soon(cancelled.cancel)
         assert disk.commits == [[2]]
         assert set(await contents(store)) == {DNS}
 
@@ -321,8 +321,8 @@ def test_history_expires_after_its_maximum_age(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "is_here"),
     [
-        pytest.param(SqliteLimits(here_s=60.0), True, id="on the loop, where the disk is quick"),
-        pytest.param(ON_THE_THREAD, False, id="on the thread, where it is not"),
+        pytest.param(SqliteLimits(here_s=60.0), True, id="on the loop"),
+        pytest.param(ON_THE_THREAD, False, id="on the thread"),
     ],
 )
 def test_commits_on_the_loop_and_on_the_thread_have_the_same_results(
@@ -356,23 +356,23 @@ def test_a_commit_that_fails_on_the_loop_rejects_the_write(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("code", "kind", "advice"),
     [
-        pytest.param(sqlite3.SQLITE_FULL, DiskFull, "Free some space", id="no room"),
-        pytest.param(sqlite3.SQLITE_IOERR_WRITE, DiskFailing, "Look at the disk", id="a write failed"),
-        pytest.param(sqlite3.SQLITE_IOERR_FSYNC, DiskFailing, "Look at the disk", id="forcing to the disk failed"),
-        pytest.param(sqlite3.SQLITE_CORRUPT, FileDamaged, "Restore", id="a page makes no sense"),
-        pytest.param(sqlite3.SQLITE_NOTADB, FileDamaged, "Restore", id="another file"),
-        pytest.param(sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, FileDamaged, "Restore", id="a revision is there twice"),
-        pytest.param(sqlite3.SQLITE_BUSY, DirectoryInUse, "close it", id="somebody has it open"),
-        pytest.param(sqlite3.SQLITE_READONLY, DirectoryUnusable, "writable", id="it cannot be written"),
-        pytest.param(sqlite3.SQLITE_CANTOPEN, DirectoryUnusable, "writable", id="it cannot be opened"),
-        pytest.param(sqlite3.SQLITE_NOMEM, FileError, "store.db", id="anything else"),
+        pytest.param(sqlite3.SQLITE_FULL, DiskFull, "Free some space", id="a full disk"),
+        pytest.param(sqlite3.SQLITE_IOERR_WRITE, DiskFailing, "Look at the disk", id="a failed write"),
+        pytest.param(sqlite3.SQLITE_IOERR_FSYNC, DiskFailing, "Look at the disk", id="a failed fsync"),
+        pytest.param(sqlite3.SQLITE_CORRUPT, FileDamaged, "Restore", id="a corrupt page"),
+        pytest.param(sqlite3.SQLITE_NOTADB, FileDamaged, "Restore", id="not a database"),
+        pytest.param(sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, FileDamaged, "Restore", id="a duplicate revision"),
+        pytest.param(sqlite3.SQLITE_BUSY, DirectoryInUse, "close it", id="opened by another program"),
+        pytest.param(sqlite3.SQLITE_READONLY, DirectoryUnusable, "writable", id="not writable"),
+        pytest.param(sqlite3.SQLITE_CANTOPEN, DirectoryUnusable, "writable", id="not openable"),
+        pytest.param(sqlite3.SQLITE_NOMEM, FileError, "store.db", id="another error"),
     ],
 )
 def test_error_class_and_advice_for_each_error_of_sqlite(code: int, kind: type[FileError], advice: str) -> None:
-    complaint = sqlite3.OperationalError("what was said")
-    complaint.sqlite_errorcode = code
-    complaint.sqlite_errorname = "SQLITE_SOMETHING"
-    error = in_words(complaint, Path("/data/store.db"), "writing revision 7")
+    raised = sqlite3.OperationalError("what was said")
+    raised.sqlite_errorcode = code
+    raised.sqlite_errorname = "SQLITE_SOMETHING"
+    error = in_words(raised, Path("/data/store.db"), "writing revision 7")
     assert type(error) is kind
     assert "what was said (SQLITE_SOMETHING) while writing revision 7" in str(error)
     assert advice in str(error)

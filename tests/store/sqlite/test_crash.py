@@ -16,7 +16,7 @@ from tests.store.sqlite.writer import REPEATED, WRITERS
 ROUNDS = 6
 LINES_MAX = 800
 ROOT = Path(__file__).parents[3]
-GONE = "-"
+DELETED = "-"
 
 Line = tuple[int, str, str]
 """Revision (0: started, not acknowledged), key, value."""
@@ -44,17 +44,17 @@ def kill_after(process: subprocess.Popen[str], count: int) -> list[Line]:
 def test_acknowledged_writes_are_read_after_a_kill(seed: int, tmp_path: Path) -> None:
     entropy = Entropy(seed)
     before: dict[str, str] = {}
-    given_out = 1
+    last_revision = 1
     for _ in range(ROUNDS):
         said = kill_after(writer(tmp_path), 20 + entropy.integer_below(LINES_MAX))
         revisions = [revision for revision, _, _ in said if revision]
-        assert min(revisions) > given_out, "a revision was given out twice"
+        assert min(revisions) > last_revision, "a revision was assigned twice"
         assert len({*revisions}) == len(revisions)
-        given_out, records = contents_of(tmp_path)
-        assert max(revisions) <= given_out <= max(revisions) + WRITERS
+        last_revision, records = contents_of(tmp_path)
+        assert max(revisions) <= last_revision <= max(revisions) + WRITERS
         found = {key: value[: len(value) // REPEATED].decode() for key, (_, value) in records.items()}
         allowed = allowed_values(before, said)
-        assert {key: found.get(key, GONE) for key in allowed if found.get(key, GONE) not in allowed[key]} == {}
+        assert {key: found.get(key, DELETED) for key in allowed if found.get(key, DELETED) not in allowed[key]} == {}
         assert found.keys() <= allowed.keys()
         assert all(value == text.encode() * REPEATED for text, (_, value) in zip(found.values(), records.values()))
         before = found
@@ -67,7 +67,7 @@ def allowed_values(before: dict[str, str], said: list[Line]) -> dict[str, list[s
         if revision:
             allowed[key] = [value]
         else:
-            allowed.setdefault(key, [GONE]).append(value)
+            allowed.setdefault(key, [DELETED]).append(value)
     return allowed
 
 

@@ -42,11 +42,11 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
     opened: list[sqlite3.Connection] = []
     connect = sqlite_file._connect_exclusively
 
-    def connect_and_note(path: Path) -> sqlite3.Connection:
+    def connect_and_record(path: Path) -> sqlite3.Connection:
         opened.append(connect(path))
         return opened[-1]
 
-    monkeypatch.setattr(sqlite_file, "_connect_exclusively", connect_and_note)
+    monkeypatch.setattr(sqlite_file, "_connect_exclusively", connect_and_record)
     return opened
 
 
@@ -239,7 +239,7 @@ def full_error() -> sqlite3.Error:
             connection.execute("CREATE TABLE large (x)")
         except sqlite3.Error as error:
             return error
-    raise AssertionError("a database without pages took a table")
+    raise AssertionError("a database without free pages accepted a table")
 
 
 async def refusal_of(write: Awaitable[int]) -> StoreError | None:
@@ -363,11 +363,11 @@ def test_a_data_directory_that_is_a_file_is_rejected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "known"),
     [
-        pytest.param(b"", 0, id="nothing was noted yet"),
-        pytest.param(b"\0" * 30, 0, id="a power cut left zeros"),
-        pytest.param(b"00000000000000001234", 0, id="a part of it"),
-        pytest.param(b"00000000000000009234 60f5bf34\n", 0, id="a digit is another one"),
-        pytest.param(None, 1234, id="what was noted"),
+        pytest.param(b"", 0, id="an empty file"),
+        pytest.param(b"\0" * 30, 0, id="zeros after a power failure"),
+        pytest.param(b"00000000000000001234", 0, id="truncated"),
+        pytest.param(b"00000000000000009234 60f5bf34\n", 0, id="a changed digit"),
+        pytest.param(None, 1234, id="unchanged"),
     ],
 )
 def test_the_acknowledged_revision_is_read_only_with_a_valid_checksum(

@@ -38,14 +38,14 @@ async def write(store: SqliteStore, writer: int) -> None:
         turn += 1
         key = f"/registry/pods/w{writer}/p{turn % KEYS_OF_EACH}"
         if turn % 7 == 0 and await store.get(key) is not None:
-            say(0, key, "-")
-            say(await store.delete(key), key, "-")
+            report(0, key, "-")
+            report(await store.delete(key), key, "-")
         else:
-            say(0, key, value := f"{writer}.{turn}.")
-            say(await store.put(key, value.encode() * REPEATED), key, value)
+            report(0, key, value := f"{writer}.{turn}.")
+            report(await store.put(key, value.encode() * REPEATED), key, value)
 
 
-def say(revision: int, key: str, value: str) -> None:
+def report(revision: int, key: str, value: str) -> None:
     os.write(1, f"{revision} {key} {value}\n".encode())
 
 
