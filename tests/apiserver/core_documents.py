@@ -1,10 +1,10 @@
-"""Objects of the core kinds, of storage and of devices as strategies see them, and what is said about them.
+"""Builders of objects of the core, storage and device kinds as strategies get them, and their field errors.
 
 document(SERVICE, spec={"ports": [{"port": 80}]})     canonical and defaulted, named `v` in the namespace `web`
-created(SERVICE, document)                            what becomes of it: messages of errors, or the document prepared
+created(SERVICE, document)                            prepares the document and returns messages of field errors
 changed(SERVICE, old, spec={...})                     the same for an old object of which some parts are replaced
 
-Field errors as texts.
+messages(errors)                                      messages of field errors
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def document(kind: Kind, metadata: Document | None = None, **body: Any) -> Docum
 
 
 def created(kind: Kind, made: Document) -> list[str]:
-    """What is wrong with a new object; it is prepared on the way."""
+    """Prepare a new object and return its field errors."""
     how = strategy(kind)
     how.prepare_for_create(made, call(kind))
     return messages(how.validate(made, call(kind)))
 
 
 def changed(kind: Kind, old: Document, subresource: str = "", **parts: Any) -> tuple[list[str], Document]:
-    """What is wrong with a change, and what the object became. The old one must stay as it was."""
+    """The field errors of an update, and the prepared object. The old object must not change."""
     how = strategy(kind, subresource)
     new = document(kind, **{**{field: old[field] for field in old if field not in ("kind", "apiVersion")}, **parts})
     before = deepcopy(old)

@@ -1,4 +1,4 @@
-"""Pods as tests speak of them: canonical, with defaults, and one container that is fine."""
+"""Builders of pods: canonical, with defaults, and one valid container."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def with_volume(source: Document, **mount: object) -> Document:
 
 
 def changed(old: Document, spec: Document | None = None, metadata: Document | None = None) -> Document:
-    """A copy of a stored pod with some fields of its spec or metadata replaced; None takes a field away."""
+    """A copy of a stored pod with some fields of its spec or metadata replaced; None removes a field."""
     new = deepcopy(old)
     for part, changes in (("spec", spec or {}), ("metadata", metadata or {})):
         for field, value in changes.items():
@@ -50,14 +50,14 @@ def changed(old: Document, spec: Document | None = None, metadata: Document | No
 
 
 def stored(made: Document) -> Document:
-    """The pod as the server has it."""
+    """The pod as stored by the server."""
     made["metadata"].update(uid="u", resourceVersion="1", generation=1, creationTimestamp=NOW)
     made["status"] = {"phase": "Pending", "qosClass": "BestEffort", **(made.get("status") or {})}
     return made
 
 
 def errors_of(made: Document) -> list[str]:
-    """What is wrong with a pod apart from its metadata."""
+    """Field errors of a pod, without those of its metadata."""
     return messages(validate_pod(made, STRICT_POD))
 
 

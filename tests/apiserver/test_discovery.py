@@ -1,4 +1,4 @@
-""""""
+"""Discovery documents: order of versions and groups, resource lists, and aggregated discovery."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mooring.apiserver.resources import Resource, ResourceTable, built_in_resour
 from mooring.apiserver.strategy import Strategy
 
 
-def test_versions_by_maturity_then_number_then_alphabet() -> None:
+def test_versions_in_order_sorts_by_maturity_then_number_then_name() -> None:
     given = ["foo1", "v1alpha1", "v1", "v11beta2", "v2", "v10", "v10beta3", "v3beta1", "v12alpha1", "foo10", "v0"]
     assert versions_in_order(given) == [
         "v10",
@@ -27,7 +27,7 @@ def test_versions_by_maturity_then_number_then_alphabet() -> None:
     ]
 
 
-def test_built_in_groups_come_first() -> None:
+def test_groups_in_order_puts_built_in_groups_first() -> None:
     given = ["zoo.example.com", "batch", "ant.example.com", "apps", "resource.k8s.io"]
     assert groups_in_order(given) == ["apps", "batch", "resource.k8s.io", "ant.example.com", "zoo.example.com"]
 
@@ -49,7 +49,7 @@ def discovery(*more: Resource) -> Discovery:
     return Discovery(ResourceTable([*built_in_resources(), *more]))
 
 
-def test_groups() -> None:
+def test_group_and_group_list() -> None:
     group = {
         "name": "apps",
         "versions": [{"groupVersion": "apps/v1", "version": "v1"}],
@@ -61,7 +61,7 @@ def test_groups() -> None:
     assert "" not in [found["name"] for found in discovery().group_list()["groups"]]
 
 
-def test_groups_of_kinds_that_are_never_stored_are_known() -> None:
+def test_groups_of_kinds_that_are_never_stored_are_built_in() -> None:
     assert discovery().is_built_in_group("authorization.k8s.io")
     assert not discovery().is_built_in_group("nope")
 
@@ -115,13 +115,13 @@ def test_groups_of_kinds_that_are_never_stored_are_known() -> None:
         ),
     ],
 )
-def test_resources(api_version: str, name: str, entry: dict[str, object]) -> None:
+def test_resource_list_entries_of_built_in_kinds(api_version: str, name: str, entry: dict[str, object]) -> None:
     found = discovery().resource_list(api_version)
     assert found is not None
     assert {"name": name, **entry} in found["resources"]
 
 
-def test_the_heads_of_lists() -> None:
+def test_only_the_core_resource_list_has_no_api_version() -> None:
     core, apps = discovery().resource_list("v1"), discovery().resource_list("apps/v1")
     assert core is not None
     assert apps is not None
@@ -130,13 +130,13 @@ def test_the_heads_of_lists() -> None:
     assert discovery().resource_list("apps/v2") is None
 
 
-def test_events_lie_in_the_store_as_core_has_them() -> None:
+def test_events_have_the_storage_version_hash_of_the_core_group() -> None:
     found = discovery().resource_list("events.k8s.io/v1")
     assert found is not None
     assert found["resources"][0]["storageVersionHash"] == "r2yiGXH7wu8="
 
 
-def test_custom_kinds_have_group_and_version() -> None:
+def test_resource_list_entries_of_custom_kinds() -> None:
     found = discovery(custom("v2")).resource_list("example.com/v2")
     assert found is not None
     widgets, status, scale = found["resources"]
@@ -153,7 +153,7 @@ def test_custom_kinds_have_group_and_version() -> None:
     }
 
 
-def test_versions_share_the_hash_of_the_one_that_is_stored() -> None:
+def test_versions_of_a_kind_share_the_hash_of_the_storage_version() -> None:
     seen = discovery(custom("v1"), custom("v2"))
     hashes = set()
     for version in ("v1", "v2"):
@@ -163,7 +163,7 @@ def test_versions_share_the_hash_of_the_one_that_is_stored() -> None:
     assert len(hashes) == 1
 
 
-def test_aggregated() -> None:
+def test_aggregated_discovery() -> None:
     seen = discovery(custom("v1beta1"), custom("v1"))
     everything, core = seen.aggregated(is_core=False), seen.aggregated(is_core=True)
     assert core.document["items"][0]["metadata"] == {}

@@ -1,4 +1,4 @@
-"""The way in for those who are in the process keeps the client promise, by the rules of the API server."""
+"""LoopbackClient fulfils the client contract, with defaults, admission and validation of the API server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def rejected(client: Client, body: dict[str, object], error: type[Exceptio
         await client.create(POD, NS, body)
 
 
-def test_created_objects_are_defaulted_admitted_and_stamped() -> None:
+def test_created_objects_get_defaults_admission_and_managed_fields() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         made = read(await client.create(POD, NS, pod("web")))
         assert at(made, "spec.priority") == 0
@@ -71,7 +71,7 @@ def test_created_objects_are_validated() -> None:
     with_api_server(scenario)
 
 
-def test_a_namespace_must_exist() -> None:
+def test_creation_in_a_missing_namespace_is_not_found() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         with pytest.raises(NotFoundError, match='namespaces "nowhere" not found'):
             await client.create(CONFIG_MAP, "nowhere", config_map("settings"))
@@ -79,8 +79,8 @@ def test_a_namespace_must_exist() -> None:
     with_api_server(scenario)
 
 
-def test_the_second_replica_is_as_the_first_would_be() -> None:
-    """Whatever is remembered of the first: fields and their managers, warnings, everything that is stored."""
+def test_pods_of_one_replica_set_are_created_independently_of_earlier_pods() -> None:
+    """Caches filled by earlier pods do not change what is stored: fields, managers and warnings."""
     owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}]
     other = {"labels": {"b": "c", "a": "b"}, "finalizers": ["example.com/f"], "annotations": {"x": "y"}}
 
@@ -111,14 +111,14 @@ def test_the_second_replica_is_as_the_first_would_be() -> None:
     with_api_server(together)
 
 
-class _Full(MemoryStore):
+class _FullStore(MemoryStore):
     async def put(self, key: str, value: bytes, *, if_revision: int | None = None) -> int:
         raise DiskFull("no space")
 
 
-def test_what_the_store_refuses_is_an_error_of_the_api() -> None:
+def test_a_store_error_becomes_an_api_error() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
-        store = _Full()
+        store = _FullStore()
         storage = ObjectStorage(store, api_server.context.worker)
         api_server.context = replace(api_server.context, object_storage=storage)
         with pytest.raises(ServerError, match="no space") as refused:
@@ -128,7 +128,7 @@ def test_what_the_store_refuses_is_an_error_of_the_api() -> None:
     with_api_server(scenario)
 
 
-def test_an_object_may_have_as_many_bytes_as_etcd_takes() -> None:
+def test_the_size_limit_of_an_object_is_that_of_etcd() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         annotations = {f"a{index}": "x" * 1_000 for index in range(200)}
         data = {f"a{index}": "x" * 900 for index in range(1_100)}
@@ -143,7 +143,7 @@ def test_an_object_may_have_as_many_bytes_as_etcd_takes() -> None:
     with_api_server(scenario)
 
 
-def test_what_defaults_make_too_large_is_rejected_before_it_is_validated() -> None:
+def test_an_object_too_large_after_defaulting_is_rejected_before_validation() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         containers = [{"name": "=", "image": "i"} for _ in range(30_000)]
         with pytest.raises(StatusError, match="the object would have") as refused:

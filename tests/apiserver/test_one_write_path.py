@@ -1,4 +1,4 @@
-"""No module of the write path decides anything by searching the text of received or stored JSON.
+"""No module of the write path makes a decision by searching the text of received or stored JSON.
 
 A regular expression or a search for a piece of JSON cannot know which fields a validation rule or an admission plugin
 reads. Objects are decoded instead. Exceptions are listed with their reason.
@@ -88,7 +88,7 @@ def test_every_exception_is_needed() -> None:
     assert [name for name in PIECES_OF_JSON if not [*pieces_of_json(trees[name])]] == []
 
 
-def test_the_search_finds_what_it_should() -> None:
+def test_the_checks_find_examples() -> None:
     assert imports_re(ast.parse("import re"))
     assert imports_re(ast.parse("from re import compile"))
     assert [*pieces_of_json(ast.parse("""value.find(b'"spec":{')"""))] == [b'"spec":{']

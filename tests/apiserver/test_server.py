@@ -1,9 +1,4 @@
-"""A token for a service account, asked for from inside.
-
-Calls: what the caller is warned of.
-
-Finding resources by their kind.
-"""
+"""ApiServer: service account tokens for loopback clients, warnings of calls, and lookup of resources by kind."""
 
 from __future__ import annotations
 
@@ -30,7 +25,7 @@ def request(pod_uid: str) -> JsonObject:
     }
 
 
-def test_a_pod_gets_a_token_of_its_account() -> None:
+def test_request_token_issues_a_token_for_a_pod() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         await client.create(SERVICE_ACCOUNT, "default", {"metadata": {"name": "robot"}})
         container = {"name": "main", "image": "registry.k8s.io/pause:3.9"}
@@ -43,7 +38,7 @@ def test_a_pod_gets_a_token_of_its_account() -> None:
     with_api_server(scenario)
 
 
-def test_no_token_for_a_missing_service_account() -> None:
+def test_request_token_for_a_missing_service_account_is_not_found() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         with pytest.raises(NotFoundError, match='serviceaccounts "nobody" not found'):
             await client.request_token("default", "nobody", request(""))
@@ -55,26 +50,26 @@ def new_call(*warnings: str) -> Call:
     return Call("create", POD, User("tester"), 0.0, "", warnings=list(warnings))
 
 
-def test_each_text_is_said_once() -> None:
+def test_a_warning_is_recorded_once() -> None:
     call = new_call("deprecated")
     for text in ("deprecated", "a", "b", "a"):
         call.warn(text)
     assert call.warnings == ["deprecated", "a", "b"]
 
 
-def test_warnings_are_bounded() -> None:
+def test_the_number_of_warnings_is_limited() -> None:
     call = new_call()
     for number in range(WARNINGS_MAX + 10):
         call.warn(f"unknown field {number}")
     assert len(call.warnings) == WARNINGS_MAX
 
 
-def test_a_kind_is_found_by_its_row_or_by_a_namesake_of_it() -> None:
+def test_a_resource_is_found_by_an_equal_kind() -> None:
     table = ResourceTable(built_in_resources())
     assert table.of_kind(POD).kind is POD
     assert table.of_kind(Kind("v1", "Pod", "pods")).kind is POD
 
 
-def test_a_kind_that_is_not_served_is_not_found() -> None:
+def test_a_kind_that_is_not_served_is_not_found_in_the_resource_table() -> None:
     with pytest.raises(NotFoundError):
         ResourceTable().of_kind(Kind("example.com/v1", "Widget", "widgets"))

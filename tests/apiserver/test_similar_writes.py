@@ -1,4 +1,4 @@
-"""Similar objects, written one after the other: each is admitted and validated as itself."""
+"""Similar objects written in sequence: each is admitted and validated on its own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def workload(name: str, labels: dict[str, str], **metadata: object) -> Body:
 
 
 async def reported_status(client: LoopbackClient, kind: Kind, name: str, status: Body, revision: str = "") -> bytes:
-    """Read, changed and written back, as controllers do it."""
+    """Read the object, change it and update its status, as controllers do."""
     whole = read(await client.get(kind, NS, name))
     if revision:
         metadata = cast("dict[str, object]", whole["metadata"])
@@ -93,7 +93,7 @@ def event(name: str, uid: str, note: str) -> Body:
         ),
     ],
 )
-def test_admission_sees_new_policies_at_once(kind: Kind, body: Body, expected: tuple[str, str]) -> None:
+def test_admission_applies_new_policies_immediately(kind: Kind, body: Body, expected: tuple[str, str]) -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         for _ in range(2):
             await client.create(POD, NS, replica())
@@ -148,7 +148,7 @@ def test_a_terminating_namespace_accepts_no_pod() -> None:
     ("patch", "error"),
     [
         pytest.param({"metadata": {"uid": "99999999-9999-4999-8999-999999999999"}}, InvalidError, id="another uid"),
-        pytest.param({"metadata": {"resourceVersion": "1"}}, ConflictError, id="another state"),
+        pytest.param({"metadata": {"resourceVersion": "1"}}, ConflictError, id="another resource version"),
     ],
 )
 def test_preconditions_are_checked_for_each_patch(patch: Body, error: type[ClientError]) -> None:
@@ -162,7 +162,7 @@ def test_preconditions_are_checked_for_each_patch(patch: Body, error: type[Clien
     with_api_server(scenario)
 
 
-def test_a_patch_may_name_the_state_that_it_is_for() -> None:
+def test_a_patch_may_contain_a_resource_version() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         for number in (1, 2, 3):
             made = await client.create(NODE, "", node(f"node-{number}"))
@@ -203,11 +203,11 @@ def test_a_pod_is_removed_with_its_last_finalizer() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        pytest.param({"app": "web-2"}, id="another name"),
-        pytest.param({"app": "tester"}, id="the name of the manager"),
+        pytest.param({"app": "web-2"}, id="another value"),
+        pytest.param({"app": "tester"}, id="the name of the field manager"),
     ],
 )
-def test_labels_and_managers_are_not_mixed_up(changed: dict[str, str]) -> None:
+def test_labels_and_field_managers_are_independent(changed: dict[str, str]) -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         for labels in ({"app": "web-1"}, changed):
             made = read(await client.create(POD, NS, pod("", labels=labels, generateName="web-")))
@@ -221,8 +221,10 @@ def test_labels_and_managers_are_not_mixed_up(changed: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("changed", "error"),
     [
-        pytest.param({"status": {"replicas": -1}}, InvalidError, id="a count below zero"),
-        pytest.param({"metadata": {"name": "shop-3", "resourceVersion": "1"}}, ConflictError, id="another state"),
+        pytest.param({"status": {"replicas": -1}}, InvalidError, id="a negative count"),
+        pytest.param(
+            {"metadata": {"name": "shop-3", "resourceVersion": "1"}}, ConflictError, id="another resource version"
+        ),
     ],
 )
 def test_an_invalid_status_is_rejected_after_valid_ones(changed: Body, error: type[ClientError]) -> None:
@@ -254,7 +256,7 @@ def test_a_status_update_ignores_the_spec() -> None:
 
 
 @pytest.mark.parametrize("first", ["tester", "somebody"])
-def test_an_object_may_have_the_name_of_its_manager(first: str) -> None:
+def test_an_object_may_have_the_name_of_its_field_manager(first: str) -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         for name in (first, "other", "third"):
             uid = text_at(await client.create(POD, NS, pod(name)), "metadata.uid")
@@ -267,7 +269,7 @@ def test_an_object_may_have_the_name_of_its_manager(first: str) -> None:
     with_api_server(scenario)
 
 
-def test_each_pod_gets_a_name_and_a_uid_of_its_own() -> None:
+def test_each_pod_gets_a_unique_name_uid_and_resource_version() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         made = [read(await client.create(POD, NS, replica())) for _ in range(5)]
         assert len({text_at(each, "metadata.name") for each in made}) == 5

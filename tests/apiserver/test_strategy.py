@@ -1,4 +1,4 @@
-"""An ordinary kind: what may be written through which of its subresource_names, and who counts the generation."""
+"""The default strategy: fields that each subresource may change, generation, validation and deletion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.apiserver.strategy import Strategy
 from mooring.apiserver.validation.fields import FieldError, required
 from tests.apiserver.registry.fixture import NOW, call
 
-ASKED = call(POD, "p")
+CALL = call(POD, "p")
 
 
 def stored(kind: Kind, **parts: object) -> Document:
@@ -26,14 +26,14 @@ def stored(kind: Kind, **parts: object) -> Document:
 @pytest.mark.parametrize(
     ("kind", "prepared"),
     [
-        pytest.param(POD, {"spec": {}, "status": {}, "generation": 1}, id="a status and a generation"),
-        pytest.param(NODE, {"spec": {}, "status": {}}, id="a status"),
-        pytest.param(CONFIG_MAP, {"spec": {}, "status": {"phase": "mine"}}, id="neither: nothing is taken away"),
+        pytest.param(POD, {"spec": {}, "status": {}, "generation": 1}, id="with status and generation"),
+        pytest.param(NODE, {"spec": {}, "status": {}}, id="with status"),
+        pytest.param(CONFIG_MAP, {"spec": {}, "status": {"phase": "mine"}}, id="without status"),
     ],
 )
-def test_a_creator_does_not_set_the_status(kind: Kind, prepared: Document) -> None:
+def test_create_resets_the_status(kind: Kind, prepared: Document) -> None:
     obj = stored(kind, spec={}, status={"phase": "mine"})
-    Strategy(kind).prepare_for_create(obj, ASKED)
+    Strategy(kind).prepare_for_create(obj, CALL)
     shown = {field: value for field, value in obj.items() if field != "metadata"}
     if "generation" in obj["metadata"]:
         shown["generation"] = obj["metadata"]["generation"]
@@ -43,46 +43,46 @@ def test_a_creator_does_not_set_the_status(kind: Kind, prepared: Document) -> No
 @pytest.mark.parametrize(
     ("through", "changed"),
     [
-        pytest.param("", {"spec": {"a": 2}, "status": {"phase": "old"}}, id="the object: its status stays"),
-        pytest.param("status", {"spec": {"a": 1}, "status": {"phase": "new"}}, id="the status: its spec stays"),
+        pytest.param("", {"spec": {"a": 2}, "status": {"phase": "old"}}, id="the object"),
+        pytest.param("status", {"spec": {"a": 1}, "status": {"phase": "new"}}, id="the status"),
     ],
 )
-def test_each_subresource_changes_its_own_part(through: str, changed: Document) -> None:
+def test_each_subresource_changes_only_its_part(through: str, changed: Document) -> None:
     main = Strategy(NODE)
     strategy = main.subresources[through] if through else main
     old = stored(NODE, spec={"a": 1}, status={"phase": "old"})
     before = deepcopy(old)
     obj = stored(NODE, spec={"a": 2}, status={"phase": "new"})
-    strategy.prepare_for_update(obj, old, ASKED)
+    strategy.prepare_for_update(obj, old, CALL)
     assert {field: obj[field] for field in ("spec", "status")} == changed
-    assert old == before, "what is stored is never changed"
+    assert old == before, "the stored object was changed"
 
 
-def test_a_part_that_was_not_there_cannot_be_slipped_in() -> None:
+def test_an_update_cannot_add_a_status() -> None:
     obj, old = stored(NODE, spec={}, status={"phase": "new"}), stored(NODE, spec={})
-    Strategy(NODE).prepare_for_update(obj, old, ASKED)
+    Strategy(NODE).prepare_for_update(obj, old, CALL)
     assert "status" not in obj
 
 
 @pytest.mark.parametrize(
     ("kind", "change", "generation"),
     [
-        pytest.param(POD, {"spec": {"a": 2}}, 8, id="a change of the spec counts"),
-        pytest.param(POD, {"spec": {"a": 1}}, 7, id="the same spec does not"),
-        pytest.param(POD, {"spec": {"a": 1}, "data": {}}, 7, id="nor does anything else"),
-        pytest.param(NODE, {"spec": {"a": 2}}, 7, id="nor a kind without a generation"),
+        pytest.param(POD, {"spec": {"a": 2}}, 8, id="a change of the spec"),
+        pytest.param(POD, {"spec": {"a": 1}}, 7, id="the same spec"),
+        pytest.param(POD, {"spec": {"a": 1}, "data": {}}, 7, id="a change of another field"),
+        pytest.param(NODE, {"spec": {"a": 2}}, 7, id="a kind without a generation"),
     ],
 )
-def test_the_generation_counts_the_changes_of_the_spec(kind: Kind, change: Document, generation: int) -> None:
+def test_the_generation_is_incremented_if_the_spec_changes(kind: Kind, change: Document, generation: int) -> None:
     old, obj = stored(kind, spec={"a": 1}), stored(kind, **change)
     old["metadata"]["generation"] = obj["metadata"]["generation"] = 7
-    Strategy(kind).prepare_for_update(obj, old, ASKED)
+    Strategy(kind).prepare_for_update(obj, old, CALL)
     assert obj["metadata"]["generation"] == generation
 
 
-def test_the_first_change_of_an_object_that_was_never_counted() -> None:
+def test_an_object_without_a_generation_gets_generation_1_at_its_first_change() -> None:
     old, obj = stored(POD, spec={"a": 1}), stored(POD, spec={"a": 2})
-    Strategy(POD).prepare_for_update(obj, old, ASKED)
+    Strategy(POD).prepare_for_update(obj, old, CALL)
     assert obj["metadata"]["generation"] == 1
 
 
@@ -90,7 +90,7 @@ def test_the_first_change_of_an_object_that_was_never_counted() -> None:
     ("kind", "subresource_names", "ignored", "ignored_by_status"),
     [
         pytest.param(POD, {"status"}, (("status",),), (("spec",),), id="a kind with a status"),
-        pytest.param(CONFIG_MAP, set(), (), None, id="a kind without"),
+        pytest.param(CONFIG_MAP, set(), (), None, id="a kind without a status"),
     ],
 )
 def test_ignored_fields_have_no_manager(
@@ -101,11 +101,11 @@ def test_ignored_fields_have_no_manager(
     assert tuple(strategy.ignored_fields) == ignored
     if subresource_names:
         assert tuple(strategy.subresources["status"].ignored_fields) == ignored_by_status
-        assert strategy.subresources["status"].subresources == {}, "there is nothing below a status"
+        assert strategy.subresources["status"].subresources == {}, "a status has no subresources"
 
 
 class Strict(Strategy):
-    """Wants a colour, warns of red, and may only be replaced by those who know what they replace."""
+    """Requires a colour, warns of red, and rejects unconditional updates."""
 
     allows_unconditional_update = False
 
@@ -119,7 +119,7 @@ class Strict(Strategy):
         return ["red is loud"] if obj["spec"].get("colour") == "red" else []
 
 
-def test_a_status_is_written_under_the_rules_of_its_object() -> None:
+def test_a_status_subresource_uses_the_rules_of_its_strategy() -> None:
     status = Strict(NODE).subresources["status"]
     obj: Document = {}
     status.default(obj)
@@ -130,26 +130,28 @@ def test_a_status_is_written_under_the_rules_of_its_object() -> None:
 def test_metadata_is_validated_before_the_body() -> None:
     obj = stored(NODE, spec={})
     obj["metadata"]["name"] = "Not a name"
-    assert [error.field for error in Strict(NODE).validate(obj, ASKED)] == ["metadata.name", "spec.colour"]
+    assert [error.field for error in Strict(NODE).validate(obj, CALL)] == ["metadata.name", "spec.colour"]
 
 
 class Lenient(Strategy):
     validates_finalizer_names = False
 
 
-@pytest.mark.parametrize(("strategy", "errors"), [(Strategy(NODE), 1), (Lenient(NODE), 0)], ids=["most", "a few"])
-def test_a_finalizer_without_a_domain_must_be_one_of_kubernetes_own(strategy: Strategy, errors: int) -> None:
+@pytest.mark.parametrize(
+    ("strategy", "errors"), [(Strategy(NODE), 1), (Lenient(NODE), 0)], ids=["validated", "not validated"]
+)
+def test_a_finalizer_without_a_domain_must_be_a_standard_finalizer(strategy: Strategy, errors: int) -> None:
     obj, old = stored(NODE, spec={}), stored(NODE, spec={})
     obj["metadata"]["finalizers"] = ["odd"]
-    assert len(strategy.validate(obj, ASKED)) == errors
-    assert len(strategy.validate_update(obj, old, ASKED)) == errors
+    assert len(strategy.validate(obj, CALL)) == errors
+    assert len(strategy.validate_update(obj, old, CALL)) == errors
     obj["metadata"]["finalizers"] = ["orphan", "example.com/mine"]
-    assert strategy.validate(obj, ASKED) == []
+    assert strategy.validate(obj, CALL) == []
 
 
-def test_an_ordinary_object_is_just_deleted_and_selected_by_nothing_special() -> None:
+def test_the_default_strategy_deletes_immediately_and_has_no_selectable_fields() -> None:
     strategy, obj = Strategy(NODE), stored(NODE, spec={})
-    assert strategy.graceful_s(obj, 30, ASKED) is None
+    assert strategy.graceful_s(obj, 30, CALL) is None
     assert not strategy.is_held(obj)
     assert strategy.selectable_fields(obj) == {}
     assert strategy.warnings_on_delete(is_propagation_said=False) == []

@@ -1,8 +1,8 @@
 """Builders of workloads and related kinds.
 
-body("Deployment", spec__replicas=-1)     a sound object with changes; `__` walks down, `GONE` takes a field out
-defaulted(body(...))                      the same as the strategy sees it first
-created(body(...)), updated(new, old)     the same after prepare, with its errors and warnings
+body("Deployment", spec__replicas=-1)     a valid object with changes; `__` separates a path, `GONE` removes a field
+defaulted(body(...))                      the same with defaults
+created(body(...)), updated(new, old)     the same after prepare, with errors and warnings
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TASK = {"spec": {"containers": [{"name": "c", "image": "i:1"}], "restartPolicy"
 _SET = {"spec": {"selector": {"matchLabels": {"app": "x"}}, "template": _POD}}
 _RBAC = "rbac.authorization.k8s.io"
 
-_SOUND: dict[str, tuple[str, Document]] = {
+_VALID: dict[str, tuple[str, Document]] = {
     "Deployment": ("apps/v1", _SET),
     "ReplicaSet": ("apps/v1", _SET),
     "StatefulSet": ("apps/v1", _SET),
@@ -59,7 +59,7 @@ _SOUND: dict[str, tuple[str, Document]] = {
 
 
 class Outcome(NamedTuple):
-    """What became of a write."""
+    """The result of a write."""
 
     obj: Document
     errors: list[str]
@@ -67,8 +67,8 @@ class Outcome(NamedTuple):
 
 
 def body(kind: str, **changes: Any) -> Document:
-    """What somebody sends: a sound object of a kind, changed."""
-    api_version, rest = _SOUND[kind]
+    """The body of a request: a valid object of a kind, with changes."""
+    api_version, rest = _VALID[kind]
     return changed({"apiVersion": api_version, "kind": kind, "metadata": {"name": "o"}, **rest}, **changes)
 
 
@@ -87,7 +87,7 @@ def changed(obj: Document, **changes: Any) -> Document:
 
 
 def defaulted(raw: Document) -> Document:
-    """What the registry has after reading and defaulting."""
+    """The object after decoding and defaulting."""
     kind, strategy = _strategy(raw)
     struct = struct_of_kind(kind.api_version, kind.kind)
     assert struct is not None, raw
@@ -127,7 +127,7 @@ def updated(raw: Document, old: Document, subresource: str = "") -> Outcome:
 
 
 def _stored(kind: Kind, strategy: Strategy, obj: Document) -> None:
-    """The last touches, as the registry has them."""
+    """Final changes before storage, as the registry applies them."""
     strategy.canonicalize(obj)
     struct = struct_of_kind(kind.api_version, kind.kind)
     assert struct is not None, kind

@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and what it signs."""
+"""Certificates for tests: an authority and certificates that it signs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BEGAN = datetime(2025, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Authority:
-    """Who vouches for others."""
+    """A certificate authority."""
 
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate

@@ -20,7 +20,7 @@ MODIFIED = (
 
 
 class ChangingContract(PlayedContract):
-    def test_what_nobody_wants_to_read_is_created_all_the_same(self, play: Play) -> None:
+    def test_create_without_an_answer_stores_the_object(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             body = config_map(data={"a": "1"})
             assert await client.create(CONFIG_MAP, NS, body, is_answer_wanted=False) == b""
@@ -28,7 +28,7 @@ class ChangingContract(PlayedContract):
 
         play(scenario)
 
-    def test_an_update_replaces_what_is_wanted_and_keeps_what_is_the_systems(self, play: Play) -> None:
+    def test_an_update_replaces_the_object_and_keeps_system_fields(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             before = await client.create(CONFIG_MAP, NS, config_map(data={"a": "1"}, labels={"x": "y"}))
             after = await client.update(CONFIG_MAP, NS, "settings", config_map(data={"b": "2"}))
@@ -40,7 +40,7 @@ class ChangingContract(PlayedContract):
 
         play(scenario)
 
-    def test_an_update_from_an_older_state_is_a_conflict(self, play: Play) -> None:
+    def test_an_update_with_an_old_resource_version_is_a_conflict(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             read_early = read(await client.create(CONFIG_MAP, NS, config_map()))
             await client.update(CONFIG_MAP, NS, "settings", {**read_early, "data": {"a": "first"}})
@@ -68,7 +68,7 @@ class ChangingContract(PlayedContract):
             ),
         ],
     )
-    def test_an_update_that_means_another_object_is_refused(
+    def test_an_update_with_another_uid_or_name_is_rejected(
         self, play: Play, body: Body, error: type[StatusError], words: str
     ) -> None:
         async def scenario(client: Client) -> None:
@@ -79,7 +79,7 @@ class ChangingContract(PlayedContract):
 
         play(scenario)
 
-    def test_what_is_not_there_cannot_be_changed(self, play: Play) -> None:
+    def test_changes_of_a_missing_object_are_not_found(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             for request in (
                 client.update(POD, NS, "web", pod("web")),
@@ -93,7 +93,7 @@ class ChangingContract(PlayedContract):
 
         play(scenario)
 
-    def test_a_change_of_nothing_is_no_change(self, play: Play) -> None:
+    def test_a_write_without_changes_keeps_the_resource_version(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             before = await client.create(CONFIG_MAP, NS, config_map(data={"a": "1"}))
             assert read(await client.update(CONFIG_MAP, NS, "settings", read(before))) == read(before)
@@ -103,7 +103,7 @@ class ChangingContract(PlayedContract):
 
         play(scenario)
 
-    def test_generation_counts_changes_of_the_spec_and_status_is_a_subresource(self, play: Play) -> None:
+    def test_generation_counts_changes_of_the_spec_and_status_is_written_by_its_subresource(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             body = read(await client.create(REPLICA_SET, NS, replica_set(replicas=1)))
             body["status"] = {"replicas": 1}
@@ -139,7 +139,7 @@ class ChangingContract(PlayedContract):
             pytest.param({"data": {"a": "2"}}, PatchForm.STRATEGIC, {"a": "2", "b": "1"}, id="strategic merge"),
         ],
     )
-    def test_patches_in_each_form(self, play: Play, patch: object, form: PatchForm, data: Body) -> None:
+    def test_patches_of_each_type(self, play: Play, patch: object, form: PatchForm, data: Body) -> None:
         async def scenario(client: Client) -> None:
             await client.create(CONFIG_MAP, NS, config_map(data={"a": "1", "b": "1"}))
             after = await client.patch(CONFIG_MAP, NS, "settings", patch, form=form)
@@ -148,7 +148,7 @@ class ChangingContract(PlayedContract):
 
         play(scenario)
 
-    def test_a_patch_of_the_status_changes_nothing_else(self, play: Play) -> None:
+    def test_a_patch_of_the_status_changes_only_the_status(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             await client.create(POD, NS, pod("web"))
             condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
@@ -175,7 +175,7 @@ class ChangingContract(PlayedContract):
             ),
         ],
     )
-    def test_a_patch_may_say_what_it_is_meant_for(
+    def test_a_patch_with_another_resource_version_or_uid_is_rejected(
         self, play: Play, patch: Body, error: type[StatusError], words: str
     ) -> None:
         async def scenario(client: Client) -> None:
@@ -188,7 +188,7 @@ class ChangingContract(PlayedContract):
 
 
 class DeletingContract(PlayedContract):
-    def test_what_is_deleted_is_gone(self, play: Play) -> None:
+    def test_a_deleted_object_is_not_found(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             await client.create(CONFIG_MAP, NS, config_map())
             await client.delete(CONFIG_MAP, NS, "settings")
@@ -212,7 +212,9 @@ class DeletingContract(PlayedContract):
             ),
         ],
     )
-    def test_a_deletion_of_something_else_is_a_conflict(self, play: Play, deletion: Deletion, words: str) -> None:
+    def test_a_deletion_with_a_failed_precondition_is_a_conflict(
+        self, play: Play, deletion: Deletion, words: str
+    ) -> None:
         async def scenario(client: Client) -> None:
             raw = await client.create(CONFIG_MAP, NS, config_map())
             with pytest.raises(ConflictError) as refusal:
@@ -223,7 +225,7 @@ class DeletingContract(PlayedContract):
 
         play(scenario)
 
-    def test_an_object_with_finalizers_goes_with_the_last_of_them(self, play: Play) -> None:
+    def test_an_object_with_finalizers_is_removed_with_the_last_of_them(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             await client.create(CONFIG_MAP, NS, config_map(finalizers=["example.com/a", "example.com/b"]))
             await client.delete(CONFIG_MAP, NS, "settings")
@@ -240,7 +242,7 @@ class DeletingContract(PlayedContract):
 
         play(scenario)
 
-    def test_a_pod_on_a_node_is_given_time_to_end(self, play: Play) -> None:
+    def test_a_bound_pod_is_deleted_with_a_grace_period(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             await client.create(POD, NS, pod("web", on="n1", grace_s=30))
             await client.delete(POD, NS, "web")
@@ -267,7 +269,9 @@ class DeletingContract(PlayedContract):
             pytest.param(pod("web", on="n1", grace_s=0), Deletion(), id="it needs no time"),
         ],
     )
-    def test_a_pod_goes_at_once_if(self, play: Play, body: Body, deletion: Deletion) -> None:
+    def test_a_pod_without_a_grace_period_is_deleted_immediately(
+        self, play: Play, body: Body, deletion: Deletion
+    ) -> None:
         async def scenario(client: Client) -> None:
             await client.create(POD, NS, body)
             await client.delete(POD, NS, "web", deletion)
@@ -276,7 +280,7 @@ class DeletingContract(PlayedContract):
 
         play(scenario)
 
-    def test_a_finished_pod_goes_at_once(self, play: Play) -> None:
+    def test_a_finished_pod_is_deleted_immediately(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             await client.create(POD, NS, pod("web", on="n1"))
             patch: Body = {"status": {"phase": "Succeeded"}}
@@ -287,7 +291,7 @@ class DeletingContract(PlayedContract):
 
         play(scenario)
 
-    def test_binding_gives_a_pod_its_node_and_says_that_it_is_scheduled(self, play: Play) -> None:
+    def test_bind_sets_the_node_name_and_the_condition_pod_scheduled(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             raw = await client.create(POD, NS, pod("web"))
             condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
@@ -331,7 +335,9 @@ class DeletingContract(PlayedContract):
             ),
         ],
     )
-    def test_a_pod_cannot_be_bound_if(self, play: Play, body: Body, uid: str, words: str) -> None:
+    def test_a_bind_with_a_failed_precondition_is_a_conflict(
+        self, play: Play, body: Body, uid: str, words: str
+    ) -> None:
         async def scenario(client: Client) -> None:
             before = await client.create(POD, NS, body)
             with pytest.raises(ConflictError) as refusal:
@@ -341,7 +347,7 @@ class DeletingContract(PlayedContract):
 
         play(scenario)
 
-    def test_a_pod_that_is_being_deleted_cannot_be_bound(self, play: Play) -> None:
+    def test_a_terminating_pod_cannot_be_bound(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             await client.create(POD, NS, pod("web", finalizers=["example.com/wait"]))
             await client.delete(POD, NS, "web")
@@ -352,7 +358,7 @@ class DeletingContract(PlayedContract):
 
         play(scenario)
 
-    def test_of_two_who_bind_one_succeeds(self, play: Play) -> None:
+    def test_only_the_first_of_two_binds_succeeds(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             raw = await client.create(POD, NS, pod("web"))
             await client.bind(NS, "web", text_at(raw, "metadata.uid"), "n1")

@@ -17,7 +17,7 @@ from tests.client.objects import Body, at, config_map, node, pod, text_at
 
 
 class ReadingContract(PlayedContract):
-    def test_a_created_object_has_an_identity(self, play: Play) -> None:
+    def test_a_created_object_gets_system_fields(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             raw = await client.create(POD, NS, pod("web", labels={"app": "web"}))
             metadata = at(raw, "metadata")
@@ -30,7 +30,7 @@ class ReadingContract(PlayedContract):
 
         play(scenario)
 
-    def test_what_a_client_says_of_the_systems_fields_is_ignored(self, play: Play) -> None:
+    def test_create_ignores_uid_and_creation_timestamp(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             body = config_map(uid="mine", creationTimestamp="2001-01-01T00:00:00Z")
             raw = await client.create(CONFIG_MAP, NS, body)
@@ -39,7 +39,7 @@ class ReadingContract(PlayedContract):
 
         play(scenario)
 
-    def test_a_name_is_generated_if_asked_for(self, play: Play) -> None:
+    def test_generate_name_creates_unique_names(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             made = [await client.create(POD, NS, pod("", generateName="web-")) for _ in range(3)]
             found = names(made)
@@ -56,7 +56,7 @@ class ReadingContract(PlayedContract):
 
         play(scenario)
 
-    def test_fields_that_nobody_here_knows_are_kept(self, play: Play) -> None:
+    def test_values_that_look_like_json_are_stored_unchanged(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             body = config_map(
                 data={"a": "ü", "b": 'say "metadata":{} twice'}, annotations={"x/y": '"metadata":{"z":1}'}
@@ -89,7 +89,7 @@ class ReadingContract(PlayedContract):
             ),
         ],
     )
-    def test_what_cannot_be_created(
+    def test_invalid_create_requests_are_rejected(
         self, play: Play, namespace: str, body: Body, error: type[StatusError], words: str
     ) -> None:
         async def scenario(client: Client) -> None:
@@ -100,7 +100,7 @@ class ReadingContract(PlayedContract):
 
         play(scenario)
 
-    def test_what_is_not_there_is_not_found(self, play: Play) -> None:
+    def test_get_of_a_missing_object_is_not_found(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             with pytest.raises(NotFoundError) as refusal:
                 await client.get(REPLICA_SET, NS, "web")
@@ -130,7 +130,7 @@ class ReadingContract(PlayedContract):
             pytest.param(Selection(NS, labels="app=web", fields="spec.nodeName="), ["a"], id="by labels and fields"),
         ],
     )
-    def test_a_selection_is_listed_in_the_order_of_names(
+    def test_list_returns_selected_objects_in_order_of_names(
         self, play: Play, selection: Selection, found: list[str]
     ) -> None:
         async def scenario(client: Client) -> None:
@@ -155,14 +155,14 @@ class ReadingContract(PlayedContract):
             pytest.param(Selection(fields="spec.nodeName"), "can't understand 'spec.nodeName'", id="fields without ="),
         ],
     )
-    def test_a_selection_that_cannot_be_read_is_refused(self, play: Play, selection: Selection, words: str) -> None:
+    def test_an_invalid_selector_is_rejected(self, play: Play, selection: Selection, words: str) -> None:
         async def scenario(client: Client) -> None:
             with pytest.raises(BadRequestError):
                 await client.list(POD, selection)
 
         play(scenario)
 
-    def test_pages_are_of_one_moment(self, play: Play) -> None:
+    def test_pages_of_a_list_have_the_same_revision(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             await create_all(client, *(config_map(f"c{number}") for number in range(5)))
             first = await client.list(CONFIG_MAP, Selection(NS), limit=2)
@@ -177,7 +177,7 @@ class ReadingContract(PlayedContract):
 
         play(scenario)
 
-    def test_pages_of_a_selection_do_not_say_how_many_remain(self, play: Play) -> None:
+    def test_pages_with_a_selector_have_no_remaining_count(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             await create_all(
                 client, *(config_map(f"c{number}", labels={"odd": str(number % 2)}) for number in range(6))
@@ -190,7 +190,7 @@ class ReadingContract(PlayedContract):
 
         play(scenario)
 
-    def test_a_made_up_continue_token_is_refused(self, play: Play) -> None:
+    def test_an_invalid_continue_token_is_rejected(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             with pytest.raises(BadRequestError):
                 await client.list(POD, limit=2, continue_token="made up")
@@ -199,7 +199,7 @@ class ReadingContract(PlayedContract):
 
 
 class WatchingContract(PlayedContract):
-    def test_a_watch_tells_each_change_in_order(self, play: Play) -> None:
+    def test_a_watch_returns_changes_in_order(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             listing = await client.list(CONFIG_MAP, Selection(NS))
             async with client.watch(CONFIG_MAP, Selection(NS), since=listing.revision) as watch:
@@ -215,7 +215,7 @@ class WatchingContract(PlayedContract):
 
         play(scenario)
 
-    def test_a_deleted_object_comes_as_it_was_with_the_revision_of_its_deletion(self, play: Play) -> None:
+    def test_a_delete_event_contains_the_last_state_with_the_revision_of_the_deletion(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             since = await create_all(client, config_map("a", data={"x": "1"}))
             async with client.watch(CONFIG_MAP, Selection(NS), since=since) as watch:
@@ -227,7 +227,7 @@ class WatchingContract(PlayedContract):
 
         play(scenario)
 
-    def test_a_watch_from_the_past_catches_up(self, play: Play) -> None:
+    def test_a_watch_from_an_old_revision_returns_all_later_changes(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             since = await create_all(client, config_map("a"))
             await create_all(client, config_map("b"), config_map("c"))
@@ -236,7 +236,7 @@ class WatchingContract(PlayedContract):
 
         play(scenario)
 
-    def test_a_watch_that_begins_at_an_event_goes_on_behind_it(self, play: Play) -> None:
+    def test_a_watch_from_the_revision_of_an_event_returns_later_events(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             since = await create_all(client, config_map("a"))
             await create_all(client, config_map("b"), config_map("c"))
@@ -273,7 +273,7 @@ class WatchingContract(PlayedContract):
             ),
         ],
     )
-    def test_objects_move_into_and_out_of_a_selection(
+    def test_objects_that_enter_or_leave_a_selection_are_added_or_deleted(
         self, play: Play, selection: Selection, expected: list[str]
     ) -> None:
         async def scenario(client: Client) -> None:
@@ -291,7 +291,7 @@ class WatchingContract(PlayedContract):
 
         play(scenario)
 
-    def test_an_object_that_moves_out_comes_as_it_was_before(self, play: Play) -> None:
+    def test_an_object_that_leaves_a_selection_is_deleted_with_its_previous_state(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             since = await create_all(client, pod("web"))
             async with client.watch(POD, Selection(NS, fields="spec.nodeName="), since=since) as watch:
@@ -304,7 +304,7 @@ class WatchingContract(PlayedContract):
 
         play(scenario)
 
-    def test_an_event_can_be_read_as_a_view(self, play: Play) -> None:
+    def test_an_event_is_decoded_as_a_view(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             since = (await client.list(POD)).revision
             async with client.watch(POD, since=since) as watch:
@@ -317,7 +317,7 @@ class WatchingContract(PlayedContract):
 
         play(scenario)
 
-    def test_a_reader_who_waits_is_told(self, play: Play) -> None:
+    def test_a_waiting_watch_gets_an_event(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             seen: list[WatchEvent] = []
 
@@ -333,7 +333,7 @@ class WatchingContract(PlayedContract):
 
         play(scenario)
 
-    def test_a_watch_needs_to_know_where_to_start(self, play: Play) -> None:
+    def test_a_watch_needs_a_valid_revision(self, play: Play) -> None:
         async def scenario(client: Client) -> None:
             with pytest.raises(BadRequestError):
                 async with client.watch(POD, since="yesterday") as watch:

@@ -50,24 +50,24 @@ Answer = TypeVar("Answer")
 
 
 class Outcome(Enum):
-    """What becomes of a request."""
+    """The outcome of a request."""
 
     DONE = auto()
-    """Carried out and answered; with a delay, late."""
+    """Carried out and answered, possibly with a delay."""
     REQUEST_LOST = auto()
     """Not carried out, and no answer."""
     ANSWER_LOST = auto()
     """Carried out, and no answer."""
     CONFLICT = auto()
-    """Refused with a conflict."""
+    """Rejected with a conflict."""
     BROKEN = auto()
-    """Refused with a server's internal error."""
+    """Rejected with an internal server error."""
     EXPIRED = auto()
-    """Refused because the history is gone: for watches."""
+    """Rejected because the revision expired: for watches."""
     NOT_LEADING = auto()
-    """Not sent, because the process does not lead any more."""
+    """Not sent, because the process is no longer the leader."""
     ENDED = auto()
-    """The server ends a watch in an orderly way: for `next_batch`."""
+    """The server ends a watch with a complete response: for `next_batch`."""
 
 
 class Request(NamedTuple):
@@ -84,20 +84,20 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to the requests of a verb that it is about; `*` is every verb."""
+    """A fault of matching requests of a verb; `*` is every verb."""
 
     verb: str
     outcome: Outcome = Outcome.DONE
     kind: Kind | None = None
     where: Callable[[Request], bool] = lambda request: True
     delay_s: float = 0.0
-    """Before the request is carried out."""
+    """Delay before the request is carried out."""
     answer_delay_s: float = 0.0
-    """Between that and its answer, whichever it is."""
+    """Delay between execution and response."""
     after: int = 0
-    """So many requests that it is about come through before the first one meets it."""
+    """Number of matching requests that succeed before the first fault."""
     times: int | None = 1
-    """How many meet it; None is all."""
+    """Number of requests with the fault; None is all."""
 
     def is_about(self, request: Request) -> bool:
         return self.verb in ("*", request.verb) and self.kind in (None, request.kind) and self.where(request)
@@ -107,7 +107,7 @@ Plan: TypeAlias = Callable[[Request], Fault | None]
 
 
 class Script:
-    """A plan of given faults: each counts the requests that it is about, and the first whose turn it is strikes."""
+    """A plan of given faults: each counts its matching requests, and the first one that is due applies."""
 
     def __init__(self, *faults: Fault) -> None:
         self._faults = faults
@@ -126,7 +126,7 @@ class Script:
 
 
 class Storm:
-    """A plan of chance: each verb meets a fault with its own likelihood, for as long as the storm lasts."""
+    """A random plan: each verb has a probability of faults, until `requests_max` requests."""
 
     def __init__(
         self,
@@ -242,7 +242,7 @@ class FaultyClient:
             raise refusal
         try:
             answer = await carry_out()
-        except ClientError as error:  # an answer too: late or lost like any other
+        except ClientError as error:  # an error response may be delayed or lost, too
             await self._delay(fault.answer_delay_s)
             raise refusal or error from None
         await self._delay(fault.answer_delay_s)
@@ -288,7 +288,7 @@ class FaultyWatch:
 
 
 class _WatchEnded(Exception):
-    """Not an error: how the end of a watch is told inside of this file."""
+    """Not an error: the end of a watch, inside of this file."""
 
 
 def _refusal(outcome: Outcome, request: Request) -> ClientError | _WatchEnded | None:
@@ -311,7 +311,7 @@ def _refusal(outcome: Outcome, request: Request) -> ClientError | _WatchEnded | 
 
 
 class LosesFirstBinding:
-    """A client whose first binding is accepted and lost."""
+    """A client that accepts the first binding and does not send it."""
 
     def __init__(self, inner: Client) -> None:
         self._inner = inner

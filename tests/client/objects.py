@@ -1,4 +1,4 @@
-"""Bodies of API objects as a person would write them: complete enough for a real API server, and no more."""
+"""Builders of minimal API objects that a real API server accepts."""
 
 from __future__ import annotations
 

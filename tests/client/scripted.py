@@ -1,11 +1,11 @@
-"""A client whose answers are written down beforehand, for tests of what stands on the client promise.
+"""A client with scripted responses, for tests of code that uses the client interface.
 
     client = ScriptedClient()
     client.lists = [pages_of([pod("a", 1)], revision="1")]
     client.watches = [stream(added("b", 2), NoAnswerError("cut")), stream(modified("b", 3))]
 
-Each `list` takes the next listing and each `watch` the next stream; what it was asked is kept in `asked`. A stream
-that has told everything stays open and silent, unless it ends in an error or in `END`.
+Each `list` returns the next listing and each `watch` the next stream; `requests` has the requests. After its last step
+a stream stays open, unless it ends with an error or with `END`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ScriptedEvent:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """Some time passes."""
+    """A delay."""
 
     delay_s: float
 
@@ -75,14 +75,14 @@ def listing(revision: int, *names: str, token: str = "") -> Listing:
 
 @dataclass
 class ScriptedClient:
-    """Keeps as much of the promise as a reader or an event writer needs."""
+    """Implements the methods that a reflector or an event writer needs."""
 
     clock: Clock
     lists: list[Listing | ClientError] = field(default_factory=list)
     watches: list[Sequence[Step]] = field(default_factory=list)
     writes: list[ClientError | None] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-    asked_at_s: list[float] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    requested_at_s: list[float] = field(default_factory=list)
     written: list[tuple[str, object]] = field(default_factory=list)
 
     async def list(
@@ -135,8 +135,8 @@ class ScriptedClient:
         return b"{}"
 
     def _note(self, what: str) -> None:
-        self.asked.append(what)
-        self.asked_at_s.append(self.clock.now_s())
+        self.requests.append(what)
+        self.requested_at_s.append(self.clock.now_s())
 
 
 class ScriptedWatch:

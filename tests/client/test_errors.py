@@ -1,4 +1,4 @@
-"""The tree of errors: the two questions that callers ask of it, for each of its leaves."""
+"""The class hierarchy of client errors: which errors can be retried, and which have an unknown outcome."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ ANSWERS: dict[type[ClientError], set[str]] = {
 
 
 @pytest.mark.parametrize("kind", ANSWERS, ids=lambda kind: kind.__name__)
-def test_whether_to_try_again_and_whether_to_look_first(kind: type[ClientError]) -> None:
+def test_can_help_to_retry_and_is_outcome_unknown(kind: type[ClientError]) -> None:
     error = kind("oops")
-    said = {text for text, is_so in ((AGAIN, error.can_help_to_retry), (UNKNOWN, error.is_outcome_unknown)) if is_so}
-    assert said == ANSWERS[kind]
+    found = {text for text, is_so in ((AGAIN, error.can_help_to_retry), (UNKNOWN, error.is_outcome_unknown)) if is_so}
+    assert found == ANSWERS[kind]
 
 
-def test_the_table_has_the_whole_tree() -> None:
+def test_the_table_contains_all_error_classes() -> None:
     def below(kind: type[ClientError]) -> set[type[ClientError]]:
         found = {kind}
         for each in kind.__subclasses__():
@@ -76,24 +76,24 @@ def test_the_table_has_the_whole_tree() -> None:
         (ServerError, 500, "InternalError"),
     ],
 )
-def test_what_a_status_says_unless_the_server_says_otherwise(kind: type[StatusError], code: int, reason: str) -> None:
-    plain, said = kind("oops"), kind("oops", code=599, reason="")
+def test_default_code_and_reason_of_status_errors(kind: type[StatusError], code: int, reason: str) -> None:
+    plain, found = kind("oops"), kind("oops", code=599, reason="")
     assert (plain.code, plain.reason) == (code, reason)
-    assert (said.code, said.reason) == (599, ""), "also an empty reason is one that was said"
-    assert (kind.code, kind.reason) == (code, reason), "one answer does not change the next"
+    assert (found.code, found.reason) == (599, ""), "an empty reason overrides the default"
+    assert (kind.code, kind.reason) == (code, reason), "an instance does not change its class"
 
 
-def test_the_text_is_the_servers_to_the_letter() -> None:
+def test_the_text_of_an_error_is_the_message_of_the_server() -> None:
     error = ConflictError('Operation cannot be fulfilled on pods "p": 100 %')
     assert str(error) == error.message == 'Operation cannot be fulfilled on pods "p": 100 %'
 
 
-def test_a_plain_status_has_nothing_but_its_text() -> None:
+def test_a_status_error_without_details() -> None:
     error = NotFoundError("gone")
     assert (error.causes, error.details, error.has_details, error.retry_after_s) == ((), {}, False, None)
 
 
-def test_what_else_the_server_told() -> None:
+def test_causes_and_details_are_copied() -> None:
     details = {"name": "p"}
     causes = [StatusCause("FieldValueInvalid", "no", "spec")]
     error = TooManyRequestsError("later", causes=causes, details=details, retry_after_s=2.5)
@@ -104,10 +104,10 @@ def test_what_else_the_server_told() -> None:
     assert error.retry_after_s == 2.5
 
 
-def test_details_may_be_there_and_empty() -> None:
+def test_details_may_be_present_and_empty() -> None:
     error = NotFoundError("gone", details={})
     assert (error.details, error.has_details) == ({}, True)
 
 
-def test_only_a_list_in_pages_that_expired_can_go_on() -> None:
+def test_an_expired_error_without_a_list_has_no_continue_token() -> None:
     assert ExpiredError("too old").continue_token == ""

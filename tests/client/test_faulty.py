@@ -1,4 +1,4 @@
-"""The faulty client fails as planned, in the order planned, and otherwise implements the interface."""
+"""The faulty client fails as planned, in the planned order, and otherwise implements the interface."""
 
 from __future__ import annotations
 
@@ -44,12 +44,14 @@ def run_faulty(plan: Plan, scenario: Callable[[FaultyClient, VirtualClock], Awai
     [
         pytest.param(Outcome.DONE, None, True, id="done"),
         pytest.param(Outcome.REQUEST_LOST, NoAnswerError, False, id="the request is lost"),
-        pytest.param(Outcome.ANSWER_LOST, NoAnswerError, True, id="the answer is lost"),
-        pytest.param(Outcome.CONFLICT, ConflictError, False, id="refused with a conflict"),
+        pytest.param(Outcome.ANSWER_LOST, NoAnswerError, True, id="the response is lost"),
+        pytest.param(Outcome.CONFLICT, ConflictError, False, id="a conflict"),
         pytest.param(Outcome.BROKEN, ServerError, False, id="the server is broken"),
     ],
 )
-def test_a_request_ends_as_planned(outcome: Outcome, error: type[ClientError] | None, is_bound: bool) -> None:
+def test_faults_of_a_request_are_applied_as_planned(
+    outcome: Outcome, error: type[ClientError] | None, is_bound: bool
+) -> None:
     async def scenario(client: FaultyClient, clock: VirtualClock) -> None:
         await client.create(POD, NS, pod("web"))
         if error is None:
@@ -64,7 +66,7 @@ def test_a_request_ends_as_planned(outcome: Outcome, error: type[ClientError] | 
     assert [(request.verb, fault.outcome) for request, fault in client.faults] == [("bind", outcome)]
 
 
-def test_a_refusal_whose_answer_is_lost_is_lost_too() -> None:
+def test_a_lost_response_hides_an_error_of_the_server() -> None:
     async def scenario(client: FaultyClient, clock: VirtualClock) -> None:
         with pytest.raises(NoAnswerError):
             await client.get(POD, NS, "nobody")
@@ -74,7 +76,7 @@ def test_a_refusal_whose_answer_is_lost_is_lost_too() -> None:
     run_faulty(Script(Fault("get", Outcome.ANSWER_LOST)), scenario)
 
 
-def test_a_fault_chooses_its_requests() -> None:
+def test_a_fault_applies_only_to_matching_requests() -> None:
     plan = Script(
         Fault("create", Outcome.BROKEN, kind=CONFIG_MAP, where=lambda request: request.name != "a", after=1, times=2)
     )
@@ -94,7 +96,7 @@ def test_a_fault_chooses_its_requests() -> None:
     assert len(client.requests) == 7
 
 
-def test_watches_fail_when_they_are_opened_and_while_they_are_read() -> None:
+def test_faults_apply_when_a_watch_is_opened_and_read() -> None:
     plan = Script(
         Fault("watch", Outcome.EXPIRED),
         Fault("next_batch", Outcome.DONE),
@@ -117,7 +119,7 @@ def test_watches_fail_when_they_are_opened_and_while_they_are_read() -> None:
     run_faulty(plan, scenario)
 
 
-def test_the_same_seed_is_the_same_storm() -> None:
+def test_random_faults_are_reproducible_by_seed() -> None:
     async def scenario(client: FaultyClient, clock: VirtualClock) -> None:
         for number in range(200):
             try:

@@ -1,8 +1,7 @@
-"""A work queue hands out each key once at a time, and again if it was added meanwhile.
+"""WorkQueue: each key is processed by one worker at a time, and again if it was added meanwhile.
 
-Workers do what the outcome says, and survive every failure.
-
-A token bucket gives so many at once, and then only so many a second.
+Workers: outcomes of reconciliations, and failures.
+TokenBucket: a burst, and then a constant rate.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 
 Queue = WorkQueue[str]
-Scene = Callable[[Queue, VirtualClock], Awaitable[None]]
+Scenario = Callable[[Queue, VirtualClock], Awaitable[None]]
 
 
-def play(scene: Scene) -> None:
-    """Run a scene with a queue on virtual time."""
+def run_scenario(scenario: Scenario) -> None:
+    """Run a scenario with a queue on virtual time."""
     clock = VirtualClock()
 
     async def main() -> None:
-        await scene(Queue("test", clock, Entropy(1)), clock)
+        await scenario(Queue("test", clock, Entropy(1)), clock)
 
     run(main(), clock)
 
@@ -43,19 +42,19 @@ def all_ready(queue: Queue) -> list[str]:
     return keys
 
 
-def test_keys_come_out_in_the_order_in_which_they_were_added_each_once() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_keys_are_returned_once_in_the_order_in_which_they_were_added() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         for key in ("b", "a", "b", "c", "a"):
             queue.add(key)
         assert len(queue) == 3
         assert all_ready(queue) == ["b", "a", "c"]
         assert queue.get_nowait() is None
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_a_key_that_is_added_while_it_is_in_work_comes_again_when_it_is_done() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_a_key_added_during_its_processing_is_returned_again_after_done() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         queue.add("a")
         assert await queue.get() == "a"
         queue.add("a")
@@ -66,51 +65,51 @@ def test_a_key_that_is_added_while_it_is_in_work_comes_again_when_it_is_done() -
         queue.done("a")
         assert len(queue) == 0
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_done_without_work_is_a_bug() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_done_of_a_key_that_is_not_in_work_is_an_assertion_error() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         with pytest.raises(AssertionError, match="'a' is not in work in queue 'test'"):
             queue.done("a")
 
-    play(scene)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
     ("delays_s", "ready_at_s"),
     [
-        pytest.param([5.0], 5.0, id="after a while"),
-        pytest.param([5.0, 9.0], 5.0, id="a later wish changes nothing"),
-        pytest.param([5.0, 2.0], 2.0, id="an earlier wish counts"),
-        pytest.param([0.0], 0.0, id="at once"),
-        pytest.param([-1.0], 0.0, id="a time that has passed is now"),
-        pytest.param([7.0, 0.0], 0.0, id="at once although it waits"),
+        pytest.param([5.0], 5.0, id="one delay"),
+        pytest.param([5.0, 9.0], 5.0, id="a later time is ignored"),
+        pytest.param([5.0, 2.0], 2.0, id="an earlier time applies"),
+        pytest.param([0.0], 0.0, id="no delay"),
+        pytest.param([-1.0], 0.0, id="a negative delay"),
+        pytest.param([7.0, 0.0], 0.0, id="no delay for a waiting key"),
     ],
 )
-def test_when_a_key_that_waits_becomes_ready(delays_s: list[float], ready_at_s: float) -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_add_after_uses_the_earliest_time(delays_s: list[float], ready_at_s: float) -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         for delay_s in delays_s:
             queue.add_after("a", delay_s)
         assert await queue.get() == "a"
         assert clock.now_s() == ready_at_s
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_keys_that_wait_come_in_the_order_of_their_times() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_waiting_keys_are_returned_in_order_of_their_times() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         for key, delay_s in (("c", 3.0), ("a", 1.0), ("b", 2.0), ("also a", 1.0)):
             queue.add_after(key, delay_s)
         got = [(await queue.get(), clock.now_s()) for _ in range(4)]
         assert got == [("a", 1.0), ("also a", 1.0), ("b", 2.0), ("c", 3.0)]
         assert queue.statistics()["waiting"] == 0
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_failures_of_a_key_wait_longer_and_longer_until_it_is_forgotten() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_the_delay_of_a_key_doubles_with_each_failure_until_forget() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         waits_s = []
         for _ in range(4):
             began_s = clock.now_s()
@@ -123,11 +122,11 @@ def test_failures_of_a_key_wait_longer_and_longer_until_it_is_forgotten() -> Non
         queue.forget("a")
         assert queue.num_requeues("a") == 0
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_after_a_hundred_failures_ten_a_second_come_back() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_rate_limited_keys_are_limited_to_a_burst_of_100_and_10_per_second() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         for number in range(120):
             queue.add_rate_limited(str(number))
         await clock.wait(0.005)
@@ -137,11 +136,11 @@ def test_after_a_hundred_failures_ten_a_second_come_back() -> None:
         await clock.wait(1.0)
         assert len(all_ready(queue)) == 10
 
-    play(scene)
+    run_scenario(scenario)
 
 
 def test_a_worker_waits_for_a_key() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         got: list[str | None] = []
 
         async def work() -> None:
@@ -155,29 +154,29 @@ def test_a_worker_waits_for_a_key() -> None:
             queue.add("b")
         assert got == ["a", "b"]
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_a_key_is_not_lost_with_a_worker_that_is_cancelled_when_it_was_just_woken() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_a_key_is_not_lost_if_the_woken_worker_is_cancelled() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         got: list[str | None] = []
 
         async def work() -> None:
             got.append(await queue.get())
 
         async with TaskGroup("workers") as group:
-            doomed = group.start(work(), name="doomed")
+            cancelled = group.start(work(), name="cancelled")
             group.start(work(), name="other")
             await clock.wait(1)
             queue.add("a")
-            doomed.cancel()
+            cancelled.cancel()
         assert got == ["a"]
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_a_queue_that_is_shut_down_hands_out_what_is_ready_and_takes_nothing_more() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_a_queue_that_is_shut_down_returns_ready_keys_and_ignores_new_ones() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         queue.add("a")
         queue.add_after("late", 5.0)
         queue.shut_down()
@@ -188,22 +187,22 @@ def test_a_queue_that_is_shut_down_hands_out_what_is_ready_and_takes_nothing_mor
         await clock.wait(10)
         assert await queue.get() is None
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_a_shut_down_wakes_those_who_wait() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_shut_down_ends_waiting_calls_of_get() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         async with TaskGroup("workers") as group:
             workers = [group.start(queue.get(), name=str(number)) for number in range(3)]
             await clock.wait(1)
             queue.shut_down()
         assert [worker.result() for worker in workers] == [None, None, None]
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_draining_waits_for_what_is_ready_and_in_work() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_wait_drained_waits_for_ready_keys_and_keys_in_work() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         async def work() -> None:
             while (key := await queue.get()) is not None:
                 await clock.wait(2)
@@ -214,25 +213,25 @@ def test_draining_waits_for_what_is_ready_and_in_work() -> None:
         async with TaskGroup("workers") as group:
             group.start(work(), name="worker")
             await clock.wait(1)
-            queue.add("a")  # in work just now, so once more
+            queue.add("a")  # in work now, so it is processed again
             queue.shut_down()
             await queue.wait_drained()
             assert clock.now_s() == 8.0
         await queue.wait_drained()
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_only_a_queue_that_is_shut_down_can_be_drained() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_wait_drained_requires_shut_down() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         with pytest.raises(AssertionError, match="is not shut down"):
             await queue.wait_drained()
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_the_statistics_say_how_long_keys_waited_and_were_in_work() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_statistics_contain_queue_and_work_durations() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         queue.add("a")
         queue.add("b")
         queue.add_after("c", 60.0)
@@ -260,11 +259,11 @@ def test_the_statistics_say_how_long_keys_waited_and_were_in_work() -> None:
             }
         )
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_no_key_is_in_two_hands_and_none_is_forgotten_whatever_happens() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_random_adds_and_failures_never_lose_a_key_or_process_it_concurrently() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         dice = Entropy(7)
         in_work: set[str] = set()
         seen_after: dict[str, float] = {}
@@ -272,7 +271,7 @@ def test_no_key_is_in_two_hands_and_none_is_forgotten_whatever_happens() -> None
 
         async def work() -> None:
             while (key := await queue.get()) is not None:
-                assert key not in in_work, f"{key} is in two hands"
+                assert key not in in_work, f"{key} is processed by two workers"
                 in_work.add(key)
                 seen_after[key] = clock.now_s()
                 await clock.wait(dice.uniform(0, 2))
@@ -296,31 +295,31 @@ def test_no_key_is_in_two_hands_and_none_is_forgotten_whatever_happens() -> None
             queue.shut_down()
         assert all(seen_after[key] >= at_s for key, at_s in added_at.items())
 
-    play(scene)
+    run_scenario(scenario)
 
 
-def test_two_waits_in_one_queue_do_not_disturb_a_waiting_worker() -> None:
-    async def scene(queue: Queue, clock: VirtualClock) -> None:
+def test_get_works_after_a_cancelled_get() -> None:
+    async def scenario(queue: Queue, clock: VirtualClock) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(3):
                 await queue.get()
         queue.add("a")
         assert await queue.get() == "a"
 
-    play(scene)
+    run_scenario(scenario)
 
 
 class Reconciler:
-    """Answers with the next outcome, or raises it; notes when it was asked."""
+    """Returns or raises the next outcome, and records the keys and times of its calls."""
 
     def __init__(self, clock: VirtualClock, outcomes: Sequence[Outcome | Exception], takes_s: float = 0.0) -> None:
         self._clock = clock
         self._outcomes = list(outcomes)
         self._takes_s = takes_s
-        self.asked: list[tuple[str, float]] = []
+        self.calls: list[tuple[str, float]] = []
 
     async def __call__(self, key: str) -> Outcome:
-        self.asked.append((key, round(self._clock.now_s(), 3)))
+        self.calls.append((key, round(self._clock.now_s(), 3)))
         if self._takes_s:
             await self._clock.wait(self._takes_s)
         outcome = self._outcomes.pop(0) if self._outcomes else DONE
@@ -332,7 +331,7 @@ class Reconciler:
 def reconciled(
     keys: Sequence[str], outcomes: Sequence[Outcome | Exception], *, workers: int = 1, takes_s: float = 0.0
 ) -> tuple[list[tuple[str, float]], WorkQueue[str]]:
-    """When each key was reconciled; and the queue afterwards."""
+    """The time at which each key was reconciled, and the queue at the end."""
     clock = VirtualClock()
 
     async def main() -> tuple[list[tuple[str, float]], WorkQueue[str]]:
@@ -344,26 +343,31 @@ def reconciled(
                 queue.add(key)
             await clock.wait(1000)
             queue.shut_down()
-        return reconciler.asked, queue
+        return reconciler.calls, queue
 
     return run(main(), clock)
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "asked_at_s", "requeues"),
+    ("outcomes", "called_at_s", "requeues"),
     [
         pytest.param([DONE], [0.0], 0, id="done"),
         pytest.param([Later(30.0)], [0.0, 30.0], 0, id="later"),
         pytest.param([Failed("no node")] * 2, [0.0, 0.005, 0.015], 0, id="failed twice, then done"),
         pytest.param([RuntimeError("oops")], [0.0, 0.005], 0, id="an exception"),
         pytest.param(
-            [Failed("no"), Later(1.0), Failed("no")], [0.0, 0.005, 1.005, 1.01], 0, id="after a success it starts anew"
+            [Failed("no"), Later(1.0), Failed("no")],
+            [0.0, 0.005, 1.005, 1.01],
+            0,
+            id="the delay is reset after a success",
         ),
     ],
 )
-def test_what_becomes_of_a_key(outcomes: list[Outcome | Exception], asked_at_s: list[float], requeues: int) -> None:
-    asked, queue = reconciled(["a"], outcomes)
-    assert asked == [("a", at_s) for at_s in asked_at_s]
+def test_outcomes_determine_when_a_key_is_reconciled_again(
+    outcomes: list[Outcome | Exception], called_at_s: list[float], requeues: int
+) -> None:
+    calls, queue = reconciled(["a"], outcomes)
+    assert calls == [("a", at_s) for at_s in called_at_s]
     assert queue.num_requeues("a") == requeues
     assert queue.statistics()["in_work"] == 0
 
@@ -376,12 +380,12 @@ def test_an_exception_is_logged_with_its_key(caplog: pytest.LogCaptureFixture) -
     assert record.exc_info is not None
 
 
-def test_as_many_keys_are_in_work_at_a_time_as_there_are_workers() -> None:
-    asked, _ = reconciled(["a", "b", "c"], [], workers=2, takes_s=10.0)
-    assert asked == [("a", 0.0), ("b", 0.0), ("c", 10.0)]
+def test_the_number_of_workers_limits_concurrent_keys() -> None:
+    calls, _ = reconciled(["a", "b", "c"], [], workers=2, takes_s=10.0)
+    assert calls == [("a", 0.0), ("b", 0.0), ("c", 10.0)]
 
 
-def test_a_queue_without_workers_is_refused() -> None:
+def test_run_workers_rejects_zero_workers() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
@@ -393,7 +397,7 @@ def test_a_queue_without_workers_is_refused() -> None:
     assert "would never be emptied" in str(caught.value.exceptions[0])
 
 
-def test_a_full_bucket_gives_its_burst_and_then_one_for_each_interval() -> None:
+def test_a_token_bucket_allows_a_burst_and_then_one_per_interval() -> None:
     clock = VirtualClock()
     bucket = TokenBucket(clock, rate_per_s=0.5, burst=3)
     assert [bucket.try_take() for _ in range(4)] == [True, True, True, False]
@@ -403,14 +407,14 @@ def test_a_full_bucket_gives_its_burst_and_then_one_for_each_interval() -> None:
     assert [bucket.try_take() for _ in range(2)] == [True, False]
 
 
-def test_a_bucket_never_holds_more_than_its_burst() -> None:
+def test_a_token_bucket_never_exceeds_its_burst() -> None:
     clock = VirtualClock()
     bucket = TokenBucket(clock, rate_per_s=10, burst=2)
     clock.advance_to(1_000.0)
     assert [bucket.try_take() for _ in range(3)] == [True, True, False]
 
 
-def test_a_reservation_waits_for_those_before_it() -> None:
+def test_a_reservation_waits_for_earlier_reservations() -> None:
     clock = VirtualClock()
     bucket = TokenBucket(clock, rate_per_s=10, burst=2)
     assert [bucket.reserve_s() for _ in range(4)] == pytest.approx([0, 0, 0.1, 0.2])
@@ -419,13 +423,13 @@ def test_a_reservation_waits_for_those_before_it() -> None:
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (1, 0)])
-def test_a_bucket_that_could_never_give_is_refused(rate: float, burst: int) -> None:
+def test_a_token_bucket_rejects_a_rate_or_burst_of_zero(rate: float, burst: int) -> None:
     with pytest.raises(ValueError, match="expected at least 1, at more than 0"):
         TokenBucket(VirtualClock(), rate_per_s=rate, burst=burst)
 
 
 @given(st.lists(st.floats(0, 5), max_size=30), st.integers(1, 5))
-def test_no_window_lets_through_more_than_the_burst_and_the_refill(pauses_s: list[float], burst: int) -> None:
+def test_a_token_bucket_never_allows_more_than_burst_and_refill(pauses_s: list[float], burst: int) -> None:
     clock = VirtualClock()
     bucket = TokenBucket(clock, rate_per_s=1.0, burst=burst)
     taken = 0

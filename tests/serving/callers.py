@@ -36,12 +36,12 @@ class Authority:
         return self.certificate.public_bytes(Encoding.PEM)
 
     def client(self, name: str, groups: Sequence[str] = (), *, days: int = 1) -> bytes:
-        """A client's certificate, DER."""
+        """A client certificate as DER."""
         key = ec.generate_private_key(ec.SECP256R1())
         return self._signed(key, groups, name, days=days).public_bytes(Encoding.DER)
 
     def client_pem(self, name: str, groups: Sequence[str] = ()) -> bytes:
-        """With its key."""
+        """A client certificate with its key as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self._signed(key, groups, name).public_bytes(Encoding.PEM)
         return certificate + key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -74,16 +74,16 @@ class Authority:
 
 @dataclass
 class Reviewer:
-    """An API server that knows tokens and rights, and nothing else."""
+    """An API server that answers only token reviews and access reviews, and has one ConfigMap."""
 
     tokens: dict[str, dict[str, object]] = field(default_factory=dict)
     allowed: set[tuple[str, str, str]] = field(default_factory=set)
     config_map: dict[str, str] | None = None
     is_away: bool = False
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
-        self.asked.append(kind.kind)
+        self.requests.append(kind.kind)
         if self.is_away:
             raise NoAnswerError("away")
         spec = body["spec"]
@@ -101,7 +101,7 @@ class Reviewer:
         return msgspec.json.encode({"status": {"allowed": is_allowed}})
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
-        self.asked.append(f"{namespace}/{name}")
+        self.requests.append(f"{namespace}/{name}")
         if self.config_map is None:
             raise NotFoundError(f'configmaps "{name}" not found')
         return msgspec.json.encode({"data": self.config_map})

@@ -28,83 +28,88 @@ from mooring.serving.authorization import (
 )
 from tests.serving.callers import Authority, Reviewer
 
-CLIENTS, PROXIES, STRANGERS = Authority("clients"), Authority("proxies"), Authority("strangers")
+CLIENTS, PROXIES, UNTRUSTED = Authority("clients"), Authority("proxies"), Authority("strangers")
 RULES = ProxyRules(allowed_names=("front",), uid_headers=("x-remote-uid",))
 TRUST = Trust((CLIENTS.certificate,), (PROXIES.certificate,), RULES)
 JANE: dict[str, object] = {"username": "jane", "uid": "7", "groups": ["dev"], "extra": {"k": ["v"]}}
-SAYS_JANE = {"x-remote-user": ["jane"], "x-remote-group": ["dev", "ops"], "x-remote-extra-a%2fb": ["c"]}
-EVERYBODY = "system:authenticated"
+JANE_HEADERS = {"x-remote-user": ["jane"], "x-remote-group": ["dev", "ops"], "x-remote-extra-a%2fb": ["c"]}
+AUTHENTICATED = "system:authenticated"
 
 
-def test_an_answer_is_good_for_its_time_and_no_longer() -> None:
+def test_an_entry_of_the_expiring_cache_is_valid_for_its_time() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
-        remembered: ExpiringCache[str, int | None] = ExpiringCache(clock)
-        assert remembered.get("a") == (False, None)
-        remembered.keep("a", None, 10.0)
-        assert remembered.get("a") == (True, None)
+        cache: ExpiringCache[str, int | None] = ExpiringCache(clock)
+        assert cache.get("a") == (False, None)
+        cache.keep("a", None, 10.0)
+        assert cache.get("a") == (True, None)
         await clock.wait(10.0)
-        assert remembered.get("a") == (False, None)
-        remembered.keep("a", 2, 10.0)
-        assert remembered.get("a") == (True, 2)
+        assert cache.get("a") == (False, None)
+        cache.keep("a", 2, 10.0)
+        assert cache.get("a") == (True, 2)
 
     run(main(), clock)
 
 
-def test_the_oldest_makes_room() -> None:
-    remembered: ExpiringCache[int, int] = ExpiringCache(VirtualClock())
+def test_the_oldest_entry_is_evicted_at_the_limit() -> None:
+    cache: ExpiringCache[int, int] = ExpiringCache(VirtualClock())
     for number in range(CACHED_MAX + 1):
-        remembered.keep(number, number, 1.0)
-    assert remembered.get(0) == (False, None)
-    assert remembered.get(1) == (True, 1)
+        cache.keep(number, number, 1.0)
+    assert cache.get(0) == (False, None)
+    assert cache.get(1) == (True, 1)
 
 
 @pytest.mark.parametrize(
     ("certificate", "headers", "caller"),
     [
-        pytest.param(None, {}, ANONYMOUS, id="nothing shown"),
+        pytest.param(None, {}, ANONYMOUS, id="no credentials"),
         pytest.param(
-            CLIENTS.client("bob", ["a", "b"]), {}, Caller("bob", groups=("a", "b", EVERYBODY)), id="a certificate"
+            CLIENTS.client("bob", ["a", "b"]), {}, Caller("bob", groups=("a", "b", AUTHENTICATED)), id="a certificate"
         ),
         pytest.param(CLIENTS.client("", ["a"]), {}, None, id="a certificate without a name"),
-        pytest.param(CLIENTS.client("bob", days=-1), {}, None, id="a certificate that has run out"),
-        pytest.param(STRANGERS.client("bob"), {}, ANONYMOUS, id="a certificate of nobody's"),
+        pytest.param(CLIENTS.client("bob", days=-1), {}, None, id="an expired certificate"),
+        pytest.param(UNTRUSTED.client("bob"), {}, ANONYMOUS, id="a certificate of an unknown authority"),
         pytest.param(
             PROXIES.client("front"),
-            {**SAYS_JANE, "x-remote-uid": ["7"]},
-            Caller("jane", "7", ("dev", "ops", EVERYBODY), {"a/b": ("c",)}),
-            id="a proxy's word",
+            {**JANE_HEADERS, "x-remote-uid": ["7"]},
+            Caller("jane", "7", ("dev", "ops", AUTHENTICATED), {"a/b": ("c",)}),
+            id="headers of a trusted proxy",
         ),
-        pytest.param(PROXIES.client("other"), SAYS_JANE, ANONYMOUS, id="a proxy that is not on the list"),
+        pytest.param(PROXIES.client("other"), JANE_HEADERS, ANONYMOUS, id="a proxy that is not allowed"),
         pytest.param(
-            CLIENTS.client("front"), SAYS_JANE, Caller("front", groups=(EVERYBODY,)), id="a client that plays proxy"
+            CLIENTS.client("front"),
+            JANE_HEADERS,
+            Caller("front", groups=(AUTHENTICATED,)),
+            id="proxy headers of a client",
         ),
-        pytest.param(None, SAYS_JANE, ANONYMOUS, id="a stranger that plays proxy"),
+        pytest.param(None, JANE_HEADERS, ANONYMOUS, id="proxy headers without a certificate"),
         pytest.param(
             None,
             {"authorization": ["Bearer good"]},
-            Caller("jane", "7", ("dev", EVERYBODY), {"k": ["v"]}),
+            Caller("jane", "7", ("dev", AUTHENTICATED), {"k": ["v"]}),
             id="a token",
         ),
         pytest.param(
             None,
             {"authorization": ["bearer good"]},
-            Caller("jane", "7", ("dev", EVERYBODY), {"k": ["v"]}),
-            id="a token, in small letters",
+            Caller("jane", "7", ("dev", AUTHENTICATED), {"k": ["v"]}),
+            id="a token, scheme in lower case",
         ),
         pytest.param(None, {"authorization": ["Bearer bad"]}, None, id="a bad token"),
-        pytest.param(None, {"authorization": ["Basic YTpi"]}, ANONYMOUS, id="a password"),
+        pytest.param(None, {"authorization": ["Basic YTpi"]}, ANONYMOUS, id="basic authentication"),
     ],
 )
-def test_who_asks(certificate: bytes | None, headers: dict[str, list[str]], caller: Caller | None) -> None:
+def test_the_caller_is_determined_by_certificate_headers_or_token(
+    certificate: bytes | None, headers: dict[str, list[str]], caller: Caller | None
+) -> None:
     clock = VirtualClock()
     client = cast(Client, Reviewer({"good": JANE}))
     found = run(DelegatingAuthenticator(TRUST, client, clock).caller(certificate, headers), clock)
     assert found == caller
 
 
-def test_a_token_is_asked_about_once_in_a_while() -> None:
+def test_results_of_token_reviews_are_cached() -> None:
     clock, reviewer = VirtualClock(), Reviewer({"good": JANE})
 
     async def main() -> None:
@@ -112,15 +117,15 @@ def test_a_token_is_asked_about_once_in_a_while() -> None:
         for token in ("good", "bad"):
             for _ in range(3):
                 await authenticator.caller(None, {"authorization": [f"Bearer {token}"]})
-        assert len(reviewer.asked) == 2
+        assert len(reviewer.requests) == 2
         await clock.wait(10.0)
         await authenticator.caller(None, {"authorization": ["Bearer good"]})
-        assert len(reviewer.asked) == 3
+        assert len(reviewer.requests) == 3
 
     run(main(), clock)
 
 
-def test_without_an_answer_a_token_is_not_accepted_and_nothing_is_remembered() -> None:
+def test_a_failed_token_review_rejects_the_token_and_is_not_cached() -> None:
     clock, reviewer = VirtualClock(), Reviewer({"good": JANE}, is_away=True)
 
     async def main() -> None:
@@ -132,7 +137,7 @@ def test_without_an_answer_a_token_is_not_accepted_and_nothing_is_remembered() -
     run(main(), clock)
 
 
-def test_with_nobody_to_ask_a_token_is_a_strangers() -> None:
+def test_without_an_api_server_a_token_is_anonymous() -> None:
     clock = VirtualClock()
     found = run(DelegatingAuthenticator(Trust(), None, clock).caller(None, {"authorization": ["Bearer good"]}), clock)
     assert found == ANONYMOUS
@@ -146,24 +151,24 @@ ADMIN = Caller("root", groups=("system:masters",))
 
 
 @pytest.mark.parametrize(
-    ("caller", "path", "is_allowed", "questions"),
+    ("caller", "path", "is_allowed", "reviews"),
     [
-        pytest.param(AUTHORIZED_JANE, "/healthz", True, 0, id="what everybody may see"),
-        pytest.param(AUTHORIZED_JANE, "/healthz/ping", False, 1, id="a path below is another path"),
-        pytest.param(AUTHORIZED_JANE, "/debug/a/b", True, 0, id="everything below"),
-        pytest.param(ADMIN, "/metrics", True, 0, id="an administrator"),
-        pytest.param(AUTHORIZED_JANE, "/metrics", True, 1, id="the API server says yes"),
-        pytest.param(AUTHORIZED_JANE, "/configz", False, 1, id="the API server says no"),
+        pytest.param(AUTHORIZED_JANE, "/healthz", True, 0, id="an allowed path"),
+        pytest.param(AUTHORIZED_JANE, "/healthz/ping", False, 1, id="a path below an allowed path"),
+        pytest.param(AUTHORIZED_JANE, "/debug/a/b", True, 0, id="a path below an allowed wildcard"),
+        pytest.param(ADMIN, "/metrics", True, 0, id="system:masters"),
+        pytest.param(AUTHORIZED_JANE, "/metrics", True, 1, id="allowed by the API server"),
+        pytest.param(AUTHORIZED_JANE, "/configz", False, 1, id="rejected by the API server"),
     ],
 )
-def test_who_may(caller: Caller, path: str, is_allowed: bool, questions: int) -> None:
+def test_authorization_of_paths(caller: Caller, path: str, is_allowed: bool, reviews: int) -> None:
     clock, reviewer = VirtualClock(), Reviewer(allowed={("jane", "get", "/metrics")})
     authorizer = DelegatingAuthorizer(AllowedPaths(("/healthz", "/debug/*")), cast(Client, reviewer), clock)
     assert run(authorizer.decide(caller, "get", path), clock).is_allowed is is_allowed
-    assert len(reviewer.asked) == questions
+    assert len(reviewer.requests) == reviews
 
 
-def test_answers_are_kept_for_a_while() -> None:
+def test_results_of_access_reviews_are_cached() -> None:
     clock, reviewer = VirtualClock(), Reviewer(allowed={("jane", "get", "/metrics")})
 
     async def main() -> None:
@@ -171,34 +176,34 @@ def test_answers_are_kept_for_a_while() -> None:
         for _ in range(3):
             await authorizer.decide(AUTHORIZED_JANE, "get", "/metrics")
             await authorizer.decide(AUTHORIZED_JANE, "get", "/configz")
-        assert len(reviewer.asked) == 2
+        assert len(reviewer.requests) == 2
         await clock.wait(6.0)
         await authorizer.decide(AUTHORIZED_JANE, "get", "/metrics")
         await authorizer.decide(AUTHORIZED_JANE, "get", "/configz")
-        assert len(reviewer.asked) == 3, "the no is asked again, the yes is not"
+        assert len(reviewer.requests) == 3, "only the expired rejection is reviewed again"
 
     run(main(), clock)
 
 
-def test_no_answer_is_a_no() -> None:
+def test_a_failed_access_review_is_a_rejection() -> None:
     clock, reviewer = VirtualClock(), Reviewer(is_away=True)
     authorizer = DelegatingAuthorizer(AllowedPaths(()), cast(Client, reviewer), clock)
     assert run(authorizer.decide(AUTHORIZED_JANE, "get", "/metrics"), clock) == AccessDecision(False, "away")
 
 
-def test_nobody_to_ask_is_a_no() -> None:
+def test_without_an_api_server_paths_are_rejected() -> None:
     clock = VirtualClock()
     assert not run(
         DelegatingAuthorizer(AllowedPaths(()), None, clock).decide(AUTHORIZED_JANE, "get", "/metrics"), clock
     ).is_allowed
 
 
-def test_what_the_api_server_is_asked() -> None:
+def test_attributes_of_access_reviews() -> None:
     assert by_path("get", "/metrics") == {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
     (node,) = of_node("here")("get", "/containerLogs/a/b/c").values()
     assert node == {"verb": "get", "version": "v1", "resource": "nodes", "subresource": "proxy", "name": "here"}
 
 
-def test_a_star_stands_at_the_end() -> None:
+def test_a_wildcard_must_be_at_the_end_of_a_path() -> None:
     with pytest.raises(AllowedPathError, match=r'only trailing \* allowed in "a\*b"'):
         AllowedPaths(("/a*b",))

@@ -29,28 +29,28 @@ GOOD: Check = lambda: ""  # noqa: E731
 BAD: Check = lambda: "it hurts"  # noqa: E731
 
 
-def asked(query: dict[str, list[str]] | None = None) -> PageRequest:
+def requested(query: dict[str, list[str]] | None = None) -> PageRequest:
     return PageRequest("GET", "/readyz", query or {})
 
 
 @pytest.mark.parametrize(
-    ("checks", "query", "code", "said"),
+    ("checks", "query", "code", "body"),
     [
-        pytest.param({"a": GOOD}, {}, 200, "ok", id="good, in short"),
+        pytest.param({"a": GOOD}, {}, 200, "ok", id="good"),
         pytest.param({}, {"verbose": [""]}, 200, "[+]ping ok\nreadyz check passed\n", id="no checks: ping"),
         pytest.param(
             {"a": GOOD, "b": GOOD},
             {"verbose": [""]},
             200,
             "[+]a ok\n[+]b ok\nreadyz check passed\n",
-            id="good, in full",
+            id="good, verbose",
         ),
         pytest.param(
             {"a": GOOD, "b": BAD},
             {},
             500,
             "[+]a ok\n[-]b failed: reason withheld\nreadyz check failed\n",
-            id="bad: always in full, never why",
+            id="bad, always verbose without reasons",
         ),
         pytest.param(
             {"a": GOOD, "b": BAD},
@@ -64,31 +64,33 @@ def asked(query: dict[str, list[str]] | None = None) -> PageRequest:
             {"exclude": ["y,x"], "verbose": [""]},
             200,
             '[+]a ok\nwarn: some health checks cannot be excluded: no matches for "x","y"\nreadyz check passed\n',
-            id="excluded, and not there",
+            id="unknown checks excluded",
         ),
     ],
 )
-def test_a_page(checks: dict[str, Check], query: dict[str, list[str]], code: int, said: str) -> None:
-    answer = health_pages({"readyz": checks})["/readyz"](asked(query))
-    assert (answer.code, answer.body.decode()) == (code, said)
+def test_health_page_with_all_checks(
+    checks: dict[str, Check], query: dict[str, list[str]], code: int, body: str
+) -> None:
+    answer = health_pages({"readyz": checks})["/readyz"](requested(query))
+    assert (answer.code, answer.body.decode()) == (code, body)
 
 
 @pytest.mark.parametrize(
-    ("check", "code", "said"), [(GOOD, 200, "ok"), (BAD, 500, "internal server error: it hurts\n")], ids=["good", "bad"]
+    ("check", "code", "body"), [(GOOD, 200, "ok"), (BAD, 500, "internal server error: it hurts\n")], ids=["good", "bad"]
 )
-def test_the_page_of_one_check(check: Check, code: int, said: str) -> None:
-    answer = health_pages({"healthz": {"a": check}})["/healthz/a"](asked())
-    assert (answer.code, answer.body.decode()) == (code, said)
+def test_health_page_of_one_check(check: Check, code: int, body: str) -> None:
+    answer = health_pages({"healthz": {"a": check}})["/healthz/a"](requested())
+    assert (answer.code, answer.body.decode()) == (code, body)
 
 
-def test_flags_stand_in_order() -> None:
-    said = flags_page("kube-scheduler", {"v": "2", "config": ""}).body.decode()
-    assert said.startswith("\nkube-scheduler flagz\nWarning: This endpoint is not meant to be machine parseable")
-    assert said.endswith("\nconfig=\nv=2\n")
+def test_flags_are_sorted() -> None:
+    body = flags_page("kube-scheduler", {"v": "2", "config": ""}).body.decode()
+    assert body.startswith("\nkube-scheduler flagz\nWarning: This endpoint is not meant to be machine parseable")
+    assert body.endswith("\nconfig=\nv=2\n")
 
 
-def test_status() -> None:
-    said = status_page(
+def test_status_page() -> None:
+    body = status_page(
         "kube-scheduler",
         started_wall_s=1_767_225_600.0,
         up_s=3 * 3600 + 4 * 60 + 5.9,
@@ -96,11 +98,11 @@ def test_status() -> None:
         emulates="1.36",
         paths=("/readyz", "/healthz"),
     ).body.decode()
-    assert "Started= Thu Jan  1 00:00:00 UTC 2026\nUp= 3 hr 04 min 05 sec\n" in said
-    assert said.endswith("Binary version= 0.1.0\nEmulation version= 1.36\nPaths= /healthz /readyz\n")
+    assert "Started= Thu Jan  1 00:00:00 UTC 2026\nUp= 3 hr 04 min 05 sec\n" in body
+    assert body.endswith("Binary version= 0.1.0\nEmulation version= 1.36\nPaths= /healthz /readyz\n")
 
 
-def test_configuration() -> None:
+def test_configuration_page() -> None:
     assert configuration_page({"a": 1}).body == b'{"componentconfig": {"a": 1}}'
 
 
@@ -119,21 +121,21 @@ def test_configuration() -> None:
         ),
         (failed("a bug"), 500, "Internal error occurred: a bug"),
     ],
-    ids=["who is it", "may not", "may not, and why", "a bug"],
+    ids=["unauthorized", "forbidden", "forbidden with a reason", "a bug"],
 )
-def test_a_refusal_is_a_status(answer: PageResponse, code: int, message: str) -> None:
+def test_error_responses_are_status_objects(answer: PageResponse, code: int, message: str) -> None:
     status = json.loads(answer.body)
     assert (answer.code, status["code"], status["message"], status["kind"]) == (code, code, message, "Status")
 
 
-def test_what_is_not_there() -> None:
+def test_not_found_response() -> None:
     assert (not_found().code, not_found().body) == (404, b"404 page not found\n")
 
 
 @pytest.mark.parametrize(
     ("query", "number"), [({}, 30.0), ({"seconds": ["5"]}, 5.0), ({"seconds": ["x"]}, 30.0), ({"seconds": []}, 30.0)]
 )
-def test_numbers_of_a_query(query: dict[str, list[str]], number: float) -> None:
+def test_number_reads_a_query_parameter_with_a_default(query: dict[str, list[str]], number: float) -> None:
     assert PageRequest("GET", "/", query).number("seconds", 30.0) == number
 
 
@@ -144,7 +146,7 @@ BODY = b'{"pod": "secret/db-0", "text": "0/4 nodes: evict open/web-1 and secret/
 NAMESPACES = frozenset({"open", "secret"})
 
 
-def seen(body: bytes, *readable: str, asked: Iterable[str] = ()) -> PageResponse:
+def seen(body: bytes, *readable: str, requested: Iterable[str] = ()) -> PageResponse:
     async def may_read(namespace: str) -> bool:
         return namespace in readable
 
@@ -152,7 +154,7 @@ def seen(body: bytes, *readable: str, asked: Iterable[str] = ()) -> PageResponse
 
     async def main() -> PageResponse:
         named = await named_namespaces(body, NAMESPACES, clock)
-        response = PageResponse(body, namespaces=named, requested_namespaces=namespaces_of(asked))
+        response = PageResponse(body, namespaces=named, requested_namespaces=namespaces_of(requested))
         return await masked(PageRequest("GET", "/", {}), response, may_read, clock)
 
     return run(main(), clock)
@@ -167,7 +169,7 @@ def seen(body: bytes, *readable: str, asked: Iterable[str] = ()) -> PageResponse
         ((), b'{"pod": "hidden/1", "text": "0/4 nodes: evict hidden/2 and hidden/1, not hidden/3."}'),
     ],
 )
-def test_the_same_name_gets_the_same_mask(readable: tuple[str, ...], body: bytes) -> None:
+def test_equal_names_get_equal_masks(readable: tuple[str, ...], body: bytes) -> None:
     assert seen(BODY, *readable).body == body
 
 
@@ -179,19 +181,19 @@ def test_the_same_name_gets_the_same_mask(readable: tuple[str, ...], body: bytes
         b"other/pod of a namespace that does not exist",
     ],
 )
-def test_what_is_no_name_stays(body: bytes) -> None:
+def test_text_that_is_not_a_name_is_not_masked(body: bytes) -> None:
     response = seen(body)
     assert (response.body, response.namespaces) == (body, frozenset())
 
 
-def test_a_pod_that_the_caller_may_not_read_cannot_be_asked_for() -> None:
+def test_a_request_for_a_pod_in_an_unreadable_namespace_is_forbidden() -> None:
     for body in (BODY, b"[]"):  # whether it exists or not
-        response = seen(body, "open", asked=["secret/db-0"])
+        response = seen(body, "open", requested=["secret/db-0"])
         assert (response.code, response.body) == (403, b'forbidden: you cannot list pods in the namespace "secret"\n')
-    assert seen(b'["open/web-1"]', "open", asked=["open/web-1", "no-namespace", "a,b/c", "a\nb/c"]).code == 200
+    assert seen(b'["open/web-1"]', "open", requested=["open/web-1", "no-namespace", "a,b/c", "a\nb/c"]).code == 200
 
 
-def test_a_long_body_is_masked_in_pieces_that_cut_no_name() -> None:
+def test_a_long_body_is_masked_in_pieces_without_splitting_names() -> None:
     names = b", ".join(b"secret/db-%d" % (number % 7) for number in range(PIECE_BYTES // 3))
     masks = b", ".join(b"hidden/%d" % (number % 7 + 1) for number in range(PIECE_BYTES // 3))
     assert seen(names, "open").body == masks
@@ -201,7 +203,7 @@ def test_a_long_body_is_masked_in_pieces_that_cut_no_name() -> None:
 # --- The metrics of the event loop
 
 
-def test_both_clocks_have_a_histogram_and_their_longest_interval() -> None:
+def test_loop_metrics_contain_histograms_and_longest_intervals_of_both_clocks() -> None:
     monitor, registry = LoopMonitor(), CollectorRegistry()
     registry.register(LoopMetrics(monitor))
     monitor.wall.note(0.4)

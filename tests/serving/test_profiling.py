@@ -1,4 +1,4 @@
-"""Profiles: one of a kind at a time; memory is traced only during a request; the pprof format."""
+"""Profiles: one profile of each kind at a time; memory is traced only during a request; the pprof format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROFILE = ProfileData(
 )
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_an_encoded_profile_can_be_decoded() -> None:
     fields = list(parsed(gzip.decompress(encoded(PROFILE))))
     texts = [bytes_of(value).decode() for number, value in fields if number == 6]
     assert texts[0] == ""
@@ -115,40 +115,40 @@ class RunningProfile:
         self.clock = VirtualClock()
         self.pages = Profiler(self.clock).pages()
 
-    async def ask(self, page: str, **query: str) -> PageResponse:
-        question = PageRequest("GET", f"/debug/pprof/{page}", {name: [value] for name, value in query.items()})
-        answer = self.pages[question.path](question)
+    async def request(self, page: str, **query: str) -> PageResponse:
+        page_request = PageRequest("GET", f"/debug/pprof/{page}", {name: [value] for name, value in query.items()})
+        answer = self.pages[page_request.path](page_request)
         found = await answer if inspect.isawaitable(answer) else answer
         assert isinstance(found, PageResponse)
         return found
 
 
-def play(story: Callable[[RunningProfile], Coroutine[Any, Any, None]]) -> None:
+def run_scenario(scenario: Callable[[RunningProfile], Coroutine[Any, Any, None]]) -> None:
     profile = RunningProfile()
-    run(story(profile), profile.clock)
+    run(scenario(profile), profile.clock)
 
 
 @pytest.mark.parametrize(
     ("page", "query", "took_s"),
     [
-        pytest.param("profile", {}, CPU_S, id="CPU, for as long as Go takes"),
+        pytest.param("profile", {}, CPU_S, id="CPU, default of Go"),
         pytest.param("heap", {}, HEAP_S, id="memory"),
-        pytest.param("allocs", {}, HEAP_S, id="memory by its other name"),
-        pytest.param("profile", {"seconds": "2.5"}, 2.5, id="as long as was asked for"),
-        pytest.param("heap", {"seconds": "0"}, 0.0, id="no time at all"),
-        pytest.param("profile", {"seconds": "-1"}, 0.0, id="less than none is none"),
-        pytest.param("profile", {"seconds": "1e9"}, PROFILE_S_MAX, id="at most so long"),
-        pytest.param("profile", {"seconds": "banana"}, CPU_S, id="what is no number is not heard"),
+        pytest.param("allocs", {}, HEAP_S, id="memory by its alias"),
+        pytest.param("profile", {"seconds": "2.5"}, 2.5, id="a requested time"),
+        pytest.param("heap", {"seconds": "0"}, 0.0, id="zero"),
+        pytest.param("profile", {"seconds": "-1"}, 0.0, id="a negative time"),
+        pytest.param("profile", {"seconds": "1e9"}, PROFILE_S_MAX, id="the maximum"),
+        pytest.param("profile", {"seconds": "banana"}, CPU_S, id="not a number"),
     ],
 )
-def test_how_long_it_looks(page: str, query: dict[str, str], took_s: float) -> None:
-    async def story(profile: RunningProfile) -> None:
-        answer = await profile.ask(page, **query)
+def test_duration_of_a_profile(page: str, query: dict[str, str], took_s: float) -> None:
+    async def scenario(profile: RunningProfile) -> None:
+        answer = await profile.request(page, **query)
         assert profile.clock.now_s() == pytest.approx(took_s)
         assert (answer.code, answer.content_type) == (200, "application/octet-stream")
         gzip.decompress(answer.body)
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -159,89 +159,87 @@ def test_how_long_it_looks(page: str, query: dict[str, str], took_s: float) -> N
     ],
     ids=["CPU", "memory"],
 )
-def test_one_of_a_kind_at_a_time(page: str, expected: bytes) -> None:
-    async def story(profile: RunningProfile) -> None:
-        async with TaskGroup("askers") as group:
-            first = group.start(profile.ask(page, seconds="5"), name="first")
+def test_a_second_profile_of_the_same_kind_is_rejected(page: str, expected: bytes) -> None:
+    async def scenario(profile: RunningProfile) -> None:
+        async with TaskGroup("requests") as group:
+            first = group.start(profile.request(page, seconds="5"), name="first")
             await profile.clock.wait(1)
-            second = await profile.ask(page, seconds="5")
+            second = await profile.request(page, seconds="5")
             assert (second.code, second.body) == (500, expected)
-            assert profile.clock.now_s() == 1, "it is refused at once"
-            other = await profile.ask("heap" if page == "profile" else "profile", seconds="1")
-            assert other.code == 200, "one of another kind is none of its business"
+            assert profile.clock.now_s() == 1, "the rejection must be immediate"
+            other = await profile.request("heap" if page == "profile" else "profile", seconds="1")
+            assert other.code == 200, "a profile of another kind must be possible"
             assert (await first).code == 200
-        assert (await profile.ask(page, seconds="1")).code == 200, "and then it is the next one's turn"
+        assert (await profile.request(page, seconds="1")).code == 200, "another profile must be possible afterwards"
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("page", ["profile", "heap"])
-def test_somebody_who_hangs_up_leaves_nothing_behind(page: str) -> None:
-    async def story(profile: RunningProfile) -> None:
+def test_a_cancelled_profile_stops_tracing(page: str) -> None:
+    async def scenario(profile: RunningProfile) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):
-                await profile.ask(page, seconds="60")
+                await profile.request(page, seconds="60")
         assert not tracemalloc.is_tracing()
-        assert (await profile.ask(page, seconds="1")).code == 200
+        assert (await profile.request(page, seconds="1")).code == 200
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_memory_is_traced_only_while_somebody_asks() -> None:
-    async def story(profile: RunningProfile) -> None:
-        async with TaskGroup("askers") as group:
-            asked = group.start(profile.ask("heap", seconds="5"), name="asked")
+def test_memory_is_traced_only_during_a_heap_profile() -> None:
+    async def scenario(profile: RunningProfile) -> None:
+        async with TaskGroup("requests") as group:
+            heap_request = group.start(profile.request("heap", seconds="5"), name="heap_request")
             await profile.clock.wait(1)
             assert tracemalloc.is_tracing()
             kept = [bytearray(100_000)]
-            heap = gzip.decompress((await asked).body)
+            heap = gzip.decompress((await heap_request).body)
         assert not tracemalloc.is_tracing()
-        assert b"serving/test_profiling.py:" in heap, "what was allocated meanwhile and is still there"
+        assert b"serving/test_profiling.py:" in heap, "an allocation during the profile is missing"
         assert kept
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_process_that_traces_all_the_time_goes_on_doing_so_and_answers_at_once() -> None:
-    async def story(profile: RunningProfile) -> None:
+def test_a_process_with_tracemalloc_answers_immediately_and_keeps_tracing() -> None:
+    async def scenario(profile: RunningProfile) -> None:
         tracemalloc.start()
         try:
-            assert (await profile.ask("heap")).code == 200
+            assert (await profile.request("heap")).code == 200
             assert profile.clock.now_s() == 0
             assert tracemalloc.is_tracing()
         finally:
             tracemalloc.stop()
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_the_tasks_that_are_alive_and_where_they_wait() -> None:
+def test_the_goroutine_page_lists_tasks_and_their_stacks() -> None:
     async def waits_for_spring(profile: RunningProfile) -> None:
         await profile.clock.wait(100)
 
-    async def story(profile: RunningProfile) -> None:
-        async with TaskGroup("garden") as group:
+    async def scenario(profile: RunningProfile) -> None:
+        async with TaskGroup("tasks") as group:
             group.start(waits_for_spring(profile), name="a bear")
             await profile.clock.wait(1)
-            told = (await profile.ask("goroutine")).body.decode()
-        assert "a bear:\n" in told
-        assert "waits_for_spring" in told
-        assert told.splitlines()[0].endswith(" tasks")
+            page = (await profile.request("goroutine")).body.decode()
+        assert "a bear:\n" in page
+        assert "waits_for_spring" in page
+        assert page.splitlines()[0].endswith(" tasks")
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_what_there_is() -> None:
-    async def story(profile: RunningProfile) -> None:
-        index = (await profile.ask("")).body.decode()
+def test_the_index_lists_all_profiles() -> None:
+    async def scenario(profile: RunningProfile) -> None:
+        index = (await profile.request("")).body.decode()
         for name in ("allocs", "cmdline", "goroutine", "heap", "profile"):
             assert f'href="/debug/pprof/{name}"' in index
-            assert (await profile.ask(name, seconds="0")).code == 200
+            assert (await profile.request(name, seconds="0")).code == 200
         unknown = profile.pages["/debug/pprof/"](PageRequest("GET", "/debug/pprof/mutex", {}))
         assert isinstance(unknown, PageResponse)
-        assert (unknown.code, unknown.body) == (404, b"Unknown profile\n"), (
-            "a page of HTML would be taken for a profile"
-        )
-        assert (await profile.ask("cmdline")).body.decode() == "\0".join(sys.argv)
+        assert (unknown.code, unknown.body) == (404, b"Unknown profile\n"), "an HTML page would be read as a profile"
+        assert (await profile.request("cmdline")).body.decode() == "\0".join(sys.argv)
 
-    play(story)
+    run_scenario(scenario)

@@ -78,7 +78,7 @@ async def served(trusted: Trust | None = None, tls: ssl.SSLContext | None = None
         yield f"https://127.0.0.1:{server.port}"
 
 
-async def asked(
+async def response_of(
     url: str, method: str = "GET", token: str = "", body: bytes | None = None, tls: ssl.SSLContext | None = None
 ) -> tuple[int, bytes]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -91,35 +91,35 @@ async def asked(
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "token", "code", "said"),
+    ("method", "path", "token", "code", "body_part"),
     [
-        pytest.param("GET", "/healthz", "", 200, b"ok", id="what everybody may see"),
-        pytest.param("GET", "/metrics", "jane", 200, b"numbers", id="what somebody may see"),
-        pytest.param("GET", "/metrics", "", 403, b'User \\"system:anonymous\\" cannot get path', id="a stranger"),
+        pytest.param("GET", "/healthz", "", 200, b"ok", id="an allowed path"),
+        pytest.param("GET", "/metrics", "jane", 200, b"numbers", id="an authorized path"),
+        pytest.param("GET", "/metrics", "", 403, b'User \\"system:anonymous\\" cannot get path', id="anonymous"),
         pytest.param("GET", "/metrics", "wrong", 401, b'"message": "Unauthorized"', id="a wrong token"),
         pytest.param("POST", "/metrics", "jane", 403, b'User \\"jane\\" cannot post path', id="another verb"),
-        pytest.param("GET", "/nothing", "jane", 403, b"cannot get path", id="what is not there, to who may not"),
-        pytest.param("GET", "/nothing", "root", 404, b"404 page not found\n", id="what is not there"),
+        pytest.param("GET", "/nothing", "jane", 403, b"cannot get path", id="an unknown path without permission"),
+        pytest.param("GET", "/nothing", "root", 404, b"404 page not found\n", id="an unknown path"),
         pytest.param("GET", "/late?a=1&a=2", "root", 200, b"late ['1', '2']", id="a page that waits"),
-        pytest.param("GET", "/below/it", "root", 200, b"a stream of /below/it", id="a stream, below a path"),
-        pytest.param("GET", "/below", "root", 404, b"404 page not found\n", id="the path itself is not below it"),
+        pytest.param("GET", "/below/it", "root", 200, b"a stream of /below/it", id="a stream below a path"),
+        pytest.param("GET", "/below", "root", 404, b"404 page not found\n", id="the parent of a path"),
         pytest.param("GET", "/fails", "root", 500, b"Internal error occurred: a bug", id="a page with a bug"),
-        pytest.param("GET", "/names", "jane", 200, b"open/a hidden/1", id="names of a namespace that is not hers"),
-        pytest.param("GET", "/names", "root", 200, b"open/a secret/b", id="names, to who may see all"),
-        pytest.param("PUT", "/put", "root", 200, b"PUT 4", id="something is sent"),
+        pytest.param("GET", "/names", "jane", 200, b"open/a hidden/1", id="masked names"),
+        pytest.param("GET", "/names", "root", 200, b"open/a secret/b", id="names with all permissions"),
+        pytest.param("PUT", "/put", "root", 200, b"PUT 4", id="a request with a body"),
     ],
 )
-def test_the_way_of_a_request(method: str, path: str, token: str, code: int, said: bytes) -> None:
+def test_requests_over_a_real_socket(method: str, path: str, token: str, code: int, body_part: bytes) -> None:
     async def main() -> tuple[int, bytes]:
         async with served() as url:
-            return await asked(url + path, method, token, b"4" if method == "PUT" else None)
+            return await response_of(url + path, method, token, b"4" if method == "PUT" else None)
 
     found, body = run_real(main())
     assert found == code
-    assert said in body
+    assert body_part in body
 
 
-def test_a_certificate_says_who_asks(tmp_path: Path) -> None:
+def test_a_client_certificate_authenticates_the_caller(tmp_path: Path) -> None:
     wall_s = SystemClock().wall_s()
     authority = Authority("clients", wall_s=wall_s)
     tls = serving_context(ServingTls("test"), wall_s)
@@ -132,13 +132,13 @@ def test_a_certificate_says_who_asks(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with served(Trust((authority.certificate,)), tls) as url:
-            assert await asked(f"{url}/late", tls=shown) == (200, b"late None")
-            assert (await asked(f"{url}/late"))[0] == 403
+            assert await response_of(f"{url}/late", tls=shown) == (200, b"late None")
+            assert (await response_of(f"{url}/late"))[0] == 403
 
     run_real(main())
 
 
-def test_a_taken_port_is_told_in_one_line() -> None:
+def test_a_used_port_is_an_error() -> None:
     async def main() -> None:
         async with served() as url:
             port = int(url.rpartition(":")[2])
@@ -160,16 +160,16 @@ def test_a_taken_port_is_told_in_one_line() -> None:
     run_real(main())
 
 
-def test_profiles() -> None:
+def test_profiles_over_a_real_socket() -> None:
     async def main() -> None:
         async with served() as url:
-            code, profile = await asked(f"{url}/debug/pprof/profile?seconds=0.2", token="root")
+            code, profile = await response_of(f"{url}/debug/pprof/profile?seconds=0.2", token="root")
             assert code == 200
             assert b"nanoseconds" in gzip.decompress(profile)
-            code, heap = await asked(f"{url}/debug/pprof/heap?seconds=0.1", token="root")
+            code, heap = await response_of(f"{url}/debug/pprof/heap?seconds=0.1", token="root")
             assert code == 200
             assert b"inuse_space" in gzip.decompress(heap)
-            assert (await asked(f"{url}/debug/pprof/", token="root"))[0] == 200
-            assert b"tasks" in (await asked(f"{url}/debug/pprof/goroutine", token="root"))[1]
+            assert (await response_of(f"{url}/debug/pprof/", token="root"))[0] == 200
+            assert b"tasks" in (await response_of(f"{url}/debug/pprof/goroutine", token="root"))[1]
 
     run_real(main())

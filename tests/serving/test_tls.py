@@ -23,44 +23,46 @@ NOW_S = 1_767_225_600.0
 
 
 @pytest.mark.parametrize(
-    ("asked", "complaint"),
+    ("tls_settings", "message"),
     [
-        pytest.param(ServingTls("t", version_min="1.2"), "wanted one of VersionTLS10", id="a version of nobody's"),
-        pytest.param(ServingTls("t", certificate_file="a"), "must be given together", id="half a pair"),
+        pytest.param(ServingTls("t", version_min="1.2"), "wanted one of VersionTLS10", id="an unknown version"),
+        pytest.param(ServingTls("t", certificate_file="a"), "must be given together", id="a certificate without a key"),
         pytest.param(ServingTls("t", certificate_file="a", key_file="b"), "a and b cannot be used", id="no such file"),
         pytest.param(ServingTls("t", ciphers=("TLS_NO_WITH_SUCH",)), "can be used", id="no such cipher"),
-        pytest.param(ServingTls("t", more=("a",)), "expected CERTIFICATE,KEY", id="no pair"),
+        pytest.param(
+            ServingTls("t", more=("a",)), "expected CERTIFICATE,KEY", id="a certificate without a key by name"
+        ),
     ],
 )
-def test_what_is_refused(asked: ServingTls, complaint: str) -> None:
-    with pytest.raises(ServingTlsError, match=complaint):
-        serving_context(asked, NOW_S)
+def test_invalid_tls_settings_are_rejected(tls_settings: ServingTls, message: str) -> None:
+    with pytest.raises(ServingTlsError, match=message):
+        serving_context(tls_settings, NOW_S)
 
 
-def test_ciphers_are_known_by_their_other_names() -> None:
+def test_ciphers_are_accepted_by_their_iana_names() -> None:
     wanted = ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256")
     context = serving_context(ServingTls("t", ciphers=wanted), NOW_S)
     names = {cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
     assert names == {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"}
 
 
-def test_versions() -> None:
+def test_minimum_tls_version() -> None:
     assert serving_context(ServingTls("t"), NOW_S).minimum_version is ssl.TLSVersion.TLSv1_2
     newest = serving_context(ServingTls("t", version_min="VersionTLS13"), NOW_S)
     assert newest.minimum_version is ssl.TLSVersion.TLSv1_3
 
 
-def test_a_certificate_is_kept_where_it_was_asked_for(tmp_path: Path) -> None:
-    asked = ServingTls("kube-scheduler", directory=str(tmp_path / "made"))
-    serving_context(asked, NOW_S)
+def test_a_generated_certificate_is_stored_and_reused(tmp_path: Path) -> None:
+    tls_settings = ServingTls("kube-scheduler", directory=str(tmp_path / "made"))
+    serving_context(tls_settings, NOW_S)
     first = (tmp_path / "made" / "kube-scheduler.crt").read_bytes()
     assert (tmp_path / "made" / "kube-scheduler.key").stat().st_mode & 0o77 == 0
-    serving_context(asked, NOW_S)
+    serving_context(tls_settings, NOW_S)
     assert (tmp_path / "made" / "kube-scheduler.crt").read_bytes() == first
 
 
 @pytest.mark.parametrize(
-    ("mode", "warning", "complaint"),
+    ("mode", "warning", "message"),
     [
         (0o600, "", ""),
         (0o640, "", ""),
@@ -68,21 +70,21 @@ def test_a_certificate_is_kept_where_it_was_asked_for(tmp_path: Path) -> None:
         (0o666, "", "it is world-writable .mode 666"),
     ],
 )
-def test_keys_that_everybody_can_read_or_write(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, warning: str, complaint: str
+def test_file_modes_of_keys(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, warning: str, message: str
 ) -> None:
     certificate, key = self_signed("t", ("localhost",), NOW_S)
     (tmp_path / "t.crt").write_bytes(certificate)
     (tmp_path / "t.key").write_bytes(key)
     (tmp_path / "t.key").chmod(mode)
-    asked = ServingTls("t", certificate_file=str(tmp_path / "t.crt"), key_file=str(tmp_path / "t.key"))
-    with pytest.raises(ServingTlsError, match=complaint) if complaint else nullcontext():
-        serving_context(asked, NOW_S)
+    tls_settings = ServingTls("t", certificate_file=str(tmp_path / "t.crt"), key_file=str(tmp_path / "t.key"))
+    with pytest.raises(ServingTlsError, match=message) if message else nullcontext():
+        serving_context(tls_settings, NOW_S)
     assert warning in caplog.text
     assert bool(caplog.text) == bool(warning)
 
 
-def test_a_certificate_that_signs_itself_names_its_hosts() -> None:
+def test_a_self_signed_certificate_contains_its_host_names() -> None:
     certificate, _ = self_signed("kube-scheduler", ("localhost", "127.0.0.1"), NOW_S)
     parsed = x509.load_pem_x509_certificate(certificate)
     names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -90,7 +92,7 @@ def test_a_certificate_that_signs_itself_names_its_hosts() -> None:
     parsed.verify_directly_issued_by(parsed)
 
 
-def test_certificates_by_name(tmp_path: Path) -> None:
+def test_additional_certificates_by_server_name(tmp_path: Path) -> None:
     certificate, key = self_signed("other", ("other.example",), NOW_S)
     (tmp_path / "c").write_bytes(certificate)
     (tmp_path / "k").write_bytes(key)
@@ -115,10 +117,10 @@ PUBLISHED = {
 }
 
 
-def test_as_the_cluster_says() -> None:
-    clock, told = VirtualClock(), list[bytes]()
+def test_authorities_are_read_from_the_config_map() -> None:
+    clock, trusted = VirtualClock(), list[bytes]()
     authorities = Authorities(
-        AuthorityFiles(), cast(Client, Reviewer(config_map=PUBLISHED)), clock, trust_in_tls=told.append
+        AuthorityFiles(), cast(Client, Reviewer(config_map=PUBLISHED)), clock, trust_in_tls=trusted.append
     )
     run(authorities.look_up(), clock)
     trust = authorities.trust
@@ -127,10 +129,10 @@ def test_as_the_cluster_says() -> None:
     assert trust.proxy == ProxyRules(
         ("front-proxy",), ("x-remote-user",), ("x-remote-uid",), ("x-remote-group",), ("x-remote-extra-",)
     )
-    assert told == [PUBLISHED[name].encode() for name in ("client-ca-file", "requestheader-client-ca-file")]
+    assert trusted == [PUBLISHED[name].encode() for name in ("client-ca-file", "requestheader-client-ca-file")]
 
 
-def test_files_win(tmp_path: Path) -> None:
+def test_authority_files_take_precedence_over_the_config_map(tmp_path: Path) -> None:
     clock, reviewer = VirtualClock(), Reviewer(config_map=PUBLISHED)
     other = Authority("other")
     (tmp_path / "ca").write_bytes(other.pem)
@@ -138,10 +140,10 @@ def test_files_win(tmp_path: Path) -> None:
     authorities = Authorities(files, cast(Client, reviewer), clock, trust_in_tls=lambda pem: None)
     run(authorities.look_up(), clock)
     assert [each.subject for each in authorities.trust.client_authorities] == [other.certificate.subject]
-    assert reviewer.asked == []
+    assert reviewer.requests == []
 
 
-def test_the_cluster_is_asked_again() -> None:
+def test_the_config_map_is_read_again_after_an_interval() -> None:
     clock, reviewer = VirtualClock(), Reviewer()
 
     async def main() -> None:
@@ -157,9 +159,9 @@ def test_the_cluster_is_asked_again() -> None:
     run(main(), clock)
 
 
-@pytest.mark.parametrize(("content", "complaint"), [(None, "cannot be read"), (b"x", "has no valid certificates")])
-def test_a_file_that_is_of_no_use(tmp_path: Path, content: bytes | None, complaint: str) -> None:
+@pytest.mark.parametrize(("content", "message"), [(None, "cannot be read"), (b"x", "has no valid certificates")])
+def test_invalid_authority_files_are_rejected(tmp_path: Path, content: bytes | None, message: str) -> None:
     if content is not None:
         (tmp_path / "ca").write_bytes(content)
-    with pytest.raises(AuthoritiesError, match=complaint):
+    with pytest.raises(AuthoritiesError, match=message):
         Authorities(AuthorityFiles(str(tmp_path / "ca")), None, VirtualClock(), trust_in_tls=lambda pem: None)

@@ -1,4 +1,4 @@
-"""A real etcd for the tests that need one: one for each process that runs tests."""
+"""Fixtures with a real etcd, one for each test process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.store.etcd.builders import PROGRAM, Etcd, empty, play
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without an etcd its tests are not run, which `tests/conftest.py` says in so many words."""
+    """Without an etcd program its tests are deselected; `tests/conftest.py` reports it."""
     if PROGRAM is not None:
         return
     without = [item for item in items if "etcd_program" in getattr(item, "fixturenames", ())]
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def etcd_program() -> str:
-    assert PROGRAM is not None, "there is no etcd here, and this test should have been deselected"
+    assert PROGRAM is not None, "etcd is not installed, so this test should have been deselected"
     return PROGRAM
 
 
@@ -34,14 +34,14 @@ def etcd_shared(etcd_program: str, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def etcd(etcd_shared: Etcd) -> Etcd:
-    """One without records; its revisions go on from whatever they are."""
+    """The shared etcd without records; its revisions continue."""
     play(etcd_shared.url, empty)
     return etcd_shared
 
 
 @pytest.fixture
 def etcd_alone(etcd_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
-    """One that a test may kill, stop, or turn back."""
+    """An etcd that a test may kill, pause or restore."""
     etcd = Etcd(etcd_program, tmp_path_factory.mktemp("etcd"))
     yield etcd
     etcd.kill()

@@ -1,6 +1,6 @@
-"""What every store must do. A store's own test file inherits `StoreContract` and says how a scenario is played on it.
+"""The contract of stores. The test file of a store inherits `StoreContract` and overrides `play`.
 
-Nothing here assumes where revisions begin, or that they follow each other without a gap: an etcd is shared with others.
+The tests do not assume the first revision, or revisions without gaps: an etcd is shared by several tests.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def fill(store: Store, *keys: str) -> int:
 
 
 def told(changes: Sequence[StoreChange]) -> list[tuple[str, bytes | None, bytes | None]]:
-    """Key, value and what was there before."""
+    """Key, value and previous value."""
     return [(each.key, each.value, each.previous.value if each.previous else None) for each in changes]
 
 
@@ -57,7 +57,7 @@ class StoreContract:
 
     # ---------------------------------------------------------------------------------------- records
 
-    def test_what_was_put_is_there_with_the_revision_of_the_put(self, play: Play) -> None:
+    def test_get_returns_the_record_with_the_revision_of_its_put(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             revision = await store.put(WEB, b"one")
             assert await store.get(WEB) == Record(WEB, b"one", revision)
@@ -78,18 +78,16 @@ class StoreContract:
     @pytest.mark.parametrize(
         ("exists", "condition", "is_written"),
         [
-            pytest.param(False, "whatever", True, id="whatever is there, and nothing is"),
-            pytest.param(True, "whatever", True, id="whatever is there, and something is"),
-            pytest.param(False, "nothing", True, id="only if nothing is there, and nothing is"),
-            pytest.param(True, "nothing", False, id="only if nothing is there, but something is"),
-            pytest.param(True, "the same", True, id="only at this revision, and it is"),
-            pytest.param(True, "older", False, id="only at this revision, but it went on"),
-            pytest.param(False, "older", False, id="only at this revision, but it is gone"),
+            pytest.param(False, "whatever", True, id="no condition, no record"),
+            pytest.param(True, "whatever", True, id="no condition, a record"),
+            pytest.param(False, "nothing", True, id="must not exist, no record"),
+            pytest.param(True, "nothing", False, id="must not exist, a record"),
+            pytest.param(True, "the same", True, id="the current revision"),
+            pytest.param(True, "older", False, id="an old revision"),
+            pytest.param(False, "older", False, id="an old revision, no record"),
         ],
     )
-    def test_a_put_happens_only_under_its_condition(
-        self, play: Play, exists: bool, condition: str, is_written: bool
-    ) -> None:
+    def test_conditional_puts(self, play: Play, exists: bool, condition: str, is_written: bool) -> None:
         async def scenario(store: Store) -> None:
             older = await store.put(WEB, b"older")
             current = await store.put(WEB, b"current") if exists else await store.delete(WEB)
@@ -110,16 +108,14 @@ class StoreContract:
     @pytest.mark.parametrize(
         ("exists", "condition", "is_deleted"),
         [
-            pytest.param(True, "whatever", True, id="whatever is there, and something is"),
-            pytest.param(False, "whatever", False, id="whatever is there, but nothing is"),
-            pytest.param(True, "the same", True, id="only at this revision, and it is"),
-            pytest.param(True, "older", False, id="only at this revision, but it went on"),
-            pytest.param(False, "older", False, id="only at this revision, but it is gone"),
+            pytest.param(True, "whatever", True, id="no condition, a record"),
+            pytest.param(False, "whatever", False, id="no condition, no record"),
+            pytest.param(True, "the same", True, id="the current revision"),
+            pytest.param(True, "older", False, id="an old revision"),
+            pytest.param(False, "older", False, id="an old revision, no record"),
         ],
     )
-    def test_a_deletion_happens_only_under_its_condition(
-        self, play: Play, exists: bool, condition: str, is_deleted: bool
-    ) -> None:
+    def test_conditional_deletes(self, play: Play, exists: bool, condition: str, is_deleted: bool) -> None:
         async def scenario(store: Store) -> None:
             older = await store.put(WEB, b"older")
             current = await store.put(WEB, b"current") if exists else await store.delete(WEB)
@@ -140,16 +136,14 @@ class StoreContract:
     @pytest.mark.parametrize(
         ("folder", "found"),
         [
-            pytest.param(
-                "/registry/pods/", ["database", "web", "dns"], id="all below the path, in the order of the keys"
-            ),
+            pytest.param("/registry/pods/", ["database", "web", "dns"], id="all namespaces"),
             pytest.param("/registry/pods/default/", ["database", "web"], id="one namespace"),
-            pytest.param("/registry/pods/def/", [], id="a part of a name is no folder"),
-            pytest.param("/registry/", ["n1", "database", "web", "dns", "t"], id="everything"),
-            pytest.param("/registry/podtemplates/", ["t"], id="a kind whose name begins like another one's"),
+            pytest.param("/registry/pods/def/", [], id="a part of a name"),
+            pytest.param("/registry/", ["n1", "database", "web", "dns", "t"], id="all kinds"),
+            pytest.param("/registry/podtemplates/", ["t"], id="a kind whose name begins like that of another"),
         ],
     )
-    def test_a_folder_is_listed_in_the_order_of_its_keys(self, play: Play, folder: str, found: list[str]) -> None:
+    def test_a_folder_is_listed_in_order_of_keys(self, play: Play, folder: str, found: list[str]) -> None:
         async def scenario(store: Store) -> None:
             revision = await fill(store, WEB, NODE, DNS, "/registry/podtemplates/default/t", DATABASE)
             page = await store.list(folder)
@@ -158,7 +152,7 @@ class StoreContract:
 
         play(scenario)
 
-    def test_a_list_in_pages_is_the_whole_list(self, play: Play) -> None:
+    def test_a_paginated_list_contains_all_records(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             keys = [f"/registry/pods/{namespace}/p{number}" for namespace in "ab" for number in range(5)]
             await fill(store, *reversed(keys))
@@ -175,7 +169,7 @@ class StoreContract:
 
         play(scenario)
 
-    def test_a_page_that_ends_with_the_last_record_says_so(self, play: Play) -> None:
+    def test_the_last_page_has_no_next_start(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             await fill(store, WEB, DATABASE)
             page = await store.list(PODS, limit=2)
@@ -183,7 +177,7 @@ class StoreContract:
 
         play(scenario)
 
-    def test_an_old_revision_reads_as_it_was(self, play: Play) -> None:
+    def test_reads_at_an_old_revision_return_the_old_state(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             await fill(store, WEB, DATABASE)
             before = await store.revision()
@@ -203,7 +197,7 @@ class StoreContract:
 
         play(scenario)
 
-    def test_the_future_cannot_be_read(self, play: Play) -> None:
+    def test_reads_at_a_future_revision_are_errors(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             ahead = await store.put(WEB, b"one") + 1
             with pytest.raises(RevisionAhead):
@@ -215,7 +209,7 @@ class StoreContract:
 
     # --------------------------------------------------------------------------------------- watching
 
-    def test_a_watch_tells_each_change_of_its_folder_in_order(self, play: Play) -> None:
+    def test_a_watch_returns_changes_of_its_folder_in_order(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             since = await store.put(WEB, b"one")
             async with store.watch(PODS, since=since) as watch:
@@ -229,7 +223,7 @@ class StoreContract:
 
         play(scenario)
 
-    def test_a_watch_from_the_past_catches_up_and_goes_on(self, play: Play) -> None:
+    def test_a_watch_from_an_old_revision_returns_old_and_new_changes(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             since = await store.revision()
             await fill(store, WEB, NODE, DATABASE)
@@ -240,7 +234,7 @@ class StoreContract:
 
         play(scenario)
 
-    def test_a_change_ends_the_wait_of_a_reader(self, play: Play) -> None:
+    def test_a_change_wakes_a_waiting_reader(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             seen: list[StoreChange] = []
 
@@ -259,7 +253,7 @@ class StoreContract:
 
         play(scenario)
 
-    def test_watches_do_not_take_from_each_other(self, play: Play) -> None:
+    def test_watches_are_independent(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             since = await store.revision()
             async with store.watch(PODS, since=since) as all_pods, store.watch(f"{PODS}default/", since=since) as some:
@@ -269,7 +263,7 @@ class StoreContract:
 
         play(scenario)
 
-    def test_a_watch_says_how_far_it_has_seen(self, play: Play) -> None:
+    def test_seen_revision_of_a_watch_includes_returned_changes(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             async with store.watch(PODS, since=await store.revision()) as watch:
                 revision = await store.put(WEB, b"one")
@@ -278,7 +272,7 @@ class StoreContract:
 
         play(scenario)
 
-    def test_whoever_asks_is_told_once_that_the_store_went_on(self, play: Play) -> None:
+    def test_when_advanced_calls_back_once_when_the_revision_advances(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             advanced = new_future()
             async with store.watch(PODS, since=await store.revision()) as watch:
@@ -289,7 +283,7 @@ class StoreContract:
 
         play(scenario)
 
-    def test_a_reader_can_be_interrupted_without_a_change(self, play: Play) -> None:
+    def test_interrupt_ends_a_wait_with_an_empty_batch(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             async with store.watch(PODS, since=await store.revision()) as watch, TaskGroup("watching") as group:
                 reader = group.start(watch.next_batch(), name="reader")
@@ -298,7 +292,7 @@ class StoreContract:
 
         play(scenario)
 
-    def test_a_watch_cannot_start_in_the_future(self, play: Play) -> None:
+    def test_a_watch_from_a_future_revision_is_an_error(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             with pytest.raises(RevisionAhead):
                 async with store.watch(PODS, since=await store.revision() + 1):
@@ -308,7 +302,7 @@ class StoreContract:
 
     # ------------------------------------------------------------------------------------- compaction
 
-    def test_what_is_compacted_is_gone_and_the_present_stays(self, play: Play) -> None:
+    def test_compaction_removes_old_revisions_and_keeps_the_current_state(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             before = await store.put(WEB, b"one")
             kept = await store.put(WEB, b"two")
@@ -329,14 +323,14 @@ class StoreContract:
 
         play(scenario)
 
-    def test_the_future_cannot_be_compacted(self, play: Play) -> None:
+    def test_compaction_at_a_future_revision_is_an_error(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             with pytest.raises(RevisionAhead):
                 await store.compact(await store.revision() + 1)
 
         play(scenario)
 
-    def test_it_counts_what_it_holds(self, play: Play) -> None:
+    def test_statistics_contain_the_revision(self, play: Play) -> None:
         async def scenario(store: Store) -> None:
             revision = await fill(store, WEB, NODE)
             assert store.statistics()["revision"] == revision
@@ -349,7 +343,7 @@ def new_future() -> asyncio.Future[None]:
 
 
 async def gather(next_batch: Callable[[], Awaitable[Sequence[StoreChange]]], count: int) -> list[StoreChange]:
-    """At least that many changes: how they are put into batches is up to the store."""
+    """At least `count` changes, in batches of any size."""
     changes: list[StoreChange] = []
     while len(changes) < count:
         changes += await next_batch()

@@ -27,7 +27,7 @@ MARK = b"\x00v1\x00"
 
 
 class MarkedStore:
-    """A store with a storage format of its own: each value is stored after a mark."""
+    """A store with its own storage format: each value has a prefix."""
 
     def __init__(self) -> None:
         self._inner = MemoryStore()
@@ -120,16 +120,16 @@ class TestTheContract(StoreContract):
     @pytest.fixture
     def play(self) -> Play:
         def play(scenario: Scenario) -> None:
-            async def played() -> None:
+            async def main() -> None:
                 store: Store = MarkedStore()
                 await scenario(store)
 
-            run(played())
+            run(main())
 
         return play
 
 
-def test_an_api_server_runs_on_it() -> None:
+def test_an_api_server_runs_on_an_added_store() -> None:
     clock = VirtualClock()
     pod = {
         "apiVersion": "v1",
@@ -147,7 +147,7 @@ def test_an_api_server_runs_on_it() -> None:
     run(scenario(), clock)
 
 
-def test_the_recipe_names_these_steps() -> None:
+def test_the_recipe_in_contributing_names_the_steps() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     recipe = text.partition("### Add a store")[2].partition("###")[0]
     for place in ("src/mooring/store/interface.py", "StoreContract", "tests/store/contract.py"):

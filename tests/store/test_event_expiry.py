@@ -1,4 +1,4 @@
-"""Events expire an hour after their last update: on every store, after a restart, and whichever server wrote them."""
+"""Events expire an hour after their last update: on every store, after a restart, and for events of other servers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def names(store: Store) -> list[str]:
 
 
 class TestOnTheWholeServer:
-    def test_an_event_lives_for_an_hour_after_its_last_update(self) -> None:
+    def test_an_event_expires_one_hour_after_its_last_update(self) -> None:
         clock, store = VirtualClock(), MemoryStore()
 
         async def play() -> None:
@@ -69,7 +69,7 @@ class TestOnTheWholeServer:
                 assert await names(store) == ["again"]
                 async with client.watch(EVENT, since=since) as watch:
                     seen = [each.change for each in await watch.next_batch()]
-                assert seen == [Change.MODIFIED, Change.DELETED], "watches are told"
+                assert seen == [Change.MODIFIED, Change.DELETED], "watches must get the deletion"
             async with open_api_server(store, clock, Entropy(2), SETTINGS):
                 await clock.wait(28 * MINUTE_S)
                 assert await names(store) == ["again"]
@@ -79,7 +79,7 @@ class TestOnTheWholeServer:
 
         run(play(), clock)
 
-    def test_without_a_time_to_live_events_stay(self) -> None:
+    def test_events_do_not_expire_without_a_time_to_live(self) -> None:
         clock, store = VirtualClock(), MemoryStore()
 
         async def play() -> None:
@@ -91,7 +91,7 @@ class TestOnTheWholeServer:
 
         run(play(), clock)
 
-    def test_a_store_that_fails_is_swept_again(self) -> None:
+    def test_expiry_continues_after_a_store_failure(self) -> None:
         clock = VirtualClock()
 
         class Failing(MemoryStore):
@@ -119,13 +119,13 @@ class TestOnTheWholeServer:
 
 
 class TestOnEveryStore:
-    """Written by another server, with no other trace of when."""
+    """Events of another server: only their timestamps determine their age."""
 
-    def test_on_sqlite_after_a_restart(self, tmp_path: Path) -> None:
+    def test_events_in_sqlite_expire_after_a_restart(self, tmp_path: Path) -> None:
         play_sqlite(tmp_path / "data", _write)
         play_sqlite(tmp_path / "data", _swept)
 
-    def test_on_etcd(self, etcd: Etcd) -> None:
+    def test_events_in_etcd_expire(self, etcd: Etcd) -> None:
         async def scenario(store: Store) -> None:
             await _write(store)
             await _swept(store)
@@ -177,9 +177,7 @@ async def _swept(store: Store) -> None:
     ],
     ids=["created", "no time", "counted", "nulls", "a series", "a manager", "the future", "nonsense"],
 )
-def test_when_an_event_was_last_updated(
-    fields: dict[str, object], metadata: dict[str, object], updated: str | None
-) -> None:
+def test_last_update_of_an_event(fields: dict[str, object], metadata: dict[str, object], updated: str | None) -> None:
     value = json.dumps({**event("a"), "metadata": {"name": "a", **metadata}, **fields}).encode()
     expected = parse_rfc3339(updated) if updated is not None else None
     assert last_update_s(value, parse_rfc3339(NOW)) == expected

@@ -1,8 +1,7 @@
-"""The memory store implements the interface, forgets what is old, and lets nobody wait for a slow watch.
+"""MemoryStore: the store contract, limits of the history, and slow watches.
 
-A folder keeps its keys in order, whether a few or many came and went since somebody looked.
-
-A watch of the memory store has one reader, and says how far he has seen.
+KeyFolder: keys in order after any changes.
+MemoryWatch: one reader, and its seen revision.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ async def _started(scenario: Scenario, store: Store) -> None:
     await scenario(store)
 
 
-def test_an_empty_store_is_at_its_first_revision() -> None:
+def test_an_empty_store_has_the_first_revision() -> None:
     async def scenario(store: MemoryStore) -> None:
         assert await store.revision() == EMPTY_REVISION
         assert await store.put(WEB, b"one") == EMPTY_REVISION + 1
@@ -49,7 +48,7 @@ def test_an_empty_store_is_at_its_first_revision() -> None:
     play(scenario, MemoryStore())
 
 
-def test_values_are_handed_out_and_never_copied() -> None:
+def test_values_are_not_copied() -> None:
     async def scenario(store: MemoryStore) -> None:
         value = b"x" * 5000
         async with store.watch(PODS, since=await store.revision()) as watch:
@@ -63,7 +62,7 @@ def test_values_are_handed_out_and_never_copied() -> None:
     play(scenario, MemoryStore())
 
 
-def test_all_watches_hand_out_the_same_change() -> None:
+def test_all_watches_return_the_same_change_object() -> None:
     async def scenario(store: MemoryStore) -> None:
         since = await store.revision()
         async with store.watch(PODS, since=since) as one, store.watch("/registry/", since=since) as other:
@@ -76,12 +75,12 @@ def test_all_watches_hand_out_the_same_change() -> None:
 @pytest.mark.parametrize(
     ("limits", "oldest"),
     [
-        pytest.param({"changes_max": 3}, 8, id="the last three changes are remembered"),
-        pytest.param({"replaced_bytes_max": 25}, 9, id="no more replaced bytes than the limit are kept"),
-        pytest.param({}, 1, id="ten changes are few"),
+        pytest.param({"changes_max": 3}, 8, id="maximum number of changes"),
+        pytest.param({"replaced_bytes_max": 25}, 9, id="maximum number of replaced bytes"),
+        pytest.param({}, 1, id="below the limits"),
     ],
 )
-def test_the_history_is_bounded(limits: dict[str, int], oldest: int) -> None:
+def test_the_history_is_limited(limits: dict[str, int], oldest: int) -> None:
     async def scenario(store: MemoryStore) -> None:
         for _ in range(10):
             await store.put(WEB, b"ten bytes!")
@@ -93,7 +92,7 @@ def test_the_history_is_bounded(limits: dict[str, int], oldest: int) -> None:
     play(scenario, MemoryStore(**limits))
 
 
-def test_a_slow_watch_is_cut_off_and_told_so_while_the_others_go_on() -> None:
+def test_a_slow_watch_ends_with_revision_gone_and_other_watches_continue() -> None:
     async def scenario(store: MemoryStore) -> None:
         since = await store.revision()
         async with store.watch(PODS, since=since) as slow, store.watch(PODS, since=since) as quick:
@@ -110,7 +109,7 @@ def test_a_slow_watch_is_cut_off_and_told_so_while_the_others_go_on() -> None:
     play(scenario, MemoryStore(buffer_max=2))
 
 
-def test_a_buffer_that_is_just_full_loses_nothing() -> None:
+def test_a_full_buffer_loses_no_change() -> None:
     async def scenario(store: MemoryStore) -> None:
         async with store.watch(PODS, since=await store.revision()) as watch:
             await fill(store, WEB, DATABASE)
@@ -119,7 +118,7 @@ def test_a_buffer_that_is_just_full_loses_nothing() -> None:
     play(scenario, MemoryStore(buffer_max=2))
 
 
-def test_a_watch_that_is_left_is_told_nothing_any_more() -> None:
+def test_a_closed_watch_is_removed() -> None:
     async def scenario(store: MemoryStore) -> None:
         async with store.watch(PODS, since=await store.revision()):
             assert store.statistics()["watches"] == 1
@@ -129,7 +128,7 @@ def test_a_watch_that_is_left_is_told_nothing_any_more() -> None:
     play(scenario, MemoryStore())
 
 
-def test_a_watch_hears_of_folders_that_did_not_exist_when_it_began() -> None:
+def test_a_watch_returns_changes_in_folders_created_later() -> None:
     async def scenario(store: MemoryStore) -> None:
         async with store.watch(PODS, since=await store.revision()) as watch:
             await store.put(WEB, b"one")
@@ -141,7 +140,7 @@ def test_a_watch_hears_of_folders_that_did_not_exist_when_it_began() -> None:
     play(scenario, MemoryStore())
 
 
-def test_a_record_beside_a_folder_of_its_name_is_listed_in_its_place() -> None:
+def test_a_record_with_the_name_of_a_folder_is_listed_in_order() -> None:
     async def scenario(store: MemoryStore) -> None:
         await fill(store, "/a/c", "/a/b/x", "/a/b", "/a/b-c/x")
         page = await store.list("/a/")
@@ -151,7 +150,7 @@ def test_a_record_beside_a_folder_of_its_name_is_listed_in_its_place() -> None:
     play(scenario, MemoryStore())
 
 
-def test_it_counts_records_changes_and_replaced_bytes() -> None:
+def test_statistics_count_records_changes_and_replaced_bytes() -> None:
     async def scenario(store: MemoryStore) -> None:
         await fill(store, WEB, DNS, NODE)
         await store.put(WEB, b"another")
@@ -171,8 +170,8 @@ def put(folder: KeyFolder, key: str) -> None:
     folder.put(Record(key, b"", 2), is_new=key not in folder.records)
 
 
-@pytest.mark.parametrize("count", [pytest.param(3, id="a few at a time"), pytest.param(100, id="many at a time")])
-def test_keys_are_in_order_after_any_number_of_changes(count: int) -> None:
+@pytest.mark.parametrize("count", [pytest.param(3, id="few keys"), pytest.param(100, id="many keys")])
+def test_keys_are_in_order_after_puts_and_removals(count: int) -> None:
     folder = KeyFolder("/f/")
     for number in reversed(range(count)):
         put(folder, f"/f/{number:03}")
@@ -183,7 +182,7 @@ def test_keys_are_in_order_after_any_number_of_changes(count: int) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["put", "remove", "look"]), NAMES), max_size=60), NAMES)
-def test_a_folder_is_a_sorted_dictionary(steps: list[tuple[str, str]], start: str) -> None:
+def test_a_folder_equals_a_sorted_dictionary(steps: list[tuple[str, str]], start: str) -> None:
     folder, expected = KeyFolder(""), dict[str, None]()
     for step, key in steps:
         if step == "put":
@@ -199,7 +198,7 @@ def test_a_folder_is_a_sorted_dictionary(steps: list[tuple[str, str]], start: st
     assert folder.count_from(start) == sum(key >= start for key in expected)
 
 
-def test_a_second_reader_is_a_mistake() -> None:
+def test_a_second_reader_of_a_watch_is_an_assertion_error() -> None:
     async def scenario() -> None:
         store = MemoryStore()
         async with store.watch(PODS, since=await store.revision()) as watch, TaskGroup("readers") as group:
@@ -211,7 +210,7 @@ def test_a_second_reader_is_a_mistake() -> None:
     assert "has one reader, not two" in str(failures.value.exceptions[0])
 
 
-def test_changes_elsewhere_count_as_seen_but_not_what_waits_in_the_buffer() -> None:
+def test_seen_revision_includes_changes_of_other_folders_but_not_buffered_changes() -> None:
     async def scenario() -> None:
         store = MemoryStore()
         start = await store.revision()
@@ -227,7 +226,7 @@ def test_changes_elsewhere_count_as_seen_but_not_what_waits_in_the_buffer() -> N
     run(scenario())
 
 
-def test_a_reader_who_is_cancelled_loses_nothing() -> None:
+def test_a_cancelled_reader_loses_no_change() -> None:
     async def scenario(clock: VirtualClock) -> None:
         store = MemoryStore()
         async with store.watch(PODS, since=await store.revision()) as watch:

@@ -1,4 +1,4 @@
-"""Whatever is done to the memory store in whatever order, a naive model that keeps every state answers the same."""
+"""The memory store equals a simple model that keeps all states, for any sequence of operations."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ VALUES = st.binary(max_size=4)
 
 
 def step(work: Coroutine[object, object, Result]) -> Result:
-    """Run to the end what must not wait."""
+    """Run a coroutine that must not wait."""
     try:
         work.send(None)
     except StopIteration as end:
         result: Result = end.value
         return result
-    raise AssertionError("the memory store made a caller wait")
+    raise AssertionError("the memory store must not wait")
 
 
 class StoreMachine(RuleBasedStateMachine):
     @initialize(changes_max=st.integers(2, 12), buffer_max=st.integers(1, 6))
     def begin(self, changes_max: int, buffer_max: int) -> None:
         self.store = MemoryStore(changes_max=changes_max, buffer_max=buffer_max)
-        self.states: list[dict[str, Record]] = [{}, {}]  # by revision: 0 was never, 1 is empty
+        self.states: list[dict[str, Record]] = [{}, {}]  # by revision: 0 does not exist, 1 is empty
         self.changes: list[StoreChange] = []
         self.watches: list[tuple[MemoryWatch, str, int]] = []
 
@@ -91,20 +91,20 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def read_watches(self) -> None:
-        going_on = []
+        open_watches = []
         for watch, folder, since in self.watches:
             wanted = [each for each in self.changes if each.revision > since and each.key.startswith(folder)]
             watch.interrupt()
             try:
                 found = step(watch.next_batch())
             except RevisionGone:
-                assert wanted, "cut off although nothing was missed"
+                assert wanted, "the watch ended without missed changes"
                 continue
             assert [(each.key, each.revision, each.value, each.previous) for each in found] == [
                 (each.key, each.revision, each.value, each.previous) for each in wanted
             ]
-            going_on.append((watch, folder, len(self.states) - 1))
-        self.watches = going_on
+            open_watches.append((watch, folder, len(self.states) - 1))
+        self.watches = open_watches
 
     @rule(back=st.integers(0, 4))
     def compact(self, back: int) -> None:

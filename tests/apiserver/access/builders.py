@@ -3,9 +3,9 @@
 may("get list", "pods")                         a rule: verbs, resources, and in which API groups
 role(may("get", "pods"), "reader", "web")       with a namespace a Role, without one a ClusterRole
 binding("User anna", to="Role reader", namespace="web")
-asks("anna", "list pods in web")                what somebody asks for; `/healthz` is a path
+request_attributes("anna", "list pods in web")                the request of a user; `/healthz` is a non-resource path
 
-A small cluster that tokens can be for: accounts, pods, nodes and secrets by name.
+Cluster: service accounts, pods, nodes and secrets by name, and an issuer of tokens bound to them.
 """
 
 from __future__ import annotations
@@ -75,18 +75,18 @@ def user(name: str, *groups: str) -> User:
     return User(name, groups=groups)
 
 
-def asks(who: User | str, what: str) -> Attributes:
+def request_attributes(who: User | str, what: str) -> Attributes:
     """`get pods/log web-1 in shop`, `list deployments.apps`, `get /healthz`."""
-    somebody = User(who) if isinstance(who, str) else who
+    caller = User(who) if isinstance(who, str) else who
     message = what.split()
     if message[1].startswith("/"):
-        return path_attributes(somebody, message[0], message[1])
+        return path_attributes(caller, message[0], message[1])
     namespace = message[message.index("in") + 1] if "in" in message else ""
     message = message[: message.index("in")] if "in" in message else message
     combined, _, api_group = message[1].partition(".")
     resource, _, subresource = combined.partition("/")
     return Attributes(
-        somebody,
+        caller,
         message[0],
         namespace=namespace,
         api_group=api_group,
@@ -101,7 +101,7 @@ _KEY = new_key()
 
 
 class Cluster:
-    """What is there, and tokens for it."""
+    """Objects by resource, namespace and name, and service account tokens bound to them."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock()

@@ -1,4 +1,4 @@
-"""Administrators need a marked namespace, and every part of a claim's status a right of its own."""
+"""Admin access to devices needs a labelled namespace; each part of a claim's status needs its own permission."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ON_NODE = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "oper
 
 
 class Namespaces:
-    """One namespace, with these labels."""
+    """A lookup that returns one namespace with the given labels."""
 
     def __init__(self, **labels: str) -> None:
         self._labels = {key.replace("_", "/"): value for key, value in labels.items()}
@@ -42,7 +42,7 @@ class Namespaces:
 
 
 class Allowing:
-    """Allows what was named as `verb subresource`."""
+    """Authorizer that allows the given pairs `verb subresource`."""
 
     def __init__(self, *rights: str) -> None:
         self.rights = rights
@@ -63,7 +63,7 @@ def guarded(
     return messages(call.prior_errors)
 
 
-def test_access_as_an_administrator_needs_a_marked_namespace() -> None:
+def test_admin_access_without_the_namespace_label_is_forbidden() -> None:
     spec = {"devices": {"requests": [{"name": "r", "exactly": {"adminAccess": True}}]}}
     wanted = [f"spec.devices.requests[0].adminAccess: {NOT_ADMIN}"]
     assert guarded(RESOURCE_CLAIM, {"spec": spec}) == wanted
@@ -71,7 +71,7 @@ def test_access_as_an_administrator_needs_a_marked_namespace() -> None:
     assert guarded(RESOURCE_CLAIM, {"spec": {"devices": {"requests": [{"name": "r"}]}}}) == []
 
 
-def test_a_marked_namespace_has_administrators() -> None:
+def test_admin_access_in_a_labelled_namespace_is_allowed() -> None:
     call = Call("create", RESOURCE_CLAIM, User("anna"), 0.0, "", "web")
     obj = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"adminAccess": True}}]}}}
     marked = Namespaces(**{"resource.kubernetes.io_admin-access": "true"})
@@ -83,18 +83,20 @@ def test_a_marked_namespace_has_administrators() -> None:
     ("status", "old", "rights", "fields"),
     [
         pytest.param({}, {}, [], [], id="nothing changes"),
-        pytest.param({"reservedFor": [{}]}, {}, [], ["status.allocation"], id="users need the scheduler"),
-        pytest.param({"reservedFor": [{}]}, {}, ["patch binding"], [], id="who may do that"),
+        pytest.param({"reservedFor": [{}]}, {}, [], ["status.allocation"], id="reservedFor without permission to bind"),
+        pytest.param({"reservedFor": [{}]}, {}, ["patch binding"], [], id="reservedFor with permission to bind"),
         pytest.param(
             {"allocation": {"devices": {"results": [{**RESULT, "adminAccess": True}]}}},
             {},
             ["patch binding"],
             ["status.allocation.devices.results[0].adminAccess"],
-            id="also results can look into others",
+            id="results with admin access need the namespace label",
         ),
     ],
 )
-def test_permission_to_allocate(status: Document, old: Document, rights: list[str], fields: list[str]) -> None:
+def test_status_allocation_needs_permission_to_bind(
+    status: Document, old: Document, rights: list[str], fields: list[str]
+) -> None:
     errors = guarded(RESOURCE_CLAIM, {"status": status}, {"status": old}, rights)
     assert [error.partition(": ")[0] for error in errors] == fields
 
@@ -109,13 +111,15 @@ def reported(node: Document | None = None, **device: Any) -> Document:
 @pytest.mark.parametrize(
     ("rights", "node", "is_allowed"),
     [
-        pytest.param([], None, False, id="nobody"),
-        pytest.param(["arbitrary-node:patch driver"], None, True, id="a driver that may report from anywhere"),
-        pytest.param(["associated-node:patch driver"], None, False, id="one that may report from its node, elsewhere"),
-        pytest.param(["associated-node:patch driver"], ON_NODE, True, id="and from there"),
+        pytest.param([], None, False, id="no permission"),
+        pytest.param(["arbitrary-node:patch driver"], None, True, id="arbitrary-node"),
+        pytest.param(["associated-node:patch driver"], None, False, id="associated-node, allocation on another node"),
+        pytest.param(["associated-node:patch driver"], ON_NODE, True, id="associated-node, allocation on that node"),
     ],
 )
-def test_permission_to_report(rights: list[str], node: Document | None, is_allowed: bool) -> None:
+def test_status_devices_needs_permission_of_the_driver(
+    rights: list[str], node: Document | None, is_allowed: bool
+) -> None:
     user = User("system:serviceaccount:web:driver", extra={NODE_NAME_KEY: ("n",)})
     errors = guarded(RESOURCE_CLAIM, reported(node, data={"a": 1}), reported(node), rights, user)
     assert (errors == []) is is_allowed
@@ -123,7 +127,7 @@ def test_permission_to_report(rights: list[str], node: Document | None, is_allow
     assert (gone == []) is is_allowed
 
 
-def test_the_message_for_a_driver() -> None:
+def test_the_error_for_a_driver_without_permission_names_the_verb() -> None:
     (error,) = guarded(RESOURCE_CLAIM, reported(data={"a": 1}), reported())
     assert error == (
         'status.devices: Forbidden: changing status.devices requires resource="resourceclaims/driver", '
@@ -133,7 +137,7 @@ def test_the_message_for_a_driver() -> None:
     )
 
 
-def test_nothing_else_is_looked_at() -> None:
+def test_only_the_status_of_resource_claims_is_checked_on_update() -> None:
     guard = AdminAccessCheck(Allowing())
     assert guard.handles(RESOURCE_CLAIM, "status", Operation.UPDATE)
     assert not guard.handles(RESOURCE_CLAIM, "", Operation.UPDATE)

@@ -1,8 +1,6 @@
-"""Who it is, by a certificate, by a token, or not at all.
+"""Authentication by client certificate, by bearer token, or as an anonymous user.
 
-Names of service accounts and nodes are put together and taken apart; everybody is somebody or a stranger.
-
-Logins and sessions of the console: how often, how long, how many.
+User names of service accounts and nodes are built and parsed; token files are parsed.
 """
 
 from __future__ import annotations
@@ -54,14 +52,16 @@ from tests.apiserver.access.builders import ISSUER, Cluster
         pytest.param('t,anna,1,"a,b"\n', {"t": User("anna", "1", ("a", "b"))}, id="two groups"),
         pytest.param("t,anna,1,a,b\n", {"t": User("anna", "1", ("a",))}, id="further columns are ignored"),
         pytest.param("t,anna,1\n\nu,bob,2", {"t": User("anna", "1"), "u": User("bob", "2")}, id="an empty line"),
-        pytest.param("t,anna,1\r\nu,bob,2\r\n", {"t": User("anna", "1"), "u": User("bob", "2")}, id="from Windows"),
+        pytest.param(
+            "t,anna,1\r\nu,bob,2\r\n", {"t": User("anna", "1"), "u": User("bob", "2")}, id="Windows line ends"
+        ),
         pytest.param('"t ""x""",anna,1', {'t "x"': User("anna", "1")}, id="quotes in quotes"),
-        pytest.param("", {}, id="nothing"),
-        pytest.param("t,anna,1\nt,bob,2\n", {"t": User("bob", "2")}, id="of two the later one counts"),
-        pytest.param(",anna,1\nt,bob,2\n", {"t": User("bob", "2")}, id="an empty token is nobody's"),
+        pytest.param("", {}, id="an empty file"),
+        pytest.param("t,anna,1\nt,bob,2\n", {"t": User("bob", "2")}, id="the later of two equal tokens applies"),
+        pytest.param(",anna,1\nt,bob,2\n", {"t": User("bob", "2")}, id="an empty token is ignored"),
     ],
 )
-def test_a_file_names_users(text: str, users: dict[str, User]) -> None:
+def test_parse_token_file_returns_users_by_token(text: str, users: dict[str, User]) -> None:
     assert parse_token_file(text, "tokens.csv") == users
 
 
@@ -83,14 +83,14 @@ def test_a_file_names_users(text: str, users: dict[str, User]) -> None:
         ),
     ],
 )
-def test_a_bad_file_is_rejected_by_line_and_without_secrets(text: str, message: str) -> None:
+def test_an_invalid_token_file_is_rejected_with_the_line_and_without_the_token(text: str, message: str) -> None:
     with pytest.raises(TokenFileError) as rejected:
         parse_token_file(text, "tokens.csv")
     assert str(rejected.value) == message
     assert "sec" not in str(rejected.value)
 
 
-def test_warnings_name_the_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_token_file_warnings_name_the_line(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         parse_token_file("secret,anna,1\nsecret,bob,2\n,eve,3\n", "tokens.csv")
     assert [record.getMessage() for record in caplog.records] == [
@@ -99,7 +99,7 @@ def test_warnings_name_the_line(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_known_and_unknown_tokens() -> None:
+def test_fixed_tokens_match_exactly() -> None:
     tokens = FixedTokens({"secret": ADMIN})
     assert tokens.user_of("secret") == User("admin", "admin", ("system:masters", "system:authenticated"))
     assert tokens.user_of("Secret") is None
@@ -107,7 +107,7 @@ def test_known_and_unknown_tokens() -> None:
     assert len(tokens) == 1
 
 
-def test_no_token_is_shown() -> None:
+def test_repr_of_fixed_tokens_hides_the_tokens() -> None:
     tokens = FixedTokens({"secret": ADMIN})
     assert repr(tokens) == "FixedTokens(1)"
     assert "secret" not in repr(vars(tokens))
@@ -145,17 +145,21 @@ CN, ORG = NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME
     ("authorization", "name", "groups"),
     [
         pytest.param("Bearer secret", "anna", ("devs", "system:authenticated"), id="a token"),
-        pytest.param("bearer secret", "anna", ("devs", "system:authenticated"), id="in small letters"),
-        pytest.param("  Bearer secret and more ", "anna", ("devs", "system:authenticated"), id="with more behind it"),
-        pytest.param("Bearer odd", "x", ("system:unauthenticated",), id="somebody who is to be a stranger"),
-        pytest.param(None, "system:anonymous", ("system:unauthenticated",), id="nothing"),
+        pytest.param("bearer secret", "anna", ("devs", "system:authenticated"), id="scheme in lower case"),
+        pytest.param(
+            "  Bearer secret and more ", "anna", ("devs", "system:authenticated"), id="text after the token is ignored"
+        ),
+        pytest.param("Bearer odd", "x", ("system:unauthenticated",), id="user in the group system:unauthenticated"),
+        pytest.param(None, "system:anonymous", ("system:unauthenticated",), id="no header"),
         pytest.param("", "system:anonymous", ("system:unauthenticated",), id="an empty header"),
-        pytest.param("Basic YTpi", "system:anonymous", ("system:unauthenticated",), id="a password"),
+        pytest.param("Basic YTpi", "system:anonymous", ("system:unauthenticated",), id="basic authentication"),
         pytest.param("Bearer ", "system:anonymous", ("system:unauthenticated",), id="no token"),
         pytest.param("Bearer  secret", "system:anonymous", ("system:unauthenticated",), id="two spaces"),
     ],
 )
-def test_authorization_headers(authorization: str | None, name: str, groups: tuple[str, ...]) -> None:
+def test_authorization_header_determines_the_user(
+    authorization: str | None, name: str, groups: tuple[str, ...]
+) -> None:
     user = _authenticator().authenticate(None, authorization)
     assert (user.name, user.groups) == (name, groups)
 
@@ -168,12 +172,12 @@ def test_a_wrong_token_is_rejected_even_if_anonymous_requests_are_allowed(author
 
 
 @pytest.mark.parametrize("authorization", [None, "Basic YTpi", "Bearer "])
-def test_strangers_may_be_unwelcome(authorization: str | None) -> None:
+def test_requests_without_a_token_are_rejected_if_anonymous_requests_are_not_allowed(authorization: str | None) -> None:
     with pytest.raises(UnauthorizedError, match="Unauthorized"):
         _authenticator(is_anonymous_allowed=False).authenticate(None, authorization)
 
 
-def test_a_service_accounts_token() -> None:
+def test_a_service_account_token_authenticates_until_the_account_is_deleted() -> None:
     cluster = Cluster()
     token = cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])
     user = _authenticator(cluster).authenticate(None, f"Bearer {token}")
@@ -184,26 +188,26 @@ def test_a_service_accounts_token() -> None:
         _authenticator(cluster).authenticate(None, f"Bearer {token}")
 
 
-def test_a_certificate_names_a_user_and_groups() -> None:
+def test_a_client_certificate_gives_the_user_name_and_groups() -> None:
     certificate = _certificate("anna", "devs", "ops")
     user = _authenticator().authenticate(certificate, None)
     assert (user.name, user.uid, user.groups) == ("anna", "", ("devs", "ops", "system:authenticated"))
     assert user.extra["authentication.kubernetes.io/credential-id"][0].startswith("X509SHA256=")
 
 
-def test_a_certificate_comes_before_a_token() -> None:
+def test_a_client_certificate_takes_precedence_over_a_token() -> None:
     assert _authenticator().authenticate(_certificate("bob"), "Bearer wrong").name == "bob"
 
 
 @pytest.mark.parametrize(
     ("attributes", "name", "uid"),
     [
-        pytest.param([(CN, "a"), (CN, "b")], "b", "", id="of two names the last"),
+        pytest.param([(CN, "a"), (CN, "b")], "b", "", id="the last of two common names applies"),
         pytest.param([(CN, "a"), (UID, "7")], "a", "7", id="a uid"),
         pytest.param([(ORG, "devs")], "system:anonymous", "", id="no name"),
     ],
 )
-def test_an_odd_certificate(attributes: list[tuple[x509.ObjectIdentifier, str]], name: str, uid: str) -> None:
+def test_unusual_certificate_subjects(attributes: list[tuple[x509.ObjectIdentifier, str]], name: str, uid: str) -> None:
     user = _authenticator().authenticate(_odd_certificate(*attributes), None)
     assert (user.name, user.uid) == (name, uid)
 
@@ -213,7 +217,7 @@ def test_a_certificate_with_two_uids_is_rejected() -> None:
         _authenticator().authenticate(_odd_certificate((CN, "a"), (UID, "1"), (UID, "2")), None)
 
 
-def test_a_certificate_runs_out_while_the_connection_lives() -> None:
+def test_an_expired_certificate_is_rejected_on_an_open_connection() -> None:
     cluster = Cluster()
     authenticator, certificate = _authenticator(cluster), _certificate("anna")
     assert authenticator.authenticate(certificate, None).name == "anna"
@@ -225,11 +229,11 @@ def test_a_certificate_runs_out_while_the_connection_lives() -> None:
 @pytest.mark.parametrize(
     ("authorization", "token"), [("Bearer x", "x"), ("Bearer  x", None), ("Bearer", None), ("Basic  x", None)]
 )
-def test_a_bearer_token_follows_one_space(authorization: str, token: str | None) -> None:
+def test_bearer_token_requires_exactly_one_space(authorization: str, token: str | None) -> None:
     assert bearer_token(authorization) == token
 
 
-def test_a_proof_is_for_an_audience() -> None:
+def test_proof_of_requires_a_matching_audience() -> None:
     authenticator = _authenticator()
     anna = User("anna", "1", ("devs", "system:authenticated"))
     assert authenticator.audiences == (ISSUER, SHORT_AUDIENCE)
@@ -238,7 +242,7 @@ def test_a_proof_is_for_an_audience() -> None:
         authenticator.proof_of("secret", ("vault",))
 
 
-def test_a_token_review_reports_why_a_token_is_invalid() -> None:
+def test_proof_of_reports_why_a_token_is_invalid() -> None:
     cluster = Cluster()
     token = cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])
     cluster.clock.advance_to(10_000)
@@ -254,18 +258,18 @@ def test_a_token_review_reports_why_a_token_is_invalid() -> None:
         pytest.param("system:serviceaccount:web:robot.v2", ("web", "robot.v2"), id="an account with a dot"),
         pytest.param("system:serviceaccount:web:robot:x", None, id="too many parts"),
         pytest.param("system:serviceaccount:web", None, id="too few parts"),
-        pytest.param("system:serviceaccount:we.b:robot", None, id="a namespace that is none"),
+        pytest.param("system:serviceaccount:we.b:robot", None, id="an invalid namespace name"),
         pytest.param("system:serviceaccount::robot", None, id="no namespace"),
         pytest.param("system:serviceaccount:web:", None, id="no name"),
         pytest.param(f"system:serviceaccount:{'a' * 64}:robot", None, id="a namespace that is too long"),
-        pytest.param("robot", None, id="a person"),
+        pytest.param("robot", None, id="a plain user name"),
     ],
 )
-def test_the_account_behind_a_user_name(username: str, account: tuple[str, str] | None) -> None:
+def test_service_account_of_parses_a_user_name(username: str, account: tuple[str, str] | None) -> None:
     assert service_account_of(username) == account
 
 
-def test_an_account_has_a_user_name_and_groups() -> None:
+def test_a_service_account_has_a_user_name_and_groups() -> None:
     assert service_account_of(service_account_username("web", "robot")) == ("web", "robot")
     assert service_account_groups("web") == ("system:serviceaccounts", "system:serviceaccounts:web")
 
@@ -279,26 +283,32 @@ def test_an_account_has_a_user_name_and_groups() -> None:
         ("n1", None),
     ],
 )
-def test_the_node_behind_a_user_name(username: str, node: str | None) -> None:
+def test_node_of_parses_a_user_name(username: str, node: str | None) -> None:
     assert node_of(username) == node
 
 
 @pytest.mark.parametrize(
     ("before", "groups"),
     [
-        pytest.param(User("anna", groups=("devs",)), ("devs", "system:authenticated"), id="somebody"),
+        pytest.param(User("anna", groups=("devs",)), ("devs", "system:authenticated"), id="a user with groups"),
         pytest.param(
-            User("anna", groups=("system:authenticated", "devs")), ("system:authenticated", "devs"), id="named already"
+            User("anna", groups=("system:authenticated", "devs")),
+            ("system:authenticated", "devs"),
+            id="already in the group",
         ),
-        pytest.param(User("x", groups=("system:unauthenticated",)), ("system:unauthenticated",), id="named a stranger"),
-        pytest.param(anonymous(), ("system:unauthenticated",), id="a stranger"),
+        pytest.param(
+            User("x", groups=("system:unauthenticated",)),
+            ("system:unauthenticated",),
+            id="in the group system:unauthenticated",
+        ),
+        pytest.param(anonymous(), ("system:unauthenticated",), id="the anonymous user"),
     ],
 )
-def test_the_group_system_authenticated(before: User, groups: tuple[str, ...]) -> None:
+def test_authenticated_adds_the_group_system_authenticated(before: User, groups: tuple[str, ...]) -> None:
     assert authenticated(before).groups == groups
 
 
-def test_a_group_is_joined_once() -> None:
+def test_with_group_adds_a_group_once() -> None:
     joined = with_group(User("anna", groups=("devs",)), "ops")
     assert joined.groups == ("devs", "ops")
     assert with_group(joined, "devs") is joined

@@ -1,6 +1,6 @@
-"""Authorizers are asked in order; system:masters is always allowed; 403 messages are those of Kubernetes.
+"""Authorizers are called in order; system:masters is always allowed; 403 messages are those of Kubernetes.
 
-A rule allows requests, covers other rules, and prints itself as refusals do.
+A rule allows requests, covers other rules, and is printed as in error messages.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from mooring.apiserver.access.authorization import (
 )
 from mooring.apiserver.access.users import User
 from mooring.client.errors import ForbiddenError
-from tests.apiserver.access.builders import asks, may, user
+from tests.apiserver.access.builders import may, request_attributes, user
 
 
-def test_a_subresource_is_named_with_its_resource() -> None:
+def test_combined_resource_includes_the_subresource() -> None:
     assert Attributes(User("a"), "get", resource="pods", subresource="log").combined_resource == "pods/log"
     assert Attributes(User("a"), "get", resource="pods").combined_resource == "pods"
 
 
-def test_a_path_is_no_resource() -> None:
+def test_path_attributes_are_not_a_resource_request() -> None:
     asked = path_attributes(User("a"), "get", "/healthz")
     assert (asked.path, asked.is_resource_request, asked.resource) == ("/healthz", False, "")
 
@@ -44,7 +44,7 @@ NOTHING_HELD = SubjectRules(())
 
 
 @dataclass
-class _Says:
+class _FixedAuthorizer:
     decision: AuthorizationDecision
     held: SubjectRules = NOTHING_HELD
 
@@ -55,40 +55,47 @@ class _Says:
         return self.held
 
 
-YES, NO = AuthorizationDecision(True, "because"), AuthorizationDecision(False)
+ALLOWED, NO_OPINION = AuthorizationDecision(True, "because"), AuthorizationDecision(False)
 
 
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        pytest.param([YES], YES, id="yes"),
-        pytest.param([NO, YES], YES, id="the second says yes"),
-        pytest.param([YES, NO], YES, id="the first says yes"),
-        pytest.param([NO, NO], NO, id="nobody says yes"),
-        pytest.param([], NO, id="nobody is asked"),
+        pytest.param([ALLOWED], ALLOWED, id="one allows"),
+        pytest.param([NO_OPINION, ALLOWED], ALLOWED, id="the second allows"),
+        pytest.param([ALLOWED, NO_OPINION], ALLOWED, id="the first allows"),
+        pytest.param([NO_OPINION, NO_OPINION], NO_OPINION, id="none allows"),
+        pytest.param([], NO_OPINION, id="no authorizers"),
         pytest.param(
-            [AuthorizationDecision(False, "a"), NO, AuthorizationDecision(False, "b")],
+            [AuthorizationDecision(False, "a"), NO_OPINION, AuthorizationDecision(False, "b")],
             AuthorizationDecision(False, "a\nb"),
-            id="reasons are put together",
+            id="reasons are joined",
         ),
-        pytest.param([AuthorizationDecision(False, "a"), YES], YES, id="a yes forgets the reasons before it"),
+        pytest.param(
+            [AuthorizationDecision(False, "a"), ALLOWED],
+            ALLOWED,
+            id="an authorizer that allows discards earlier reasons",
+        ),
     ],
 )
-def test_the_first_yes_counts(answers: list[AuthorizationDecision], expected: AuthorizationDecision) -> None:
-    chain = AuthorizerChain(*(_Says(answer) for answer in answers))
-    assert chain.authorize(asks("anna", "get pods p in web")) == expected
+def test_the_first_authorizer_that_allows_decides(
+    answers: list[AuthorizationDecision], expected: AuthorizationDecision
+) -> None:
+    chain = AuthorizerChain(*(_FixedAuthorizer(answer) for answer in answers))
+    assert chain.authorize(request_attributes("anna", "get pods p in web")) == expected
 
 
-def test_masters_may_do_everything_for_no_reason() -> None:
-    assert AuthorizerChain(_Says(NO)).authorize(asks(user("a", "system:masters"), "get /x")) == AuthorizationDecision(
-        True, ""
-    )
+def test_system_masters_is_allowed_everything_without_a_reason() -> None:
+    assert AuthorizerChain(_FixedAuthorizer(NO_OPINION)).authorize(
+        request_attributes(user("a", "system:masters"), "get /x")
+    ) == AuthorizationDecision(True, "")
 
 
-def test_rules_of_all_authorizers_are_put_together() -> None:
+def test_rules_for_combines_the_rules_of_all_authorizers() -> None:
     get, put = Rule(("get",)), Rule(("put",))
     chain = AuthorizerChain(
-        _Says(NO, SubjectRules((get,), ("fault",), is_incomplete=True)), _Says(NO, SubjectRules((put,)))
+        _FixedAuthorizer(NO_OPINION, SubjectRules((get,), ("fault",), is_incomplete=True)),
+        _FixedAuthorizer(NO_OPINION, SubjectRules((put,))),
     )
     assert chain.rules_for(user("a"), "web") == SubjectRules((get, put), ("fault",), is_incomplete=True)
 
@@ -106,7 +113,7 @@ def test_rules_of_all_authorizers_are_put_together() -> None:
             "list pods",
             'pods is forbidden: User "limited" cannot list resource "pods" in API group "" at the cluster scope',
             {"kind": "pods"},
-            id="a list everywhere",
+            id="a list in all namespaces",
         ),
         pytest.param(
             "get nodes n",
@@ -134,97 +141,99 @@ def test_rules_of_all_authorizers_are_put_together() -> None:
         ),
     ],
 )
-def test_the_message_of_a_forbidden_request(request_text: str, message: str, details: dict[str, str]) -> None:
-    error = forbidden(asks("limited", request_text), "")
+def test_messages_of_forbidden_requests(request_text: str, message: str, details: dict[str, str]) -> None:
+    error = forbidden(request_attributes("limited", request_text), "")
     assert (error.message, error.details, error.code, error.reason) == (message, details, 403, "Forbidden")
 
 
-def test_the_reason_is_appended_to_the_message() -> None:
-    error = forbidden(asks("a", "get /x"), 'RBAC: role "<x>" not found')
+def test_forbidden_appends_the_reason_to_the_message() -> None:
+    error = forbidden(request_attributes("a", "get /x"), 'RBAC: role "<x>" not found')
     assert error.message == 'forbidden: User "a" cannot get path "/x": RBAC: role "<x>" not found'
 
 
-def test_a_forbidden_request_about_an_object() -> None:
+def test_forbidden_object_names_the_object() -> None:
     error = forbidden_object("apps", "deployments", "d", "no")
     assert error.message == 'deployments.apps "d" is forbidden: no'
     assert error.details == {"name": "d", "group": "apps", "kind": "deployments"}
 
 
 def test_require_raises_with_the_reason() -> None:
-    require(_Says(YES), asks("a", "get /x"))
+    require(_FixedAuthorizer(ALLOWED), request_attributes("a", "get /x"))
     with pytest.raises(ForbiddenError, match=r'cannot get path "/x": why$'):
-        require(_Says(AuthorizationDecision(False, "why")), asks("a", "get /x"))
+        require(_FixedAuthorizer(AuthorizationDecision(False, "why")), request_attributes("a", "get /x"))
 
 
 @pytest.mark.parametrize(
     ("rule", "request_text", "is_allowed"),
     [
-        pytest.param(may("get list", "pods"), "list pods in web", True, id="its verb and its resource"),
+        pytest.param(may("get list", "pods"), "list pods in web", True, id="same verb and resource"),
         pytest.param(may("get list", "pods"), "watch pods in web", False, id="another verb"),
         pytest.param(may("get", "pods"), "get pods.apps p", False, id="another group"),
         pytest.param(may("get", "pods"), "get pods/log p", False, id="a subresource is another resource"),
         pytest.param(may("get", "pods/log"), "get pods/log p", True, id="that subresource"),
         pytest.param(may("get", "pods/log"), "get pods p", False, id="a subresource without its resource"),
-        pytest.param(may("get", "*"), "get pods/log p", True, id="a star stands for subresources, too"),
+        pytest.param(may("get", "*"), "get pods/log p", True, id="a star includes subresources"),
         pytest.param(
             may("update", "*/scale", "apps"),
             "update deployments/scale.apps d",
             True,
-            id="that subresource of everything",
+            id="one subresource of all resources",
         ),
-        pytest.param(may("get", "*/log"), "get pods/exec p", False, id="and no other subresource"),
-        pytest.param(may("get", "*/log"), "get pods p", False, id="but not the resources themselves"),
-        pytest.param(may("get", "pods/*"), "get pods/log p", False, id="a star after the slash is no star"),
+        pytest.param(may("get", "*/log"), "get pods/exec p", False, id="a star before the slash, another subresource"),
+        pytest.param(may("get", "*/log"), "get pods p", False, id="a star before the slash, no subresource"),
+        pytest.param(may("get", "pods/*"), "get pods/log p", False, id="a star after the slash is not a wildcard"),
         pytest.param(may("*", "pods"), "evict pods p", True, id="every verb"),
         pytest.param(may("get", "pods", "*"), "get pods.apps p", True, id="every group"),
         pytest.param(may("get", "pods", names="a b"), "get pods a", True, id="an object of that name"),
         pytest.param(may("get", "pods", names="a b"), "get pods c", False, id="an object of another name"),
         pytest.param(may("list", "pods", names="a"), "list pods", False, id="a list has no name"),
         pytest.param(may("get", paths="/healthz"), "get /healthz", True, id="a path"),
-        pytest.param(may("get", paths="/healthz"), "get /healthz/ping", False, id="a path below"),
-        pytest.param(may("get", paths="/healthz/*"), "get /healthz/ping", True, id="all paths below"),
-        pytest.param(may("get", paths="/healthz/*"), "get /healthz", False, id="but not the path itself"),
-        pytest.param(may("get", paths="/api*"), "get /apis/apps", True, id="a beginning"),
+        pytest.param(may("get", paths="/healthz"), "get /healthz/ping", False, id="a path below an exact path"),
+        pytest.param(may("get", paths="/healthz/*"), "get /healthz/ping", True, id="a path below a wildcard"),
+        pytest.param(may("get", paths="/healthz/*"), "get /healthz", False, id="the parent of a wildcard"),
+        pytest.param(may("get", paths="/api*"), "get /apis/apps", True, id="a path prefix"),
         pytest.param(may("get", paths="*"), "get /metrics", True, id="every path"),
-        pytest.param(may("get", "*"), "get /metrics", False, id="every resource is no path"),
-        pytest.param(may("get", paths="*"), "get pods p", False, id="every path is no resource"),
+        pytest.param(may("get", "*"), "get /metrics", False, id="all resources do not include paths"),
+        pytest.param(may("get", paths="*"), "get pods p", False, id="all paths do not include resources"),
     ],
 )
-def test_a_rule_allows_what_it_says(rule: Document, request_text: str, is_allowed: bool) -> None:
-    assert rules_of({"rules": [rule]})[0].allows(asks("anna", request_text)) is is_allowed
+def test_a_rule_allows_matching_requests(rule: Document, request_text: str, is_allowed: bool) -> None:
+    assert rules_of({"rules": [rule]})[0].allows(request_attributes("anna", request_text)) is is_allowed
 
 
 @pytest.mark.parametrize(
     ("held", "wanted", "missing"),
     [
-        pytest.param([may("get list", "pods")], [may("get", "pods")], [], id="a part of it"),
-        pytest.param([may("get", "pods"), may("list", "pods")], [may("get list", "pods")], [], id="two halves"),
+        pytest.param([may("get list", "pods")], [may("get", "pods")], [], id="a subset"),
+        pytest.param(
+            [may("get", "pods"), may("list", "pods")], [may("get list", "pods")], [], id="covered by two rules together"
+        ),
         pytest.param(
             [may("get", "pods")],
             [may("get list", "pods")],
             ['{APIGroups:[""], Resources:["pods"], Verbs:["list"]}'],
             id="a verb too many",
         ),
-        pytest.param([may("*", "*", "*")], [may("get", "a b", "x y", "n")], [], id="everything"),
+        pytest.param([may("*", "*", "*")], [may("get", "a b", "x y", "n")], [], id="all resources"),
         pytest.param(
             [may("get", "pods", names="a")],
             [may("get", "pods")],
             ['{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'],
-            id="one object is not all of them",
+            id="one name does not cover all objects",
         ),
-        pytest.param([may("get", "pods")], [may("get", "pods", names="a")], [], id="all objects are each of them"),
+        pytest.param([may("get", "pods")], [may("get", "pods", names="a")], [], id="all objects cover one name"),
         pytest.param(
             [may("get", "pods", names="a")],
             [may("get", "pods", names="a b")],
             ['{APIGroups:[""], Resources:["pods"], ResourceNames:["b"], Verbs:["get"]}'],
             id="one name too many",
         ),
-        pytest.param([may("get", "*/log")], [may("get", "pods/log")], [], id="that subresource of everything"),
+        pytest.param([may("get", "*/log")], [may("get", "pods/log")], [], id="one subresource of all resources"),
         pytest.param(
             [may("get", "*/log")],
             [may("get", "pods")],
             ['{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'],
-            id="a resource is no subresource",
+            id="a subresource does not cover its resource",
         ),
         pytest.param([may("get", paths="/api/*")], [may("get", paths="/api/v1")], [], id="a path below"),
         pytest.param([may("get", paths="/api/*")], [may("get", paths="/api/*")], [], id="the same paths"),
@@ -232,17 +241,17 @@ def test_a_rule_allows_what_it_says(rule: Document, request_text: str, is_allowe
             [may("get", paths="/api/v1")],
             [may("get", paths="/api/*")],
             ['{NonResourceURLs:["/api/*"], Verbs:["get"]}'],
-            id="one path is not all of them",
+            id="one path does not cover all paths",
         ),
-        pytest.param([], [may("get")], [], id="a rule about nothing"),
+        pytest.param([], [may("get")], [], id="a rule without resources"),
     ],
 )
-def test_what_is_not_covered_is_found(held: list[Document], wanted: list[Document], missing: list[str]) -> None:
+def test_uncovered_returns_the_missing_rules(held: list[Document], wanted: list[Document], missing: list[str]) -> None:
     found = uncovered(rules_of({"rules": held}), rules_of({"rules": wanted}))
     assert [str(rule) for rule in found] == missing
 
 
-def test_rules_about_one_resource_are_printed_together() -> None:
+def test_compacted_merges_rules_of_the_same_resource() -> None:
     wanted = rules_of({"rules": [may("get list", "pods secrets"), may("get post", paths="/a")]})
     assert sorted(str(rule) for rule in compacted(uncovered([], wanted))) == [
         '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}',
@@ -252,7 +261,7 @@ def test_rules_about_one_resource_are_printed_together() -> None:
     ]
 
 
-def test_a_rule_is_written_as_it_was_read() -> None:
+def test_document_of_is_the_inverse_of_rules_of() -> None:
     rules = [may("get list", "pods secrets", "core apps", "a"), may("get", paths="/a /b")]
     assert [document_of(rule) for rule in rules_of({"rules": rules})] == rules
 
@@ -262,12 +271,12 @@ def test_a_role_without_rules_has_none(document: Document) -> None:
     assert rules_of(document) == ()
 
 
-def test_rules_are_equal_by_what_they_say() -> None:
+def test_rules_are_compared_by_value() -> None:
     assert Rule(("get",), ("",), ("pods",)) == Rule(("get",), ("",), ("pods",))
     assert len({Rule(("get",), ("",), ("pods",)), Rule(("get",), ("",), ("pods",))}) == 1
 
 
-def test_a_rule_of_too_many_combinations_is_compared_as_a_whole() -> None:
+def test_a_rule_with_too_many_combinations_is_compared_as_a_whole() -> None:
     many = " ".join(f"n{number}" for number in range(1_000))
     wanted = rules_of({"rules": [may(many, many, many)]})
     held = rules_of({"rules": [may("get", "pods")]})
@@ -276,6 +285,6 @@ def test_a_rule_of_too_many_combinations_is_compared_as_a_whole() -> None:
     assert uncovered(rules_of({"rules": [may("*", "*", "*")]}), wanted) == []
 
 
-def test_parts_are_counted() -> None:
+def test_parts_count_equals_the_number_of_parts() -> None:
     for rule in rules_of({"rules": [may("get list", "pods secrets", "core apps", "a b"), may("get", paths="/a /b")]}):
         assert rule.parts_count() == len(list(rule.parts()))

@@ -1,4 +1,4 @@
-"""Certificates are for the right hosts and people, for a time, and signed by us."""
+"""Certificates: subject and host names, validity period, and signature of the cluster's authority."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOW_S = 1_767_225_600.0
 AUTHORITY = make_authority(NOW_S)
 
 
-def test_an_authority_signs_itself_and_may_sign_others() -> None:
+def test_an_authority_is_self_signed_and_may_sign_certificates() -> None:
     certificate = AUTHORITY.certificate
     constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
     assert (constraints.value.ca, constraints.critical) == (True, True)
@@ -41,7 +41,7 @@ def test_an_authority_signs_itself_and_may_sign_others() -> None:
     assert not is_signed_by(certificate, make_authority(NOW_S))
 
 
-def test_a_servers_certificate_names_every_way_to_it() -> None:
+def test_a_server_certificate_contains_all_host_names_and_addresses() -> None:
     made = make_server_certificate(AUTHORITY, ["api.example", "192.0.2.7", "localhost"], NOW_S).certificate
     names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == [
@@ -70,7 +70,9 @@ def test_a_servers_certificate_names_every_way_to_it() -> None:
         (CertificateSubject("anna", ("a", "b")), "anna", ["a", "b"]),
     ],
 )
-def test_a_clients_certificate_says_who_it_is(identity: CertificateSubject, name: str, groups: list[str]) -> None:
+def test_a_client_certificate_contains_the_user_name_and_groups(
+    identity: CertificateSubject, name: str, groups: list[str]
+) -> None:
     made = make_client_certificate(AUTHORITY, identity, NOW_S).certificate
     assert [each.value for each in made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)] == [name]
     assert [each.value for each in made.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)] == groups
@@ -85,25 +87,25 @@ def test_a_clients_certificate_says_who_it_is(identity: CertificateSubject, name
     ("age_s", "is_due"),
     [
         pytest.param(0, False, id="new"),
-        pytest.param(-BACKDATED_S, False, id="made by somebody whose clock is ahead"),
+        pytest.param(-BACKDATED_S, False, id="made with a clock that is ahead"),
         pytest.param(-BACKDATED_S - 1, True, id="from the future"),
         pytest.param(LIFETIME_S * 0.66, False, id="with more than a third left"),
         pytest.param(LIFETIME_S * 0.67, True, id="with less than a third left"),
-        pytest.param(LIFETIME_S + 1, True, id="run out"),
+        pytest.param(LIFETIME_S + 1, True, id="expired"),
     ],
 )
-def test_a_certificate_is_renewed_in_time(age_s: float, is_due: bool) -> None:
+def test_needs_renewal_when_a_third_of_the_lifetime_is_left(age_s: float, is_due: bool) -> None:
     made = make_client_certificate(AUTHORITY, ADMIN, NOW_S)
     assert needs_renewal(made.certificate, NOW_S + age_s) is is_due
 
 
-def test_nothing_outlives_its_authority() -> None:
+def test_a_certificate_expires_with_its_authority() -> None:
     late_s = NOW_S + AUTHORITY_LIFETIME_S - 100
     made = make_client_certificate(AUTHORITY, ADMIN, late_s).certificate
     assert made.not_valid_after_utc == AUTHORITY.certificate.not_valid_after_utc
 
 
-def test_a_certificate_and_its_key_are_written_and_read() -> None:
+def test_parse_certified_reads_what_was_written() -> None:
     made = make_client_certificate(AUTHORITY, ADMIN, NOW_S)
     read = parse_certified(made.key_pem + made.certificate_pem)
     assert read.certificate == made.certificate
@@ -123,28 +125,28 @@ def _other_curve() -> bytes:
 @pytest.mark.parametrize(
     ("pem", "message"),
     [
-        pytest.param(b"", "no certificate", id="nothing"),
-        pytest.param(AUTHORITY.key_pem, "no certificate", id="a key alone"),
-        pytest.param(AUTHORITY.certificate_pem, "no key", id="a certificate alone"),
+        pytest.param(b"", "no certificate", id="empty"),
+        pytest.param(AUTHORITY.key_pem, "no certificate", id="only a key"),
+        pytest.param(AUTHORITY.certificate_pem, "no key", id="only a certificate"),
         pytest.param(
             make_authority(NOW_S).key_pem + AUTHORITY.certificate_pem,
             "the key is not that of the certificate",
-            id="somebody else's key",
+            id="a key of another certificate",
         ),
-        pytest.param(_rsa_key() + AUTHORITY.certificate_pem, "the key is not on P-256", id="a key of another sort"),
+        pytest.param(_rsa_key() + AUTHORITY.certificate_pem, "the key is not on P-256", id="an RSA key"),
     ],
 )
-def test_a_certificate_and_key_that_do_not_match_are_rejected(pem: bytes, message: str) -> None:
+def test_parse_certified_rejects_a_key_that_does_not_match(pem: bytes, message: str) -> None:
     with pytest.raises(CertificateError, match=message):
         parse_certified(pem)
 
 
-def test_a_key_on_another_curve_is_rejected() -> None:
+def test_parse_key_rejects_another_curve() -> None:
     with pytest.raises(CertificateError, match="not on P-256"):
         parse_key(_other_curve())
 
 
-def test_no_key_is_shown() -> None:
+def test_repr_of_an_authority_hides_the_key() -> None:
     assert "key" not in repr(AUTHORITY)
 
 

@@ -1,7 +1,4 @@
-"""The table of default cluster roles holds together.
-
-The table of the controllers' roles holds together.
-"""
+"""Default roles: consistency of the tables of cluster roles and of controller roles."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from mooring.apiserver.access.default_roles import (
 )
 
 
-def test_a_line_is_a_rule() -> None:
+def test_rule_parses_a_line_of_the_table() -> None:
     assert rule("get list | core apps | pods | a b") == {
         "verbs": ["get", "list"],
         "apiGroups": ["", "apps"],
@@ -27,13 +24,13 @@ def test_a_line_is_a_rule() -> None:
     assert rule("get | /a /b/*") == {"verbs": ["get"], "nonResourceURLs": ["/a", "/b/*"]}
 
 
-def test_documents_are_copies() -> None:
+def test_role_object_copies_the_rules() -> None:
     rules = (rule("get | core | pods"),)
     role_object("ClusterRole", "r", rules)["rules"][0]["verbs"].append("list")
     assert rules[0]["verbs"] == ["get"]
 
 
-def test_a_role_and_a_binding() -> None:
+def test_role_object_and_binding_object() -> None:
     assert role_object("Role", "r", (), "web") == {
         "kind": "Role",
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -56,24 +53,24 @@ def test_a_role_and_a_binding() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CLUSTER_ROLES))
-def test_lists_stand_in_the_order_of_the_alphabet(name: str) -> None:
+def test_lists_of_cluster_roles_are_sorted(name: str) -> None:
     for each in CLUSTER_ROLES[name]:
         for message in ("verbs", "resources", "resourceNames", "nonResourceURLs"):
             assert each.get(message, []) == sorted(each.get(message, []))
 
 
-def test_list_implies_watch() -> None:
+def test_verb_list_implies_watch() -> None:
     for rules in CLUSTER_ROLES.values():
         assert [each for each in rules if "list" in each["verbs"] and "watch" not in each["verbs"]] == []
 
 
 @pytest.mark.parametrize("name", sorted(CONTROLLER_ROLES))
-def test_lists_of_controller_roles_stand_in_the_order_of_the_alphabet(name: str) -> None:
+def test_lists_of_controller_roles_are_sorted(name: str) -> None:
     for each in CONTROLLER_ROLES[name]:
         for message in ("verbs", "resources", "resourceNames", "nonResourceURLs"):
             assert each.get(message, []) == sorted(each.get(message, []))
 
 
-def test_there_is_one_for_each_controller() -> None:
+def test_each_controller_has_a_role() -> None:
     assert len(CONTROLLER_ROLES) == 38
     assert {"replicaset-controller", "node-controller", "generic-garbage-collector"} <= set(CONTROLLER_ROLES)

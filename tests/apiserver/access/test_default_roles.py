@@ -1,4 +1,4 @@
-"""A new cluster lets everybody do what Kubernetes lets them do."""
+"""The default roles grant the same permissions as those of Kubernetes, and are reconciled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.api.document import Document
 from mooring.apiserver.access.default_roles import default_objects, reconciled
 from mooring.apiserver.access.rbac import RoleAuthorizer
 from mooring.apiserver.access.users import User
-from tests.apiserver.access.builders import asks, binding, may, put, user
+from tests.apiserver.access.builders import binding, may, put, request_attributes, user
 
 
 def _fresh_cluster() -> RoleAuthorizer:
@@ -25,8 +25,8 @@ def _fresh_cluster() -> RoleAuthorizer:
 
 
 CLUSTER = _fresh_cluster()
-ANYBODY = user("anna", "system:authenticated")
-STRANGER = user("system:anonymous", "system:unauthenticated")
+AUTHENTICATED = user("anna", "system:authenticated")
+ANONYMOUS = user("system:anonymous", "system:unauthenticated")
 SCHEDULER = user("system:kube-scheduler", "system:authenticated")
 MANAGER = user("system:kube-controller-manager", "system:authenticated")
 REPLICAS = user("system:serviceaccount:kube-system:replicaset-controller", "system:authenticated")
@@ -35,12 +35,12 @@ REPLICAS = user("system:serviceaccount:kube-system:replicaset-controller", "syst
 @pytest.mark.parametrize(
     ("who", "request_text"),
     [
-        (ANYBODY, "get /apis/apps/v1"),
-        (ANYBODY, "get /openapi/v3"),
-        (ANYBODY, "create selfsubjectaccessreviews.authorization.k8s.io"),
-        (ANYBODY, "create selfsubjectreviews.authentication.k8s.io"),
-        (STRANGER, "get /healthz"),
-        (STRANGER, "get /version"),
+        (AUTHENTICATED, "get /apis/apps/v1"),
+        (AUTHENTICATED, "get /openapi/v3"),
+        (AUTHENTICATED, "create selfsubjectaccessreviews.authorization.k8s.io"),
+        (AUTHENTICATED, "create selfsubjectreviews.authentication.k8s.io"),
+        (ANONYMOUS, "get /healthz"),
+        (ANONYMOUS, "get /version"),
         (user("x", "system:masters"), "delete nodes n"),
         (user("x", "system:masters"), "get /metrics"),
         (user("x", "system:monitoring"), "get /metrics"),
@@ -63,17 +63,17 @@ REPLICAS = user("system:serviceaccount:kube-system:replicaset-controller", "syst
         (user("view"), "get pods/log p in web"),
     ],
 )
-def test_it_is_allowed(who: User, request_text: str) -> None:
-    assert CLUSTER.authorize(asks(who, request_text)).is_allowed
+def test_default_roles_allow(who: User, request_text: str) -> None:
+    assert CLUSTER.authorize(request_attributes(who, request_text)).is_allowed
 
 
 @pytest.mark.parametrize(
     ("who", "request_text"),
     [
-        (ANYBODY, "list pods in web"),
-        (ANYBODY, "get /metrics"),
-        (STRANGER, "get /apis"),
-        (STRANGER, "get /healthz/ping"),
+        (AUTHENTICATED, "list pods in web"),
+        (AUTHENTICATED, "get /metrics"),
+        (ANONYMOUS, "get /apis"),
+        (ANONYMOUS, "get /healthz/ping"),
         (SCHEDULER, "create pods in web"),
         (SCHEDULER, "update leases.coordination.k8s.io other in web"),
         (REPLICAS, "create nodes"),
@@ -85,16 +85,16 @@ def test_it_is_allowed(who: User, request_text: str) -> None:
         (user("system:node:n1", "system:nodes"), "list services"),
     ],
 )
-def test_it_is_not_allowed(who: User, request_text: str) -> None:
-    assert not CLUSTER.authorize(asks(who, request_text)).is_allowed
+def test_default_roles_do_not_allow(who: User, request_text: str) -> None:
+    assert not CLUSTER.authorize(request_attributes(who, request_text)).is_allowed
 
 
-def test_there_are_as_many_as_in_the_original() -> None:
+def test_the_number_of_default_objects_equals_that_of_kubernetes() -> None:
     counted = Counter(resource for resource, _, _ in default_objects())
     assert counted == {"clusterroles": 69, "clusterrolebindings": 50, "roles": 7, "rolebindings": 7}
 
 
-def test_every_binding_leads_to_a_role_and_every_object_is_marked() -> None:
+def test_every_default_binding_references_a_default_role_and_every_object_is_labelled() -> None:
     objects = list(default_objects())
     roles = {(each.document["kind"], each.namespace, each.document["metadata"]["name"]) for each in objects}
     for _, namespace, document in objects:
@@ -106,7 +106,7 @@ def test_every_binding_leads_to_a_role_and_every_object_is_marked() -> None:
             assert (reference["kind"], home, reference["name"]) in roles
 
 
-def test_admin_gathers_edit_and_edit_gathers_view() -> None:
+def test_admin_aggregates_edit_and_edit_aggregates_view() -> None:
     found = {document["metadata"]["name"]: document for resource, _, document in default_objects()}
     label = "rbac.authorization.k8s.io/aggregate-to-"
     for name, gathered_by in (("view", "edit"), ("edit", "admin")):
@@ -127,12 +127,12 @@ def _with(document: Document, **changes: Any) -> Document:
     return {**deepcopy(document), **changes}
 
 
-@pytest.mark.parametrize("wanted", [ROLE, AGGREGATED, BINDING], ids=["a role", "a gathering role", "a binding"])
-def test_what_lacks_nothing_is_left_alone(wanted: Document) -> None:
+@pytest.mark.parametrize("wanted", [ROLE, AGGREGATED, BINDING], ids=["a role", "an aggregated role", "a binding"])
+def test_a_complete_default_object_is_not_changed(wanted: Document) -> None:
     assert reconciled(deepcopy(wanted), wanted) is None
 
 
-def test_missing_rights_are_added_and_others_stay() -> None:
+def test_missing_rules_are_added_and_others_stay() -> None:
     changed = reconciled(_with(ROLE, rules=[may("list", "endpoints services"), may("get", "pods")]), ROLE)
     assert changed is not None
     assert changed["rules"] == [
@@ -143,11 +143,11 @@ def test_missing_rights_are_added_and_others_stay() -> None:
     ]
 
 
-def test_more_rights_than_by_default_are_left_alone() -> None:
+def test_a_role_with_more_rules_than_by_default_is_not_changed() -> None:
     assert reconciled(_with(ROLE, rules=[may("*", "*", "*")]), ROLE) is None
 
 
-def test_missing_selectors_are_added() -> None:
+def test_missing_aggregation_selectors_are_added() -> None:
     other = {"matchLabels": {"a": "b"}}
     changed = reconciled(_with(AGGREGATED, aggregationRule={"clusterRoleSelectors": [other]}), AGGREGATED)
     assert changed is not None
@@ -157,7 +157,7 @@ def test_missing_selectors_are_added() -> None:
     ]
 
 
-def test_a_role_that_gathers_nothing_by_default_gathers_nothing() -> None:
+def test_an_aggregation_rule_that_the_default_role_lacks_is_removed() -> None:
     changed = reconciled(_with(ROLE, aggregationRule={"clusterRoleSelectors": []}), ROLE)
     assert changed == ROLE
 
@@ -169,11 +169,11 @@ def test_missing_subjects_are_added_and_others_stay() -> None:
     assert changed["subjects"] == [anna, *BINDING["subjects"]]
 
 
-def test_a_binding_that_was_led_astray_is_replaced() -> None:
+def test_a_binding_with_another_role_reference_is_replaced() -> None:
     assert reconciled(_with(BINDING, roleRef={"kind": "ClusterRole", "name": "x"}), BINDING) is BINDING
 
 
-def test_labels_and_annotations_come_back_unless_they_were_changed() -> None:
+def test_missing_labels_and_annotations_are_restored_and_changed_ones_stay() -> None:
     stored = deepcopy(ROLE)
     stored["metadata"]["labels"] = {"kubernetes.io/bootstrapping": "mine", "a": "b"}
     del stored["metadata"]["annotations"]
@@ -183,7 +183,7 @@ def test_labels_and_annotations_come_back_unless_they_were_changed() -> None:
     assert changed["metadata"]["annotations"] == ROLE["metadata"]["annotations"]
 
 
-def test_its_owner_may_forbid_it() -> None:
+def test_autoupdate_false_disables_reconciliation() -> None:
     stored = _with(ROLE, rules=[])
     stored["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"] = "false"
     assert reconciled(stored, ROLE) is None

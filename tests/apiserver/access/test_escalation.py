@@ -1,4 +1,4 @@
-"""Nobody gives away what is not theirs, in roles or by bindings."""
+"""Privilege escalation: users cannot grant permissions that they do not hold, by roles or by bindings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.escalation import check_binding, check_role
 from mooring.apiserver.access.rbac import RoleAuthorizer
 from mooring.client.errors import ForbiddenError, NotFoundError, ServerError, StatusError
-from tests.apiserver.access.builders import RBAC, asks, authorizer, binding, may, role, user
+from tests.apiserver.access.builders import RBAC, authorizer, binding, may, request_attributes, role, user
 
 LIMITED = user("limited", "limited-group", "system:authenticated")
 HEAD = 'user "limited" (groups=["limited-group" "system:authenticated"])'
@@ -31,17 +31,21 @@ def _check_role(written: Document, *, old: Document | None = None, roles: RoleAu
     held = roles or _roles()
     resource = "roles" if written["kind"] == "Role" else "clusterroles"
     where = "in web" if resource == "roles" else ""
-    check_role(asks(LIMITED, f"create {resource}.{RBAC} {where}"), written, old, held, AuthorizerChain(held))
+    check_role(
+        request_attributes(LIMITED, f"create {resource}.{RBAC} {where}"), written, old, held, AuthorizerChain(held)
+    )
 
 
 def _check_binding(written: Document, *, old: Document | None = None, roles: RoleAuthorizer | None = None) -> None:
     held = roles or _roles()
     resource = "rolebindings" if written["kind"] == "RoleBinding" else "clusterrolebindings"
     where = "in web" if resource == "rolebindings" else ""
-    check_binding(asks(LIMITED, f"create {resource}.{RBAC} {where}"), written, old, held, AuthorizerChain(held))
+    check_binding(
+        request_attributes(LIMITED, f"create {resource}.{RBAC} {where}"), written, old, held, AuthorizerChain(held)
+    )
 
 
-def test_a_role_with_ones_own_rights_may_be_written() -> None:
+def test_a_role_with_rules_of_its_author_is_allowed() -> None:
     _check_role(role([may("get", "pods")], "new", "web"))
     _check_role(role([may("get", "pods", names="a")], "new", "web"))
     _check_role(role([], "new", "web"))
@@ -63,7 +67,7 @@ def test_escalation_lists_all_missing_rules() -> None:
     assert rejected.value.details == {"name": "esc", "group": RBAC, "kind": "roles"}
 
 
-def test_resolution_errors_have_the_message_of_storage() -> None:
+def test_escalation_appends_resolution_errors_to_the_message() -> None:
     roles = _roles(binding("User limited", to="ClusterRole missing", name="c", namespace="web"))
     with pytest.raises(ForbiddenError) as rejected:
         _check_role(role([may("get", "pods", "x")], "", "web"), roles=roles)
@@ -74,7 +78,7 @@ def test_resolution_errors_have_the_message_of_storage() -> None:
     )
 
 
-def test_paths_are_listed_one_by_one() -> None:
+def test_escalation_lists_non_resource_paths_one_by_one() -> None:
     with pytest.raises(ForbiddenError) as rejected:
         _check_role(role([may("get post", paths="/metrics")], "esc"))
     assert rejected.value.message == (
@@ -97,30 +101,42 @@ def test_the_verb_escalate_allows_any_role(rules: list[Document]) -> None:
     _check_role(role([may("get", "secrets")], "esc", "web"), roles=roles)
 
 
-def test_masters_are_not_asked() -> None:
-    nobody = authorizer()
+def test_system_masters_may_write_any_role_and_binding() -> None:
+    no_roles = authorizer()
     root = user("root", "system:masters")
-    check_role(asks(root, f"create roles.{RBAC} in web"), role([may("*", "*")], "r", "web"), None, nobody, nobody)
-    check_binding(asks(root, f"create clusterrolebindings.{RBAC}"), binding(to="ClusterRole x"), None, nobody, nobody)
+    check_role(
+        request_attributes(root, f"create roles.{RBAC} in web"),
+        role([may("*", "*")], "r", "web"),
+        None,
+        no_roles,
+        no_roles,
+    )
+    check_binding(
+        request_attributes(root, f"create clusterrolebindings.{RBAC}"),
+        binding(to="ClusterRole x"),
+        None,
+        no_roles,
+        no_roles,
+    )
 
 
-GATHERING: Any = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+AGGREGATION: Any = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
 
 
-def test_gathering_needs_everything() -> None:
+def test_an_aggregation_rule_needs_cluster_admin() -> None:
     text = "must have cluster-admin privileges to use the aggregationRule"
     with pytest.raises(ForbiddenError, match=f'^clusterroles.{RBAC} "g" is forbidden: {text}$'):
-        _check_role({**role([], "g"), "aggregationRule": GATHERING})
-    with pytest.raises(ForbiddenError, match=text):  # it may not be taken away either
-        _check_role(role([], "g"), old={**role([], "g"), "aggregationRule": GATHERING})
+        _check_role({**role([], "g"), "aggregationRule": AGGREGATION})
+    with pytest.raises(ForbiddenError, match=text):  # removal is forbidden, too
+        _check_role(role([], "g"), old={**role([], "g"), "aggregationRule": AGGREGATION})
     everything = _roles(
         role([may("*", "*", "*"), may("*", paths="*")], "all"), binding("User limited", to="ClusterRole all")
     )
-    _check_role({**role([], "g"), "aggregationRule": GATHERING}, roles=everything)
+    _check_role({**role([], "g"), "aggregationRule": AGGREGATION}, roles=everything)
 
 
 @pytest.mark.parametrize("field", ["ownerReferences", "finalizers", "managedFields"])
-def test_the_garbage_collector_may_change_what_it_has_to(field: str) -> None:
+def test_metadata_of_the_garbage_collector_may_change_without_a_check(field: str) -> None:
     old_role, old_binding = role([may("get", "secrets")], "r", "web"), binding(to="Role big", namespace="web")
     for old, check in ((old_role, _check_role), (old_binding, _check_binding)):
         new = {**old, "metadata": {**old["metadata"], field: [{"name": "x"}]}}
@@ -129,11 +145,11 @@ def test_the_garbage_collector_may_change_what_it_has_to(field: str) -> None:
             check({**new, "metadata": {**new["metadata"], "labels": {"a": "b"}}}, old=old)
 
 
-def test_a_role_that_one_has_may_be_bound() -> None:
+def test_a_role_that_the_user_holds_may_be_bound() -> None:
     _check_binding(binding("User anna", to="Role own", namespace="web"))
 
 
-def test_a_role_with_more_may_not_be_bound() -> None:
+def test_a_role_that_the_user_does_not_hold_may_not_be_bound() -> None:
     with pytest.raises(ForbiddenError) as rejected:
         _check_binding(binding("User anna", to="Role big", name="esc", namespace="web"))
     assert rejected.value.message == (
@@ -160,7 +176,7 @@ def test_the_verb_bind_allows_a_binding() -> None:
         ("Foo nope", ServerError, 'unsupported role reference kind: "Foo"'),
     ],
 )
-def test_a_role_that_is_not_there_cannot_be_bound(to: str, error: type[StatusError], message: str) -> None:
+def test_a_missing_role_cannot_be_bound(to: str, error: type[StatusError], message: str) -> None:
     with pytest.raises(error) as rejected:
         _check_binding(binding("User anna", to=to, namespace="web"))
     assert rejected.value.message == message

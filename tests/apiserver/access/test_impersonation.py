@@ -1,4 +1,4 @@
-"""Somebody acts as somebody else, if they may, in one of five ways."""
+"""Impersonation: a user acts as another user, if allowed, in one of five modes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mooring.apiserver.access.authorization import AuthorizerChain
 from mooring.apiserver.access.impersonation import Impersonation, wanted_user
 from mooring.apiserver.access.users import NODE_NAME_KEY, User
 from mooring.client.errors import BadRequestError, ForbiddenError
-from tests.apiserver.access.builders import asks, authorizer, binding, may, role, user
+from tests.apiserver.access.builders import authorizer, binding, may, request_attributes, role, user
 
 AUTHENTICATION = "authentication.k8s.io"
 ROOT = user("root", "system:masters")
@@ -25,11 +25,11 @@ def _impersonation(*rules: Document, who: str = "limited") -> Impersonation:
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
-        pytest.param([("Accept", "x")], None, id="nobody"),
+        pytest.param([("Accept", "x")], None, id="no header"),
         pytest.param([("Impersonate-User", "bob")], User("bob"), id="a name"),
-        pytest.param([("IMPERSONATE-USER", "bob")], User("bob"), id="whatever the case"),
+        pytest.param([("IMPERSONATE-USER", "bob")], User("bob"), id="headers ignore case"),
         pytest.param([("Impersonate-User", "bob"), ("Impersonate-User", "eve")], User("bob"), id="the first name"),
-        pytest.param([("Impersonate-User", "")], None, id="no name at all"),
+        pytest.param([("Impersonate-User", "")], None, id="an empty name"),
         pytest.param(
             [
                 ("Impersonate-User", "bob"),
@@ -41,11 +41,11 @@ def _impersonation(*rules: Document, who: str = "limited") -> Impersonation:
                 ("Impersonate-Extra-50%", "3"),
             ],
             User("bob", "7", ("a", "b"), {"acme.io/foo": ("1", "2"), "50%": ("3",)}),
-            id="everything",
+            id="all headers",
         ),
     ],
 )
-def test_headers_name_a_user(headers: list[tuple[str, str]], expected: User | None) -> None:
+def test_wanted_user_reads_the_impersonation_headers(headers: list[tuple[str, str]], expected: User | None) -> None:
     assert wanted_user(headers) == expected
 
 
@@ -72,12 +72,14 @@ def test_groups_without_a_user_are_rejected(headers: list[tuple[str, str]], prin
 @pytest.mark.parametrize(
     ("wanted", "groups"),
     [
-        pytest.param(User("bob"), ("system:authenticated",), id="a person"),
-        pytest.param(User("bob", groups=("g",)), ("g", "system:authenticated"), id="a person in a group"),
+        pytest.param(User("bob"), ("system:authenticated",), id="a user"),
+        pytest.param(User("bob", groups=("g",)), ("g", "system:authenticated"), id="a user in a group"),
         pytest.param(
-            User("bob", groups=("system:unauthenticated",)), ("system:unauthenticated",), id="somebody unknown"
+            User("bob", groups=("system:unauthenticated",)),
+            ("system:unauthenticated",),
+            id="a user in system:unauthenticated",
         ),
-        pytest.param(User("system:anonymous"), ("system:unauthenticated",), id="a stranger"),
+        pytest.param(User("system:anonymous"), ("system:unauthenticated",), id="the anonymous user"),
         pytest.param(User("system:node:n1"), ("system:nodes", "system:authenticated"), id="a node"),
         pytest.param(
             User(ROBOT),
@@ -86,18 +88,18 @@ def test_groups_without_a_user_are_rejected(headers: list[tuple[str, str]], prin
         ),
         pytest.param(User(ROBOT, groups=("g",)), ("g", "system:authenticated"), id="a service account in a group"),
         pytest.param(
-            User("bob", groups=("system:masters",)), ("system:masters", "system:authenticated"), id="another master"
+            User("bob", groups=("system:masters",)), ("system:masters", "system:authenticated"), id="system:masters"
         ),
     ],
 )
-def test_a_master_becomes_anybody(wanted: User, groups: tuple[str, ...]) -> None:
-    actual = _impersonation().impersonated(wanted, asks(ROOT, "list pods in web"))
+def test_system_masters_may_impersonate_any_user(wanted: User, groups: tuple[str, ...]) -> None:
+    actual = _impersonation().impersonated(wanted, request_attributes(ROOT, "list pods in web"))
     assert (actual.name, actual.groups) == (wanted.name, groups)
 
 
-def test_uid_and_extra_are_taken_over() -> None:
+def test_impersonation_takes_over_uid_and_extra() -> None:
     wanted = User("bob", "7", (), {"scope": ("a",)})
-    actual = _impersonation().impersonated(wanted, asks(ROOT, "list pods in web"))
+    actual = _impersonation().impersonated(wanted, request_attributes(ROOT, "list pods in web"))
     assert (actual.uid, actual.extra) == ("7", {"scope": ("a",)})
 
 
@@ -108,7 +110,7 @@ def test_uid_and_extra_are_taken_over() -> None:
             User("bob"),
             'pods is forbidden: User "limited" cannot impersonate-on:user-info:list resource "pods" in API group "" '
             'in the namespace "web"',
-            id="a person",
+            id="a user",
         ),
         pytest.param(
             User(ROBOT),
@@ -132,7 +134,7 @@ def test_uid_and_extra_are_taken_over() -> None:
 )
 def test_impersonation_fails_with_the_error_of_the_first_mode(wanted: User, message: str) -> None:
     with pytest.raises(ForbiddenError) as rejected:
-        _impersonation().impersonated(wanted, asks("limited", "list pods in web"))
+        _impersonation().impersonated(wanted, request_attributes("limited", "list pods in web"))
     assert rejected.value.message == message
 
 
@@ -143,7 +145,7 @@ LEGACY_REST = may("impersonate", "uids userextras/scope", AUTHENTICATION)
 @pytest.mark.parametrize(
     ("rules", "wanted"),
     [
-        pytest.param([LEGACY], User("bob", groups=("g",)), id="legacy: a person in a group"),
+        pytest.param([LEGACY], User("bob", groups=("g",)), id="legacy: a user in a group"),
         pytest.param([LEGACY], User(ROBOT), id="legacy: a service account"),
         pytest.param([LEGACY], User("system:node:n1"), id="legacy: a node is a user"),
         pytest.param([LEGACY, LEGACY_REST], User("bob", "7", (), {"scope": ("a",)}), id="legacy: uid and extra"),
@@ -162,7 +164,7 @@ LEGACY_REST = may("impersonate", "uids userextras/scope", AUTHENTICATION)
                 may("impersonate:user-info", "groups", AUTHENTICATION, names="*"),
             ],
             User("bob", groups=("a", "b", "c", "d")),
-            id="user-info: many groups at once",
+            id="user-info: many groups",
         ),
         pytest.param(
             [
@@ -170,7 +172,7 @@ LEGACY_REST = may("impersonate", "uids userextras/scope", AUTHENTICATION)
                 may("impersonate:user-info", "users userextras/*", AUTHENTICATION),
             ],
             User("bob", extra={"acme.io/a": ("1", "2", "3", "4")}),
-            id="user-info: much extra at once",
+            id="user-info: many extra values",
         ),
         pytest.param(
             [
@@ -191,7 +193,7 @@ LEGACY_REST = may("impersonate", "uids userextras/scope", AUTHENTICATION)
     ],
 )
 def test_an_allowed_user_impersonates_another_user(rules: list[Document], wanted: User) -> None:
-    actual = _impersonation(*rules).impersonated(wanted, asks("limited", "list pods in web"))
+    actual = _impersonation(*rules).impersonated(wanted, request_attributes("limited", "list pods in web"))
     assert actual.name == wanted.name
 
 
@@ -222,7 +224,7 @@ USERS = may("impersonate:user-info", "users", AUTHENTICATION)
             'groups.authentication.k8s.io "system:masters" is forbidden: User "limited" cannot '
             'impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope: '
             "impersonating the system:masters group is not allowed",
-            id="a master",
+            id="system:masters",
         ),
         pytest.param(
             [ON_PODS, USERS],
@@ -253,7 +255,7 @@ USERS = may("impersonate:user-info", "users", AUTHENTICATION)
             '"userextras" in API group "authentication.k8s.io" at the cluster scope: '
             'impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "scope": '
             'must be a domain-prefixed path (such as "acme.io/foo")',
-            id="extra of nobody's",
+            id="extra with an invalid key",
         ),
         pytest.param(
             [ON_PODS, USERS],
@@ -265,29 +267,29 @@ USERS = may("impersonate:user-info", "users", AUTHENTICATION)
         ),
     ],
 )
-def test_everything_that_is_taken_on_must_be_allowed(rules: list[Document], wanted: User, message: str) -> None:
+def test_every_impersonated_attribute_must_be_allowed(rules: list[Document], wanted: User, message: str) -> None:
     with pytest.raises(ForbiddenError) as rejected:
-        _impersonation(*rules).impersonated(wanted, asks("limited", "list pods in web"))
+        _impersonation(*rules).impersonated(wanted, request_attributes("limited", "list pods in web"))
     assert rejected.value.message == message
 
 
-def test_an_account_becomes_the_node_it_runs_on_and_no_other() -> None:
+def test_a_service_account_may_impersonate_only_its_own_node() -> None:
     impersonation = _impersonation(
         may("impersonate-on:associated-node:list", "pods"),
         may("impersonate:associated-node", "nodes", AUTHENTICATION, names="*"),
         who=ROBOT,
     )
     robot = User(ROBOT, extra={NODE_NAME_KEY: ("n1",)})
-    actual = impersonation.impersonated(User("system:node:n1"), asks(robot, "list pods"))
+    actual = impersonation.impersonated(User("system:node:n1"), request_attributes(robot, "list pods"))
     assert actual == User("system:node:n1", groups=("system:nodes", "system:authenticated"))
     with pytest.raises(ForbiddenError, match="cannot impersonate-on:arbitrary-node:list"):
-        impersonation.impersonated(User("system:node:n2"), asks(robot, "list pods"))
+        impersonation.impersonated(User("system:node:n2"), request_attributes(robot, "list pods"))
     with pytest.raises(ForbiddenError):
-        impersonation.impersonated(User("system:node:n1"), asks(ROBOT, "list pods"))
+        impersonation.impersonated(User("system:node:n1"), request_attributes(ROBOT, "list pods"))
 
 
-def test_the_error_is_that_of_the_mode_that_worked_last() -> None:
+def test_impersonation_fails_with_the_error_of_the_mode_that_succeeded_last() -> None:
     impersonation = _impersonation(may("impersonate", "users", names="bob"))
-    impersonation.impersonated(User("bob"), asks("limited", "list pods in web"))
+    impersonation.impersonated(User("bob"), request_attributes("limited", "list pods in web"))
     with pytest.raises(ForbiddenError, match=r'^users "eve" is forbidden: User "limited" cannot impersonate resource'):
-        impersonation.impersonated(User("eve"), asks("limited", "list pods in web"))
+        impersonation.impersonated(User("eve"), request_attributes("limited", "list pods in web"))

@@ -1,4 +1,4 @@
-"""Certificates are kept, used again, renewed in time, and readable by nobody else."""
+"""Keyring: certificates and keys are stored, reused, renewed in time, and readable only by their owner."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _keyring(directory: Path, age_s: float = 0) -> Keyring:
     return Keyring(directory, clock)
 
 
-def test_everything_is_used_again(tmp_path: Path) -> None:
+def test_certificates_and_keys_are_reused(tmp_path: Path) -> None:
     first, second = _keyring(tmp_path), _keyring(tmp_path, age_s=1000)
     assert first.authority().certificate == second.authority().certificate
     assert first.server(["a"]).certificate == second.server(["a"]).certificate
@@ -75,7 +75,7 @@ def test_a_key_that_others_can_read_is_used_with_a_warning(
     assert f"other users can read the private key {tmp_path / name}; run chmod 600" in caplog.text
 
 
-def test_old_certificates_are_renewed_and_the_authority_is_not(tmp_path: Path) -> None:
+def test_old_certificates_are_renewed_without_a_new_authority(tmp_path: Path) -> None:
     young, old = _keyring(tmp_path), _keyring(tmp_path, age_s=LIFETIME_S * 0.7)
     authority, server, admin = young.authority(), young.server(), young.client(ADMIN)
     assert old.server().certificate != server.certificate
@@ -83,14 +83,14 @@ def test_old_certificates_are_renewed_and_the_authority_is_not(tmp_path: Path) -
     assert old.authority().certificate == authority.certificate
 
 
-def test_a_new_authority_makes_everything_new(tmp_path: Path) -> None:
+def test_an_old_authority_is_replaced(tmp_path: Path) -> None:
     young, old = _keyring(tmp_path), _keyring(tmp_path, age_s=AUTHORITY_LIFETIME_S * 0.7)
     authority = young.authority()
     assert old.authority().certificate != authority.certificate
     assert (tmp_path / "ca.crt").read_bytes() == old.authority().certificate_pem
 
 
-def test_what_another_authority_has_signed_is_replaced(tmp_path: Path) -> None:
+def test_certificates_of_another_authority_are_replaced(tmp_path: Path) -> None:
     keyring = _keyring(tmp_path)
     server, admin = keyring.server(), keyring.client(ADMIN)
     other = make_authority(VirtualClock().wall_s())
@@ -100,7 +100,7 @@ def test_what_another_authority_has_signed_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "ca.crt").read_bytes() == other.certificate_pem
 
 
-def test_other_hosts_and_other_groups_make_a_new_certificate(tmp_path: Path) -> None:
+def test_other_hosts_or_groups_require_a_new_certificate(tmp_path: Path) -> None:
     keyring = _keyring(tmp_path)
     assert keyring.server(["a"]).certificate != keyring.server(["a", "b"]).certificate
     assert keyring.server(["b", "a"]).certificate == keyring.server(["a", "b"]).certificate
@@ -127,7 +127,7 @@ def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "server.pem", "clients/admin.pem", "tokens.key"])
-def test_what_cannot_be_read_is_left_alone(tmp_path: Path, name: str) -> None:
+def test_an_unreadable_key_file_is_not_overwritten(tmp_path: Path, name: str) -> None:
     keyring = _keyring(tmp_path)
     keyring.server()
     keyring.client(ADMIN)
@@ -140,18 +140,18 @@ def test_what_cannot_be_read_is_left_alone(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["../anna", "a/b", "", ".hidden"])
-def test_a_name_that_is_no_file_name_is_rejected(tmp_path: Path, name: str) -> None:
+def test_a_user_name_that_is_not_a_file_name_is_rejected(tmp_path: Path, name: str) -> None:
     with pytest.raises(KeyringError, match="cannot be the name of a file"):
         _keyring(tmp_path).client(CertificateSubject(name))
 
 
-def test_a_place_that_is_no_directory_is_rejected(tmp_path: Path) -> None:
+def test_a_keyring_path_that_is_not_a_directory_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(KeyringError, match="cannot keep certificates in"):
         _keyring(tmp_path / "file")
 
 
-def test_an_ephemeral_keyring_leaves_nothing_behind() -> None:
+def test_an_ephemeral_keyring_is_deleted_at_exit() -> None:
     with ephemeral_keyring(VirtualClock()) as keyring:
         keyring.client(ADMIN)
         directory = keyring._directory
@@ -159,7 +159,7 @@ def test_an_ephemeral_keyring_leaves_nothing_behind() -> None:
     assert not directory.exists()
 
 
-def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
+def test_write_privately_replaces_a_file_atomically(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.write_text("old")
     path.chmod(0o644)
@@ -171,11 +171,11 @@ def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["secret"]
 
 
-# --- TLS: both sides in memory, on the machine's own time, because OpenSSL knows no other -----------------------
+# --- TLS: client and server in memory, with the system clock, because OpenSSL uses it ---------------------------
 
 
 def _handshake(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> ssl.SSLObject:
-    """Shakes hands, and gives the server's side of it."""
+    """Complete a handshake and return the server's side."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     sides = [
         client.wrap_bio(to_client, to_server, server_hostname=host),
@@ -204,7 +204,7 @@ def _client_tls(keyring: Keyring, directory: Path, identity: CertificateSubject 
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "kubernetes.default.svc", "api.example"])
-def test_clients_recognise_the_server_and_the_server_its_clients(tmp_path: Path, host: str) -> None:
+def test_server_and_client_verify_each_other(tmp_path: Path, host: str) -> None:
     keyring = Keyring(tmp_path / "keys", SystemClock())
     server = keyring.server_tls(["api.example"])
     shaken = _handshake(server, _client_tls(keyring, tmp_path, ADMIN), host)
@@ -217,13 +217,13 @@ def test_clients_recognise_the_server_and_the_server_its_clients(tmp_path: Path,
     assert shaken.version() in ("TLSv1.2", "TLSv1.3")
 
 
-def test_a_client_may_show_nothing(tmp_path: Path) -> None:
+def test_a_client_without_a_certificate_is_accepted(tmp_path: Path) -> None:
     keyring = Keyring(tmp_path / "keys", SystemClock())
     shaken = _handshake(keyring.server_tls(), _client_tls(keyring, tmp_path, None), "localhost")
     assert shaken.getpeercert(binary_form=True) is None
 
 
-def test_a_certificate_that_we_have_not_signed_is_rejected(tmp_path: Path) -> None:
+def test_a_client_certificate_of_another_authority_is_rejected(tmp_path: Path) -> None:
     keyring, strangers = Keyring(tmp_path / "keys", SystemClock()), Keyring(tmp_path / "other", SystemClock())
     client = _client_tls(strangers, tmp_path, ADMIN)
     client.load_verify_locations(cadata=keyring.authority().certificate_pem.decode())
@@ -231,7 +231,7 @@ def test_a_certificate_that_we_have_not_signed_is_rejected(tmp_path: Path) -> No
         _handshake(keyring.server_tls(), client, "localhost")
 
 
-def test_the_servers_certificate_is_no_clients(tmp_path: Path) -> None:
+def test_a_server_certificate_is_rejected_as_client_certificate(tmp_path: Path) -> None:
     keyring = Keyring(tmp_path / "keys", SystemClock())
     server = keyring.server_tls()
     client = _client_tls(keyring, tmp_path, None)
@@ -244,7 +244,7 @@ OURS = kubeconfig_document("https://127.0.0.1:6443", b"PEM", "admin", TokenCrede
 THEIRS = {"clusters": [{"name": "production", "cluster": {}}]}
 
 
-def test_what_is_written_is_what_kubectl_reads(tmp_path: Path) -> None:
+def test_write_kubeconfig_writes_a_file_for_kubectl(tmp_path: Path) -> None:
     path = tmp_path / ".kube" / "config"
     write_kubeconfig(path, OURS)
     assert yaml.safe_load(path.read_text()) == {
@@ -263,7 +263,7 @@ def test_what_is_written_is_what_kubectl_reads(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_certificate_stands_in_the_file() -> None:
+def test_a_kubeconfig_contains_the_client_certificate_and_key() -> None:
     authority = make_authority(0)
     admin = make_client_certificate(authority, ADMIN, 0)
     user = kubeconfig_document("https://x", authority.certificate_pem, "admin", admin)["users"][0]["user"]
@@ -271,13 +271,13 @@ def test_a_certificate_stands_in_the_file() -> None:
     assert b64decode(user["client-key-data"]) == admin.key_pem
 
 
-def test_a_server_without_tls_and_a_user_without_anything() -> None:
+def test_a_kubeconfig_without_tls_and_without_credentials() -> None:
     plain = kubeconfig_document("http://x", None, "anybody", None)
     assert plain["clusters"][0]["cluster"] == {"server": "http://x"}
     assert plain["users"][0]["user"] == {}
 
 
-def test_a_file_of_ours_is_replaced(tmp_path: Path) -> None:
+def test_a_kubeconfig_of_mooring_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "config"
     write_kubeconfig(path, OURS)
     write_kubeconfig(path, kubeconfig_document("https://other", None, "admin", None))
@@ -287,16 +287,18 @@ def test_a_file_of_ours_is_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(yaml.safe_dump(THEIRS), id="somebody's own"),
-        pytest.param(yaml.safe_dump({"clusters": [*THEIRS["clusters"], *OURS["clusters"]]}), id="ours and others"),
-        pytest.param("", id="an empty one"),
-        pytest.param("clusters: []", id="one without clusters"),
-        pytest.param("- a\n- b\n", id="something else"),
-        pytest.param("{", id="no YAML"),
-        pytest.param("clusters: {name: mooring}", id="clusters that are no list"),
+        pytest.param(yaml.safe_dump(THEIRS), id="another cluster"),
+        pytest.param(
+            yaml.safe_dump({"clusters": [*THEIRS["clusters"], *OURS["clusters"]]}), id="our cluster and another"
+        ),
+        pytest.param("", id="empty"),
+        pytest.param("clusters: []", id="without clusters"),
+        pytest.param("- a\n- b\n", id="not a mapping"),
+        pytest.param("{", id="not YAML"),
+        pytest.param("clusters: {name: mooring}", id="clusters not a list"),
     ],
 )
-def test_anybody_elses_file_is_left_alone(tmp_path: Path, content: str) -> None:
+def test_a_foreign_kubeconfig_is_not_overwritten_unless_forced(tmp_path: Path, content: str) -> None:
     path = tmp_path / "config"
     path.write_text(content)
     with pytest.raises(KubeconfigFileError, match="exists and was not written by us: choose another path"):
@@ -306,11 +308,11 @@ def test_anybody_elses_file_is_left_alone(tmp_path: Path, content: str) -> None:
     assert yaml.safe_load(path.read_text()) == OURS
 
 
-def test_a_path_that_is_not_writable_is_reported(tmp_path: Path) -> None:
+def test_write_kubeconfig_reports_an_unwritable_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(KubeconfigFileError, match="cannot write the kubeconfig"):
         write_kubeconfig(tmp_path / "file" / "config", OURS)
 
 
-def test_no_token_is_shown() -> None:
+def test_repr_of_a_token_credential_hides_the_token() -> None:
     assert "secret" not in repr(TokenCredential("secret"))

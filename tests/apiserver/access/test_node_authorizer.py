@@ -1,6 +1,6 @@
-"""A node does its own work, with its own objects, and reads what its pods need.
+"""Node authorizer: a node may access its own objects and read what its pods need.
 
-A node is related to the objects of its pods, and to nothing else.
+Node graph: a node is related to the objects of its pods, and to nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mooring.api.kinds import PERSISTENT_VOLUME, POD, RESOURCE_SLICE, VOLUME_ATT
 from mooring.apiserver.access.default_roles import node_rules
 from mooring.apiserver.access.node_authorizer import NodeAuthorizer, NodeGraph
 from mooring.apiserver.access.users import User
-from tests.apiserver.access.builders import asks, user
+from tests.apiserver.access.builders import request_attributes, user
 
 NODE = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
 
@@ -63,8 +63,8 @@ UNRELATED = "no relationship found between node 'n1' and this object"
         "list runtimeclasses.node.k8s.io",
     ],
 )
-def test_a_node_may(request_text: str) -> None:
-    assert AUTHORIZER.authorize(asks(NODE, request_text)).is_allowed
+def test_allowed_requests_of_a_node(request_text: str) -> None:
+    assert AUTHORIZER.authorize(request_attributes(NODE, request_text)).is_allowed
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,14 @@ def test_a_node_may(request_text: str) -> None:
         ),
     ],
 )
-def test_a_node_may_not(request_text: str, reason: str) -> None:
-    decision = AUTHORIZER.authorize(asks(NODE, request_text))
+def test_forbidden_requests_of_a_node(request_text: str, reason: str) -> None:
+    decision = AUTHORIZER.authorize(request_attributes(NODE, request_text))
     assert (decision.is_allowed, decision.reason) == (False, reason)
 
 
 @pytest.mark.parametrize("resource", ["pods", "resourceslices.resource.k8s.io"])
-def test_a_node_lists_what_is_on_it(resource: str) -> None:
-    question = asks(NODE, f"list {resource}")
+def test_a_node_may_list_only_with_a_selector_of_its_name(resource: str) -> None:
+    question = request_attributes(NODE, f"list {resource}")
     assert AUTHORIZER.authorize(replace(question, fields_equal=(("spec.nodeName", "n1"),))).is_allowed
     assert not AUTHORIZER.authorize(replace(question, fields_equal=(("spec.nodeName", "n2"),))).is_allowed
 
@@ -129,19 +129,19 @@ def test_a_node_lists_what_is_on_it(resource: str) -> None:
 @pytest.mark.parametrize(
     ("who", "reason"),
     [
-        pytest.param(user("system:node:n1"), "", id="the name alone"),
-        pytest.param(user("n1", "system:nodes"), "", id="the group alone"),
+        pytest.param(user("system:node:n1"), "", id="without the group"),
+        pytest.param(user("n1", "system:nodes"), "", id="without the user name"),
         pytest.param(
             user("system:node:", "system:nodes"), 'unknown node for user "system:node:"', id="a node without a name"
         ),
     ],
 )
-def test_no_opinion_about_users_that_are_no_nodes(who: User, reason: str) -> None:
-    decision = AUTHORIZER.authorize(asks(who, "list services"))
+def test_users_that_are_not_nodes_are_not_allowed(who: User, reason: str) -> None:
+    decision = AUTHORIZER.authorize(request_attributes(who, "list services"))
     assert (decision.is_allowed, decision.reason) == (False, reason)
 
 
-def test_rules_of_nodes_cannot_be_listed() -> None:
+def test_rules_for_a_node_are_incomplete() -> None:
     held = AUTHORIZER.rules_for(NODE, "web")
     assert (held.rules, held.is_incomplete) == ((), True)
     assert held.errors == ("node authorizer does not support user rule resolution",)
@@ -152,7 +152,7 @@ def pod(name: str, node: str, **spec: Any) -> Document:
     return {"metadata": {"name": name, "namespace": "web"}, "spec": {"containers": [], "nodeName": node, **spec}}
 
 
-EVERYTHING = pod(
+POD_WITH_ALL_REFERENCES = pod(
     "p",
     "n1",
     serviceAccountName="robot",
@@ -180,7 +180,7 @@ EVERYTHING = pod(
     ],
     resourceClaims=[{"name": "gpu", "resourceClaimName": "one-gpu"}, {"name": "net", "resourceClaimTemplateName": "t"}],
 )
-EVERYTHING["status"] = {"resourceClaimStatuses": [{"name": "net", "resourceClaimName": "p-net-x1"}]}
+POD_WITH_ALL_REFERENCES["status"] = {"resourceClaimStatuses": [{"name": "net", "resourceClaimName": "p-net-x1"}]}
 
 RELATED = [
     ("pods", "p"),
@@ -196,24 +196,24 @@ RELATED = [
 
 
 @pytest.mark.parametrize(("resource", "name"), RELATED)
-def test_objects_of_a_pod_are_related_to_its_node_alone(resource: str, name: str) -> None:
+def test_objects_of_a_pod_are_related_only_to_its_node(resource: str, name: str) -> None:
     graph = NodeGraph()
-    graph.put(POD, EVERYTHING)
+    graph.put(POD, POD_WITH_ALL_REFERENCES)
     assert graph.is_related("n1", resource, "web", name)
     assert not graph.is_related("n2", resource, "web", name)
     assert not graph.is_related("n1", resource, "other", name)
 
 
 @pytest.mark.parametrize(("resource", "name"), RELATED)
-def test_the_relation_ends_with_the_pod(resource: str, name: str) -> None:
+def test_removal_of_a_pod_removes_its_relations(resource: str, name: str) -> None:
     graph = NodeGraph()
-    graph.put(POD, EVERYTHING)
-    graph.put(POD, EVERYTHING)
-    graph.remove(POD, EVERYTHING)
+    graph.put(POD, POD_WITH_ALL_REFERENCES)
+    graph.put(POD, POD_WITH_ALL_REFERENCES)
+    graph.remove(POD, POD_WITH_ALL_REFERENCES)
     assert not graph.is_related("n1", resource, "web", name)
 
 
-def test_two_pods_of_a_node_share_a_secret() -> None:
+def test_a_secret_of_two_pods_is_related_until_both_are_removed() -> None:
     graph = NodeGraph()
     one, other = (pod(name, "n1", imagePullSecrets=[{"name": "pull"}]) for name in ("one", "other"))
     graph.put(POD, one)
@@ -224,7 +224,7 @@ def test_two_pods_of_a_node_share_a_secret() -> None:
     assert not graph.is_related("n1", "secrets", "web", "pull")
 
 
-def test_a_mirror_pod_relates_nothing_but_itself() -> None:
+def test_a_mirror_pod_has_no_relations_except_to_itself() -> None:
     mirror = pod("m", "n1", imagePullSecrets=[{"name": "pull"}])
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
     graph = NodeGraph()
@@ -233,13 +233,13 @@ def test_a_mirror_pod_relates_nothing_but_itself() -> None:
     assert not graph.is_related("n1", "secrets", "web", "pull")
 
 
-def test_a_pending_pod_is_on_no_node() -> None:
+def test_an_unbound_pod_is_related_to_no_node() -> None:
     graph = NodeGraph()
     graph.put(POD, pod("p", ""))
     assert not graph.is_related("", "pods", "web", "p")
 
 
-def test_volumes_and_their_secrets_are_related_through_the_claim() -> None:
+def test_volumes_and_their_secrets_are_related_by_way_of_the_claim() -> None:
     volume = {
         "metadata": {"name": "pv"},
         "spec": {
@@ -254,7 +254,7 @@ def test_volumes_and_their_secrets_are_related_through_the_claim() -> None:
     graph = NodeGraph()
     graph.put(PERSISTENT_VOLUME, volume)
     assert not graph.is_related("n1", "persistentvolumes", "", "pv")
-    graph.put(POD, EVERYTHING)
+    graph.put(POD, POD_WITH_ALL_REFERENCES)
     assert graph.is_related("n1", "persistentvolumes", "", "pv")
     assert graph.is_related("n1", "secrets", "storage", "stage")
     assert not graph.is_related("n1", "secrets", "storage", "controller")
@@ -265,7 +265,7 @@ def test_volumes_and_their_secrets_are_related_through_the_claim() -> None:
 
 
 @pytest.mark.parametrize("kind", [VOLUME_ATTACHMENT, RESOURCE_SLICE])
-def test_what_names_a_node_is_related_to_it(kind: Any) -> None:
+def test_objects_with_a_node_name_are_related_to_that_node(kind: Any) -> None:
     graph = NodeGraph()
     graph.put(kind, {"metadata": {"name": "x"}, "spec": {"nodeName": "n1"}})
     assert graph.is_related("n1", kind.plural, "", "x")

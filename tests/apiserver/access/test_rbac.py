@@ -1,4 +1,4 @@
-"""Who holds which rules, by way of bindings; and the index says the same as looking through everything."""
+"""RBAC: rules that a user holds by bindings; the index gives the same results as a search of all bindings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.apiserver.access import rbac
 from mooring.apiserver.access.authorization import Attributes, rules_of
 from mooring.apiserver.access.rbac import MissingRoleError, RoleAuthorizer, RoleReference, UnknownReferenceKindError
 from mooring.apiserver.access.users import User, service_account_username
-from tests.apiserver.access.builders import asks, authorizer, binding, may, put, role, user
+from tests.apiserver.access.builders import authorizer, binding, may, put, request_attributes, role, user
 
 READ_PODS = [may("get list", "pods")]
 READER = role(READ_PODS, "reader", "web")
@@ -58,28 +58,28 @@ ROBOT = "system:serviceaccount:web:robot"
             user("anna"),
             "list pods",
             'RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "reader" to User "anna"',
-            id="everywhere",
+            id="a cluster-wide binding, all namespaces",
         ),
         pytest.param(
             [CLUSTER_READER, binding("User anna", to="ClusterRole reader")],
             user("anna"),
             "list pods in web",
             'RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "reader" to User "anna"',
-            id="everywhere means in each namespace",
+            id="a cluster-wide binding, one namespace",
         ),
         pytest.param(
             [CLUSTER_READER, binding("User anna", to="ClusterRole reader", namespace="web")],
             user("anna"),
             "list pods in web",
             'RBAC: allowed by RoleBinding "b/web" of ClusterRole "reader" to User "anna"',
-            id="a cluster role, bound in one namespace",
+            id="a role binding of a cluster role",
         ),
         pytest.param(
             [CLUSTER_READER, binding("User bob", "Group devs", "User anna", to="ClusterRole reader")],
             user("anna", "devs"),
             "list pods",
             'RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "reader" to Group "devs"',
-            id="the first subject that is meant is named",
+            id="the first matching subject is named",
         ),
         pytest.param(
             [role([may("get", paths="/healthz")], "h"), binding("Group system:unauthenticated", to="ClusterRole h")],
@@ -90,15 +90,17 @@ ROBOT = "system:serviceaccount:web:robot"
         ),
     ],
 )
-def test_a_yes_names_the_binding(documents: list[Document], who: User, request_text: str, reason: str) -> None:
-    decision = authorizer(*documents).authorize(asks(who, request_text))
+def test_the_reason_of_an_allowed_request_names_the_binding(
+    documents: list[Document], who: User, request_text: str, reason: str
+) -> None:
+    decision = authorizer(*documents).authorize(request_attributes(who, request_text))
     assert (decision.is_allowed, decision.reason) == (True, reason)
 
 
 @pytest.mark.parametrize(
     ("documents", "who", "request_text", "reason"),
     [
-        pytest.param([], user("anna"), "list pods in web", "", id="nothing is bound"),
+        pytest.param([], user("anna"), "list pods in web", "", id="no bindings"),
         pytest.param(
             [READER, binding("User anna", to="Role reader", namespace="web")],
             user("anna"),
@@ -111,35 +113,35 @@ def test_a_yes_names_the_binding(documents: list[Document], who: User, request_t
             user("anna"),
             "list pods",
             "",
-            id="one namespace is not everywhere",
+            id="a role binding, all namespaces",
         ),
         pytest.param(
             [CLUSTER_READER, binding("ServiceAccount robot", to="ClusterRole reader")],
             user(ROBOT),
             "list pods",
             "",
-            id="a cluster-wide binding to an account of no namespace",
+            id="a cluster-wide binding of a service account without namespace",
         ),
         pytest.param(
             [CLUSTER_READER, binding("Robot anna", to="ClusterRole reader")],
             user("anna"),
             "list pods",
             "",
-            id="a subject of no known kind",
+            id="a subject of an unknown kind",
         ),
         pytest.param(
             [CLUSTER_READER, binding("User devs", to="ClusterRole reader")],
             user("anna", "devs"),
             "list pods",
             "",
-            id="a user is no group",
+            id="a user subject with the name of a group",
         ),
         pytest.param(
             [binding("User anna", to="Role reader", namespace="web")],
             user("anna"),
             "list pods in web",
             'RBAC: role.rbac.authorization.k8s.io "reader" not found',
-            id="a role that is missing",
+            id="a missing role",
         ),
         pytest.param(
             [
@@ -152,19 +154,21 @@ def test_a_yes_names_the_binding(documents: list[Document], who: User, request_t
             "list pods in web",
             'RBAC: [clusterrole.rbac.authorization.k8s.io "a" not found, '
             'clusterrole.rbac.authorization.k8s.io "c" not found, unsupported role reference kind: "Thing"]',
-            id="several that are missing, each told once",
+            id="several missing roles, without duplicates",
         ),
         pytest.param(
             [CLUSTER_READER, binding("User anna", to="ClusterRole missing")],
             user("bob"),
             "list pods",
             "",
-            id="what is missing for others",
+            id="a missing role bound to another user",
         ),
     ],
 )
-def test_a_no_says_what_is_missing(documents: list[Document], who: User, request_text: str, reason: str) -> None:
-    decision = authorizer(*documents).authorize(asks(who, request_text))
+def test_the_reason_of_a_rejected_request_names_missing_roles(
+    documents: list[Document], who: User, request_text: str, reason: str
+) -> None:
+    decision = authorizer(*documents).authorize(request_attributes(who, request_text))
     assert (decision.is_allowed, decision.reason) == (False, reason)
 
 
@@ -174,12 +178,12 @@ def test_a_missing_role_is_ignored_if_another_rule_allows() -> None:
         binding("User anna", to="ClusterRole missing", name="a"),
         binding("User anna", to="ClusterRole reader", name="b"),
     )
-    assert roles.authorize(asks("anna", "list pods")).is_allowed
+    assert roles.authorize(request_attributes("anna", "list pods")).is_allowed
 
 
-def test_every_change_counts_at_once() -> None:
+def test_changes_of_roles_and_bindings_apply_immediately() -> None:
     roles = RoleAuthorizer()
-    question = asks("anna", "list pods in web")
+    question = request_attributes("anna", "list pods in web")
     answers = [roles.authorize(question).is_allowed]
     put(roles, READER)
     put(roles, binding("User anna", to="Role reader", namespace="web"))
@@ -199,7 +203,7 @@ def test_every_change_counts_at_once() -> None:
     assert answers == [False, True, False, True, False, False, False]
 
 
-def test_what_was_never_there_may_be_removed() -> None:
+def test_remove_of_an_unknown_object_is_ignored() -> None:
     roles = RoleAuthorizer()
     for resource in ("roles", "rolebindings", "clusterroles", "clusterrolebindings"):
         roles.remove(resource, "web", "x")
@@ -209,31 +213,31 @@ def test_what_was_never_there_may_be_removed() -> None:
         roles.remove("pods", "web", "x")
 
 
-def _gathering(name: str, label: str, labels: Document | None = None) -> Document:
-    gathering = role([may("get", "leftovers")], name, labels=labels)
-    gathering["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]}
-    return gathering
+def _aggregated(name: str, label: str, labels: Document | None = None) -> Document:
+    aggregated = role([may("get", "leftovers")], name, labels=labels)
+    aggregated["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]}
+    return aggregated
 
 
-def test_a_cluster_role_gathers_others_by_label() -> None:
+def test_a_cluster_role_aggregates_others_by_label() -> None:
     roles = authorizer(
-        _gathering("edit", "to-edit"),
-        _gathering("view", "to-view", {"to-edit": "true"}),
+        _aggregated("edit", "to-edit"),
+        _aggregated("view", "to-view", {"to-edit": "true"}),
         role([may("get", "pods")], "some", labels={"to-view": "true"}),
         role([may("update", "pods")], "other", labels={"to-edit": "true"}),
         binding("User anna", to="ClusterRole edit"),
     )
-    assert roles.authorize(asks("anna", "update pods p")).is_allowed
-    assert roles.authorize(asks("anna", "get pods p")).is_allowed  # by way of view
-    assert not roles.authorize(asks("anna", "get leftovers p")).is_allowed  # its own rules are replaced
+    assert roles.authorize(request_attributes("anna", "update pods p")).is_allowed
+    assert roles.authorize(request_attributes("anna", "get pods p")).is_allowed  # by way of view
+    assert not roles.authorize(request_attributes("anna", "get leftovers p")).is_allowed  # its own rules are replaced
     put(roles, role([may("get", "widgets")], "new", labels={"to-view": "true"}))
-    assert roles.authorize(asks("anna", "get widgets w")).is_allowed
+    assert roles.authorize(request_attributes("anna", "get widgets w")).is_allowed
 
 
-def test_cluster_roles_that_gather_each_other_have_what_both_have() -> None:
+def test_cluster_roles_that_aggregate_each_other_have_the_rules_of_both() -> None:
     roles = authorizer(
-        _gathering("a", "to-a", {"to-b": "true"}),
-        _gathering("b", "to-b", {"to-a": "true"}),
+        _aggregated("a", "to-a", {"to-b": "true"}),
+        _aggregated("b", "to-b", {"to-a": "true"}),
         role([may("get", "pods")], "some", labels={"to-a": "true"}),
         role([may("get", "nodes")], "other", labels={"to-b": "true"}),
     )
@@ -242,14 +246,14 @@ def test_cluster_roles_that_gather_each_other_have_what_both_have() -> None:
         assert {rule.resources for rule in rules} == {("pods",), ("nodes",)}
 
 
-def test_a_selector_that_cannot_be_read_leaves_the_rules_alone() -> None:
+def test_an_invalid_aggregation_selector_leaves_the_rules_unchanged() -> None:
     broken = role([may("get", "pods")], "broken")
     broken["aggregationRule"] = {"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "Nonsense"}]}]}
     roles = authorizer(broken)
     assert roles.rules_of_reference(RoleReference("ClusterRole", "broken"), "") == rules_of(broken)
 
 
-def test_the_rules_of_a_user_are_those_of_all_bindings() -> None:
+def test_rules_for_a_user_combine_all_bindings() -> None:
     roles = authorizer(
         CLUSTER_READER,
         role([may("get", "secrets")], "secrets", "web"),
@@ -263,7 +267,7 @@ def test_the_rules_of_a_user_are_those_of_all_bindings() -> None:
     assert [rule.resources for rule in roles.rules_for(user("anna", "devs"), "").rules] == [("pods",)]
 
 
-def test_a_reference_leads_to_rules_or_nowhere() -> None:
+def test_rules_of_reference_returns_the_rules_or_raises() -> None:
     roles = authorizer(READER)
     assert roles.rules_of_reference(RoleReference("Role", "reader"), "web") == rules_of(READER)
     with pytest.raises(MissingRoleError, match=r'^role\.rbac.authorization.k8s.io "reader" not found$'):
@@ -272,18 +276,18 @@ def test_a_reference_leads_to_rules_or_nowhere() -> None:
         roles.rules_of_reference(RoleReference("Thing", "reader"), "web")
 
 
-def test_what_is_remembered_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_grants_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rbac, "REMEMBERED_USERS_MAX", 4)
     monkeypatch.setattr(rbac, "REMEMBERED_QUESTIONS_MAX", 4)
     roles = authorizer(CLUSTER_READER, binding("Group devs", to="ClusterRole reader"))
     for number in range(20):
-        assert roles.authorize(asks(user(f"u{number}", "devs"), "list pods")).is_allowed
-        assert not roles.authorize(asks(user("anna", "devs"), f"list things{number}")).is_allowed
+        assert roles.authorize(request_attributes(user(f"u{number}", "devs"), "list pods")).is_allowed
+        assert not roles.authorize(request_attributes(user("anna", "devs"), f"list things{number}")).is_allowed
     assert len(roles._grants) <= 4
     assert all(len(grants.candidates) <= 4 for grants in roles._grants.values())
 
 
-# --- the index and the naive way say the same -----------------------------------------------------------------
+# --- the index and a search of all bindings give the same results ---------------------------------------------
 
 _names = st.sampled_from(["a", "b"])
 _spaces = st.sampled_from(["", "x", "y"])
@@ -345,7 +349,7 @@ _requests = st.one_of(
 
 
 def _naively_allowed(documents: dict[tuple[str, str, str], Document], asked: Attributes) -> bool:
-    """Looks through every binding and every rule, as the original does."""
+    """Check every binding and every rule, as Kubernetes does."""
     for (kind, namespace, _), found in documents.items():
         if not kind.endswith("Binding") or namespace not in ("", asked.namespace):
             continue
@@ -372,7 +376,7 @@ def _is_meant(subject: Document, who: User, namespace: str) -> bool:
     st.lists(st.tuples(st.booleans(), st.one_of(_roles, _bindings)), max_size=12),
     st.lists(_requests, min_size=1, max_size=6),
 )
-def test_the_index_says_what_looking_through_everything_says(
+def test_the_index_gives_the_results_of_a_search_of_all_bindings(
     changes: list[tuple[bool, Document]], requests: list[Attributes]
 ) -> None:
     roles = RoleAuthorizer()

@@ -1,6 +1,6 @@
-"""May I, may they, what may I, who am I, whose token is this?
+"""Reviews: SubjectAccessReview, SelfSubjectAccessReview, SelfSubjectRulesReview, SelfSubjectReview, TokenReview.
 
-Selectors in reviews are understood, or left out and said so.
+Field selectors in reviews are parsed, or ignored with an evaluation error.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ NAME_RULE = (
         },
     ],
 )
-def test_a_sound_review(spec: Document) -> None:
+def test_a_valid_review_is_accepted(spec: Document) -> None:
     check_review({"metadata": {"managedFields": [{}], "name": ""}, "spec": spec}, is_about_others=True)
 
 
@@ -66,7 +66,7 @@ def test_a_sound_review(spec: Document) -> None:
             "[spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or "
             'resourceAttributes must be specified, spec.user: Invalid value: "": at least one of user or group must '
             "be specified]",
-            id="nothing",
+            id="an empty spec",
         ),
         pytest.param(
             {
@@ -113,7 +113,7 @@ def test_a_sound_review(spec: Document) -> None:
         ),
     ],
 )
-def test_errors_of_a_review(review: Document, errors: str) -> None:
+def test_errors_of_an_invalid_review(review: Document, errors: str) -> None:
     with pytest.raises(InvalidError) as rejected:
         check_review(review, is_about_others=True)
     assert rejected.value.message == HEAD + errors
@@ -121,7 +121,7 @@ def test_errors_of_a_review(review: Document, errors: str) -> None:
     assert len(rejected.value.causes) == errors.count("value: ") + errors.count("Forbidden: ")
 
 
-def test_a_review_of_oneself_needs_no_user() -> None:
+def test_a_self_subject_access_review_needs_no_user() -> None:
     check_review({"spec": {"resourceAttributes": POD}}, is_about_others=False)
     with pytest.raises(InvalidError) as rejected:
         check_review({"spec": {}}, is_about_others=False)
@@ -135,7 +135,7 @@ def test_a_review_of_oneself_needs_no_user() -> None:
             {"namespace": "web"},
             {"user": "a", "resourceAttributes": POD},
             'spec.resourceAttributes.namespace: Invalid value: "": must match metadata.namespace',
-            id="no namespace in the question",
+            id="no namespace in the spec",
         ),
         pytest.param(
             {"namespace": "web"},
@@ -158,7 +158,7 @@ def test_errors_of_a_local_review(metadata: Document, spec: Document, errors: st
     assert rejected.value.message == HEAD + errors
 
 
-def test_a_sound_local_review() -> None:
+def test_a_valid_local_review_is_accepted() -> None:
     spec = {"user": "a", "resourceAttributes": {**POD, "namespace": "web"}}
     check_local_review({"metadata": {"namespace": "web"}, "spec": spec})
 
@@ -190,14 +190,16 @@ BY_HEALTH = 'RBAC: allowed by ClusterRoleBinding "h" of ClusterRole "health" to 
             {"allowed": True, "reason": BY_HEALTH},
             id="a path",
         ),
-        pytest.param({"user": "bob", "resourceAttributes": LIST}, {"allowed": False}, id="somebody else"),
+        pytest.param({"user": "bob", "resourceAttributes": LIST}, {"allowed": False}, id="a user without a binding"),
         pytest.param(
             {"user": "eve", "resourceAttributes": LIST},
             {"allowed": False, "reason": 'RBAC: role.rbac.authorization.k8s.io "missing" not found'},
-            id="somebody whose role is missing",
+            id="a user whose role is missing",
         ),
         pytest.param(
-            {"user": "x", "groups": ["system:masters"], "resourceAttributes": LIST}, {"allowed": True}, id="a master"
+            {"user": "x", "groups": ["system:masters"], "resourceAttributes": LIST},
+            {"allowed": True},
+            id="system:masters",
         ),
         pytest.param(
             {"user": "bob", "resourceAttributes": {**LIST, "fieldSelector": {"rawSelector": "a"}}},
@@ -205,7 +207,7 @@ BY_HEALTH = 'RBAC: allowed by ClusterRoleBinding "h" of ClusterRole "health" to 
                 "allowed": False,
                 "evaluationError": "spec.resourceAttributes.fieldSelector ignored due to parse error",
             },
-            id="a selector that is none",
+            id="an invalid selector",
         ),
         pytest.param(
             {"user": "anna", "resourceAttributes": {"verb": "get", "resource": "pods", "subresource": "log"}},
@@ -215,16 +217,16 @@ BY_HEALTH = 'RBAC: allowed by ClusterRoleBinding "h" of ClusterRole "health" to 
         pytest.param(
             {"user": "anna", "resourceAttributes": {"verb": "get", "resource": "secrets", "namespace": "web"}},
             {"allowed": False},
-            id="a secret of no name",
+            id="a secret without a name",
         ),
     ],
 )
-def test_may_they(spec: Document, status: Document) -> None:
+def test_subject_access_review(spec: Document, status: Document) -> None:
     review = {"kind": "SubjectAccessReview", "metadata": {}, "spec": spec}
     assert subject_access_review(review, ROLES) == {**review, "status": status}
 
 
-def test_may_they_in_this_namespace() -> None:
+def test_local_subject_access_review() -> None:
     review: Document = {"metadata": {"namespace": "web"}, "spec": {"user": "anna", "resourceAttributes": LIST}}
     assert local_subject_access_review(review, "web", ROLES)["status"] == {"allowed": True, "reason": BY_ANNA}
     with pytest.raises(BadRequestError, match="must match namespace: shop"):
@@ -235,7 +237,7 @@ def test_may_they_in_this_namespace() -> None:
         local_subject_access_review({"metadata": {"namespace": "shop"}, "spec": review["spec"]}, "shop", ROLES)
 
 
-def test_may_i() -> None:
+def test_self_subject_access_review() -> None:
     review: Document = {"spec": {"resourceAttributes": LIST}}
     assert self_subject_access_review(review, user("anna"), ROLES)["status"]["allowed"] is True
     assert self_subject_access_review(review, user("bob"), ROLES)["status"] == {"allowed": False}
@@ -243,7 +245,7 @@ def test_may_i() -> None:
         self_subject_access_review({"spec": {}}, user("anna"), ROLES)
 
 
-def test_what_may_i() -> None:
+def test_self_subject_rules_review() -> None:
     review = {"metadata": {"name": "x"}, "spec": {"namespace": "web"}}
     assert self_subject_rules_review(review, user("anna", "system:authenticated"), ROLES) == {
         "kind": "SelfSubjectRulesReview",
@@ -297,20 +299,22 @@ ANNA = {"username": "anna", "uid": "1", "groups": ["devs", "system:authenticated
         pytest.param(
             {"token": "secret"},
             {"authenticated": True, "user": ANNA, "audiences": [ISSUER, "https://kubernetes.default.svc"]},
-            id="somebody's",
+            id="a valid token",
         ),
         pytest.param(
             {"token": "secret", "audiences": ["x", ISSUER]},
             {"authenticated": True, "user": ANNA, "audiences": [ISSUER]},
-            id="somebody's, for us",
+            id="a valid token with our audience",
         ),
-        pytest.param({"token": "nope"}, {"user": {}, "error": "invalid bearer token"}, id="nobody's"),
+        pytest.param({"token": "nope"}, {"user": {}, "error": "invalid bearer token"}, id="an unknown token"),
         pytest.param(
-            {"token": "secret", "audiences": ["x"]}, {"user": {}, "error": "invalid bearer token"}, id="not for them"
+            {"token": "secret", "audiences": ["x"]},
+            {"user": {}, "error": "invalid bearer token"},
+            id="another audience",
         ),
     ],
 )
-def test_whose_token_is_this(spec: Document, status: Document) -> None:
+def test_token_review(spec: Document, status: Document) -> None:
     cluster = Cluster()
     tokens = FixedTokens({"secret": User("anna", "1", ("devs",))})
     authenticator = Authenticator(cluster.clock, tokens, cluster.tokens, is_anonymous_allowed=True)
@@ -333,12 +337,12 @@ def test_whose_token_is_this(spec: Document, status: Document) -> None:
         ("a=1,", (("a", "1"),)),
     ],
 )
-def test_equalities_of_a_text(text: str, equalities: tuple[tuple[str, str], ...]) -> None:
+def test_parse_field_equalities(text: str, equalities: tuple[tuple[str, str], ...]) -> None:
     assert parse_field_equalities(text) == equalities
 
 
 @pytest.mark.parametrize("text", ["a", "a=1,b", r"a=\x", "a=1=2", "a=\\"])
-def test_invalid_selectors(text: str) -> None:
+def test_parse_field_equalities_rejects_invalid_selectors(text: str) -> None:
     with pytest.raises(FieldSelectorError, match="invalid"):
         parse_field_equalities(text)
 
@@ -359,7 +363,7 @@ IN = {"key": "spec.nodeName", "operator": "In", "values": ["n1"]}
         pytest.param(
             {"fieldSelector": {"rawSelector": "a"}},
             FieldSelectorAttributes((), f"{FIELD} ignored due to parse error"),
-            id="a text that is none",
+            id="an invalid text",
         ),
         pytest.param(
             {"fieldSelector": {"requirements": [IN]}},
@@ -374,7 +378,7 @@ IN = {"key": "spec.nodeName", "operator": "In", "values": ["n1"]}
         pytest.param(
             {"fieldSelector": {"requirements": [IN, {"key": "a", "operator": "Exists"}]}},
             FieldSelectorAttributes((("spec.nodeName", "n1"),), f"{FIELD} partially ignored due to parse error"),
-            id="one of two",
+            id="one supported of two requirements",
         ),
         pytest.param(
             {"fieldSelector": {"requirements": [{**IN, "values": ["n1", "n2"]}]}},
@@ -390,12 +394,12 @@ IN = {"key": "spec.nodeName", "operator": "In", "values": ["n1"]}
         pytest.param(
             {"labelSelector": {"rawSelector": "(("}, "fieldSelector": {"rawSelector": "a"}},
             FieldSelectorAttributes((), f"{FIELD} ignored due to parse error; {LABEL} ignored due to parse error"),
-            id="neither",
+            id="two invalid texts",
         ),
         pytest.param(
             {"labelSelector": {"requirements": [{"key": "a", "operator": "Foo"}, {"key": "b", "operator": "Exists"}]}},
             FieldSelectorAttributes((), f"{LABEL} partially ignored due to parse error"),
-            id="an operator from the future",
+            id="an unknown operator",
         ),
         pytest.param(
             {"labelSelector": {"requirements": [{"key": "b", "operator": "Exists"}]}},
@@ -404,5 +408,5 @@ IN = {"key": "spec.nodeName", "operator": "In", "values": ["n1"]}
         ),
     ],
 )
-def test_selectors_of_a_review(attributes: Document, expected: FieldSelectorAttributes) -> None:
+def test_selected_reads_the_selectors_of_a_review(attributes: Document, expected: FieldSelectorAttributes) -> None:
     assert selected(attributes) == expected

@@ -1,4 +1,4 @@
-"""A service account's token says who a pod is, as long as everything is there that it speaks of."""
+"""Service account tokens are valid while the objects that they reference exist."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _with_head(head: object) -> str:
     return f"{_part(head)}.{claims}.{signature}"
 
 
-def test_what_was_signed_is_recognised() -> None:
+def test_verified_claims_returns_the_signed_claims() -> None:
     token = SIGNER.sign(CLAIMS)
     assert SIGNER.verified_claims(token) == CLAIMS
     assert unverified_part(token, 0) == {"alg": "ES256", "kid": SIGNER.key_id}
@@ -52,20 +52,20 @@ def _with_other_claims() -> str:
     "token",
     [
         pytest.param(_with_other_claims(), id="other claims"),
-        pytest.param(TokenSigner(new_key()).sign(CLAIMS), id="somebody else's signature"),
-        pytest.param(_with_head({"alg": "none"}), id="a head that wants no signature"),
-        pytest.param(_with_head({"alg": "HS256"}), id="a head that wants another signature"),
-        pytest.param(_with_head({"alg": "ES256"}), id="a head that was not signed"),
-        pytest.param(_with_head({"alg": "ES256", "kid": "x"}), id="somebody else's key"),
-        pytest.param(_with_head(["ES256"]), id="a head that is no object"),
+        pytest.param(TokenSigner(new_key()).sign(CLAIMS), id="signature of another key"),
+        pytest.param(_with_head({"alg": "none"}), id="alg none"),
+        pytest.param(_with_head({"alg": "HS256"}), id="another alg"),
+        pytest.param(_with_head({"alg": "ES256"}), id="a head with another signature"),
+        pytest.param(_with_head({"alg": "ES256", "kid": "x"}), id="another key id"),
+        pytest.param(_with_head(["ES256"]), id="a head that is not an object"),
         pytest.param(SIGNER.sign(CLAIMS).rpartition(".")[0] + ".", id="no signature"),
         pytest.param(SIGNER.sign(CLAIMS)[:-8], id="half a signature"),
-        pytest.param(SIGNER.sign(CLAIMS) + "é", id="letters that no token has"),
-        pytest.param("a.b.c", id="no token"),
-        pytest.param("", id="nothing"),
+        pytest.param(SIGNER.sign(CLAIMS) + "é", id="non-ASCII characters"),
+        pytest.param("a.b.c", id="not a token"),
+        pytest.param("", id="empty"),
     ],
 )
-def test_unsigned_tokens_are_rejected(token: str) -> None:
+def test_tokens_without_a_valid_signature_are_rejected(token: str) -> None:
     with pytest.raises(BadSignatureError):
         SIGNER.verified_claims(token)
 
@@ -73,11 +73,11 @@ def test_unsigned_tokens_are_rejected(token: str) -> None:
 @pytest.mark.parametrize(
     "token", ["", "a.b", "a.b.c.d", "a.!!.c", f"a.{_part([1])}.c", "a.bm8.c", "a.é.c", f"a.{'W1tb' * 9_000}.c"]
 )
-def test_whatever_is_shown_can_be_looked_at(token: str) -> None:
+def test_unverified_part_of_a_malformed_token_is_none(token: str) -> None:
     assert unverified_part(token, 1) is None
 
 
-def test_others_can_check_tokens_with_the_public_key() -> None:
+def test_public_key_document_contains_the_key() -> None:
     document = SIGNER.public_key_document()
     assert {key: document[key] for key in ("use", "kty", "crv", "alg", "kid")} == {
         "use": "sig",
@@ -89,7 +89,7 @@ def test_others_can_check_tokens_with_the_public_key() -> None:
     assert len(urlsafe_b64decode(document["x"] + "=")) == len(urlsafe_b64decode(document["y"] + "=")) == 32
 
 
-def test_good_tokens_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_verified_tokens_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_account_tokens, "GOOD_TOKENS_MAX", 3)
     signer = TokenSigner(new_key())
     for number in range(10):
@@ -100,7 +100,7 @@ def test_good_tokens_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
     assert len(signer._good) <= 3
 
 
-def test_a_key_on_another_curve_is_rejected() -> None:
+def test_a_signer_rejects_a_key_on_another_curve() -> None:
     with pytest.raises(AssertionError, match="needs a key on P-256"):
         TokenSigner(ec.generate_private_key(ec.SECP384R1()))
 
@@ -112,7 +112,7 @@ def _issued(cluster: Cluster, bound: BoundObject | None = None, audiences: tuple
     return cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=audiences, bound=bound)
 
 
-def test_the_claims_of_a_token() -> None:
+def test_claims_and_user_of_a_token() -> None:
     cluster = Cluster()
     claims = unverified_part(_issued(cluster), 1)
     assert claims is not None
@@ -137,7 +137,7 @@ def test_the_claims_of_a_token() -> None:
     assert audiences == (ISSUER,)
 
 
-def test_a_pods_token_names_the_pod_and_its_node() -> None:
+def test_a_pod_bound_token_names_the_pod_and_its_node() -> None:
     cluster = Cluster()
     cluster.add("pods", "web", "p", "uid-p")
     found = cluster.tokens.authenticate(_issued(cluster, POD), [ISSUER])
@@ -158,11 +158,11 @@ def _after(delay_s: float) -> Callable[[Cluster], object]:
     return lambda cluster: cluster.clock.advance_to(delay_s)
 
 
-def _gone(resource: str, namespace: str, name: str) -> Callable[[Cluster], object]:
+def _removed(resource: str, namespace: str, name: str) -> Callable[[Cluster], object]:
     return lambda cluster: cluster.objects.pop((resource, namespace, name))
 
 
-def _another(resource: str, namespace: str, name: str) -> Callable[[Cluster], object]:
+def _replaced(resource: str, namespace: str, name: str) -> Callable[[Cluster], object]:
     return lambda cluster: cluster.add(resource, namespace, name, "another")
 
 
@@ -179,20 +179,23 @@ INVALIDATED = "service account token has been invalidated"
 
 
 @pytest.mark.parametrize(
-    ("bound", "what_happens", "raised"),
+    ("bound", "change", "raised"),
     [
-        pytest.param(None, _nothing, "", id="nothing"),
-        pytest.param(None, _after(600), "", id="it ends"),
-        pytest.param(None, _after(659), "", id="it has ended, but clocks differ"),
-        pytest.param(None, _after(661), "service account token has expired", id="it has ended for longer"),
+        pytest.param(None, _nothing, "", id="no change"),
+        pytest.param(None, _after(600), "", id="at its expiration"),
+        pytest.param(None, _after(659), "", id="expired, within the tolerance for clock skew"),
+        pytest.param(None, _after(661), "service account token has expired", id="expired"),
         pytest.param(
-            None, _gone("serviceaccounts", "web", "robot"), 'serviceaccounts "robot" not found', id="the account goes"
+            None,
+            _removed("serviceaccounts", "web", "robot"),
+            'serviceaccounts "robot" not found',
+            id="the account is removed",
         ),
         pytest.param(
             None,
-            _another("serviceaccounts", "web", "robot"),
+            _replaced("serviceaccounts", "web", "robot"),
             "service account UID (another) does not match claim (uid-robot)",
-            id="the account is another one",
+            id="the account is recreated",
         ),
         pytest.param(None, _deleted("serviceaccounts", "web", "robot", 30), "", id="the account is being deleted"),
         pytest.param(
@@ -201,36 +204,36 @@ INVALIDATED = "service account token has been invalidated"
             "service account web/robot has been deleted",
             id="the account has been deleted",
         ),
-        pytest.param(POD, _nothing, "", id="a pod: nothing"),
-        pytest.param(POD, _gone("pods", "web", "p"), INVALIDATED, id="the pod goes"),
+        pytest.param(POD, _nothing, "", id="a pod: no change"),
+        pytest.param(POD, _removed("pods", "web", "p"), INVALIDATED, id="the pod is removed"),
         pytest.param(
             POD,
-            _another("pods", "web", "p"),
+            _replaced("pods", "web", "p"),
             "pod UID (another) does not match service account pod ref claim (uid-p)",
-            id="the pod is another one",
+            id="the pod is recreated",
         ),
         pytest.param(POD, _deleted("pods", "web", "p", 90), INVALIDATED, id="the pod has been deleted"),
-        pytest.param(POD, _gone("nodes", "", "n1"), "", id="a pod's node goes"),
-        pytest.param(SECRET, _nothing, "", id="a secret: nothing"),
-        pytest.param(SECRET, _gone("secrets", "web", "s"), INVALIDATED, id="the secret goes"),
+        pytest.param(POD, _removed("nodes", "", "n1"), "", id="a pod's node is removed"),
+        pytest.param(SECRET, _nothing, "", id="a secret: no change"),
+        pytest.param(SECRET, _removed("secrets", "web", "s"), INVALIDATED, id="the secret is removed"),
         pytest.param(
             SECRET,
-            _another("secrets", "web", "s"),
+            _replaced("secrets", "web", "s"),
             "secret UID (another) does not match service account secret ref claim (uid-s)",
-            id="the secret is another one",
+            id="the secret is recreated",
         ),
-        pytest.param(NODE, _nothing, "", id="a node: nothing"),
-        pytest.param(NODE, _gone("nodes", "", "n1"), INVALIDATED, id="the node goes"),
+        pytest.param(NODE, _nothing, "", id="a node: no change"),
+        pytest.param(NODE, _removed("nodes", "", "n1"), INVALIDATED, id="the node is removed"),
         pytest.param(
             NODE,
-            _another("nodes", "", "n1"),
+            _replaced("nodes", "", "n1"),
             "node UID (another) does not match service account node ref claim (uid-n1)",
-            id="the node is another one",
+            id="the node is recreated",
         ),
     ],
 )
-def test_a_token_is_good_until(
-    bound: BoundObject | None, what_happens: Callable[[Cluster], object], raised: str
+def test_a_token_is_valid_until_a_referenced_object_is_removed_or_replaced(
+    bound: BoundObject | None, change: Callable[[Cluster], object], raised: str
 ) -> None:
     cluster = Cluster()
     cluster.add("pods", "web", "p", "uid-p")
@@ -238,7 +241,7 @@ def test_a_token_is_good_until(
     cluster.add("nodes", "", "n1", "uid-n1")
     token = _issued(cluster, bound)
     assert cluster.tokens.authenticate(token, [ISSUER]) is not None
-    what_happens(cluster)
+    change(cluster)
     if not raised:
         assert cluster.tokens.authenticate(token, [ISSUER]) is not None
         return
@@ -247,7 +250,7 @@ def test_a_token_is_good_until(
     assert str(rejected.value) == raised
 
 
-def test_a_token_from_the_future_is_rejected() -> None:
+def test_a_token_with_a_later_not_before_time_is_rejected() -> None:
     cluster, later = Cluster(), Cluster()
     later.clock.advance_to(120)
     with pytest.raises(InvalidTokenError, match=r"^service account token is not valid yet$"):
@@ -257,12 +260,12 @@ def test_a_token_from_the_future_is_rejected() -> None:
 @pytest.mark.parametrize(
     ("meant_for", "asked", "accepted"),
     [
-        pytest.param((ISSUER, "vault"), (ISSUER,), (ISSUER,), id="us among others"),
-        pytest.param(("vault",), ("vault", "x"), ("vault",), id="somebody else, who asks"),
-        pytest.param((), (ISSUER,), (ISSUER,), id="nobody in particular, so us"),
+        pytest.param((ISSUER, "vault"), (ISSUER,), (ISSUER,), id="our audience among others"),
+        pytest.param(("vault",), ("vault", "x"), ("vault",), id="another audience, requested by its owner"),
+        pytest.param((), (ISSUER,), (ISSUER,), id="no audience means ours"),
     ],
 )
-def test_a_token_is_for_an_audience(
+def test_authenticate_returns_the_matching_audiences(
     meant_for: tuple[str, ...], asked: tuple[str, ...], accepted: tuple[str, ...]
 ) -> None:
     cluster = Cluster()
@@ -271,7 +274,7 @@ def test_a_token_is_for_an_audience(
     assert found[1] == accepted
 
 
-def test_a_token_for_others_is_rejected() -> None:
+def test_a_token_for_another_audience_is_rejected() -> None:
     cluster = Cluster()
     with pytest.raises(InvalidTokenError) as rejected:
         cluster.tokens.authenticate(_issued(cluster, audiences=("vault",)), [ISSUER])
@@ -290,7 +293,7 @@ def test_a_forged_token_is_rejected_and_a_token_of_another_issuer_is_ignored() -
     assert cluster.tokens.authenticate("plain", [ISSUER]) is None
 
 
-def test_others_learn_where_the_keys_are() -> None:
+def test_discovery_document_contains_the_url_of_the_keys() -> None:
     tokens = Cluster().tokens
     assert tokens.discovery_document("https://here/openid/v1/jwks") == {
         "issuer": ISSUER,

@@ -23,7 +23,7 @@ def _claims(issued: Document) -> Document:
     return claims
 
 
-def test_an_answer_is_complete() -> None:
+def test_a_token_request_returns_a_complete_document() -> None:
     cluster = Cluster()
     document, now_s = _answer(cluster, {}), cluster.clock.wall_s()
     assert document["status"].pop("token").count(".") == 2
@@ -41,7 +41,7 @@ def test_an_answer_is_complete() -> None:
     }
 
 
-def test_a_token_is_as_it_was_asked_for() -> None:
+def test_a_token_has_the_requested_audience_and_lifetime() -> None:
     claims = _claims(_answer(Cluster(), {"audiences": ["vault"], "expirationSeconds": 700}))
     assert claims["aud"] == ["vault"]
     assert claims["exp"] - claims["iat"] == 700
@@ -55,7 +55,7 @@ def test_a_token_is_as_it_was_asked_for() -> None:
         ("Node", {"node": {"name": "x", "uid": "uid-x"}}),
     ],
 )
-def test_a_token_is_bound(kind: str, bound: Document) -> None:
+def test_a_token_is_bound_to_a_pod_a_secret_or_a_node(kind: str, bound: Document) -> None:
     cluster = Cluster()
     cluster.add("nodes", "", "n1", "uid-n1")
     namespace = "" if kind == "Node" else "web"
@@ -65,14 +65,14 @@ def test_a_token_is_bound(kind: str, bound: Document) -> None:
     assert {key: value for key, value in about.items() if key not in ("namespace", "serviceaccount")} == bound
 
 
-def test_a_pod_on_a_node_that_is_not_there_names_it_all_the_same() -> None:
+def test_a_token_of_a_pod_on_a_missing_node_contains_the_node_name() -> None:
     cluster = Cluster()
     cluster.add("pods", "web", "x", "uid-x", {"serviceAccountName": "robot", "nodeName": "n9"})
     reference = {"kind": "Pod", "apiVersion": "v1", "name": "x"}
     assert _claims(_answer(cluster, {"boundObjectRef": reference}))["kubernetes.io"]["node"] == {"name": "n9"}
 
 
-def test_a_pods_ordinary_token_lives_on() -> None:
+def test_a_default_pod_token_lives_a_year_and_warns_after_the_requested_lifetime() -> None:
     cluster = Cluster()
     cluster.add("pods", "web", "x", "uid-x", {"serviceAccountName": "robot"})
     reference = {"kind": "Pod", "apiVersion": "v1", "name": "x"}
@@ -134,28 +134,28 @@ EXPIRATION = 'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationS
             {},
             BadRequestError,
             "cannot bind token to object of type /v1, Kind=Foo",
-            id="bound to something odd",
+            id="bound to an unknown kind",
         ),
         pytest.param(
             {"boundObjectRef": {"kind": "Pod", "apiVersion": "apps/v1", "name": "x"}},
             {},
             BadRequestError,
             "cannot bind token to object of type apps/v1, Kind=Pod",
-            id="bound to something of another group",
+            id="bound to a kind of another group",
         ),
         pytest.param(
             {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "none"}},
             {},
             NotFoundError,
             'pods "none" not found',
-            id="bound to nothing",
+            id="bound to a missing pod",
         ),
         pytest.param(
             {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "stranger"}},
             {},
             BadRequestError,
             'cannot bind token for serviceaccount "robot" to pod running with different serviceaccount name.',
-            id="bound to somebody else's pod",
+            id="bound to a pod of another account",
         ),
         pytest.param(
             {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "s", "uid": "abc"}},
@@ -163,11 +163,11 @@ EXPIRATION = 'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationS
             ConflictError,
             'Operation cannot be fulfilled on Secret "s": the UID in the bound object reference (abc) does not match '
             "the UID in record. The object might have been deleted and then recreated",
-            id="bound to what was there before",
+            id="bound to a recreated secret",
         ),
     ],
 )
-def test_the_message_of_a_forbidden_request(
+def test_errors_of_invalid_token_requests(
     spec: Document, metadata: Document, error: type[StatusError], message: str
 ) -> None:
     cluster = Cluster()
@@ -178,7 +178,7 @@ def test_the_message_of_a_forbidden_request(
     assert rejected.value.message == message
 
 
-def test_a_error_names_its_field() -> None:
+def test_a_validation_error_names_its_field() -> None:
     with pytest.raises(InvalidError) as rejected:
         _answer(Cluster(), {"expirationSeconds": 5})
     (cause,) = rejected.value.causes

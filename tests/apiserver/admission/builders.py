@@ -1,4 +1,4 @@
-"""Builders of the tests of admission: attempts, objects to be looked up, and a plugin asked."""
+"""Builders for admission tests: attempts, stored objects for the lookup, and calls of a plugin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 class Known:
-    """Objects to be looked up, by kind."""
+    """A lookup of the given objects, by kind."""
 
     def __init__(self, objects: Mapping[Kind, Sequence[Document]] | None = None) -> None:
         self.objects = {NAMESPACE: [named(NS)], **(objects or {})}

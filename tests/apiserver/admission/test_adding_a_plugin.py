@@ -85,10 +85,10 @@ def _image(stored: dict[str, Any]) -> str:
     ("image", "stored"),
     [
         pytest.param("web:1", "registry.example/web:1", id="the plugin changes the object"),
-        pytest.param("other.example/web:1", "other.example/web:1", id="it leaves other objects as they are"),
+        pytest.param("other.example/web:1", "other.example/web:1", id="the plugin leaves other objects unchanged"),
     ],
 )
-def test_a_created_object_is_changed(image: str, stored: str) -> None:
+def test_an_added_plugin_changes_a_created_object(image: str, stored: str) -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         created = read(await client.create(POD, "default", pod("web", image)))
         assert _image(created) == stored
@@ -96,7 +96,7 @@ def test_a_created_object_is_changed(image: str, stored: str) -> None:
     with_api_server(scenario)
 
 
-def test_a_rejected_object_is_not_stored() -> None:
+def test_an_object_rejected_by_an_added_plugin_is_not_stored() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         with pytest.raises(ForbiddenError, match=r'pods "web" is forbidden: image registry\.example/web has no tag'):
             await client.create(POD, "default", pod("web", "web"))
@@ -105,14 +105,14 @@ def test_a_rejected_object_is_not_stored() -> None:
     with_api_server(scenario)
 
 
-def test_other_kinds_are_not_affected() -> None:
+def test_an_added_plugin_does_not_affect_other_kinds() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         await client.create(CONFIG_MAP, "default", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})
 
     with_api_server(scenario)
 
 
-def test_it_can_be_disabled_by_name() -> None:
+def test_an_added_plugin_can_be_disabled_by_name() -> None:
     disabled = WITHOUT_CONTROLLERS.disabled_admission_plugins | {"ImageRegistry"}
     settings = assembly.Settings(WITHOUT_CONTROLLERS.token_key, disabled_admission_plugins=disabled)
 
@@ -123,7 +123,7 @@ def test_it_can_be_disabled_by_name() -> None:
     with_api_server(scenario, settings)
 
 
-def test_the_recipe_names_these_steps() -> None:
+def test_the_recipe_in_contributing_names_the_steps() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     recipe = text.partition("### Add an admission plugin")[2].partition("###")[0]
     for place in (

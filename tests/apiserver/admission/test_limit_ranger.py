@@ -1,7 +1,4 @@
-"""The limit ranges of a namespace are applied.
-
-Limit ranges: defaults and bounds, in Kubernetes' words.
-"""
+"""LimitRanger: defaults and bounds of limit ranges, with the messages of Kubernetes."""
 
 from __future__ import annotations
 
@@ -22,12 +19,12 @@ BOUNDS = named(
 KNOWN = Known({LIMIT_RANGE: [BOUNDS]})
 
 
-def test_defaults_come_first() -> None:
+def test_defaults_are_set_without_a_check_of_bounds() -> None:
     made = admitted(LimitRanger(), attempt(POD, pod()), KNOWN)
     assert made["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "1"}
 
 
-def test_all_faults_are_told_in_brackets() -> None:
+def test_several_errors_are_reported_in_brackets() -> None:
     with pytest.raises(ForbiddenError) as caught:
         check(LimitRanger(), attempt(POD, pod(containers=[container("a", {}, {"cpu": "2"})])), KNOWN)
     assert caught.value.message == (
@@ -36,7 +33,7 @@ def test_all_faults_are_told_in_brackets() -> None:
     )
 
 
-def test_a_claim_is_checked_and_not_changed() -> None:
+def test_a_claim_above_the_maximum_is_rejected() -> None:
     bounds = named("b", spec={"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}]})
     claim = named("c", spec={"resources": {"requests": {"storage": "2Gi"}}})
     with pytest.raises(
@@ -45,7 +42,7 @@ def test_a_claim_is_checked_and_not_changed() -> None:
         check(LimitRanger(), attempt(PERSISTENT_VOLUME_CLAIM, claim), Known({LIMIT_RANGE: [bounds]}))
 
 
-def test_a_pod_on_its_way_out_is_left_alone() -> None:
+def test_a_terminating_pod_is_not_checked() -> None:
     old = pod()
     old["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     check(LimitRanger(), attempt(POD, pod(), old, subresource="resize"), KNOWN)
@@ -62,7 +59,9 @@ def test_a_pod_on_its_way_out_is_left_alone() -> None:
         (PERSISTENT_VOLUME_CLAIM, "status", Operation.UPDATE, False),
     ],
 )
-def test_handles(kind: Kind, subresource: str, operation: Operation, expected: bool) -> None:
+def test_limit_ranger_handles_new_pods_resizes_and_claims(
+    kind: Kind, subresource: str, operation: Operation, expected: bool
+) -> None:
     assert LimitRanger().handles(kind, subresource, operation) is expected
 
 
@@ -76,7 +75,7 @@ DEFAULTS = limit_range(
 )
 
 
-def test_containers_get_what_they_did_not_ask_for_and_an_annotation_tells() -> None:
+def test_defaults_are_set_in_containers_and_listed_in_an_annotation() -> None:
     made = pod(containers=[container("a"), container("b", {"cpu": "1"}, {"cpu": "1"})], initContainers=[container("i")])
     fill_defaults(DEFAULTS, made)
     resources = [one["resources"] for one in made["spec"]["containers"]]
@@ -90,7 +89,7 @@ def test_containers_get_what_they_did_not_ask_for_and_an_annotation_tells() -> N
     }
 
 
-def test_a_pod_that_says_everything_gets_no_annotation() -> None:
+def test_a_pod_with_all_requests_and_limits_gets_no_annotation() -> None:
     made = pod(containers=[container("a", {"cpu": "1"}, {"cpu": "1", "memory": "1Gi"})])
     fill_defaults(DEFAULTS, made)
     assert "annotations" not in made["metadata"]
@@ -99,7 +98,7 @@ def test_a_pod_that_says_everything_gets_no_annotation() -> None:
 @pytest.mark.parametrize(
     ("limit", "requests", "limits", "expected"),
     [
-        pytest.param({"min": {"cpu": "50m"}}, {"cpu": "50m"}, {}, [], id="enough"),
+        pytest.param({"min": {"cpu": "50m"}}, {"cpu": "50m"}, {}, [], id="a sufficient request"),
         pytest.param(
             {"min": {"cpu": "50m"}},
             {},
@@ -147,28 +146,28 @@ def test_a_pod_that_says_everything_gets_no_annotation() -> None:
             {"cpu": "50m"},
             {"cpu": "1"},
             ["cpu max limit to request ratio per Container is 8, but provided ratio is 20.000000"],
-            id="too far apart",
+            id="too large a ratio",
         ),
         pytest.param(
             {"maxLimitRequestRatio": {"cpu": "8"}},
             {"cpu": "0"},
             {"cpu": "1"},
             ["cpu max limit to request ratio per Container is 8, but no request is specified or request is 0"],
-            id="no ratio without a request",
+            id="a ratio without a request",
         ),
         pytest.param(
             {"maxLimitRequestRatio": {"cpu": "1500m"}},
             {"cpu": "1"},
             {},
             ["cpu max limit to request ratio per Container is 1500m, but no limit is specified or limit is 0"],
-            id="nor without a limit",
+            id="a ratio without a limit",
         ),
         pytest.param(
             {"min": {"memory": "9Ei", "cpu": "1"}},
             {"memory": "8388608Ti", "cpu": "1"},
             {},
             [],
-            id="amounts that are too large to be compared in thousandths",
+            id="amounts too large for milli-units",
         ),
     ],
 )
@@ -177,7 +176,7 @@ def test_bounds_of_containers(limit: Any, requests: Any, limits: Any, expected: 
     assert pod_errors(limit_range({"type": "Container", **limit}), made) == expected
 
 
-def test_bounds_of_pods_are_about_the_sum_and_each_fault_is_told_once() -> None:
+def test_bounds_of_pods_apply_to_the_sum_and_errors_are_not_repeated() -> None:
     two = [container(name, {"cpu": "2"}, {"cpu": "2"}) for name in ("a", "b")]
     bounds = limit_range({"type": "Container", "max": {"cpu": "1"}}, {"type": "Pod", "max": {"cpu": "3"}})
     assert pod_errors(bounds, pod(containers=two)) == [

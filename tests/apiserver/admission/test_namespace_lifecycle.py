@@ -1,4 +1,4 @@
-"""Namespaces let objects in only while they exist and stay."""
+"""NamespaceLifecycle: objects can be created only in existing namespaces that are not terminating."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from mooring.apiserver.call import Operation
 from mooring.client.errors import ForbiddenError, NotFoundError, StatusCause
 from tests.apiserver.admission.builders import NS, Known, admitted, attempt, named, wait
 
-GOING = Known({NAMESPACE: [named(NS, status={"phase": "Terminating"})]})
+TERMINATING = Known({NAMESPACE: [named(NS, status={"phase": "Terminating"})]})
 
 
-def test_an_object_comes_into_an_active_namespace() -> None:
+def test_an_object_is_created_in_an_active_namespace() -> None:
     admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, named("a")))
 
 
-def test_a_namespace_that_does_not_exist_takes_nothing() -> None:
+def test_creation_in_a_missing_namespace_is_rejected() -> None:
     with pytest.raises(NotFoundError, match=f'namespaces "{NS}" not found'):
         admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, named("a")), Known({NAMESPACE: []}))
 
 
-def test_a_terminating_namespace_takes_no_new_object_and_says_so_in_a_cause() -> None:
+def test_creation_in_a_terminating_namespace_is_rejected_with_a_cause() -> None:
     with pytest.raises(ForbiddenError) as caught:
-        admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, {"metadata": {"generateName": "g-"}}), GOING)
+        admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, {"metadata": {"generateName": "g-"}}), TERMINATING)
     assert caught.value.message == (
         f'configmaps "g-" is forbidden: unable to create new content in namespace {NS} because it is being terminated'
     )
@@ -33,21 +33,21 @@ def test_a_terminating_namespace_takes_no_new_object_and_says_so_in_a_cause() ->
     )
 
 
-def test_what_is_in_a_terminating_namespace_can_be_changed() -> None:
-    admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, named("a"), named("a")), GOING)
+def test_objects_in_a_terminating_namespace_can_be_updated() -> None:
+    admitted(NamespaceLifecycle(), attempt(CONFIG_MAP, named("a"), named("a")), TERMINATING)
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-def test_what_every_cluster_needs_is_not_deleted(name: str) -> None:
+def test_system_namespaces_cannot_be_deleted(name: str) -> None:
     plugin, made = NamespaceLifecycle(), attempt(NAMESPACE, None, named(name), operation=Operation.DELETE)
     with pytest.raises(ForbiddenError, match="this namespace may not be deleted"):
         wait(plugin.admit(made, Known()))
 
 
-def test_any_other_namespace_is_deleted() -> None:
+def test_other_namespaces_can_be_deleted() -> None:
     made = attempt(NAMESPACE, None, named("kube-node-lease"), operation=Operation.DELETE)
     wait(NamespaceLifecycle().admit(made, Known()))
 
 
-def test_what_lives_in_no_namespace_is_not_asked_about() -> None:
+def test_cluster_scoped_kinds_are_not_handled() -> None:
     assert not NamespaceLifecycle().handles(NODE, "", Operation.CREATE)

@@ -1,4 +1,4 @@
-"""A node writes its own objects and those of its pods only."""
+"""NodeRestriction: a node may write only its own objects and those of its pods."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RoleOfN1:
         return AuthorizationDecision(wanted == allowed and not attributes.api_group)
 
     def rules_for(self, user: User, namespace: str) -> SubjectRules:
-        raise AssertionError("nobody asks for rules")
+        raise AssertionError("NodeRestriction must not call rules_for")
 
 
 def error_of(one: Attempt, user: User = N1) -> str:
@@ -150,7 +150,7 @@ def slice_of(node_name: str) -> Document:
         pytest.param(attempt(CONFIG_MAP, named("x")), id="kinds that the authorizer decides"),
     ],
 )  # fmt: skip
-def test_a_node_may(allowed: Attempt) -> None:
+def test_writes_that_a_node_may_send(allowed: Attempt) -> None:
     assert error_of(allowed) == ""
 
 
@@ -218,11 +218,11 @@ def test_a_node_may(allowed: Attempt) -> None:
         (token(MY_POD), 'audience "" not found in pod spec volume'),
     ],
 )
-def test_a_node_may_not(forbidden: Attempt, message: str) -> None:
+def test_writes_that_a_node_may_not_send(forbidden: Attempt, message: str) -> None:
     assert message in error_of(forbidden)
 
 
-def test_a_node_without_a_name_writes_nothing() -> None:
+def test_a_node_user_without_a_node_name_is_rejected() -> None:
     nameless = replace(N1, name="system:node:")
     assert 'could not determine node from user "system:node:"' in error_of(attempt(NODE, node()), nameless)
 

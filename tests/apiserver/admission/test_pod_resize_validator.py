@@ -1,6 +1,6 @@
-"""A pod is not resized beyond its node.
+"""PodResizeValidator: the resized pod must fit on its node.
 
-A bound pod changes only as its node can.
+NodeDeclaredFeatureValidator: the node must declare the features that the change needs.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def resized(cpu: str, memory: str, generation: int = 2, **spec: Any) -> Document
 
 
 @pytest.mark.parametrize(
-    "generation", [pytest.param(2, id="it fits"), pytest.param(1, id="nothing changed, and the node may be gone")]
+    "generation", [pytest.param(2, id="the pod fits"), pytest.param(1, id="no change, the node is missing")]
 )
-def test_allowed(generation: int) -> None:
+def test_a_resize_that_fits_on_the_node_is_allowed(generation: int) -> None:
     known = Known({NODE: [node()]}) if generation == 2 else Known()
     made = attempt(POD, resized("4", "4Gi", generation), resized("1", "1Gi", 1), subresource="resize")
     check(PodResizeValidator(), made, known)
@@ -52,19 +52,21 @@ def test_allowed(generation: int) -> None:
             resized("4", "1Gi", overhead={"cpu": "1m"}),
             "node didn't have enough allocatable resources: cpu, requested: 4001, allocatable: 4000",
             (StatusCause("NodeCapacity", "", ""),),
-            id="overhead counts",
+            id="overhead is included",
         ),
         pytest.param(
             [node(**{"kubernetes.io/os": "windows"})],
             resized("1", "1Gi"),
             'pod resize is only supported on linux nodes, node "n" is "windows"',
             (StatusCause("UnsupportedPlatform", "", ""),),
-            id="another system",
+            id="another operating system",
         ),
         pytest.param([], resized("1", "1Gi"), 'node "n" not found', (), id="no node"),
     ],
 )
-def test_refused(nodes: list[Document], new: Document, why: str, causes: tuple[StatusCause, ...]) -> None:
+def test_a_resize_that_the_node_cannot_support_is_rejected(
+    nodes: list[Document], new: Document, why: str, causes: tuple[StatusCause, ...]
+) -> None:
     with pytest.raises(ForbiddenError) as caught:
         check(
             PodResizeValidator(), attempt(POD, new, resized("1", "1Gi", 1), subresource="resize"), Known({NODE: nodes})
@@ -73,8 +75,8 @@ def test_refused(nodes: list[Document], new: Document, why: str, causes: tuple[S
     assert caught.value.causes == causes
 
 
-ABLE = Known({NODE: [named("n", status={"declaredFeatures": ["InPlacePodVerticalScalingInitContainers"]})]})
-PLAIN = Known({NODE: [named("n")]})
+WITH_FEATURE = Known({NODE: [named("n", status={"declaredFeatures": ["InPlacePodVerticalScalingInitContainers"]})]})
+WITHOUT_FEATURES = Known({NODE: [named("n")]})
 
 
 def made(generation: int, cpu: str, node: str = "n", **fields: Any) -> Document:
@@ -86,34 +88,41 @@ def made(generation: int, cpu: str, node: str = "n", **fields: Any) -> Document:
 @pytest.mark.parametrize(
     ("old", "new", "known"),
     [
-        pytest.param(made(1, "1"), made(2, "2"), ABLE, id="the node can"),
-        pytest.param(made(1, "1"), made(1, "2"), PLAIN, id="nothing was counted as a change"),
-        pytest.param(made(1, "1", node=""), made(2, "2", node=""), PLAIN, id="there is no node yet"),
+        pytest.param(made(1, "1"), made(2, "2"), WITH_FEATURE, id="the node has the feature"),
+        pytest.param(made(1, "1"), made(1, "2"), WITHOUT_FEATURES, id="the generation did not change"),
+        pytest.param(made(1, "1", node=""), made(2, "2", node=""), WITHOUT_FEATURES, id="not bound to a node"),
         pytest.param(
-            made(1, "1", restartPolicy="Always"), made(2, "2", restartPolicy="Always"), PLAIN, id="sidecars can always"
+            made(1, "1", restartPolicy="Always"),
+            made(2, "2", restartPolicy="Always"),
+            WITHOUT_FEATURES,
+            id="sidecars need no feature",
         ),
     ],
 )
-def test_changes_that_nodes_allow(old: Document, new: Document, known: Known) -> None:
+def test_changes_with_the_required_features_are_allowed(old: Document, new: Document, known: Known) -> None:
     check(NodeDeclaredFeatureValidator(), attempt(POD, new, old, subresource="resize"), known)
 
 
-def test_the_node_cannot() -> None:
+def test_a_change_without_the_required_feature_is_rejected() -> None:
     with pytest.raises(ForbiddenError) as caught:
-        check(NodeDeclaredFeatureValidator(), attempt(POD, made(2, "2"), made(1, "1"), subresource="resize"), PLAIN)
+        check(
+            NodeDeclaredFeatureValidator(),
+            attempt(POD, made(2, "2"), made(1, "1"), subresource="resize"),
+            WITHOUT_FEATURES,
+        )
     assert caught.value.message == (
         'pods "p" is forbidden: pod update requires features InPlacePodVerticalScalingInitContainers '
         'which are not available on node "n"'
     )
 
 
-def test_the_node_is_gone() -> None:
+def test_a_change_of_a_pod_on_a_missing_node_is_rejected() -> None:
     with pytest.raises(ForbiddenError, match='node "n" not found'):
         check(NodeDeclaredFeatureValidator(), attempt(POD, made(2, "2"), made(1, "1")), Known())
 
 
-def test_resources_of_the_whole_pod_need_a_feature_too() -> None:
+def test_pod_level_resources_need_a_feature() -> None:
     old, new = made(1, "1"), made(2, "1")
     old["spec"]["resources"], new["spec"]["resources"] = {"limits": {"cpu": "1"}}, {"limits": {"cpu": "2"}}
     with pytest.raises(ForbiddenError, match="InPlacePodLevelResourcesVerticalScaling"):
-        check(NodeDeclaredFeatureValidator(), attempt(POD, new, old), ABLE)
+        check(NodeDeclaredFeatureValidator(), attempt(POD, new, old), WITH_FEATURE)

@@ -1,6 +1,6 @@
-"""Namespaces ask for a level, and pods are held to it.
+"""PodSecurity: namespaces select a level, and pods are checked against it.
 
-Levels and versions.
+Levels, versions, and the text of violations.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.apiserver.admission.builders import NS, Known, attempt, check, contai
 
 LABEL = "pod-security.kubernetes.io/"
 PRIVILEGED_POD = pod(containers=[container(securityContext={"privileged": True})])
-SAYS = 'privileged (container "c" must not set securityContext.privileged=true)'
+VIOLATION = 'privileged (container "c" must not set securityContext.privileged=true)'
 
 
 def namespace(**labels: str) -> Document:
@@ -49,33 +49,35 @@ def known(**labels: str) -> Known:
     return Known({NAMESPACE: [namespace(**labels)]})
 
 
-def test_a_pod_below_the_level_is_refused() -> None:
+def test_a_pod_that_violates_the_enforced_level_is_rejected() -> None:
     with pytest.raises(ForbiddenError) as caught:
         check(PodSecurity(), attempt(POD, PRIVILEGED_POD), known(enforce="baseline"))
-    assert caught.value.message == f'pods "p" is forbidden: violates PodSecurity "baseline:latest": {SAYS}'
+    assert caught.value.message == f'pods "p" is forbidden: violates PodSecurity "baseline:latest": {VIOLATION}'
 
 
 @pytest.mark.parametrize(
     ("labels", "warnings"),
     [
-        pytest.param({}, [], id="nothing asked"),
-        pytest.param({"warn": "baseline"}, [f'would violate PodSecurity "baseline:latest": {SAYS}'], id="warned"),
+        pytest.param({}, [], id="no labels"),
+        pytest.param({"warn": "baseline"}, [f'would violate PodSecurity "baseline:latest": {VIOLATION}'], id="warn"),
         pytest.param(
             {"warn": "baseline", "warn_version": "v1.20"},
-            [f'would violate PodSecurity "baseline:v1.20": {SAYS}'],
-            id="of a version",
+            [f'would violate PodSecurity "baseline:v1.20": {VIOLATION}'],
+            id="warn with a version",
         ),
-        pytest.param({"audit": "baseline"}, [], id="audited"),
-        pytest.param({"warn": "nonsense"}, [], id="a label that cannot be read warns of nothing"),
+        pytest.param({"audit": "baseline"}, [], id="audit"),
+        pytest.param({"warn": "nonsense"}, [], id="an invalid warn label is ignored"),
     ],
 )
-def test_a_pod_is_let_in_with_warnings(labels: dict[str, str], warnings: list[str]) -> None:
+def test_a_pod_that_violates_the_warn_level_is_created_with_warnings(
+    labels: dict[str, str], warnings: list[str]
+) -> None:
     made = attempt(POD, PRIVILEGED_POD)
     check(PodSecurity(), made, known(**labels))
     assert made.call.warnings == warnings
 
 
-def test_a_label_that_cannot_be_read_enforces_the_strictest_level() -> None:
+def test_an_invalid_enforce_label_enforces_the_restricted_level() -> None:
     with pytest.raises(ForbiddenError, match='violates PodSecurity "restricted:latest"'):
         check(PodSecurity(), attempt(POD, pod()), known(enforce="nonsense"))
 
@@ -90,33 +92,33 @@ def test_a_label_that_cannot_be_read_enforces_the_strictest_level() -> None:
         pytest.param(POD_TEMPLATE, lambda template: {"template": template}, id="a template"),
     ],
 )
-def test_what_makes_pods_is_warned_of_what_is_enforced_on_them(kind: Kind, wrap: Any) -> None:
+def test_workloads_get_warnings_for_the_enforced_level(kind: Kind, wrap: Any) -> None:
     made = attempt(kind, {"metadata": {"name": "m"}, **wrap({"spec": PRIVILEGED_POD["spec"]})})
     check(PodSecurity(), made, known(enforce="baseline"))
-    assert made.call.warnings == [f'would violate PodSecurity "baseline:latest": {SAYS}']
+    assert made.call.warnings == [f'would violate PodSecurity "baseline:latest": {VIOLATION}']
 
 
 @pytest.mark.parametrize(
-    ("change", "is_looked_at"),
+    ("change", "is_checked"),
     [
         pytest.param({"labels": {"a": "b"}}, False, id="labels"),
         pytest.param({"image": "new"}, True, id="another image"),
-        pytest.param({"debug": "dbg"}, True, id="a container for debugging"),
+        pytest.param({"debug": "dbg"}, True, id="an ephemeral container"),
     ],
 )
-def test_an_update_counts_if_it_brings_new_code(change: dict[str, Any], is_looked_at: bool) -> None:
+def test_an_update_is_checked_if_it_changes_images_or_containers(change: dict[str, Any], is_checked: bool) -> None:
     new = pod(containers=[{**PRIVILEGED_POD["spec"]["containers"][0], "image": change.get("image", "app:1")}])
     if "debug" in change:
         new["spec"]["ephemeralContainers"] = [container(change["debug"])]
     made = attempt(POD, new, PRIVILEGED_POD)
-    if not is_looked_at:
+    if not is_checked:
         check(PodSecurity(), made, known(enforce="baseline"))
         return
     with pytest.raises(ForbiddenError):
         check(PodSecurity(), made, known(enforce="baseline"))
 
 
-def test_labels_that_cannot_be_read_are_refused_with_all_that_is_wrong() -> None:
+def test_invalid_namespace_labels_are_rejected_with_all_errors() -> None:
     with pytest.raises(InvalidError) as caught:
         check(PodSecurity(), attempt(NAMESPACE, namespace(enforce="x", warn_version="1.2"), name=NS))
     assert [cause.field for cause in caught.value.causes] == [
@@ -129,7 +131,7 @@ def test_labels_that_cannot_be_read_are_refused_with_all_that_is_wrong() -> None
     ]
 
 
-def test_old_faults_are_no_reason_to_refuse_another_change() -> None:
+def test_unchanged_invalid_namespace_labels_are_accepted() -> None:
     check(PodSecurity(), attempt(NAMESPACE, namespace(enforce="x"), namespace(enforce="x")))
 
 
@@ -140,8 +142,8 @@ def owned(name: str, made: Document) -> Document:
 @pytest.mark.parametrize(
     ("old", "new", "warnings"),
     [
-        pytest.param({}, {"enforce": "privileged"}, [], id="nothing asked"),
-        pytest.param({"enforce": "restricted"}, {"enforce": "baseline"}, [], id="a milder level"),
+        pytest.param({}, {"enforce": "privileged"}, [], id="a level without restrictions"),
+        pytest.param({"enforce": "restricted"}, {"enforce": "baseline"}, [], id="a less strict level"),
         pytest.param(
             {},
             {"enforce": "baseline"},
@@ -150,11 +152,13 @@ def owned(name: str, made: Document) -> Document:
                 "a (and 2 other pods): privileged",
                 "h: host namespaces",
             ],
-            id="a stricter one",
+            id="a stricter level",
         ),
     ],
 )
-def test_who_changes_the_level_hears_of_the_pods_that_are_there(old: Any, new: Any, warnings: list[str]) -> None:
+def test_a_stricter_enforce_level_warns_of_existing_pods_that_violate_it(
+    old: Any, new: Any, warnings: list[str]
+) -> None:
     pods = [
         owned("b", PRIVILEGED_POD),
         owned("a", PRIVILEGED_POD),
@@ -167,7 +171,7 @@ def test_who_changes_the_level_hears_of_the_pods_that_are_there(old: Any, new: A
     assert made.call.warnings == warnings
 
 
-def test_a_version_of_its_own_for_warnings_is_kept() -> None:
+def test_policy_of_keeps_the_version_of_the_warn_level() -> None:
     policy = policy_of(
         namespace(enforce="baseline", enforce_version="v1.20", warn_version="v1.25")["metadata"]["labels"]
     )
@@ -175,20 +179,20 @@ def test_a_version_of_its_own_for_warnings_is_kept() -> None:
 
 
 @pytest.mark.parametrize("subresource", ["status", "binding", "eviction"])
-def test_other_subresources_are_not_looked_at(subresource: str) -> None:
+def test_other_subresources_are_not_handled(subresource: str) -> None:
     assert not PodSecurity().handles(POD, subresource, Operation.UPDATE)
 
 
 # --- How violations list containers ----------------------------------------------------------------------------------
 
 
-def test_all_containers_count_in_the_order_in_which_they_start() -> None:
+def test_containers_of_returns_init_containers_then_containers_then_ephemeral_containers() -> None:
     spec = pod(initContainers=[container("i")], ephemeralContainers=[container("e")])["spec"]
     assert [one["name"] for one in containers_of(spec)] == ["i", "c", "e"]
 
 
 @pytest.mark.parametrize(("names", "text"), [(["a"], 'container "a"'), (["a", "b"], 'containers "a", "b"')])
-def test_names(names: list[str], text: str) -> None:
+def test_containers_named_formats_a_list_of_names(names: list[str], text: str) -> None:
     assert containers_named(names) == text
 
 
@@ -196,11 +200,11 @@ def test_names(names: list[str], text: str) -> None:
     ("is_pod", "names", "text"),
     [(True, [], "pod"), (False, ["a"], 'container "a"'), (True, ["a"], 'pod and container "a"'), (False, [], "")],
 )
-def test_setters(is_pod: bool, names: list[str], text: str) -> None:
+def test_setters_formats_the_pod_and_containers(is_pod: bool, names: list[str], text: str) -> None:
     assert setters(is_pod, names) == text
 
 
-HOSTILE = pod(
+POD_WITH_VIOLATIONS = pod(
     containers=[container(securityContext={"privileged": True})], hostPID=True, volumes=[{"name": "v", "hostPath": {}}]
 )
 
@@ -225,8 +229,8 @@ HOSTILE = pod(
     ],
     ids=str,
 )
-def test_a_stricter_level_asks_more_and_asks_nothing_twice(level: PodSecurityLevel, reasons: list[str]) -> None:
-    found = violations_of(level, HOSTILE["metadata"], HOSTILE["spec"])
+def test_stricter_levels_report_more_violations_without_duplicates(level: PodSecurityLevel, reasons: list[str]) -> None:
+    found = violations_of(level, POD_WITH_VIOLATIONS["metadata"], POD_WITH_VIOLATIONS["spec"])
     assert [each.reason for each in found] == reasons
 
 
@@ -234,9 +238,9 @@ def test_a_stricter_level_asks_more_and_asks_nothing_twice(level: PodSecurityLev
     ("level", "text"),
     [(PodSecurityLevel(BASELINE), "baseline:latest"), (PodSecurityLevel(RESTRICTED, 24), "restricted:v1.24")],
 )
-def test_a_level_as_text(level: PodSecurityLevel, text: str) -> None:
+def test_a_level_is_formatted_with_its_version(level: PodSecurityLevel, text: str) -> None:
     assert str(level) == text
 
 
-def test_violations_as_text() -> None:
+def test_text_of_formats_violations() -> None:
     assert text_of([PodSecurityViolation("a", "b"), PodSecurityViolation("c", "")]) == "a (b), c"

@@ -1,7 +1,4 @@
-"""The baseline: what no pod may do that is not trusted with the node.
-
-The restricted level: what a pod must give up in so many words.
-"""
+"""Checks of Pod Security Standards: the baseline level and the restricted level."""
 
 from __future__ import annotations
 
@@ -45,19 +42,19 @@ def annotated(key: str, value: str) -> Document:
             pod(hostNetwork=True, hostPID=True, hostIPC=True),
             LATEST,
             "host namespaces (hostNetwork=true, hostPID=true, hostIPC=true)",
-            id="namespaces of the host",
+            id="host namespaces",
         ),
         pytest.param(
             pod(containers=[container(ports=[{"hostPort": 80}, {"hostPort": 443}, {"containerPort": 1}])]),
             LATEST,
             'hostPort (container "c" uses hostPorts 443, 80)',
-            id="ports of the host",
+            id="host ports",
         ),
         pytest.param(
             pod(volumes=[{"name": "a", "hostPath": {"path": "/"}}, {"name": "b", "emptyDir": {}}]),
             LATEST,
             'hostPath volumes (volume "a")',
-            id="directories of the host",
+            id="host paths",
         ),
         pytest.param(
             pod(containers=[secured("a", capabilities={"add": ["SYS_ADMIN", "CHOWN"]}), secured("b")]),
@@ -70,20 +67,20 @@ def annotated(key: str, value: str) -> Document:
             LATEST,
             'forbidden AppArmor profiles (pod and container "c" must not set AppArmor profile type to "", '
             '"Unconfined")',
-            id="no AppArmor",
+            id="AppArmor disabled",
         ),
         pytest.param(
             annotated("container.apparmor.security.beta.kubernetes.io/c", "unconfined"),
             LATEST,
             "forbidden AppArmor profile (annotation must not set AppArmor profile type to "
             '"container.apparmor.security.beta.kubernetes.io/c="unconfined"")',
-            id="no AppArmor, the old way",
+            id="AppArmor disabled by annotation",
         ),
         pytest.param(
             annotated("container.apparmor.security.beta.kubernetes.io/c", "localhost/x"),
             LATEST,
             "",
-            id="a profile of the node",
+            id="a localhost profile",
         ),
         pytest.param(
             pod(containers=[secured(seLinuxOptions={"type": "x", "user": "u", "role": "r"})]),
@@ -96,38 +93,40 @@ def annotated(key: str, value: str) -> Document:
             pod(containers=[secured(seLinuxOptions={"type": "container_engine_t"})]),
             30,
             'seLinuxOptions (container "c" set forbidden securityContext.seLinuxOptions: type "container_engine_t")',
-            id="a type that was not allowed once",
+            id="a type not allowed in older versions",
         ),
         pytest.param(
             pod(containers=[secured(seccompProfile={"type": "Unconfined"})]),
             LATEST,
             'seccompProfile (container "c" must not set securityContext.seccompProfile.type to "Unconfined")',
-            id="no seccomp",
+            id="seccomp disabled",
         ),
         pytest.param(
             annotated("seccomp.security.alpha.kubernetes.io/pod", "unconfined"),
             18,
             'seccompProfile (forbidden annotation seccomp.security.alpha.kubernetes.io/pod="unconfined")',
-            id="no seccomp, the old way",
+            id="seccomp disabled by annotation",
         ),
         pytest.param(
             pod(securityContext={"sysctls": [{"name": "kernel.msgmax"}, {"name": "net.ipv4.tcp_rmem"}]}),
             31,
             "forbidden sysctls (kernel.msgmax, net.ipv4.tcp_rmem)",
-            id="parameters of the kernel",
+            id="sysctls",
         ),
-        pytest.param(pod(securityContext={"sysctls": [{"name": "net.ipv4.tcp_rmem"}]}), 32, "", id="allowed since"),
+        pytest.param(
+            pod(securityContext={"sysctls": [{"name": "net.ipv4.tcp_rmem"}]}), 32, "", id="a sysctl allowed since 1.32"
+        ),
         pytest.param(
             pod(containers=[secured(procMount="Unmasked")]),
             LATEST,
             'procMount (container "c" must not set securityContext.procMount to "Unmasked")',
-            id="all of proc",
+            id="unmasked proc",
         ),
         pytest.param(
             pod(containers=[secured(procMount="Unmasked")], hostUsers=False),
             LATEST,
             "",
-            id="in a user namespace it may",
+            id="unmasked proc in a user namespace",
         ),
         pytest.param(
             pod(
@@ -136,7 +135,7 @@ def annotated(key: str, value: str) -> Document:
             ),
             LATEST,
             'hostProcess (pod and container "c" must not set securityContext.windowsOptions.hostProcess=true)',
-            id="processes of the host",
+            id="host processes",
         ),
         pytest.param(
             pod(
@@ -147,24 +146,24 @@ def annotated(key: str, value: str) -> Document:
             ),
             LATEST,
             'probe or lifecycle host (containers "a", "b" use probe or lifecycle hosts "g", "h")',
-            id="probes of others",
+            id="probe hosts",
         ),
         pytest.param(
-            pod(containers=[container(livenessProbe={"httpGet": {"host": "h"}})]), 33, "", id="allowed before"
+            pod(containers=[container(livenessProbe={"httpGet": {"host": "h"}})]), 33, "", id="probe hosts before 1.34"
         ),
     ],
 )
-def test_baseline(made: Document, minor: int, expected: str) -> None:
+def test_baseline_violations(made: Document, minor: int, expected: str) -> None:
     assert text_of(violations_of(PodSecurityLevel(BASELINE, minor), made["metadata"], made["spec"])) == expected
 
 
-GOOD = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-GOOD_POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+RESTRICTED_CONTEXT = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+RESTRICTED_POD_CONTEXT = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
 def made(context: Document | None = None, pod_context: Document | None = None, **spec: Any) -> Document:
-    one = container(securityContext={**GOOD, **(context or {})})
-    return pod(containers=[one], securityContext={**GOOD_POD, **(pod_context or {})}, **spec)
+    one = container(securityContext={**RESTRICTED_CONTEXT, **(context or {})})
+    return pod(containers=[one], securityContext={**RESTRICTED_POD_CONTEXT, **(pod_context or {})}, **spec)
 
 
 PLAIN = (
@@ -179,14 +178,14 @@ PLAIN = (
 @pytest.mark.parametrize(
     ("one", "minor", "expected"),
     [
-        pytest.param(made(), LATEST, "", id="a good pod"),
-        pytest.param(pod(), LATEST, PLAIN, id="a plain pod says too little"),
-        pytest.param(pod(), 999, PLAIN, id="a version that nobody knows yet is the last one"),
+        pytest.param(made(), LATEST, "", id="a restricted pod"),
+        pytest.param(pod(), LATEST, PLAIN, id="a plain pod"),
+        pytest.param(pod(), 999, PLAIN, id="an unknown version is treated as the latest"),
         pytest.param(
             pod(os={"name": "windows"}),
             LATEST,
             'runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true)',
-            id="what means nothing on Windows is not asked there",
+            id="Linux fields are not required on Windows",
         ),
         pytest.param(
             made({"capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE", "CHOWN"]}}),
@@ -204,13 +203,13 @@ PLAIN = (
             made({"runAsNonRoot": False}, {"runAsNonRoot": False}),
             LATEST,
             'runAsNonRoot != true (pod and container "c" must not set securityContext.runAsNonRoot=false)',
-            id="root on purpose",
+            id="runAsNonRoot false",
         ),
         pytest.param(
             made({"runAsUser": 0}, {"runAsUser": 0}),
             LATEST,
             'runAsUser=0 (pod and container "c" must not set runAsUser=0)',
-            id="root by number",
+            id="user 0",
         ),
         pytest.param(
             made({"runAsUser": 0, "runAsNonRoot": False}, hostUsers=False), LATEST, "", id="root in a user namespace"
@@ -219,7 +218,7 @@ PLAIN = (
             made({"seccompProfile": {"type": "Unconfined"}}),
             LATEST,
             'seccompProfile (container "c" must not set securityContext.seccompProfile.type to "Unconfined")',
-            id="no seccomp",
+            id="seccomp disabled",
         ),
         pytest.param(
             pod(),
@@ -227,9 +226,9 @@ PLAIN = (
             'allowPrivilegeEscalation != false (container "c" must set '
             "securityContext.allowPrivilegeEscalation=false), "
             'runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true)',
-            id="an old version asks less",
+            id="an old version has fewer checks",
         ),
     ],
 )
-def test_restricted(one: Document, minor: int, expected: str) -> None:
+def test_restricted_violations(one: Document, minor: int, expected: str) -> None:
     assert text_of(violations_of(PodSecurityLevel(RESTRICTED, minor), one["metadata"], one["spec"])) == expected

@@ -1,4 +1,4 @@
-"""A pod learns its zone and region from its node."""
+"""PodTopologyLabels: a pod gets the zone and region labels of its node."""
 
 from __future__ import annotations
 
@@ -20,22 +20,25 @@ KNOWN = Known({NODE: [{"metadata": {"name": "n", "labels": {ZONE: "z", REGION: "
     [
         pytest.param(None, {"kind": "Node", "name": "n"}, {ZONE: "z", REGION: "r"}, id="both labels, no others"),
         pytest.param(
-            {ZONE: "mine", "a": "b"}, {"kind": "Node", "name": "n"}, {ZONE: "z", REGION: "r", "a": "b"}, id="overruled"
+            {ZONE: "mine", "a": "b"},
+            {"kind": "Node", "name": "n"},
+            {ZONE: "z", REGION: "r", "a": "b"},
+            id="replaces the pod's labels",
         ),
-        pytest.param(None, {"kind": "Node", "name": "missing"}, None, id="a node that does not exist"),
-        pytest.param(None, {"name": "n"}, None, id="a target that does not say what it is"),
+        pytest.param(None, {"kind": "Node", "name": "missing"}, None, id="a missing node"),
+        pytest.param(None, {"name": "n"}, None, id="a target without a kind"),
     ],
 )
-def test_a_binding_brings_labels(labels: Any, target: Any, expected: Any) -> None:
+def test_a_binding_gets_the_topology_labels_of_its_node(labels: Any, target: Any, expected: Any) -> None:
     metadata = {"name": "p", **({"labels": labels} if labels else {})}
     made = attempt(POD, {"metadata": metadata, "target": target}, subresource="binding")
     assert admitted(PodTopologyLabels(), made, KNOWN)["metadata"].get("labels") == expected
 
 
 @pytest.mark.parametrize(("spec", "expected"), [({"nodeName": "n"}, {ZONE: "z", REGION: "r"}), ({}, None)])
-def test_a_new_pod_that_names_its_node_gets_them_at_once(spec: Any, expected: Any) -> None:
+def test_a_new_pod_with_a_node_name_gets_the_topology_labels(spec: Any, expected: Any) -> None:
     assert admitted(PodTopologyLabels(), attempt(POD, pod(**spec)), KNOWN)["metadata"].get("labels") == expected
 
 
-def test_other_subresources_are_left_alone() -> None:
+def test_other_subresources_are_not_handled() -> None:
     assert not PodTopologyLabels().handles(POD, "eviction", Operation.CREATE)

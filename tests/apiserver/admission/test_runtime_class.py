@@ -1,4 +1,4 @@
-"""Pods get what their runtime class brings, and must not contradict it."""
+"""RuntimeClass: pods get overhead, node selector and tolerations of their runtime class."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAIN = named("plain")
 KNOWN = Known({RUNTIME_CLASS: [KATA, PLAIN]})
 
 
-def test_overhead_selector_and_tolerations_are_merged_in() -> None:
+def test_overhead_selector_and_tolerations_are_merged_into_the_pod() -> None:
     spec = admitted(RuntimeClass(), attempt(POD, pod(runtimeClassName="kata", nodeSelector={"a": "b"})), KNOWN)["spec"]
     assert spec["overhead"] == {"cpu": "250m"}
     assert spec["nodeSelector"] == {"a": "b", "kata": "yes"}
@@ -29,7 +29,7 @@ def test_overhead_selector_and_tolerations_are_merged_in() -> None:
     assert spec["overhead"] is not KATA["overhead"]["podFixed"]
 
 
-def test_the_same_overhead_may_be_said_in_other_words() -> None:
+def test_an_equal_overhead_in_another_notation_is_allowed() -> None:
     made = attempt(POD, pod(runtimeClassName="kata", overhead={"cpu": "0.25"}))
     admitted(RuntimeClass(), made, KNOWN)
     check(RuntimeClass(), made, KNOWN)
@@ -47,23 +47,23 @@ def test_the_same_overhead_may_be_said_in_other_words() -> None:
         pytest.param(
             {"runtimeClassName": "kata", "nodeSelector": {"kata": "no"}},
             "conflict: runtimeClass.scheduling.nodeSelector[kata] = yes; pod.spec.nodeSelector[kata] = no",
-            id="another node",
+            id="another node selector",
         ),
     ],
 )
-def test_refused(given: dict[str, Any], why: str) -> None:
+def test_a_pod_that_contradicts_its_runtime_class_is_rejected(given: dict[str, Any], why: str) -> None:
     with pytest.raises(ForbiddenError) as caught:
         admitted(RuntimeClass(), attempt(POD, pod(**given)), KNOWN)
     assert caught.value.message == f'pods "p" is forbidden: {why}'
 
 
 @pytest.mark.parametrize("given", [{}, {"runtimeClassName": "plain"}], ids=["no class", "a class without overhead"])
-def test_overhead_needs_a_class_that_has_it(given: dict[str, Any]) -> None:
+def test_overhead_without_a_runtime_class_that_defines_it_is_rejected(given: dict[str, Any]) -> None:
     with pytest.raises(ForbiddenError, match="Pod Overhead set without corresponding RuntimeClass defined Overhead"):
         check(RuntimeClass(), attempt(POD, pod(overhead={"cpu": "1"}, **given)), KNOWN)
 
 
-def test_an_empty_name_is_nobodys() -> None:
+def test_an_empty_runtime_class_name_is_an_error() -> None:
     with pytest.raises(ServerError, match="resource name may not be empty"):
         admitted(RuntimeClass(), attempt(POD, pod(runtimeClassName="")), KNOWN)
 
@@ -79,17 +79,17 @@ BARE: Document = {"key": "k", "value": "v"}
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        pytest.param([KEY], [KEY], [KEY], id="equal ones once"),
+        pytest.param([KEY], [KEY], [KEY], id="equal tolerations"),
         pytest.param([VALUE], [KEY], [KEY], id="a key covers its values"),
-        pytest.param([KEY], [VALUE], [KEY], id="in either order"),
-        pytest.param([KEY, VALUE], [ALL], [ALL], id="everything covers all"),
+        pytest.param([KEY], [VALUE], [KEY], id="a key covers its values, reverse order"),
+        pytest.param([KEY, VALUE], [ALL], [ALL], id="a toleration without a key covers all"),
         pytest.param([SHORT], [LONG], [LONG], id="the longer time covers the shorter"),
         pytest.param([BARE], [VALUE], [BARE], id="no operator covers Equal"),
         pytest.param(
             [VALUE],
             [{"key": "other", "operator": "Exists"}],
             [VALUE, {"key": "other", "operator": "Exists"}],
-            id="strangers",
+            id="different keys",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Pods get a service account, and the token of it."""
+"""ServiceAccount: pods get a service account, a token volume and image pull secrets."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.apiserver.admission.builders import NS, Known, admitted, attempt, che
 
 DEFAULT = named("default", imagePullSecrets=[{"name": "registry"}])
 DEFAULT["metadata"]["uid"] = "5f0c9a3e-8a54-4f6e-9a3b-0d5a8f1b2c3d"
-SILENT = named("silent", automountServiceAccountToken=False)
-KNOWN = Known({SERVICE_ACCOUNT: [DEFAULT, SILENT]})
+WITHOUT_AUTOMOUNT = named("silent", automountServiceAccountToken=False)
+KNOWN = Known({SERVICE_ACCOUNT: [DEFAULT, WITHOUT_AUTOMOUNT]})
 
 
 def plugin(clock: VirtualClock | None = None) -> ServiceAccountAdmission:
@@ -30,7 +30,7 @@ def made(one: Document, known: Known = KNOWN) -> Document:
     return spec
 
 
-def test_a_pod_that_names_none_speaks_as_default() -> None:
+def test_a_pod_without_an_account_gets_the_default_account_with_a_token_volume() -> None:
     spec = made(pod(initContainers=[container("i")]))
     assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("default", "default")
     assert spec["imagePullSecrets"] == [{"name": "registry"}]
@@ -53,7 +53,7 @@ def test_the_token_volume_has_the_same_name_in_all_pods_of_an_account() -> None:
     assert made(pod(), Known({SERVICE_ACCOUNT: [other]}))["volumes"] != first["volumes"]
 
 
-def test_a_token_volume_that_the_pod_has_already_is_mounted() -> None:
+def test_an_existing_token_volume_is_mounted() -> None:
     spec = made(pod(volumes=[{"name": "kube-api-access-mine"}]))
     assert spec["volumes"] == [{"name": "kube-api-access-mine"}]
     assert spec["containers"][0]["volumeMounts"][0]["name"] == "kube-api-access-mine"
@@ -62,16 +62,18 @@ def test_a_token_volume_that_the_pod_has_already_is_mounted() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param({"automountServiceAccountToken": False}, id="the pod wants none"),
-        pytest.param({"serviceAccountName": "silent"}, id="the account wants none"),
-        pytest.param({"containers": [container(volumeMounts=[{"mountPath": TOKEN_PATH}])]}, id="its place is taken"),
+        pytest.param({"automountServiceAccountToken": False}, id="disabled in the pod"),
+        pytest.param({"serviceAccountName": "silent"}, id="disabled in the account"),
+        pytest.param(
+            {"containers": [container(volumeMounts=[{"mountPath": TOKEN_PATH}])]}, id="the mount path is used"
+        ),
     ],
 )
-def test_no_token_is_mounted_if(given: dict[str, Any]) -> None:
+def test_no_token_is_mounted(given: dict[str, Any]) -> None:
     assert "volumes" not in made(pod(**given))
 
 
-def test_own_secrets_are_kept() -> None:
+def test_image_pull_secrets_of_the_pod_are_kept() -> None:
     assert made(pod(imagePullSecrets=[{"name": "mine"}]))["imagePullSecrets"] == [{"name": "mine"}]
 
 
@@ -81,7 +83,7 @@ def mirror(**spec: Any) -> Document:
     return one
 
 
-def test_a_mirror_is_not_changed() -> None:
+def test_a_mirror_pod_is_not_changed() -> None:
     assert made(mirror()) == pod()["spec"]
 
 
@@ -94,31 +96,33 @@ def test_a_mirror_is_not_changed() -> None:
             id="no such account",
         ),
         pytest.param(
-            mirror(serviceAccountName="a"), "a mirror pod may not reference service accounts", id="a mirror with one"
+            mirror(serviceAccountName="a"),
+            "a mirror pod may not reference service accounts",
+            id="a mirror pod with an account",
         ),
         pytest.param(
             mirror(volumes=[{"name": "v", "secret": {"secretName": "s"}}]),
             "a mirror pod may not reference secrets",
-            id="a mirror with a secret",
+            id="a mirror pod with a secret",
         ),
         pytest.param(
             mirror(containers=[container(envFrom=[{"secretRef": {"name": "s"}}])]),
             "a mirror pod may not reference secrets",
-            id="a mirror with a secret in its environment",
+            id="a mirror pod with a secret in its environment",
         ),
         pytest.param(
             mirror(volumes=[{"name": "v", "csi": {"nodePublishSecretRef": {"name": "s"}}}]),
             "a mirror pod may not reference secrets",
-            id="a mirror with a secret of a CSI volume",
+            id="a mirror pod with a secret of a CSI volume",
         ),
         pytest.param(
             mirror(volumes=[{"name": "v", "projected": {"sources": [{"serviceAccountToken": {}}]}}]),
             "a mirror pod may not use ServiceAccountToken volume projections",
-            id="a mirror with a token",
+            id="a mirror pod with a token",
         ),
     ],
 )
-def test_refused(one: Document, why: str) -> None:
+def test_rejected_pods(one: Document, why: str) -> None:
     with pytest.raises(ForbiddenError) as caught:
         made(one)
     assert caught.value.message == f'pods "p" is forbidden: {why}'
@@ -127,8 +131,8 @@ def test_refused(one: Document, why: str) -> None:
 # --- the account does not exist yet -----------------------------------------------------------------------------------
 
 
-class Late(Known):
-    """The default account appears after a number of lookups."""
+class LateDefaultAccount(Known):
+    """The default account exists after a number of lookups."""
 
     def __init__(self, tries: int) -> None:
         super().__init__()
@@ -142,7 +146,7 @@ class Late(Known):
 @pytest.mark.parametrize(("missing", "is_found"), [(0, True), (1, True), (9, True), (10, False)])
 def test_the_default_account_is_looked_up_ten_times(missing: int, is_found: bool) -> None:
     clock = VirtualClock()
-    admit = plugin(clock).admit(attempt(POD, pod()), Late(missing))
+    admit = plugin(clock).admit(attempt(POD, pod()), LateDefaultAccount(missing))
     if is_found:
         run(admit, clock)
     else:
@@ -194,13 +198,13 @@ def test_secrets_of_the_account_may_be_mounted() -> None:
             {"containers": [container(env=env("x"))]},
             'container c with envVar KEY referencing secret.secretName="x"',
             "secret",
-            id="a variable",
+            id="an environment variable",
         ),
         pytest.param(
             {"initContainers": [container("i", envFrom=[{"secretRef": {"name": "x"}}])]},
             'init container i with envFrom referencing secret.secretName="x"',
             "secret",
-            id="all variables of an init container",
+            id="envFrom of an init container",
         ),
         pytest.param(
             {"imagePullSecrets": [{"name": "pull"}, {"name": "x"}]},
@@ -217,7 +221,7 @@ def test_other_secrets_may_not_be_mounted(spec: dict[str, Any], what: str, kind:
     assert caught.value.message == f'pods "p" is forbidden: {why}'
 
 
-def test_ephemeral_containers_are_limited_too() -> None:
+def test_secrets_of_ephemeral_containers_are_checked() -> None:
     old = pod(serviceAccountName="strict")
     new = pod(serviceAccountName="strict", ephemeralContainers=[container("e", env=env("x"))])
     with pytest.raises(ServerError, match=r"^ephemeral container e with envVar KEY referencing .* that secret$"):

@@ -1,8 +1,5 @@
-"""The default storage class, and DefaultStorageClass, which sets it.
-
-What holds data is protected by a finalizer.
-
-Claims grow if their class lets them.
+"""Storage: DefaultStorageClass sets the default class; StorageObjectInUseProtection adds finalizers;
+PersistentVolumeClaimResize allows expansion if the storage class does.
 """
 
 from __future__ import annotations
@@ -33,17 +30,17 @@ ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 @pytest.mark.parametrize(
     ("claim", "expected"),
     [
-        pytest.param({"metadata": {}, "spec": {}}, None, id="left open"),
-        pytest.param({"metadata": {}, "spec": {"storageClassName": ""}}, "", id="none on purpose"),
-        pytest.param({"metadata": {}, "spec": {"storageClassName": "gold"}}, "gold", id="by the field"),
+        pytest.param({"metadata": {}, "spec": {}}, None, id="absent"),
+        pytest.param({"metadata": {}, "spec": {"storageClassName": ""}}, "", id="empty"),
+        pytest.param({"metadata": {}, "spec": {"storageClassName": "gold"}}, "gold", id="the field"),
         pytest.param(
             {"metadata": {"annotations": {ANNOTATION: "old"}}, "spec": {"storageClassName": "gold"}},
             "old",
-            id="by annotation",
+            id="the annotation",
         ),
     ],
 )
-def test_class_of_a_claim(claim: Document, expected: str | None) -> None:
+def test_class_of_claim(claim: Document, expected: str | None) -> None:
     assert class_of_claim(claim) == expected
 
 
@@ -51,7 +48,7 @@ def storage_class(name: str, created: str, annotation: str = "storageclass.kuber
     return {"metadata": {"name": name, "creationTimestamp": created, "annotations": {annotation: "true"}}}
 
 
-def test_the_newest_default_class_wins_and_then_the_first_by_name() -> None:
+def test_the_newest_default_class_is_used_then_the_first_by_name() -> None:
     old = storage_class("a", "2026-01-01T00:00:00Z")
     same_age = [storage_class(name, "2026-01-02T00:00:00Z") for name in ("c", "b")]
     found = default_class([old, *same_age])
@@ -59,14 +56,14 @@ def test_the_newest_default_class_wins_and_then_the_first_by_name() -> None:
     assert found["metadata"]["name"] == "b"
 
 
-def test_the_old_annotation_counts_and_other_values_than_true_do_not() -> None:
+def test_the_beta_annotation_marks_a_default_class_and_its_value_must_be_true() -> None:
     old = storage_class("a", "2026-01-01T00:00:00Z", "storageclass.beta.kubernetes.io/is-default-class")
     assert default_class([old]) is old
     old["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": "True"}
     assert default_class([old]) is None
 
 
-# --- A claim that names no class gets the default one ----------------------------------------------------------------
+# --- DefaultStorageClass ---------------------------------------------------------------------------------------------
 
 
 DEFAULT = {
@@ -82,12 +79,14 @@ DEFAULT = {
     ("given", "classes", "expected"),
     [
         pytest.param({}, [DEFAULT], "std", id="the default"),
-        pytest.param({"storageClassName": "gold"}, [DEFAULT], "gold", id="its own"),
-        pytest.param({"storageClassName": ""}, [DEFAULT], "", id="none on purpose"),
+        pytest.param({"storageClassName": "gold"}, [DEFAULT], "gold", id="a class of its own"),
+        pytest.param({"storageClassName": ""}, [DEFAULT], "", id="an empty class"),
         pytest.param({}, [], None, id="no default"),
     ],
 )
-def test_class(given: dict[str, Any], classes: list[Any], expected: str | None) -> None:
+def test_a_claim_without_a_class_gets_the_default_class(
+    given: dict[str, Any], classes: list[Any], expected: str | None
+) -> None:
     made = attempt(PERSISTENT_VOLUME_CLAIM, named("c", spec=given))
     claim = admitted(DefaultStorageClass(), made, Known({STORAGE_CLASS: classes}))
     assert claim["spec"].get("storageClassName") == expected
@@ -98,26 +97,26 @@ def test_class(given: dict[str, Any], classes: list[Any], expected: str | None) 
     [
         pytest.param(PERSISTENT_VOLUME, [], ["kubernetes.io/pv-protection"], id="a volume"),
         pytest.param(PERSISTENT_VOLUME_CLAIM, ["a/b"], ["a/b", "kubernetes.io/pvc-protection"], id="a claim"),
-        pytest.param(VOLUME_ATTRIBUTES_CLASS, [], ["kubernetes.io/vac-protection"], id="a class of attributes"),
+        pytest.param(VOLUME_ATTRIBUTES_CLASS, [], ["kubernetes.io/vac-protection"], id="a volume attributes class"),
         pytest.param(
             PERSISTENT_VOLUME,
             ["kubernetes.io/pv-protection", "a/b"],
             ["kubernetes.io/pv-protection", "a/b"],
-            id="not twice",
+            id="already protected",
         ),
     ],
 )
-def test_finalizers(kind: Kind, given: list[str], expected: list[str]) -> None:
+def test_protection_finalizers_are_added(kind: Kind, given: list[str], expected: list[str]) -> None:
     made = attempt(kind, {"metadata": {"name": "x", "finalizers": given}})
     assert admitted(StorageObjectInUseProtection(), made)["metadata"]["finalizers"] == expected
 
 
-def test_other_kinds_are_left_alone() -> None:
+def test_other_kinds_get_no_protection_finalizer() -> None:
     assert not StorageObjectInUseProtection().handles(CONFIG_MAP, "", Operation.CREATE)
 
 
 KNOWN = Known({STORAGE_CLASS: [named("grows", allowVolumeExpansion=True), named("stays")]})
-CLASS_SAYS_NO = (
+NOT_EXPANDABLE = (
     "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
 )
 
@@ -130,12 +129,12 @@ def claim(storage: str, name: str = "grows", phase: str = "Bound") -> Document:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param(claim("1Gi"), claim("2Gi"), id="a bound one of a class that allows it"),
-        pytest.param(claim("1Gi", "stays"), claim("1024Mi", "stays"), id="the same in other words"),
-        pytest.param(claim("2Gi", "stays"), claim("1Gi", "stays"), id="a smaller one"),
+        pytest.param(claim("1Gi"), claim("2Gi"), id="a bound claim of an expandable class"),
+        pytest.param(claim("1Gi", "stays"), claim("1024Mi", "stays"), id="the same size in another unit"),
+        pytest.param(claim("2Gi", "stays"), claim("1Gi", "stays"), id="a smaller size"),
     ],
 )
-def test_allowed(old: Document, new: Document) -> None:
+def test_allowed_changes_of_the_requested_storage(old: Document, new: Document) -> None:
     check(PersistentVolumeClaimResize(), attempt(PERSISTENT_VOLUME_CLAIM, new, old), KNOWN)
 
 
@@ -148,12 +147,12 @@ def test_allowed(old: Document, new: Document) -> None:
             "Only bound persistent volume claims can be expanded",
             id="unbound",
         ),
-        pytest.param(claim("1Gi", "stays"), claim("2Gi", "stays"), CLASS_SAYS_NO, id="the class does not allow it"),
-        pytest.param(claim("1Gi", "gone"), claim("2Gi", "gone"), CLASS_SAYS_NO, id="there is no such class"),
-        pytest.param(claim("1Gi", ""), claim("2Gi", ""), CLASS_SAYS_NO, id="there is no class"),
+        pytest.param(claim("1Gi", "stays"), claim("2Gi", "stays"), NOT_EXPANDABLE, id="the class does not allow it"),
+        pytest.param(claim("1Gi", "gone"), claim("2Gi", "gone"), NOT_EXPANDABLE, id="a missing class"),
+        pytest.param(claim("1Gi", ""), claim("2Gi", ""), NOT_EXPANDABLE, id="no class"),
     ],
 )
-def test_refused(old: Document, new: Document, why: str) -> None:
+def test_rejected_expansions(old: Document, new: Document, why: str) -> None:
     with pytest.raises(ForbiddenError) as caught:
         check(PersistentVolumeClaimResize(), attempt(PERSISTENT_VOLUME_CLAIM, new, old), KNOWN)
     assert caught.value.message == f'persistentvolumeclaims "c" is forbidden: {why}'

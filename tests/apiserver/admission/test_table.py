@@ -1,6 +1,6 @@
-"""The plugins run in kube-apiserver's order.
+"""The table of admission plugins, the chain that calls them, and helpers of plugins.
 
-The chain of admission plugins, and the helpers that they share.
+The order of the plugins is that of kube-apiserver.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from mooring.kit.entropy import Entropy
 from tests.apiserver.admission.builders import Known, attempt, pod, wait
 
 
-class NoLedger:
+class FakeQuotaWriter:
     async def write_used(self, quota: Document, used: Mapping[str, str], now: str) -> bool:
         return True
 
 
 def plugins(*disabled: str) -> AdmissionPlugins:
-    return admission_plugins(NoLedger(), EverythingAllowed(), VirtualClock(), Entropy(1), disabled)
+    return admission_plugins(FakeQuotaWriter(), EverythingAllowed(), VirtualClock(), Entropy(1), disabled)
 
 
-def test_mutating() -> None:
+def test_the_order_of_mutating_plugins() -> None:
     assert [plugin.name for plugin in plugins().mutating] == [
         "NamespaceLifecycle",
         "LimitRanger",
@@ -54,7 +54,7 @@ def test_mutating() -> None:
     ]
 
 
-def test_validating() -> None:
+def test_the_order_of_validating_plugins() -> None:
     assert [plugin.name for plugin in plugins().validating] == [
         "LimitRanger",
         "ServiceAccount",
@@ -80,8 +80,8 @@ def test_an_unknown_plugin_cannot_be_disabled() -> None:
         plugins("Anchor")
 
 
-class Noting(Admission):
-    """Notes what it is asked."""
+class RecordingPlugin(Admission):
+    """Records calls of its methods."""
 
     def __init__(self, name: str, notes: list[str]) -> None:
         self.name = name
@@ -98,9 +98,11 @@ class Noting(Admission):
         self._notes.append(f"{self.name} checks")
 
 
-def test_the_order_and_that_handling_is_asked_once() -> None:
+def test_plugins_are_called_in_order_and_handles_is_called_once_per_kind() -> None:
     notes: list[str] = []
-    chain = AdmissionChain([Noting("a", notes), Noting("b", notes)], [Noting("c", notes)], Known())
+    chain = AdmissionChain(
+        [RecordingPlugin("a", notes), RecordingPlugin("b", notes)], [RecordingPlugin("c", notes)], Known()
+    )
     made = attempt(POD, pod())
     for _ in range(2):
         wait(chain.admit(made))
@@ -108,32 +110,32 @@ def test_the_order_and_that_handling_is_asked_once() -> None:
     assert notes == [*(f"{name} handles?" for name in "abc"), *("a admits", "b admits", "c checks") * 2]
 
 
-def test_a_deletion_meets_all_of_them_at_once() -> None:
+def test_check_deletion_calls_admit_and_check() -> None:
     notes: list[str] = []
-    chain = AdmissionChain([Noting("a", notes)], [Noting("b", notes)], Known())
+    chain = AdmissionChain([RecordingPlugin("a", notes)], [RecordingPlugin("b", notes)], Known())
     wait(chain.check_deletion(attempt(POD, None, pod(), operation=Operation.DELETE)))
     assert notes[2:] == ["a admits", "b checks"]
 
 
-def test_others_are_not_asked() -> None:
+def test_plugins_that_do_not_handle_the_kind_are_not_called() -> None:
     notes: list[str] = []
-    wait(AdmissionChain([Noting("a", notes)], [], Known()).admit(attempt(CONFIG_MAP, pod())))
+    wait(AdmissionChain([RecordingPlugin("a", notes)], [], Known()).admit(attempt(CONFIG_MAP, pod())))
     assert notes == ["a handles?"]
 
 
-# --- What an object is called before it has a name -------------------------------------------------------------------
+# --- The name in the error of a rejected object ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("metadata", "name", "called"),
     [
-        pytest.param({"name": "a"}, "", "a", id="by its name"),
-        pytest.param({"generateName": "a-"}, "", "a-", id="by the prefix of its name"),
-        pytest.param({}, "", "Unknown", id="by nothing"),
-        pytest.param({"name": "a"}, "b", "b", id="by the name in the address"),
+        pytest.param({"name": "a"}, "", "a", id="the name"),
+        pytest.param({"generateName": "a-"}, "", "a-", id="the name prefix"),
+        pytest.param({}, "", "Unknown", id="no name"),
+        pytest.param({"name": "a"}, "b", "b", id="the name in the path"),
     ],
 )
-def test_called(metadata: Document, name: str, called: str) -> None:
+def test_refused_names_the_object(metadata: Document, name: str, called: str) -> None:
     refusal = refused(attempt(DEPLOYMENT, {"metadata": metadata}, name=name), "no", [StatusCause("r", "m", "f")])
     assert refusal.message == f'deployments.apps "{called}" is forbidden: no'
     assert refusal.details == {"name": called, "group": "apps", "kind": "deployments"}
@@ -143,20 +145,20 @@ def test_called(metadata: Document, name: str, called: str) -> None:
 # --- Parts are copied before they are changed ------------------------------------------------------------------------
 
 
-def test_a_part_is_changed_without_changing_what_shares_it() -> None:
+def test_own_part_copies_a_shared_part() -> None:
     shared = {"a": 1}
     document = {"spec": shared}
     own_part(document, "spec")["b"] = 2
     assert (shared, document) == ({"a": 1}, {"spec": {"a": 1, "b": 2}})
 
 
-def test_a_missing_part_becomes_an_empty_one() -> None:
+def test_own_part_creates_a_missing_part() -> None:
     document: dict[str, object] = {}
     own_part(document, "spec")
     assert document == {"spec": {}}
 
 
-def test_items_are_changed_without_changing_what_shares_them() -> None:
+def test_own_items_copies_shared_items() -> None:
     shared = [{"name": "a"}]
     document = {"items": shared}
     own_items(document, "items")[0]["name"] = "b"

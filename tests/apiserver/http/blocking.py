@@ -59,7 +59,7 @@ LEFT_BEHIND = (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one request did to the event loop."""
+    """How one request affected the event loop."""
 
     name: str
     answer: Answer
@@ -93,7 +93,7 @@ class Connection:
 
 
 class _Poll(threading.Thread):
-    """Asks /readyz again and again, on a connection of its own."""
+    """Thread that requests /readyz repeatedly, on its own connection."""
 
     def __init__(self, up: Up) -> None:
         super().__init__(daemon=True)
@@ -125,7 +125,7 @@ class _Poll(threading.Thread):
 
 @contextmanager
 def polled(up: Up) -> Iterator[_Poll]:
-    """/readyz is asked while the block lasts, and at least once before."""
+    """Request /readyz repeatedly inside of the `with` block, and at least once before it."""
     poll = _Poll(up)
     poll.start()
     wait_until(lambda: poll.answers)

@@ -93,7 +93,7 @@ STRANGE_BODIES: tuple[bytes, ...] = (
 
 
 def written(document: Any, content_type: str, entropy: Entropy) -> bytes:
-    """A document as bytes of that type, or nearly."""
+    """Encode a document for a content type; YAML sometimes as JSON."""
     if content_type.startswith(PROTOBUF):
         return protobuf_of(document, entropy)
     try:
@@ -101,11 +101,11 @@ def written(document: Any, content_type: str, entropy: Entropy) -> bytes:
             return yaml.dump(document, Dumper=yaml.CSafeDumper).encode("utf-8", "surrogatepass")
         return msgspec.json.encode(document)
     except RecursionError:
-        return entropy.choose(STRANGE_BODIES)  # nested too deeply even for those who write it
+        return entropy.choose(STRANGE_BODIES)  # nested too deeply for the encoder
 
 
 def garbled(data: bytes, entropy: Entropy) -> bytes:
-    """Bytes with something wrong with them."""
+    """Damage bytes in a random way."""
     if not data:
         return entropy.choose(STRANGE_BODIES)
     place = entropy.integer_below(len(data))
@@ -126,7 +126,7 @@ def garbled(data: bytes, entropy: Entropy) -> bytes:
         case 6:
             return data + entropy.choose((data, b"}", b"]", b"\n---\n" + data, b"\x00"))
         case 7:
-            # A key that comes twice, if the place happens to be before one.
+            # A duplicate key, if the document has an object.
             return data.replace(b'{"', b'{"name":"twice","name":1,"', 1)
         case _:
             return entropy.choose(STRANGE_BODIES)
@@ -136,7 +136,7 @@ def garbled(data: bytes, entropy: Entropy) -> bytes:
 
 
 def protobuf_of(document: Any, entropy: Entropy) -> bytes:
-    """The kind of the document, in an envelope, with random but fitting content."""
+    """The kind of the document, in an envelope, with random content of the correct types."""
     named = document if isinstance(document, dict) else {}
     api_version, kind = str(named.get("apiVersion", "v1")), str(named.get("kind", "Pod"))
     struct = struct_of_kind(api_version, kind) or struct_of_kind("v1", "Pod")

@@ -25,18 +25,18 @@ _GZIP = re.compile(rb"\r\ncontent-encoding: *gzip", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class FuzzAnswer:
-    """One answer, as far as it is looked at."""
+    """The parts of a response that the fuzzer checks."""
 
     code: int
     content_type: str
     body: bytes
     is_stream: bool = False
-    """Whether it goes on: a watch."""
+    """Whether the response has no end: a watch."""
     is_compressed: bool = False
 
 
 class Closed(Exception):
-    """The server closed the connection; `answers` came before."""
+    """The server closed the connection; `answers` are the responses received before."""
 
     def __init__(self, answers: Sequence[FuzzAnswer]) -> None:
         super().__init__(f"closed after {len(answers)} answers")

@@ -28,7 +28,7 @@ from tests.cluster.running import ADMIN_TOKEN, LIMITED_TOKEN
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "api.jsonl.xz"
 SPOILED_MAX = 8
-"""At most so many spoiled requests follow each good one."""
+"""Maximum number of changed requests after each recorded one."""
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FROB", "get")
 METHODS_KNOWN = 8
@@ -97,7 +97,7 @@ _KINDS = tuple(all_kinds())
 
 @dataclass(slots=True)
 class Request:
-    """One request before it is bytes."""
+    """One request before encoding."""
 
     method: str
     path: str
@@ -105,11 +105,11 @@ class Request:
     headers: dict[str, str] = field(default_factory=dict)
     document: Any = None
     body: bytes | None = None
-    """Instead of the document, if it is set."""
+    """Replaces the document if set."""
 
     @property
     def may_stream(self) -> bool:
-        """Whether the answer may have no end."""
+        """Whether the response may have no end."""
         message = f"{self.path}?{self.query}"
         return "watch" in message or "follow" in message
 
@@ -120,7 +120,7 @@ class Request:
 
     @property
     def is_risky(self) -> bool:
-        """Whether it may not even be HTTP: the parser then throws away what was sent ahead of it."""
+        """Whether it may be invalid HTTP: the parser then discards pipelined requests before it."""
         return (
             self.method not in METHODS[:METHODS_KNOWN]
             or not _is_plain_path(self.path)
@@ -129,7 +129,7 @@ class Request:
         )
 
     def sent(self, entropy: Entropy) -> bytes:
-        """Its bytes, body included."""
+        """The encoded request, with its body."""
         body = self.body
         if body is None:
             body = (
@@ -144,7 +144,7 @@ class Request:
 
 
 def requests(seed: int) -> Iterator[tuple[Request, Entropy]]:
-    """Requests without end, each with the stream of chance that its bytes are written with."""
+    """An endless sequence of requests, each with the random numbers for its encoding."""
     steps_of = _recorded()
     chance = Entropy(seed, "sessions")
     number = 0
@@ -161,7 +161,7 @@ def requests(seed: int) -> Iterator[tuple[Request, Entropy]]:
 
 
 def spoil(request: Request, entropy: Entropy, other: Any) -> None:
-    """Make a good request bad, in one to three ways."""
+    """Apply one to three random changes to a request."""
     for _ in range(1 + entropy.integer_below(3)):
         match entropy.integer_below(16):
             case 0:
@@ -184,7 +184,7 @@ def spoil(request: Request, entropy: Entropy, other: Any) -> None:
                     request.document = spoiled(request.document, entropy, other)
 
 
-# ------------------------------------------------------------------------------------------------ the recorded
+# ------------------------------------------------------------------------------------------- recorded requests
 
 
 def _recorded() -> list[list[bytes]]:
@@ -212,7 +212,7 @@ _NAME = re.compile(rb"\{[a-z_0-9A-Z]+\}")
 
 
 def _request(step: bytes, run: str) -> Request:
-    # What the player would have captured from earlier answers is replaced by something that looks like it.
+    # Placeholders for values of earlier responses are replaced by constants.
     step = _NAME.sub(b"1", _INTEGER.sub(b"1", step.replace(b"{run}", run.encode())))
     raw = msgspec.json.decode(step)
     headers = {"Content-Type": JSON, "Accept": JSON, "User-Agent": "fuzzer/1.0"}
@@ -231,7 +231,7 @@ def _request(step: bytes, run: str) -> Request:
     return Request(raw.get("method", "GET"), raw["path"], flat, headers, body)
 
 
-# ------------------------------------------------------------------------------------------------- the spoiled
+# -------------------------------------------------------------------------------------------- changed requests
 
 
 def _spoiled_path(path: str, entropy: Entropy) -> str:
@@ -300,7 +300,7 @@ def _spoil_headers(request: Request, entropy: Entropy) -> None:
 
 
 def _change_form(request: Request, entropy: Entropy) -> None:
-    """The same as a patch of another form, or as a body of another type."""
+    """Change the type of the patch, or the content type of the body."""
     if request.method in ("PATCH", "PUT") or entropy.integer_below(2):
         request.method = "PATCH"
         request.headers["Content-Type"] = entropy.choose((*PATCHES, APPLY, APPLY))

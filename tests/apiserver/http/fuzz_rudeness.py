@@ -19,13 +19,13 @@ _MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Rudeness:
-    """Pieces of a request, and which answers are polite."""
+    """Pieces of a request that violates HTTP, and the allowed status codes."""
 
     name: str
     pieces: tuple[bytes, ...]
     codes: tuple[int, ...]
     is_waiting: bool = True
-    """Whether anybody stays to hear the answer."""
+    """Whether the client waits for the response."""
     is_tls: bool = True
 
 
@@ -76,7 +76,7 @@ RUDE: tuple[Rudeness, ...] = (
 
 
 def be_rude(way: Rudeness, port: int, tls: ssl.SSLContext, entropy: Entropy) -> int:
-    """Send it; the code of the answer, 0 for none. Raises `TimeoutError` if the server hangs."""
+    """Send the request and return the status code, 0 for none. Raises `TimeoutError` if the server hangs."""
     if not way.is_tls:
         return _without_tls(way, port)
     with Connection(port, tls) as connection:

@@ -95,7 +95,7 @@ NESTING_DEPTH = 600
 
 
 def bad_value(entropy: Entropy) -> Any:
-    """Anything at all."""
+    """A random value of any type."""
     match entropy.integer_below(10):
         case 0 | 1 | 2:
             return entropy.choose(TEXTS)
@@ -114,7 +114,7 @@ def bad_value(entropy: Entropy) -> Any:
 
 
 def spoiled(document: Any, entropy: Entropy, other: Any) -> Any:
-    """A document, changed in one place; `other` is a document to take parts from. The document may be used up."""
+    """Change a document in one place, in place where possible; `other` is a document to take parts from."""
     paths = _paths(document)
     if not paths:
         return bad_value(entropy)
@@ -171,7 +171,7 @@ def _paths(document: Any) -> list[Path]:
     waiting: list[tuple[Path, Any]] = [((), document)]
     while waiting:
         path, value = waiting.pop()
-        # Deeper there is nothing but what was spoiled before.
+        # Deeper levels contain only values of earlier changes.
         if len(path) > 12:
             continue
         pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

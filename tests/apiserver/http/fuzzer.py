@@ -34,14 +34,14 @@ from tests.cluster.running import ADMIN_TOKEN, WITHOUT_OTHERS, Up, running
 
 COUNT = 100_000
 PORTION = 1_000
-"""Requests between two looks at the clock."""
+"""Number of requests between two checks of the time limit."""
 BATCH = 24
 BATCH_BYTES_MAX = 48 * 1024
 STREAMS_OPEN_MAX = 40
 WAITING_MAX = 10
-"""So many requests may wait while others are sent."""
+"""Maximum number of requests that wait for a revision while others are sent."""
 RUDE_EVERY = 150
-"""One of so many requests is one that breaks the rules of HTTP itself."""
+"""One of this number of requests violates HTTP."""
 FORMS = (
     "application/json",
     "application/yaml",
@@ -58,13 +58,13 @@ MEANT_CODES = (500, 501)
 
 @dataclass(slots=True)
 class Findings:
-    """What came out."""
+    """The results of a run."""
 
     seed: int
     sent: int = 0
     codes: Counter[int] = field(default_factory=Counter)
     meant: Counter[str] = field(default_factory=Counter)
-    """The 500s that are no error, by their texts."""
+    """Expected 5xx responses, by message."""
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class Findings:
 
 
 class Fuzzer:
-    """Sends requests of one seed to one server."""
+    """Sends the requests of one seed to one server."""
 
     def __init__(self, up: Up, seed: int) -> None:
         self.findings = Findings(seed)
@@ -88,7 +88,7 @@ class Fuzzer:
         self._batch_bytes = 0
 
     def run(self, count: int) -> Findings:
-        """Send so many more."""
+        """Send `count` more requests."""
         until = self.findings.sent + count
         while self.findings.sent < until and len(self.findings.wrong) < FINDINGS_MAX:
             if not self._chance.integer_below(RUDE_EVERY):
@@ -115,7 +115,7 @@ class Fuzzer:
         return self.findings
 
     def read_everything(self) -> Findings:
-        """What was taken in can be handed out, in every form."""
+        """List all kinds in all response formats."""
         for kind in all_kinds():
             prefix = "/apis/" if "/" in kind.api_version else "/api/"
             for accept in FORMS:
@@ -195,7 +195,7 @@ class Fuzzer:
         if code not in way.codes:
             self.findings.wrong.append(f"rude request {way.name}: answered {code}, not one of {way.codes}")
 
-    # ------------------------------------------------------------------------------------------------- judging
+    # -------------------------------------------------------------------------------------------------- checks
 
     def _check(self, request: Request, data: bytes, answer: FuzzAnswer) -> None:
         self.findings.codes[answer.code] += 1
@@ -214,7 +214,7 @@ class Fuzzer:
             if not is_meant_failure(answer.code, body):
                 self._report(f"{answer.code}: {body[:500]!r}", request, data)
             else:
-                # Every JSON is YAML too. That is slow to read, but these are few.
+                # JSON is also valid YAML. The YAML parser is slow, but these responses are few.
                 self.findings.meant[str(yaml.safe_load(body).get("message"))[:100]] += 1
 
     def _report(self, what: str, request: Request, data: bytes) -> None:
@@ -223,7 +223,7 @@ class Fuzzer:
 
 
 def is_meant_failure(code: int, body: bytes) -> bool:
-    """Whether an answer of 5xx is one that Kubernetes gives, too."""
+    """Whether Kubernetes returns the same 5xx response."""
     return (
         (code in MEANT_CODES or REVISION_AHEAD in body)
         and UNFORESEEN not in body
@@ -236,7 +236,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=system_entropy().seed)
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seconds", type=float, default=inf, help="stop earlier, after this time")
-    parser.add_argument("--findings", type=Path, help="a directory for the requests that were answered wrongly")
+    parser.add_argument("--findings", type=Path, help="a directory for the requests with findings")
     given = parser.parse_args()
     clock = SystemClock()
     until_s = clock.now_s() + given.seconds

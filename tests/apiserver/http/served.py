@@ -1,4 +1,4 @@
-"""A server in this process for tests of its handler: the smallest store, chosen limits, no TLS unless wanted."""
+"""An API server in this process for tests of its request handler: memory store, configurable limits, optional TLS."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADMIN_HEADERS: Mapping[str, str] = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server that answers, and a client of it."""
+    """A running server and a client session."""
 
     server: HttpServer
     handler: RequestHandler
@@ -38,7 +38,7 @@ class Served:
         return f"{self.server.url}{path}"
 
     async def create_config_map(self, name: str, data: Mapping[str, str] | None = None) -> int:
-        """Create one in `default`; the code of the answer."""
+        """Create a config map in `default` and return the status code."""
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data or {}}
         async with self.session.post(self.url("/api/v1/namespaces/default/configmaps"), json=body) as response:
             await response.read()
@@ -53,7 +53,7 @@ async def served(
     is_anonymous_allowed: bool = True,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Served]:
-    """A server while the block lasts."""
+    """Run a server inside of the `with` block."""
     limits = limits or RequestLimits()
     tokens = {ADMIN_TOKEN: User("admin", groups=(MASTERS_GROUP,)), "limited": User("limited", groups=("few-rights",))}
     settings = Settings(

@@ -1,10 +1,10 @@
-"""No request blocks the event loop for more than 100 ms, or /readyz for 300 ms: the most expensive ones, against a real
-server.
+"""The most expensive requests do not block the event loop of a real server for more than 100 ms, or /readyz for
+300 ms.
 
-Other processes on the machine do not matter. Of the loop's thread the CPU time is compared. Of /readyz it is the wall
-clock without the time in which threads of the server or of this test were ready to run and did not: waiting for the
-interpreter lock, another lock or the disk counts. On a kernel that does not account for that time, only the CPU time is
-compared. `make blocking` measures all inputs.
+Other processes on the machine do not affect the result. For the thread of the loop the test compares CPU time; for
+/readyz the wall clock time minus the time in which threads of the server or of this test waited for a CPU (waiting for
+the interpreter lock, another lock or the disk is included). On a kernel that does not account for that time, the test
+compares only CPU time. `make blocking` measures all inputs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ WORST = {
     "OpenAPI: v3 of a large definition": 200,
     "review: requirements of a selector": 422,
 }
-"""Inputs, and how they are answered."""
+"""Inputs and expected status codes."""
 
 
 def test_no_request_blocks_the_event_loop(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_no_request_blocks_the_event_loop(tmp_path: Path) -> None:
         print("this kernel has no run queue delay of threads: /readyz was not compared, only CPU time")
 
 
-def test_buckets_that_grow() -> None:
+def test_grown_returns_the_bound_of_the_highest_bucket_that_grew() -> None:
     before = 'x_bucket{le="0.1"} 2.0\nx_bucket{le="0.5"} 3.0\nx_bucket{le="+Inf"} 4.0\n'
     assert grown("x", before, before) == 0
     assert grown("x", before, before.replace("2.0", "3.0").replace("4.0", "5.0").replace('"} 3.0\n', '"} 4.0\n')) == 0.1

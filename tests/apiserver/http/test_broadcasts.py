@@ -1,4 +1,4 @@
-"""Broadcasts: what listeners hear, who reads for them, and what a client that does not read costs the others."""
+"""Broadcasts: events that listeners receive, the leader that reads the store, and clients that read slowly."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.http.response import framed
 
-QUESTION = "config maps of default"
+BROADCAST_KEY = "config maps of default"
 MANY = 200
 
 
 class FakeWatch:
-    """Tells what the test says."""
+    """A watch whose events the test provides."""
 
     def __init__(self) -> None:
         self._batches: asyncio.Queue[Sequence[WatchEvent] | StatusError] = asyncio.Queue()
@@ -40,7 +40,7 @@ class FakeWatch:
     ) -> None:
         self.is_open = False
 
-    def happen(self, *revisions: int) -> None:
+    def emit(self, *revisions: int) -> None:
         self._batches.put_nowait([StoreEvent(Change.MODIFIED, b"{}", revision) for revision in revisions])
 
     def bookmark(self, revision: int) -> None:
@@ -56,37 +56,37 @@ class FakeWatch:
         return batch
 
 
-class FakeOutlet:
-    """A client that may be full."""
+class FakeClient:
+    """A client whose buffer may be full."""
 
     def __init__(self) -> None:
         self.chunks: list[bytes] = []
-        self.room = 1_000
-        self.is_gone = False
+        self.chunks_left = 1_000
+        self.is_closed = False
         self._drained = asyncio.Event()
 
     def write_nowait(self, chunk: bytes) -> bool:
-        if self.is_gone:
+        if self.is_closed:
             return False
         self.chunks.append(chunk)
-        self.room -= 1
-        return self.room > 0
+        self.chunks_left -= 1
+        return self.chunks_left > 0
 
     async def wait_drained(self) -> None:
-        if self.is_gone:
-            raise ConnectionResetError("the client is gone")
+        if self.is_closed:
+            raise ConnectionResetError("the client is closed")
         await self._drained.wait()
 
     def drain(self) -> None:
-        self.room = 1_000
+        self.chunks_left = 1_000
         self._drained.set()
 
     @property
-    def heard(self) -> list[str]:
+    def received(self) -> list[str]:
         return b"".join(chunk.split(b"\r\n", 1)[1].removesuffix(b"\r\n") for chunk in self.chunks).decode().split()
 
 
-class Studio:
+class BroadcastSetup:
     """A broadcast with its listeners."""
 
     def __init__(self, group: TaskGroup, clock: Clock) -> None:
@@ -102,15 +102,15 @@ class Studio:
     def watch(self) -> FakeWatch:
         return self.watches[-1]
 
-    def listen(self, since: int) -> tuple[FakeOutlet, WatchSubscriber, asyncio.Task[None]]:
-        outlet = FakeOutlet()
-        listener = WatchSubscriber(outlet, position_after(since))
-        telling = self.broadcasts.serve(QUESTION, listener, self._watch_since, self._line_of)
-        return outlet, listener, self._group.start_background(self._heard(listener, telling), name="listener")
+    def subscribe(self, since: int) -> tuple[FakeClient, WatchSubscriber, asyncio.Task[None]]:
+        client = FakeClient()
+        listener = WatchSubscriber(client, position_after(since))
+        serving = self.broadcasts.serve(BROADCAST_KEY, listener, self._watch_since, self._line_of)
+        return client, listener, self._group.start_background(self._receive(listener, serving), name="listener")
 
-    async def _heard(self, listener: WatchSubscriber, telling: Awaitable[None]) -> None:
+    async def _receive(self, listener: WatchSubscriber, serving: Awaitable[None]) -> None:
         try:
-            await telling
+            await serving
         except ConnectionError:
             self.lost.append(listener)
 
@@ -128,245 +128,245 @@ class Studio:
         return f"{name}{event.revision}\n".encode()
 
 
-def play(story: Callable[[Studio], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        async with TaskGroup("studio") as group:
-            await story(Studio(group, clock))
+def run_scenario(scenario: Callable[[BroadcastSetup], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with TaskGroup("setup") as group:
+            await scenario(BroadcastSetup(group, clock))
 
     clock = VirtualClock()
-    run(whole(), clock)
+    run(main(), clock)
 
 
-# ------------------------------------------------------------------------------------------------------- hearing
+# ----------------------------------------------------------------------------------------------------- receiving
 
 
 def test_listeners_at_the_same_position_share_one_encoded_chunk() -> None:
-    async def story(studio: Studio) -> None:
-        outlets = [studio.listen(since=5)[0] for _ in range(MANY)]
-        await studio.wait()
-        studio.watch.happen(6, 7)
-        await studio.wait()
-        assert [outlet.heard for outlet in outlets] == [["6", "7"]] * MANY
-        assert len({id(outlet.chunks[0]) for outlet in outlets}) == 1
-        assert (studio.made, studio.since) == (["6", "7"], [5])
+    async def scenario(setup: BroadcastSetup) -> None:
+        clients = [setup.subscribe(since=5)[0] for _ in range(MANY)]
+        await setup.wait()
+        setup.watch.emit(6, 7)
+        await setup.wait()
+        assert [client.received for client in clients] == [["6", "7"]] * MANY
+        assert len({id(client.chunks[0]) for client in clients}) == 1
+        assert (setup.made, setup.since) == (["6", "7"], [5])
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
-    ("since", "heard"),
+    ("since", "received"),
     [
-        pytest.param(5, ["8", "9"], id="whoever stands where the feed does hears all that comes"),
-        pytest.param(8, ["9"], id="whoever knows more than the feed does not hear it again"),
-        pytest.param(20, [], id="whoever knows far more hears nothing yet"),
+        pytest.param(5, ["8", "9"], id="at the position of the broadcast"),
+        pytest.param(8, ["9"], id="after the next change"),
+        pytest.param(20, [], id="after all changes"),
     ],
 )
-def test_a_listener_hears_what_is_behind_its_place(since: int, heard: list[str]) -> None:
-    async def story(studio: Studio) -> None:
-        studio.listen(since=5)
-        await studio.wait()
-        outlet, _, _ = studio.listen(since)
-        await studio.wait()
-        studio.watch.happen(8)
-        studio.watch.happen(9)
-        await studio.wait()
-        assert outlet.heard == heard
-        assert len(studio.watches) == 1
+def test_a_listener_receives_changes_after_its_position(since: int, received: list[str]) -> None:
+    async def scenario(setup: BroadcastSetup) -> None:
+        setup.subscribe(since=5)
+        await setup.wait()
+        client, _, _ = setup.subscribe(since)
+        await setup.wait()
+        setup.watch.emit(8)
+        setup.watch.emit(9)
+        await setup.wait()
+        assert client.received == received
+        assert len(setup.watches) == 1
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_bookmark_goes_to_listeners_at_the_last_change() -> None:
-    async def story(studio: Studio) -> None:
-        old, _, _ = studio.listen(since=5)
-        await studio.wait()
-        studio.watch.happen(7)
-        await studio.wait()
-        new, _, _ = studio.listen(since=7)
-        studio.watch.bookmark(7)
-        await studio.wait()
-        assert (old.heard, new.heard) == (["7", "bookmark-7"], [])
+def test_a_bookmark_is_sent_to_listeners_at_the_last_change() -> None:
+    async def scenario(setup: BroadcastSetup) -> None:
+        old, _, _ = setup.subscribe(since=5)
+        await setup.wait()
+        setup.watch.emit(7)
+        await setup.wait()
+        new, _, _ = setup.subscribe(since=7)
+        setup.watch.bookmark(7)
+        await setup.wait()
+        assert (old.received, new.received) == (["7", "bookmark-7"], [])
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_a_broadcast_rejects_listeners_before_its_log() -> None:
-    async def story(studio: Studio) -> None:
-        assert studio.broadcasts.takes(QUESTION, position_after(1)), (
-            "the first one makes a feed that stands where it does"
+    async def scenario(setup: BroadcastSetup) -> None:
+        assert setup.broadcasts.takes(BROADCAST_KEY, position_after(1)), (
+            "the first listener starts a broadcast at its position"
         )
-        studio.listen(since=5)
-        await studio.wait()
-        studio.watch.happen(7)
-        await studio.wait()
-        assert not studio.broadcasts.takes(QUESTION, position_after(6))
-        assert studio.broadcasts.takes(QUESTION, position_after(7))
+        setup.subscribe(since=5)
+        await setup.wait()
+        setup.watch.emit(7)
+        await setup.wait()
+        assert not setup.broadcasts.takes(BROADCAST_KEY, position_after(6))
+        assert setup.broadcasts.takes(BROADCAST_KEY, position_after(7))
 
-    play(story)
-
-
-# ------------------------------------------------------------------------------------------------------ gathering
+    run_scenario(scenario)
 
 
-def test_a_single_listener_hears_every_change_at_once() -> None:
-    async def story(studio: Studio) -> None:
-        outlet, _, _ = studio.listen(since=5)
-        await studio.wait()
+# ------------------------------------------------------------------------------------------------------- batching
+
+
+def test_a_single_listener_receives_every_change_immediately() -> None:
+    async def scenario(setup: BroadcastSetup) -> None:
+        client, _, _ = setup.subscribe(since=5)
+        await setup.wait()
         for revision in (6, 7, 8):
-            studio.watch.happen(revision)
-            await studio.clock.wait(0.0001)
-        assert outlet.chunks == [framed(b"6\n"), framed(b"7\n"), framed(b"8\n")]
+            setup.watch.emit(revision)
+            await setup.clock.wait(0.0001)
+        assert client.chunks == [framed(b"6\n"), framed(b"7\n"), framed(b"8\n")]
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_many_listeners_hear_the_first_change_at_once_and_gather_those_that_follow() -> None:
-    async def story(studio: Studio) -> None:
-        outlets = [studio.listen(since=5)[0] for _ in range(MANY)]
-        await studio.wait()
+def test_many_listeners_receive_the_first_change_immediately_and_batch_later_ones() -> None:
+    async def scenario(setup: BroadcastSetup) -> None:
+        clients = [setup.subscribe(since=5)[0] for _ in range(MANY)]
+        await setup.wait()
         for revision in (6, 7, 8):
-            studio.watch.happen(revision)
-            await studio.clock.wait(0.001)
-        assert {len(outlet.chunks) for outlet in outlets} == {1}
-        await studio.clock.wait(BATCH_S_MAX)
-        studio.watch.happen(9)
-        await studio.wait()
-        assert [outlet.heard for outlet in outlets] == [["6", "7", "8", "9"]] * MANY
+            setup.watch.emit(revision)
+            await setup.clock.wait(0.001)
+        assert {len(client.chunks) for client in clients} == {1}
+        await setup.clock.wait(BATCH_S_MAX)
+        setup.watch.emit(9)
+        await setup.wait()
+        assert [client.received for client in clients] == [["6", "7", "8", "9"]] * MANY
 
-    play(story)
+    run_scenario(scenario)
 
 
-# -------------------------------------------------------------------------------------------------------- leading
+# ----------------------------------------------------------------------------------------------------- the leader
 
 
 def test_another_listener_leads_when_the_leader_leaves() -> None:
-    async def story(studio: Studio) -> None:
-        listeners = [studio.listen(since=5) for _ in range(3)]
-        await studio.wait()
+    async def scenario(setup: BroadcastSetup) -> None:
+        listeners = [setup.subscribe(since=5) for _ in range(3)]
+        await setup.wait()
         for number, (_, _, task) in enumerate(listeners[:2]):
             task.cancel()
-            await studio.wait()
-            studio.watch.happen(6 + number)
-            await studio.wait()
-        assert [outlet.heard for outlet, _, _ in listeners] == [[], ["6"], ["6", "7"]]
-        assert len(studio.watches) == 1
+            await setup.wait()
+            setup.watch.emit(6 + number)
+            await setup.wait()
+        assert [client.received for client, _, _ in listeners] == [[], ["6"], ["6", "7"]]
+        assert len(setup.watches) == 1
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_the_last_one_to_leave_closes_the_watch_and_the_next_one_opens_another() -> None:
-    async def story(studio: Studio) -> None:
-        _, _, task = studio.listen(since=5)
-        await studio.wait()
-        states = [studio.watch.is_open]
+def test_the_watch_is_closed_with_the_last_listener_and_opened_for_the_next() -> None:
+    async def scenario(setup: BroadcastSetup) -> None:
+        _, _, task = setup.subscribe(since=5)
+        await setup.wait()
+        states = [setup.watch.is_open]
         task.cancel()
-        await studio.wait()
-        assert [*states, studio.watch.is_open] == [True, False]
-        outlet, _, _ = studio.listen(since=9)
-        await studio.wait()
-        studio.watch.happen(10)
-        await studio.wait()
-        assert (outlet.heard, studio.since) == (["10"], [5, 9])
+        await setup.wait()
+        assert [*states, setup.watch.is_open] == [True, False]
+        client, _, _ = setup.subscribe(since=9)
+        await setup.wait()
+        setup.watch.emit(10)
+        await setup.wait()
+        assert (client.received, setup.since) == (["10"], [5, 9])
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_listeners_leave_at_their_position_when_the_store_ends_the_watch() -> None:
-    async def story(studio: Studio) -> None:
-        listeners = [studio.listen(since=5) for _ in range(3)]
-        await studio.wait()
-        studio.watch.happen(6)
-        studio.watch.fail(ExpiredError("too old"))
-        await studio.wait()
+def test_listeners_leave_at_their_position_when_the_watch_of_the_store_ends() -> None:
+    async def scenario(setup: BroadcastSetup) -> None:
+        listeners = [setup.subscribe(since=5) for _ in range(3)]
+        await setup.wait()
+        setup.watch.emit(6)
+        setup.watch.fail(ExpiredError("too old"))
+        await setup.wait()
         assert all(task.done() and task.exception() is None for _, _, task in listeners)
         assert [listener.position for _, listener, _ in listeners] == [12] * 3
-        assert not studio.watch.is_open
+        assert not setup.watch.is_open
 
-    play(story)
-
-
-# ----------------------------------------------------------------------------------------------------- full clients
+    run_scenario(scenario)
 
 
-@pytest.mark.parametrize("slow", [pytest.param(0, id="the one who reads for all"), pytest.param(1, id="another one")])
+# ----------------------------------------------------------------------------------------------------- slow clients
+
+
+@pytest.mark.parametrize("slow", [pytest.param(0, id="the leader"), pytest.param(1, id="another listener")])
 def test_a_slow_client_does_not_block_others_and_catches_up(slow: int) -> None:
-    async def story(studio: Studio) -> None:
-        outlets = [studio.listen(since=5)[0] for _ in range(3)]
-        await studio.wait()
-        outlets[slow].room = 1
+    async def scenario(setup: BroadcastSetup) -> None:
+        clients = [setup.subscribe(since=5)[0] for _ in range(3)]
+        await setup.wait()
+        clients[slow].chunks_left = 1
         for revision in (6, 7, 8):
-            studio.watch.happen(revision)
-            await studio.wait()
-        assert [len(outlet.heard) for outlet in outlets] == [1 if number == slow else 3 for number in range(3)]
-        outlets[slow].drain()
-        await studio.wait()
-        assert [outlet.heard for outlet in outlets] == [["6", "7", "8"]] * 3
+            setup.watch.emit(revision)
+            await setup.wait()
+        assert [len(client.received) for client in clients] == [1 if number == slow else 3 for number in range(3)]
+        clients[slow].drain()
+        await setup.wait()
+        assert [client.received for client in clients] == [["6", "7", "8"]] * 3
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_when_all_clients_are_full_the_store_keeps_the_changes() -> None:
-    async def story(studio: Studio) -> None:
-        outlet, _, _ = studio.listen(since=5)
-        await studio.wait()
-        outlet.room = 1
+def test_the_broadcast_stops_reading_the_store_when_all_clients_are_full() -> None:
+    async def scenario(setup: BroadcastSetup) -> None:
+        client, _, _ = setup.subscribe(since=5)
+        await setup.wait()
+        client.chunks_left = 1
         for revision in (6, 7, 8):
-            studio.watch.happen(revision)
-        await studio.wait()
-        assert (outlet.heard, studio.made) == (["6"], ["6"])
-        outlet.drain()
-        await studio.wait()
-        assert outlet.heard == ["6", "7", "8"]
+            setup.watch.emit(revision)
+        await setup.wait()
+        assert (client.received, setup.made) == (["6"], ["6"])
+        client.drain()
+        await setup.wait()
+        assert client.received == ["6", "7", "8"]
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
     ("limit", "value"),
     [pytest.param("LOG_LINES_MAX", 2, id="lines"), pytest.param("LOG_BYTES_MAX", 5, id="bytes")],
 )
-def test_a_client_that_stays_full_is_let_go_when_the_log_is(
+def test_a_slow_client_is_disconnected_from_the_broadcast_when_the_log_is_full(
     monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
     monkeypatch.setattr(broadcasts_module, limit, value)
 
-    async def story(studio: Studio) -> None:
-        quick, _, _ = studio.listen(since=5)
-        slow, listener, task = studio.listen(since=5)
-        await studio.wait()
-        slow.room = 1
+    async def scenario(setup: BroadcastSetup) -> None:
+        quick, _, _ = setup.subscribe(since=5)
+        slow, listener, task = setup.subscribe(since=5)
+        await setup.wait()
+        slow.chunks_left = 1
         for revision in (6, 7, 8, 9):
-            studio.watch.happen(revision)
-            await studio.wait()
+            setup.watch.emit(revision)
+            await setup.wait()
         slow.drain()
-        await studio.wait()
-        assert (quick.heard, slow.heard) == (["6", "7", "8", "9"], ["6"])
+        await setup.wait()
+        assert (quick.received, slow.received) == (["6", "7", "8", "9"], ["6"])
         assert task.done()
         assert listener.position == 12
-        assert not studio.broadcasts.takes(QUESTION, listener.position)
+        assert not setup.broadcasts.takes(BROADCAST_KEY, listener.position)
 
-    play(story)
-
-
-def test_a_client_that_is_gone_ends_its_own_watch_only() -> None:
-    async def story(studio: Studio) -> None:
-        other, _, _ = studio.listen(since=5)
-        gone, listener, _ = studio.listen(since=5)
-        gone.is_gone = True
-        await studio.wait()
-        studio.watch.happen(6)
-        await studio.wait()
-        studio.watch.happen(7)
-        await studio.wait()
-        assert other.heard == ["6", "7"]
-        assert studio.lost == [listener]
-
-    play(story)
+    run_scenario(scenario)
 
 
-# ----------------------------------------------------------------------------------------------------------- places
+def test_a_closed_client_ends_only_its_own_watch() -> None:
+    async def scenario(setup: BroadcastSetup) -> None:
+        other, _, _ = setup.subscribe(since=5)
+        gone, listener, _ = setup.subscribe(since=5)
+        gone.is_closed = True
+        await setup.wait()
+        setup.watch.emit(6)
+        await setup.wait()
+        setup.watch.emit(7)
+        await setup.wait()
+        assert other.received == ["6", "7"]
+        assert setup.lost == [listener]
+
+    run_scenario(scenario)
 
 
-def test_a_place_is_behind_a_change_and_before_the_bookmark_of_its_revision() -> None:
+# -------------------------------------------------------------------------------------------------------- positions
+
+
+def test_the_position_of_a_change_is_before_that_of_the_bookmark_of_its_revision() -> None:
     changed = StoreEvent(Change.DELETED, b"{}", 7)
     assert position_of(changed) < position_of(BookmarkEvent(CONFIG_MAP, 7)) == position_after(7)

@@ -1,6 +1,6 @@
-"""Bad requests by the thousand: no failure, no crash, no hang, no leak. `make fuzz` sends more of them.
+"""Thousands of bad requests cause no failure, crash, hang or leak. `make fuzz` sends more of them.
 
-A finding names the seed and how many requests it takes to have it again:
+A finding contains the seed and the number of requests to reproduce it:
     python -m tests.apiserver.http.fuzzer --count COUNT --seed SEED
 """
 
@@ -16,12 +16,12 @@ from tests.waiting import wait_until
 
 SEED = 20_260_101
 WARM_UP = 4_000
-"""By then everything that is made when it is first needed has been made."""
+"""Number of requests after which everything that is created on first use exists."""
 REQUESTS = 16_000
 FILES_MORE_MAX = 8
 TASKS_MORE_MAX = 8
 BYTES_MORE_MAX = 60 << 20
-"""Objects are created and not all deleted, so there may be more; but not much."""
+"""Some created objects are not deleted, so memory may grow by this much."""
 
 
 def test_the_same_seed_sends_the_same_bytes() -> None:
@@ -29,7 +29,7 @@ def test_the_same_seed_sends_the_same_bytes() -> None:
     assert sent[0] == sent[1]
 
 
-def test_bad_requests_are_rejected_and_leave_nothing_behind(tmp_path: Path) -> None:
+def test_bad_requests_are_rejected_without_failures_or_leaks(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--anonymous-auth", "--verbose", *WITHOUT_OTHERS) as up:
         fuzzer = Fuzzer(up, SEED)
         fuzzer.run(WARM_UP)
@@ -40,7 +40,7 @@ def test_bad_requests_are_rejected_and_leave_nothing_behind(tmp_path: Path) -> N
         assert not findings.wrong, f"{findings}\n{up.log()[-5_000:]}"
         assert up.metric("mooring_apiserver_failures_total") == 0, f"{findings}\n{up.log()[-5_000:]}"
         assert {200, 201, 400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 422, 431, 500} <= findings.codes.keys()
-        # The server notices only after a moment that its clients are gone.
+        # The server notices closed connections with a delay.
         wait_until(lambda: up.metric("apiserver_longrunning_requests") == 0)
         wait_until(lambda: up.open_files() <= files + FILES_MORE_MAX)
         wait_until(lambda: up.metric("mooring_tasks") <= tasks + TASKS_MORE_MAX)

@@ -1,4 +1,4 @@
-"""Answers that last: who ends them, and how."""
+"""Long-running requests: how clients and the server end them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.waiting import LIMIT_S, until
 WATCH = "/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=0"
 
 
-def test_a_client_that_goes_away_ends_its_watch_although_nothing_happens() -> None:
-    async def story() -> None:
+def test_a_client_that_disconnects_ends_an_idle_watch() -> None:
+    async def scenario() -> None:
         async with served() as api:
             response = await api.session.get(api.url(WATCH))
             await until(lambda: api.handler.watches_open == 1)
@@ -34,26 +34,26 @@ def test_a_client_that_goes_away_ends_its_watch_although_nothing_happens() -> No
             await until(lambda: api.handler.watches_open == 0)
             assert api.handler.failures == 0
 
-    run_real(story())
+    run_real(scenario())
 
 
-def test_a_server_that_stops_ends_watches_in_order() -> None:
-    async def story() -> None:
+def test_a_server_that_stops_ends_watches_with_a_complete_response() -> None:
+    async def scenario() -> None:
         connector = aiohttp.TCPConnector()
         async with aiohttp.ClientSession(connector=connector) as outside:
             async with served() as api:
                 headers = {"Authorization": "Bearer token-of-the-administrator"}
                 response = await outside.get(api.url(WATCH), headers=headers)
                 await until(lambda: api.handler.watches_open == 1)
-            # Not cut off in the middle: a chunked answer with its last chunk, which aiohttp would miss loudly.
+            # The response is complete: without its last chunk aiohttp would raise an error.
             lines = (await response.read()).splitlines()
             assert all(line.startswith(b'{"type":"ADDED"') for line in lines)
 
-    run_real(story())
+    run_real(scenario())
 
 
 @pytest.mark.parametrize("path", [PLAN_PAGE, "/apis/mooring.dev/v1alpha1/plans"])
-def test_a_client_that_goes_away_ends_its_plan(path: str) -> None:
+def test_a_client_that_disconnects_cancels_its_plan(path: str) -> None:
     seen: list[str] = []
 
     async def page(request: PageRequest) -> PageResponse:
@@ -62,19 +62,19 @@ def test_a_client_that_goes_away_ends_its_plan(path: str) -> None:
             await asyncio.Event().wait()
         finally:
             seen.append("ends")
-        raise AssertionError("nobody sets the event")
+        raise AssertionError("the event is never set")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with served() as api, TaskGroup("clients") as group:
             api.api_server.component_pages[PLAN_PAGE] = page
             plan = {"apiVersion": "mooring.dev/v1alpha1", "kind": "Plan", "metadata": {"name": "p"}, "spec": {}}
-            asking = group.start_background(api.session.post(api.url(path), json=plan), name="client")
+            posting = group.start_background(api.session.post(api.url(path), json=plan), name="client")
             await until(lambda: seen == ["begins"])
-            asking.cancel()
+            posting.cancel()
             await until(lambda: seen == ["begins", "ends"])
             assert await api.create_config_map("after") == 201
 
-    run_real(story())
+    run_real(scenario())
 
 
 def test_a_client_that_does_not_read_is_disconnected() -> None:
@@ -86,9 +86,9 @@ def test_a_client_that_does_not_read_is_disconnected() -> None:
                 break
         return seen
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with served(RequestLimits(stalled_s_max=LIMIT_S)) as api:
-            lazy = _open_watch_without_reading(api.server.port)
+            unread = _open_watch_without_reading(api.server.port)
             busy = await api.session.get(api.url(WATCH), read_bufsize=1 << 20)
             await until(lambda: api.handler.watches_open == 2)
             async with TaskGroup("readers") as group:
@@ -96,26 +96,26 @@ def test_a_client_that_does_not_read_is_disconnected() -> None:
                 for number in range(60):
                     assert await api.create_config_map(f"large-{number}", {"text": "x" * 200_000}) == 201
             assert reading.result() == 60
-            for _ in range(2):  # as the alarm does; on its own it would also find clients of a busy machine stalled
+            for _ in range(2):  # as the timer does; the real timer could also disconnect clients of a busy machine
                 api.handler._long_running._look_for_stalled()
             await until(lambda: api.handler.watches_open == 1)
-            lazy.close()
+            unread.close()
             busy.close()
 
-    run_real(story())
+    run_real(scenario())
 
 
 class SlowConnection:
-    """Somebody takes what was written, so much between two looks."""
+    """A connection whose client reads a fixed number of bytes between two checks."""
 
-    def __init__(self, bytes_a_look: int) -> None:
+    def __init__(self, bytes_per_check: int) -> None:
         self._bytes_left = 50_000_000
-        self._bytes_a_look = bytes_a_look
+        self._bytes_per_check = bytes_per_check
         self.is_cut_off = False
 
     @property
     def backlog_bytes(self) -> int:
-        self._bytes_left -= self._bytes_a_look
+        self._bytes_left -= self._bytes_per_check
         return self._bytes_left
 
     def abort(self) -> None:
@@ -126,17 +126,17 @@ class SlowConnection:
 
 
 @pytest.mark.parametrize(
-    ("bytes_a_look", "is_cut_off"),
+    ("bytes_per_check", "is_cut_off"),
     [
-        pytest.param(0, True, id="nothing"),
-        pytest.param(1_000, False, id="little: a first state of many objects is one write, which may take minutes"),
+        pytest.param(0, True, id="the client reads nothing"),
+        pytest.param(1_000, False, id="the client reads slowly"),
     ],
 )
-def test_whether_a_client_that_takes_this_much_is_cut_off(bytes_a_look: int, is_cut_off: bool) -> None:
+def test_only_a_client_that_reads_nothing_is_disconnected(bytes_per_check: int, is_cut_off: bool) -> None:
     clock = VirtualClock()
 
-    async def story() -> None:
-        connection = SlowConnection(bytes_a_look)
+    async def scenario() -> None:
+        connection = SlowConnection(bytes_per_check)
         request = cast(Request, SimpleNamespace(connection=connection, on_lost=None))
         async with (
             LongRunningRequests(10.0).long_running(request, cast(Stream, connection), 100.0) as long_running,
@@ -146,12 +146,12 @@ def test_whether_a_client_that_takes_this_much_is_cut_off(bytes_a_look: int, is_
             await clock.wait(80.0)
         assert connection.is_cut_off == is_cut_off
 
-    run(story(), clock)
+    run(scenario(), clock)
 
 
 def _open_watch_without_reading(port: int) -> socket.socket:
-    lazy = socket.create_connection(("127.0.0.1", port))
-    lazy.sendall(
+    unread = socket.create_connection(("127.0.0.1", port))
+    unread.sendall(
         f"GET {WATCH} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer token-of-the-administrator\r\n\r\n".encode()
     )
-    return lazy
+    return unread

@@ -1,6 +1,6 @@
-"""What is counted, under which names, and what is not worth a name of its own.
+"""Metrics of requests: names, labels, and limits on labels.
 
-One text of the metrics of several components.
+Merging of the metrics of several components.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def lines(made: RequestMetrics, name: str) -> list[str]:
     return [line for line in made.text().decode().splitlines() if line.startswith(name)]
 
 
-def address(method: str, path: str) -> RequestInfo:
+def request_info(method: str, path: str) -> RequestInfo:
     return read_request_info(method, path, is_watch="watch" in path)
 
 
@@ -34,46 +34,46 @@ def address(method: str, path: str) -> RequestInfo:
         pytest.param("PUT", POD + "/status", 'scope="resource",subresource="status",verb="PUT"', id="subresource"),
         pytest.param("GET", "/api/v1/pods", 'resource="pods",scope="cluster",subresource="",verb="LIST"', id="list"),
         pytest.param("POST", "/api/v1/namespaces/a/pods", 'scope="namespace",subresource="",verb="POST"', id="create"),
-        pytest.param("GET", "/api/v1/frobs", 'resource="",scope="",subresource="",verb="LIST"', id="nothing we serve"),
-        pytest.param("GET", POD + "/frob", 'resource="",scope="",subresource="",verb="GET"', id="nothing below it"),
-        pytest.param("FROB", "/x", 'resource="",scope="",subresource="",verb="OTHER"', id="no verb"),
+        pytest.param("GET", "/api/v1/frobs", 'resource="",scope="",subresource="",verb="LIST"', id="unknown resource"),
+        pytest.param("GET", POD + "/frob", 'resource="",scope="",subresource="",verb="GET"', id="unknown subresource"),
+        pytest.param("FROB", "/x", 'resource="",scope="",subresource="",verb="OTHER"', id="unknown method"),
         pytest.param("GET", "/version", 'resource="",scope="",subresource="",verb="GET"', id="no resource"),
     ],
 )
-def test_requests_are_counted_by_what_they_are_about(method: str, path: str, labels: str) -> None:
+def test_requests_are_counted_with_their_labels(method: str, path: str, labels: str) -> None:
     made = metrics()
-    made.answered(address(method, path), False, 200, 0.01)
-    made.answered(address(method, path), False, 200, 0.01)
+    made.answered(request_info(method, path), False, 200, 0.01)
+    made.answered(request_info(method, path), False, 200, 0.01)
     (found,) = lines(made, "apiserver_request_total{")
     assert labels in found.replace(',version="v1"', "").replace(',version=""', "")
     assert found.endswith(" 2.0")
     assert lines(made, "apiserver_request_duration_seconds_bucket{")[1].endswith(" 2.0")
 
 
-def test_made_up_paths_do_not_fill_the_memory() -> None:
+def test_unknown_paths_share_one_label_set() -> None:
     made = metrics()
     for number in range(1_000):
-        made.answered(address("GET", f"/api/v1/namespaces/x/r{number}/n"), False, 404, 0.01)
-        made.answered(address(f"M{number}", f"/apis/g{number}/v1/pods"), False, 404, 0.01)
+        made.answered(request_info("GET", f"/api/v1/namespaces/x/r{number}/n"), False, 404, 0.01)
+        made.answered(request_info(f"M{number}", f"/apis/g{number}/v1/pods"), False, 404, 0.01)
     assert len(lines(made, "apiserver_request_total{")) == 2
 
 
-def test_dry_runs_are_counted_apart() -> None:
+def test_dry_runs_have_a_label() -> None:
     made = metrics()
-    made.answered(address("GET", POD), True, 200, 0.01)
+    made.answered(request_info("GET", POD), True, 200, 0.01)
     assert 'dry_run="All"' in lines(made, "apiserver_request_total{")[0]
 
 
 def test_watches_are_counted_while_they_are_open() -> None:
     made = metrics()
-    watches = made.watches_of(address("GET", "/api/v1/watch/pods"))
+    watches = made.watches_of(request_info("GET", "/api/v1/watch/pods"))
     watches.inc()
     assert lines(made, "apiserver_longrunning_requests{")[0].endswith(" 1.0")
     watches.dec()
     assert lines(made, "apiserver_longrunning_requests{")[0].endswith(" 0.0")
 
 
-def test_what_is_so_at_the_moment_is_asked_at_the_scrape(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_current_values_are_read_at_the_scrape(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("asyncio.all_tasks", lambda: {1, 2})
     made = metrics()
     made.registry.register(CurrentRequests(lambda: {"mutating": 1, "readOnly": 2}, lambda: 3, lambda: {"records": 4}))
@@ -95,9 +95,9 @@ OWN = b"# HELP a_total A.\n# TYPE a_total counter\na_total 1.0\n# HELP b B.\n# T
 OTHER = b'# HELP b B.\n# TYPE b gauge\nb 3.0\n# HELP c C.\n# TYPE c gauge\nc{x="# no help"} 4.0\n'
 
 
-def test_a_metric_that_both_have_is_that_of_the_first() -> None:
+def test_merged_metrics_takes_a_duplicate_metric_from_the_first_component() -> None:
     assert merged_metrics(OWN, OTHER) == OWN + b'# HELP c C.\n# TYPE c gauge\nc{x="# no help"} 4.0\n'
 
 
-def test_nothing_to_add() -> None:
+def test_merged_metrics_with_an_empty_text() -> None:
     assert merged_metrics(OWN, b"") == OWN

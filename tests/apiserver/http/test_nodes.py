@@ -1,4 +1,4 @@
-"""What the credentials of a node may do on a running server."""
+"""Permissions of a node's credentials on a running server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def secret(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "stringData": {"key": name}}
 
 
-async def fill(api: Served) -> None:
+async def create_objects(api: Served) -> None:
     for path, body in (
         (f"{CORE}/nodes", node("n1")),
         (f"{CORE}/nodes", node("n2")),
@@ -47,63 +47,63 @@ async def fill(api: Served) -> None:
         assert code == 201, answer
 
 
-def test_a_node_without_a_kubelet_cannot_be_proxied_to() -> None:
-    async def story() -> None:
+def test_proxy_requests_to_a_node_without_a_kubelet_address_fail() -> None:
+    async def scenario() -> None:
         async with served() as api:
             assert (await send(api, "POST", f"{CORE}/nodes", node("n1")))[0] == 201
             code, status = await send(api, "GET", f"{CORE}/nodes/n1/proxy/stats/summary")
             assert (code, status["message"]) == (400, "no preferred addresses found; known addresses: []")
             addresses = [{"type": "Hostname", "address": "n1"}]
             await send(api, "PATCH", f"{CORE}/nodes/n1/status", {"status": {"addresses": addresses}})
-            api.api_server.logs = _Hollow()
+            api.api_server.logs = _HollowKubelets()
             code, status = await send(api, "GET", f"{CORE}/nodes/n1/proxy/stats/summary")
             assert (code, status["message"]) == (400, "lookup n1: no such host")
 
-    run_real(story())
+    run_real(scenario())
 
 
-class _Hollow:
-    """Kubelets of this process: they have logs, and no port."""
+class _HollowKubelets:
+    """Kubelets in this process: they serve logs, but have no port."""
 
     def has_node(self, name: str) -> bool:
         return name == "n1"
 
     async def logs(self, pod: Any, container: str, options: Any) -> AsyncGenerator[bytes, None]:
-        raise AssertionError("no log was asked for")
+        raise AssertionError("the test requests no logs")
 
 
-def play(story: Any) -> None:
+def run_with_objects(scenario: Any) -> None:
     async def with_server() -> None:
         async with served() as api:
-            await fill(api)
-            await story(api)
+            await create_objects(api)
+            await scenario(api)
 
     run_real(with_server())
 
 
-def test_a_node_reads_the_secrets_of_its_pods_alone() -> None:
-    async def story(api: Served) -> None:
+def test_a_node_reads_only_the_secrets_of_its_pods() -> None:
+    async def scenario(api: Served) -> None:
         assert (await send(api, "GET", f"{WEB}/secrets/mine", as_node=True))[0] == 200
         code, answer = await send(api, "GET", f"{WEB}/secrets/others", as_node=True)
         assert (code, "no relationship found between node 'n1' and this object" in answer["message"]) == (403, True)
         assert (await send(api, "GET", f"{WEB}/pods/others", as_node=True))[0] == 403
 
-    play(story)
+    run_with_objects(scenario)
 
 
-def test_relations_follow_the_pods() -> None:
-    async def story(api: Served) -> None:
+def test_permissions_of_a_node_follow_its_pods() -> None:
+    async def scenario(api: Served) -> None:
         assert (await send(api, "GET", f"{WEB}/secrets/others", as_node=True))[0] == 403
         assert (await send(api, "POST", f"{WEB}/pods", pod("late", "n1", "others")))[0] == 201
         assert (await send(api, "GET", f"{WEB}/secrets/others", as_node=True))[0] == 200
         await send(api, "DELETE", f"{WEB}/pods/late?gracePeriodSeconds=0")
         assert (await send(api, "GET", f"{WEB}/secrets/others", as_node=True))[0] == 403
 
-    play(story)
+    run_with_objects(scenario)
 
 
-def test_a_node_writes_its_own_node_alone() -> None:
-    async def story(api: Served) -> None:
+def test_a_node_updates_only_its_own_node() -> None:
+    async def scenario(api: Served) -> None:
         label = {"metadata": {"labels": {"team": "a"}}}
         assert (await send(api, "PATCH", f"{CORE}/nodes/n1", label, as_node=True))[0] == 200
         assert (await send(api, "PATCH", f"{CORE}/nodes/n2", label, as_node=True))[0] == 403
@@ -112,11 +112,11 @@ def test_a_node_writes_its_own_node_alone() -> None:
         restricted = {"metadata": {"labels": {"node-restriction.kubernetes.io/a": "1"}}}
         assert (await send(api, "PATCH", f"{CORE}/nodes/n1", restricted, as_node=True))[0] == 403
 
-    play(story)
+    run_with_objects(scenario)
 
 
-def test_a_node_writes_and_deletes_its_own_pods_alone() -> None:
-    async def story(api: Served) -> None:
+def test_a_node_updates_and_deletes_only_its_own_pods() -> None:
+    async def scenario(api: Served) -> None:
         running = {"status": {"phase": "Running"}}
         assert (await send(api, "PATCH", f"{WEB}/pods/mine/status", running, as_node=True))[0] == 200
         assert (await send(api, "PATCH", f"{WEB}/pods/others/status", running, as_node=True))[0] == 403
@@ -126,10 +126,10 @@ def test_a_node_writes_and_deletes_its_own_pods_alone() -> None:
         assert (await send(api, "POST", f"{WEB}/pods/others/eviction", eviction, as_node=True))[0] == 403
         assert (await send(api, "DELETE", f"{WEB}/pods/mine", as_node=True))[0] == 200
 
-    play(story)
+    run_with_objects(scenario)
 
 
-def test_a_review_of_a_node_knows_the_relations() -> None:
+def test_a_subject_access_review_of_a_node_uses_the_node_graph() -> None:
     async def allowed(api: Served, name: str) -> bool:
         attributes = {"verb": "get", "resource": "secrets", "namespace": "default", "name": name}
         spec = {"user": "system:node:n1", "groups": ["system:nodes"], "resourceAttributes": attributes}
@@ -137,8 +137,8 @@ def test_a_review_of_a_node_knows_the_relations() -> None:
         assert code == 201
         return bool(review["status"]["allowed"])
 
-    async def story(api: Served) -> None:
+    async def scenario(api: Served) -> None:
         assert await allowed(api, "mine")
         assert not await allowed(api, "others")
 
-    play(story)
+    run_with_objects(scenario)

@@ -15,14 +15,14 @@ import yaml
 from mooring.api import kinds
 from tests.cluster.running import LIMITED_TOKEN, WITHOUT_OTHERS, Up, running
 
-# Half of the client is typed, and the other half is not: here all of it is not.
+# The client is only partly typed; use it as untyped.
 client: Any = import_module("kubernetes.client")
 config: Any = import_module("kubernetes.config")
 dynamic: Any = import_module("kubernetes.dynamic")
 watch: Any = import_module("kubernetes.watch")
 ApiException: Any = client.ApiException
 
-# The client leaves its connections to the garbage collector.
+# The client does not close its connections.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -69,7 +69,7 @@ def shown(error: Any) -> tuple[int, str, str]:
 # ---------------------------------------------------------------------------------------------------- typed objects
 
 
-def test_namespaces(core: Any) -> None:
+def test_namespaces_are_read_patched_and_listed(core: Any) -> None:
     found = core.read_namespace(NAMESPACE)
     assert (found.status.phase, found.spec.finalizers) == ("Active", ["kubernetes"])
     core.patch_namespace(NAMESPACE, {"metadata": {"labels": {"team": None, "area": "north"}}})
@@ -77,7 +77,7 @@ def test_namespaces(core: Any) -> None:
     assert names == [NAMESPACE]
 
 
-def test_deployments_live_and_die(api: Any) -> None:
+def test_deployments_and_their_subresources(api: Any) -> None:
     apps = client.AppsV1Api(api)
     template = client.V1PodTemplateSpec(metadata=client.V1ObjectMeta(labels=LABELS), spec=pod("x").spec)
     wanted = client.V1Deployment(
@@ -108,7 +108,7 @@ def test_deployments_live_and_die(api: Any) -> None:
     assert shown(caught.value) == (404, "NotFound", 'deployments.apps "web" not found')
 
 
-def test_pods_are_bound_once_and_evicted_as_the_budget_allows(api: Any, core: Any) -> None:
+def test_pods_are_bound_once_and_eviction_respects_the_disruption_budget(api: Any, core: Any) -> None:
     core.create_node(client.V1Node(metadata=client.V1ObjectMeta(name="quay")))
     core.create_namespaced_pod(NAMESPACE, pod("bound", app="bound"))
     target = client.V1ObjectReference(kind="Node", name="quay")
@@ -140,7 +140,7 @@ def test_pods_are_bound_once_and_evicted_as_the_budget_allows(api: Any, core: An
     assert core.create_namespaced_pod_eviction("bound", NAMESPACE, eviction, _preload_content=False).status == 201
 
 
-def test_a_lease_is_renewed_with_its_latest_version(api: Any) -> None:
+def test_a_lease_update_needs_the_latest_resource_version(api: Any) -> None:
     coordination = client.CoordinationV1Api(api)
     lease = client.V1Lease(
         metadata=client.V1ObjectMeta(name="leader"),
@@ -159,7 +159,7 @@ def test_a_lease_is_renewed_with_its_latest_version(api: Any) -> None:
     )
 
 
-def test_patches_of_all_forms(core: Any) -> None:
+def test_all_patch_types(core: Any) -> None:
     core.create_namespaced_config_map(
         NAMESPACE, client.V1ConfigMap(metadata=client.V1ObjectMeta(name="c"), data={"a": "1"})
     )
@@ -175,7 +175,7 @@ def test_patches_of_all_forms(core: Any) -> None:
 # -------------------------------------------------------------------------------------------------- lists and watches
 
 
-def test_lists_come_in_pages(core: Any) -> None:
+def test_lists_are_paginated(core: Any) -> None:
     for number in range(5):
         core.create_namespaced_secret(NAMESPACE, client.V1Secret(metadata=client.V1ObjectMeta(name=f"s{number}")))
     names: list[str] = []
@@ -187,7 +187,7 @@ def test_lists_come_in_pages(core: Any) -> None:
     assert names == [f"s{number}" for number in range(5)]
 
 
-def test_a_watch_goes_on_from_a_version_and_ends_at_its_time(core: Any) -> None:
+def test_a_watch_starts_at_a_resource_version_and_ends_at_its_timeout(core: Any) -> None:
     since = core.list_namespaced_pod(NAMESPACE).metadata.resource_version
     core.create_namespaced_pod(NAMESPACE, pod("seen", kind="watched"))
     core.patch_namespaced_pod("seen", NAMESPACE, {"metadata": {"labels": {"kind": "other"}}})
@@ -204,7 +204,7 @@ def test_a_watch_goes_on_from_a_version_and_ends_at_its_time(core: Any) -> None:
     ]
 
 
-def test_a_watch_from_a_version_that_is_gone_is_410(core: Any, up: Up) -> None:
+def test_a_watch_from_a_compacted_resource_version_is_410(core: Any, up: Up) -> None:
     up.ask("GET", "/api/v1/namespaces")
     with pytest.raises(ApiException) as caught:
         list(watch.Watch().stream(core.list_namespaced_pod, NAMESPACE, resource_version="1", timeout_seconds=1))
@@ -214,7 +214,7 @@ def test_a_watch_from_a_version_that_is_gone_is_410(core: Any, up: Up) -> None:
 # ------------------------------------------------------------------------------------------------- custom and dynamic
 
 
-def test_custom_objects_and_the_dynamic_client(api: Any) -> None:
+def test_custom_objects_with_the_custom_objects_api_and_the_dynamic_client(api: Any) -> None:
     schema = {
         "type": "object",
         "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer", "maximum": 9}}}},
@@ -249,7 +249,7 @@ def test_the_dynamic_client_finds_every_built_in_kind(api: Any) -> None:
     assert client.VersionApi(api).get_code().git_version.startswith("v1.36")
 
 
-# -------------------------------------------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -258,10 +258,10 @@ def test_the_dynamic_client_finds_every_built_in_kind(api: Any) -> None:
         pytest.param({"metadata": {"name": "Bad_Name"}}, 422, 'Pod "Bad_Name" is invalid: ', id="a bad name"),
         pytest.param({"metadata": {}}, 422, 'Pod "" is invalid: ', id="no name"),
         pytest.param(
-            {"metadata": {"name": "p"}, "spec": {"containers": []}}, 422, 'Pod "p" is invalid: spec', id="empty"
+            {"metadata": {"name": "p"}, "spec": {"containers": []}}, 422, 'Pod "p" is invalid: spec', id="no containers"
         ),
         pytest.param(
-            {"metadata": {"name": "p", "namespace": "x"}}, 400, "the namespace of the provided", id="elsewhere"
+            {"metadata": {"name": "p", "namespace": "x"}}, 400, "the namespace of the provided", id="another namespace"
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the parameters of a request say, and what is wrong with them."""
+"""Query parameters of requests: parsing and validation."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def query(**parameters: str) -> Query:
         *(("false", False), ("False", False), ("FALSE", False), ("0", False)),
     ],
 )
-def test_a_flag_is_true_unless_it_says_no(text: str, is_set: bool) -> None:
+def test_a_flag_is_true_unless_its_value_is_false_or_0(text: str, is_set: bool) -> None:
     assert query(watch=text).flag("watch") is is_set
 
 
-def test_what_is_absent_is_not_set() -> None:
+def test_absent_parameters() -> None:
     assert query().flag("watch") is False
     assert query().optional_flag("sendInitialEvents") is None
     assert query().integer("limit") is None
@@ -38,13 +38,13 @@ def test_what_is_absent_is_not_set() -> None:
         ("9223372036854775808", 'strconv.ParseInt: parsing "9223372036854775808": value out of range'),
     ],
 )
-def test_numbers_that_are_none(text: str, expected_message: str) -> None:
+def test_invalid_integers_are_rejected(text: str, expected_message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         query(limit=text).integer("limit")
     assert raised.value.message == expected_message
 
 
-def test_a_negative_limit_is_none() -> None:
+def test_a_negative_limit_means_no_limit() -> None:
     assert query(limit="-5").list_options().limit == 0
 
 
@@ -59,7 +59,7 @@ def test_a_negative_limit_is_none() -> None:
         pytest.param(
             ListOptions(match="Exact", revision="0"),
             'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
-            id="exactly any",
+            id="an exact match of revision 0",
         ),
         pytest.param(
             ListOptions(initial_events=True),
@@ -74,13 +74,13 @@ def test_a_negative_limit_is_none() -> None:
         ),
     ],
 )
-def test_options_that_do_not_go_together(options: ListOptions, expected_message: str) -> None:
+def test_invalid_combinations_of_list_options(options: ListOptions, expected_message: str) -> None:
     with pytest.raises(InvalidError) as raised:
         check_list_options(options)
     assert raised.value.message == f'ListOptions.meta.k8s.io "" is invalid: {expected_message}'
 
 
-def test_write_options() -> None:
+def test_write_options_are_parsed() -> None:
     options = query(dryRun="All", fieldManager="me", fieldValidation="Strict").write_options("CreateOptions")
     assert (options.is_dry_run, options.field_manager) == (True, "me")
     assert options.field_validation is FieldValidation.STRICT
@@ -96,7 +96,7 @@ def test_write_options() -> None:
         ({"fieldManager": "m" * 129}, False, "fieldManager: Too long: may not be more than 128 bytes"),
     ],
 )
-def test_write_options_that_are_rejected(parameters: dict[str, str], is_apply: bool, expected_message: str) -> None:
+def test_invalid_write_options_are_rejected(parameters: dict[str, str], is_apply: bool, expected_message: str) -> None:
     with pytest.raises(InvalidError) as raised:
         query(**parameters).write_options("PatchOptions", is_apply=is_apply)
     assert raised.value.message == f'PatchOptions.meta.k8s.io "" is invalid: {expected_message}'
@@ -110,14 +110,14 @@ def test_write_options_that_are_rejected(parameters: dict[str, str], is_apply: b
         ("1y", 'time: unknown unit "y" in duration "1y"'),
     ],
 )
-def test_times_to_wait_that_are_none(text: str, expected_message: str) -> None:
+def test_invalid_timeouts_are_rejected(text: str, expected_message: str) -> None:
     with pytest.raises(BadRequestError) as raised:
         query(timeout=text).check_timeout()
     assert raised.value.message == f"invalid timeout specified in the request URL - {expected_message}"
 
 
 @pytest.mark.parametrize("text", ["", "0", "10s", "-1s", "1h30m"])
-def test_times_to_wait(text: str) -> None:
+def test_valid_timeouts_are_accepted(text: str) -> None:
     query(timeout=text).check_timeout()
 
 
@@ -131,11 +131,13 @@ def test_times_to_wait(text: str) -> None:
         ({}, None),
     ],
 )
-def test_a_watch_from_nowhere_begins_with_the_state(parameters: dict[str, str], begins_with_state: bool | None) -> None:
+def test_a_watch_without_a_revision_requests_initial_events(
+    parameters: dict[str, str], begins_with_state: bool | None
+) -> None:
     assert query(**parameters).list_options().initial_events is begins_with_state
 
 
-def test_exporting_is_a_thing_of_the_past() -> None:
+def test_the_export_parameter_is_rejected() -> None:
     query(export="false").check_export()
     with pytest.raises(BadRequestError, match="no longer supported"):
         query(export="true").check_export()

@@ -1,6 +1,6 @@
-"""The same objects as JSON, as YAML, as a table, or as their metadata only.
+"""Rendering of objects as JSON, YAML, tables or metadata.
 
-Warnings as headers: escaped, never broken, and not too long together.
+Warning headers: escaping and limits on their length.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def resource_of(kind: Kind) -> Resource:
 
 
 def stored(kind: Kind, name: str, **metadata: object) -> bytes:
-    """As the store has it: who it is comes first."""
+    """An object as stored: kind and API version come first."""
     whole = {"name": name, "resourceVersion": "7", **metadata}
     return msgspec.json.encode(
         {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": whole, "data": {"x": "1"}}
@@ -55,7 +55,7 @@ CONFIG_MAPS, WIDGETS = resource_of(CONFIG_MAP), resource_of(WIDGET)
 # -------------------------------------------------------------------------------------------------- one object
 
 
-def test_what_is_stored_goes_out_as_it_is_on_a_line_of_its_own() -> None:
+def test_a_stored_object_is_sent_unchanged_with_a_line_feed() -> None:
     reply = PLAIN.stored(200, CONFIG_MAPS, ONE)
     assert (reply.code, reply.body, reply.content_type) == (200, ONE + b"\n", "application/json")
 
@@ -64,30 +64,30 @@ def test_what_is_stored_goes_out_as_it_is_on_a_line_of_its_own() -> None:
     ("rendering", "is_plain"),
     [
         pytest.param(PLAIN, True, id="JSON"),
-        pytest.param(replace(PLAIN, is_pretty=True), False, id="JSON for people"),
+        pytest.param(replace(PLAIN, is_pretty=True), False, id="pretty JSON"),
         pytest.param(replace(PLAIN, is_yaml=True), False, id="YAML"),
         pytest.param(replace(PLAIN, form=ObjectForm.TABLE), False, id="a table"),
         pytest.param(replace(PLAIN, form=ObjectForm.METADATA), False, id="metadata"),
     ],
 )
-def test_what_needs_no_second_look(rendering: Rendering, is_plain: bool) -> None:
+def test_only_compact_json_of_objects_is_plain(rendering: Rendering, is_plain: bool) -> None:
     assert rendering.is_plain is is_plain
 
 
-def test_json_for_people_has_lines_but_no_end_of_the_last() -> None:
+def test_pretty_json_is_indented_without_a_final_line_feed() -> None:
     body = replace(PLAIN, is_pretty=True).stored(200, CONFIG_MAPS, ONE).body
     assert body.startswith(b'{\n  "kind": "ConfigMap",\n')
     assert body.endswith(b"\n}")
     assert read(body) == read(ONE)
 
 
-def test_yaml_says_the_same() -> None:
+def test_yaml_contains_the_same_object() -> None:
     reply = replace(PLAIN, is_yaml=True).stored(200, CONFIG_MAPS, ONE)
     assert reply.content_type == "application/yaml"
     assert yaml.safe_load(reply.body) == read(ONE)
 
 
-def test_metadata_are_all_that_is_shown_of_an_object() -> None:
+def test_metadata_of_an_object() -> None:
     body = replace(PLAIN, form=ObjectForm.METADATA).stored(200, CONFIG_MAPS, ONE).body
     metadata = {"name": "one", "resourceVersion": "7"}
     assert read(body) == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
@@ -96,13 +96,11 @@ def test_metadata_are_all_that_is_shown_of_an_object() -> None:
 @pytest.mark.parametrize(
     ("annotations", "shown"),
     [
-        pytest.param({"deprecated.daemonset.template.generation": "1"}, None, id="alone"),
+        pytest.param({"deprecated.daemonset.template.generation": "1"}, None, id="the only annotation"),
         pytest.param({"deprecated.daemonset.template.generation": "1", "a": "b"}, {"a": "b"}, id="among others"),
     ],
 )
-def test_the_old_generation_of_a_daemon_set_is_no_annotation_of_its_metadata(
-    annotations: dict[str, str], shown: object
-) -> None:
+def test_metadata_omit_the_template_generation_of_a_daemon_set(annotations: dict[str, str], shown: object) -> None:
     raw = stored(DAEMON_SET, "one", annotations=annotations)
     body = replace(PLAIN, form=ObjectForm.METADATA).stored(200, resource_of(DAEMON_SET), raw).body
     assert read(body)["metadata"].get("annotations") == shown
@@ -111,12 +109,12 @@ def test_the_old_generation_of_a_daemon_set_is_no_annotation_of_its_metadata(
 @pytest.mark.parametrize(
     ("included", "shown"),
     [
-        pytest.param(IncludeObject.NONE, None, id="nothing"),
-        pytest.param(IncludeObject.OBJECT, "ConfigMap", id="the object"),
-        pytest.param(IncludeObject.METADATA, "PartialObjectMetadata", id="its metadata"),
+        pytest.param(IncludeObject.NONE, None, id="None"),
+        pytest.param(IncludeObject.OBJECT, "ConfigMap", id="Object"),
+        pytest.param(IncludeObject.METADATA, "PartialObjectMetadata", id="Metadata"),
     ],
 )
-def test_what_a_row_carries(included: IncludeObject, shown: str | None) -> None:
+def test_include_object_determines_the_object_in_a_table_row(included: IncludeObject, shown: str | None) -> None:
     body = replace(PLAIN, form=ObjectForm.TABLE, included=included).stored(200, CONFIG_MAPS, ONE).body
     table = read(body)
     assert (table["kind"], table["apiVersion"], table["metadata"]) == (
@@ -144,12 +142,15 @@ def test_what_a_row_carries(included: IncludeObject, shown: str | None) -> None:
             id="a page",
         ),
         pytest.param(
-            Listing([ONE], "9", "more"), {"resourceVersion": "9", "continue": "more"}, ["one"], id="nobody counted"
+            Listing([ONE], "9", "more"),
+            {"resourceVersion": "9", "continue": "more"},
+            ["one"],
+            id="a page without a remaining count",
         ),
     ],
 )
-@pytest.mark.parametrize("is_pretty", [pytest.param(False, id="as bytes"), pytest.param(True, id="for people")])
-def test_a_list_says_once_what_its_items_are(
+@pytest.mark.parametrize("is_pretty", [pytest.param(False, id="compact"), pytest.param(True, id="pretty")])
+def test_items_of_a_list_have_no_kind_or_api_version(
     listing: Listing, metadata: Document, names: list[str], is_pretty: bool
 ) -> None:
     whole = read(replace(PLAIN, is_pretty=is_pretty).listing(CONFIG_MAPS, listing).body)
@@ -158,15 +159,15 @@ def test_a_list_says_once_what_its_items_are(
     assert all(set(item) == {"metadata", "data"} for item in whole["items"])
 
 
-@pytest.mark.parametrize("is_pretty", [pytest.param(False, id="as bytes"), pytest.param(True, id="for people")])
-def test_items_of_a_custom_kind_say_it_again(is_pretty: bool) -> None:
+@pytest.mark.parametrize("is_pretty", [pytest.param(False, id="compact"), pytest.param(True, id="pretty")])
+def test_items_of_a_list_of_a_custom_kind_have_a_kind(is_pretty: bool) -> None:
     listing = Listing([stored(WIDGET, "one")], "9")
     whole = read(replace(PLAIN, is_pretty=is_pretty).listing(WIDGETS, listing).body)
     assert whole["metadata"] == {"resourceVersion": "9", "continue": ""}
     assert [item["kind"] for item in whole["items"]] == ["Widget"]
 
 
-def test_a_list_of_metadata_has_a_name_of_its_own() -> None:
+def test_a_list_of_metadata_has_its_own_kind() -> None:
     whole = read(
         replace(PLAIN, form=ObjectForm.METADATA, is_for_lists=True).listing(CONFIG_MAPS, Listing([ONE, TWO], "9")).body
     )
@@ -175,7 +176,7 @@ def test_a_list_of_metadata_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("items", "rows"), [pytest.param([ONE, TWO], 2, id="rows"), pytest.param([], 0, id="no rows")])
-def test_a_table_of_a_list(items: list[bytes], rows: int) -> None:
+def test_a_list_as_a_table(items: list[bytes], rows: int) -> None:
     table = read(replace(PLAIN, form=ObjectForm.TABLE).listing(CONFIG_MAPS, Listing(items, "9")).body)
     assert (table["columnDefinitions"], table["metadata"]) == (list(COLUMNS), {"resourceVersion": "9"})
     assert len(table["rows"]) == rows
@@ -189,12 +190,12 @@ def test_an_empty_default_table_has_null_rows() -> None:
 # ------------------------------------------------------------------------------------------------------ watches
 
 
-def test_what_is_watched_whole_goes_out_as_it_is() -> None:
+def test_a_watched_object_is_sent_unchanged() -> None:
     assert PLAIN.watched(CONFIG_MAPS, ONE, is_first=True) is ONE
 
 
 @pytest.mark.parametrize("is_first", [pytest.param(True, id="the first"), pytest.param(False, id="another")])
-def test_columns_come_with_the_first_row(is_first: bool) -> None:
+def test_only_the_first_table_of_a_watch_has_column_definitions(is_first: bool) -> None:
     table = read(replace(PLAIN, form=ObjectForm.TABLE).watched(CONFIG_MAPS, ONE, is_first=is_first))
     assert table["columnDefinitions"] == (list(COLUMNS) if is_first else None)
     assert table["metadata"] == {"resourceVersion": "7"}
@@ -208,7 +209,7 @@ def test_columns_come_with_the_first_row(is_first: bool) -> None:
         pytest.param(ObjectForm.TABLE, ("Table", "meta.k8s.io/v1"), id="tables"),
     ],
 )
-def test_a_bookmark_looks_like_what_is_watched(form: ObjectForm, names: tuple[str, str]) -> None:
+def test_a_bookmark_has_the_kind_of_the_watched_format(form: ObjectForm, names: tuple[str, str]) -> None:
     assert replace(PLAIN, form=form).bookmark_kind(CONFIG_MAP) == names
 
 
@@ -217,18 +218,20 @@ def test_a_bookmark_looks_like_what_is_watched(form: ObjectForm, names: tuple[st
     [
         pytest.param([], [], id="none"),
         pytest.param(["take care"], ['299 - "take care"'], id="one"),
-        pytest.param(['say "a\\b"'], ['299 - "say \\"a\\\\b\\""'], id="quotes and backslashes are escaped"),
-        pytest.param(["a\nb", "c\x00", "d\x85", "e"], ['299 - "e"'], id="control characters cannot be sent"),
-        pytest.param(["", "é"], ['299 - "é"'], id="other letters can"),
+        pytest.param(['say "a\\b"'], ['299 - "say \\"a\\\\b\\""'], id="quotes and backslashes"),
+        pytest.param(["a\nb", "c\x00", "d\x85", "e"], ['299 - "e"'], id="control characters are omitted"),
+        pytest.param(["", "é"], ['299 - "é"'], id="an empty text and a non-ASCII character"),
         pytest.param(["a" * 4_096], ['299 - "' + "a" * 4_096 + '"'], id="as long as allowed"),
-        pytest.param(["a" * 4_000, "b" * 97], ['299 - "' + "a" * 256 + '"', '299 - "' + "b" * 97 + '"'], id="cut"),
+        pytest.param(
+            ["a" * 4_000, "b" * 97], ['299 - "' + "a" * 256 + '"', '299 - "' + "b" * 97 + '"'], id="truncated"
+        ),
     ],
 )
-def test_headers(texts: list[str], headers: list[str]) -> None:
+def test_warning_headers(texts: list[str], headers: list[str]) -> None:
     assert warning_headers(texts) == headers
 
 
-def test_what_comes_after_the_limit_is_left_out() -> None:
+def test_warnings_beyond_the_limit_are_omitted() -> None:
     headers = warning_headers([f"{number:03}" + "a" * 500 for number in range(100)])
     assert len(headers) == 16
     assert all(len(header) == 256 + len('299 - ""') for header in headers)

@@ -1,6 +1,6 @@
-"""What one request, and all of them together, may ask for; and what those hear who ask for more.
+"""Limits of requests: sizes, counts, timeouts and slow watches, and the responses beyond each limit.
 
-What paths mean.
+Parsing of paths into verb, resource, name and subresource.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ CLOCK = SystemClock()
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 HEAD = f"Host: a\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\nContent-Type: application/json\r\n"
 
-Story = Callable[[Served], Coroutine[Any, Any, None]]
+Scenario = Callable[[Served], Coroutine[Any, Any, None]]
 
 
-def play(story: Story, limits: RequestLimits, store: MemoryStore | None = None) -> None:
-    async def playing() -> None:
+def run_scenario(scenario: Scenario, limits: RequestLimits, store: MemoryStore | None = None) -> None:
+    async def main() -> None:
         async with asyncio.timeout(LIMIT_S), served(limits, store=store) as api:
-            await story(api)
+            await scenario(api)
             assert api.handler.failures == 0
 
-    run_real(playing())
+    run_real(main())
 
 
 async def raw(api: Served, request: str) -> bytes:
-    """The whole answer to a request that says `Connection: close`."""
+    """The whole response to a request with `Connection: close`."""
     reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
     try:
         writer.write(request.encode("latin-1"))
@@ -54,26 +54,26 @@ async def raw(api: Served, request: str) -> bytes:
 
 
 def test_a_body_that_is_too_long_is_413() -> None:
-    async def story(api: Served) -> None:
+    async def scenario(api: Served) -> None:
         async with api.session.post(api.url(CONFIG_MAPS), data=b" " * 5_001) as response:
             document = await response.json()
         assert (response.status, document["reason"]) == (413, "RequestEntityTooLarge")
         assert document["message"] == "Request entity too large: limit is 5000"
         assert await api.create_config_map("after") == 201
 
-    play(story, RequestLimits(body_bytes_max=5_000))
+    run_scenario(scenario, RequestLimits(body_bytes_max=5_000))
 
 
-def test_a_body_in_pieces_that_is_too_long_is_413() -> None:
+def test_a_chunked_body_that_is_too_long_is_413() -> None:
     async def pieces() -> Any:
         for _ in range(6):
             yield b" " * 1_000
 
-    async def story(api: Served) -> None:
+    async def scenario(api: Served) -> None:
         async with api.session.post(api.url(CONFIG_MAPS), data=pieces()) as response:
             assert (response.status, (await response.json())["code"]) == (413, 413)
 
-    play(story, RequestLimits(body_bytes_max=5_000))
+    run_scenario(scenario, RequestLimits(body_bytes_max=5_000))
 
 
 @pytest.mark.parametrize(
@@ -84,32 +84,32 @@ def test_a_body_in_pieces_that_is_too_long_is_413() -> None:
         pytest.param(
             "GET /version HTTP/1.1\r\nHost: a\r\n" + "".join(f"X-{n}: {'a' * 1_000}\r\n" for n in range(90)),
             b"431",
-            id="many headers that are too long together",
+            id="many headers",
         ),
         pytest.param(
             "GET /version HTTP/1.1\r\nHost: a\r\n" + "".join(f"X-{n}: a\r\n" for n in range(500)),
             b"400",
-            id="more headers than anybody needs",
+            id="too many headers",
         ),
-        pytest.param("GET /version HTTP/1.1\r\nHost: a\r\nX Y: a\r\n", b"400", id="a header that is none"),
-        pytest.param("\x00\x01\x02\r\n", b"400", id="no HTTP at all"),
-        pytest.param("FROB /version HTTP/1.1\r\nHost: a\r\n", b"405", id="a method that nobody knows"),
+        pytest.param("GET /version HTTP/1.1\r\nHost: a\r\nX Y: a\r\n", b"400", id="an invalid header"),
+        pytest.param("\x00\x01\x02\r\n", b"400", id="not HTTP"),
+        pytest.param("FROB /version HTTP/1.1\r\nHost: a\r\n", b"405", id="an unknown method"),
     ],
 )
-def test_a_bad_head_is_rejected_and_the_next_client_is_served(head: str, code: bytes) -> None:
-    async def story(api: Served) -> None:
+def test_a_bad_request_head_is_rejected_and_the_next_client_is_served(head: str, code: bytes) -> None:
+    async def scenario(api: Served) -> None:
         answer = await raw(api, head + "Connection: close\r\n\r\n")
         assert answer[:12] in (b"HTTP/1.1 " + code, b"HTTP/1.0 " + code), answer[:200]
         assert await api.create_config_map("after") == 201
 
-    play(story, RequestLimits())
+    run_scenario(scenario, RequestLimits())
 
 
 # ------------------------------------------------------------------------------------------------------ counts
 
 
-def test_more_requests_than_fit_are_429_with_a_time_to_come_back() -> None:
-    async def story(api: Served) -> None:
+def test_requests_beyond_the_limit_are_429_with_retry_after() -> None:
+    async def scenario(api: Served) -> None:
         body = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"slow"}}'
         reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
         writer.write(f"POST {CONFIG_MAPS} HTTP/1.1\r\n{HEAD}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
@@ -124,15 +124,15 @@ def test_more_requests_than_fit_are_429_with_a_time_to_come_back() -> None:
         writer.close()
         async with api.session.get(api.url("/api/v1/namespaces")) as response:
             assert response.status == 200
-        # Whether the server lives can be asked at any time.
+        # Health checks have no limit.
         async with api.session.get(api.url("/livez")) as response:
             assert response.status == 200
 
-    play(story, RequestLimits(requests_max=1))
+    run_scenario(scenario, RequestLimits(requests_max=1))
 
 
-def test_more_watches_than_fit_are_429_with_a_time_to_come_back() -> None:
-    async def story(api: Served) -> None:
+def test_watches_beyond_the_limit_are_429_with_retry_after() -> None:
+    async def scenario(api: Served) -> None:
         first = await api.session.get(api.url(CONFIG_MAPS + "?watch=1"))
         await until(lambda: api.handler.watches_open == 1)
         async with api.session.get(api.url(CONFIG_MAPS + "?watch=1")) as second:
@@ -143,11 +143,11 @@ def test_more_watches_than_fit_are_429_with_a_time_to_come_back() -> None:
         assert third.status == 200
         third.close()
 
-    play(story, RequestLimits(watches_max=1))
+    run_scenario(scenario, RequestLimits(watches_max=1))
 
 
 def test_a_request_that_takes_too_long_is_504() -> None:
-    async def story(api: Served) -> None:
+    async def scenario(api: Served) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
         writer.write(f"POST {CONFIG_MAPS} HTTP/1.1\r\n{HEAD}Content-Length: 100\r\n\r\n".encode())
         head = await reader.readuntil(b"\r\n\r\n")
@@ -156,14 +156,14 @@ def test_a_request_that_takes_too_long_is_504() -> None:
         assert b"Timeout: request did not complete within the allotted timeout" in text
         writer.close()
 
-    play(story, RequestLimits(request_s_max=0.1))
+    run_scenario(scenario, RequestLimits(request_s_max=0.1))
 
 
 # ----------------------------------------------------------------------------------------------------- watches
 
 
-def test_a_watch_that_is_behind_by_more_than_the_store_remembers_hears_410() -> None:
-    async def story(api: Served) -> None:
+def test_a_watch_that_lags_behind_the_log_of_the_store_gets_410() -> None:
+    async def scenario(api: Served) -> None:
         watch = await api.session.get(api.url(CONFIG_MAPS + "?watch=1&resourceVersion=0"), read_bufsize=1_024)
         await until(lambda: api.handler.watches_open == 1)
         for number in range(60):
@@ -173,11 +173,11 @@ def test_a_watch_that_is_behind_by_more_than_the_store_remembers_hears_410() -> 
         assert (last["type"], last["object"]["code"], last["object"]["reason"]) == ("ERROR", 410, "Expired")
         assert 0 < len(lines) - 1 < 60
 
-    play(story, RequestLimits(), MemoryStore(buffer_max=10, changes_max=20))
+    run_scenario(scenario, RequestLimits(), MemoryStore(buffer_max=10, changes_max=20))
 
 
-def test_a_watch_that_is_behind_by_less_goes_on_where_it_stood() -> None:
-    async def story(api: Served) -> None:
+def test_a_watch_that_lags_within_the_log_of_the_store_continues() -> None:
+    async def scenario(api: Served) -> None:
         watch = await api.session.get(api.url(CONFIG_MAPS + "?watch=1&resourceVersion=0"), read_bufsize=1_024)
         await until(lambda: api.handler.watches_open == 1)
         for number in range(60):
@@ -190,10 +190,10 @@ def test_a_watch_that_is_behind_by_less_goes_on_where_it_stood() -> None:
         assert [name for name in names if name.startswith("large-")] == [f"large-{number}" for number in range(60)]
         watch.close()
 
-    play(story, RequestLimits(), MemoryStore(buffer_max=10))
+    run_scenario(scenario, RequestLimits(), MemoryStore(buffer_max=10))
 
 
-def test_two_hundred_watches_see_every_change_in_its_order() -> None:
+def test_two_hundred_watches_receive_every_change_in_order() -> None:
     watches, changes = 200, 150
 
     async def read(response: aiohttp.ClientResponse) -> bytes:
@@ -205,7 +205,7 @@ def test_two_hundred_watches_see_every_change_in_its_order() -> None:
         response.close()
         return b"".join(parts)
 
-    async def story(api: Served) -> None:
+    async def scenario(api: Served) -> None:
         url = api.url(CONFIG_MAPS + f"?watch=1&resourceVersion={await api.api_server.store.revision()}")
         opened = await run_bounded(lambda _: _opened(api, url), range(watches), limit=20, name="opening")
         await until(lambda: api.handler.watches_open == watches)
@@ -223,14 +223,14 @@ def test_two_hundred_watches_see_every_change_in_its_order() -> None:
         revisions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
         assert revisions == sorted(set(revisions))
 
-    play(story, RequestLimits())
+    run_scenario(scenario, RequestLimits())
 
 
 async def _opened(api: Served, url: str) -> aiohttp.ClientResponse:
     return await api.session.get(url)
 
 
-def address(method: str, path: str, *, is_watch: bool = False) -> RequestInfo:
+def request_info(method: str, path: str, *, is_watch: bool = False) -> RequestInfo:
     return read_request_info(method, path, is_watch=is_watch)
 
 
@@ -244,7 +244,7 @@ def address(method: str, path: str, *, is_watch: bool = False) -> RequestInfo:
         pytest.param("GET", "/api/v1/namespaces/a/pods/p/log", "get", "v1", "a", "pods", "p", "log", id="its log"),
         pytest.param("POST", "/api/v1/namespaces/a/pods", "create", "v1", "a", "pods", "", "", id="a new pod"),
         pytest.param(
-            "DELETE", "/api/v1/namespaces/a/pods", "deletecollection", "v1", "a", "pods", "", "", id="all of them gone"
+            "DELETE", "/api/v1/namespaces/a/pods", "deletecollection", "v1", "a", "pods", "", "", id="delete collection"
         ),
         pytest.param("GET", "/api/v1/namespaces", "list", "v1", "", "namespaces", "", "", id="namespaces"),
         pytest.param("GET", "/api/v1/namespaces/a", "get", "v1", "a", "namespaces", "a", "", id="a namespace"),
@@ -266,10 +266,10 @@ def address(method: str, path: str, *, is_watch: bool = False) -> RequestInfo:
         pytest.param("GET", "/api/v1/nodes/a%2Fstatus", "get", "v1", "", "nodes", "a", "status", id="a slash, escaped"),
     ],
 )
-def test_resources(
+def test_request_info_of_resource_paths(
     method: str, path: str, verb: str, api_version: str, namespace: str, resource: str, name: str, subresource: str
 ) -> None:
-    found = address(method, path)
+    found = request_info(method, path)
     assert found.is_resource
     assert (found.verb, found.api_version, found.namespace) == (verb, api_version, namespace)
     assert (found.resource, found.name, found.subresource) == (resource, name, subresource)
@@ -278,23 +278,23 @@ def test_resources(
 @pytest.mark.parametrize(
     "path", ["/", "/healthz", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/openapi/v3"]
 )
-def test_paths_that_are_no_resources(path: str) -> None:
-    found = address("GET", path)
+def test_request_info_of_non_resource_paths(path: str) -> None:
+    found = request_info("GET", path)
     assert not found.is_resource
     assert (found.verb, found.path) == ("get", path)
 
 
-def test_watching() -> None:
-    assert address("GET", "/api/v1/pods", is_watch=True).verb == "watch"
-    old = address("GET", "/api/v1/watch/namespaces/a/pods/p")
+def test_request_info_of_watches() -> None:
+    assert request_info("GET", "/api/v1/pods", is_watch=True).verb == "watch"
+    old = request_info("GET", "/api/v1/watch/namespaces/a/pods/p")
     assert (old.verb, old.is_old_watch, old.namespace, old.name) == ("watch", True, "a", "p")
-    assert address("GET", "/api/v1/namespaces/a/pods/p", is_watch=True).verb == "get"
+    assert request_info("GET", "/api/v1/namespaces/a/pods/p", is_watch=True).verb == "get"
 
 
-def test_what_a_cluster_wide_kind_does_not_understand() -> None:
-    assert address("GET", "/api/v1/namespaces/a/nodes").is_below_namespace
-    assert not address("GET", "/api/v1/nodes").is_below_namespace
-    assert not address("GET", "/api/v1/namespaces/a/status").is_below_namespace
+def test_is_below_namespace() -> None:
+    assert request_info("GET", "/api/v1/namespaces/a/nodes").is_below_namespace
+    assert not request_info("GET", "/api/v1/nodes").is_below_namespace
+    assert not request_info("GET", "/api/v1/namespaces/a/status").is_below_namespace
 
 
 BASE = "/apis/example.com/v1"
@@ -302,23 +302,23 @@ ONE = f"{BASE}/namespaces/default/widgets/a"
 (RESOURCE,) = resources_of(definition(version(subresources={"status": {}})))
 
 
-def leads(method: str, path: str) -> bool:
+def is_custom(method: str, path: str) -> bool:
     return is_custom_address(RESOURCE, read_request_info(method, path, is_watch=False))
 
 
 @pytest.mark.parametrize(
     ("method", "path", "is_there"),
     [
-        pytest.param("GET", f"{BASE}/widgets", True, id="a list of everything"),
-        pytest.param("POST", f"{BASE}/widgets", False, id="nothing is created nowhere"),
-        pytest.param("DELETE", f"{BASE}/widgets", False, id="or deleted"),
-        pytest.param("GET", f"{BASE}/widgets/a", False, id="an object without its namespace"),
-        pytest.param("POST", ONE, True, id="a name behind the collection"),
-        pytest.param("PATCH", f"{ONE}/status", True, id="its status"),
+        pytest.param("GET", f"{BASE}/widgets", True, id="a list of all namespaces"),
+        pytest.param("POST", f"{BASE}/widgets", False, id="create without a namespace"),
+        pytest.param("DELETE", f"{BASE}/widgets", False, id="delete without a namespace"),
+        pytest.param("GET", f"{BASE}/widgets/a", False, id="get without a namespace"),
+        pytest.param("POST", ONE, True, id="create with a name"),
+        pytest.param("PATCH", f"{ONE}/status", True, id="the status"),
     ],
 )
-def test_addresses(method: str, path: str, is_there: bool) -> None:
-    assert leads(method, path) is is_there
+def test_is_custom_address_of_a_custom_resource(method: str, path: str, is_there: bool) -> None:
+    assert is_custom(method, path) is is_there
 
 
 @pytest.mark.parametrize(
@@ -339,11 +339,13 @@ def test_addresses(method: str, path: str, is_there: bool) -> None:
         ),
     ],
 )
-def test_errors(method: str, path: str, kind: type[StatusError], message: str) -> None:
+def test_is_custom_address_rejects_unsupported_paths_and_methods(
+    method: str, path: str, kind: type[StatusError], message: str
+) -> None:
     with pytest.raises(kind) as caught:
-        leads(method, path)
+        is_custom(method, path)
     assert caught.value.message == message
 
 
-def test_the_verb_of_a_path_that_is_no_resource_is_its_method() -> None:
+def test_the_verb_of_a_non_resource_path_is_its_method() -> None:
     assert read_request_info("POST", "/plan", is_watch=False).verb == "post"

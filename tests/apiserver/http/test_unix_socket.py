@@ -65,7 +65,7 @@ class TestTheContract(ClientContract):
         return play_over_socket
 
 
-def test_the_product_of_the_client_is_its_field_manager() -> None:
+def test_the_product_of_the_client_is_the_field_manager() -> None:
     async def scenario(client: Client) -> None:
         created = await client.create(POD, NS, pod("web"))
         (entry,) = cast("list[dict[str, str]]", at(read(created), "metadata.managedFields"))
@@ -82,7 +82,7 @@ def test_a_wrong_token_is_rejected() -> None:
     play_over_socket(scenario, "wrong")
 
 
-def test_a_socket_that_does_not_exist_is_an_error_with_the_reason() -> None:
+def test_a_missing_socket_is_a_connection_error_with_the_reason() -> None:
     async def play() -> None:
         connection = Connection(f"{UNIX}/nowhere/api.sock")
         async with HttpClient(connection, SystemClock(), Entropy(1), environment={}) as client:

@@ -23,14 +23,14 @@ METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 Line = dict[str, Any]
 
 
-class Watching:
-    """A watch, and a cluster in which something happens."""
+class WatchScenario:
+    """Opens watches of a server and writes config maps."""
 
     def __init__(self, api: Served) -> None:
         self.api = api
 
     async def write(self, method: str, name: str, **parts: Any) -> Document:
-        """Create, merge or delete a config map; as it is then."""
+        """Create, merge or delete a config map and return the result."""
         path, metadata = CONFIG_MAPS if method == "POST" else f"{CONFIG_MAPS}/{name}", parts.pop("metadata", {})
         body: Document = {"metadata": {"name": name, **metadata}, **parts} if method != "DELETE" else {}
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
@@ -51,15 +51,15 @@ class Watching:
             yield response
 
 
-def play(story: Callable[[Watching], Awaitable[None]]) -> None:
-    async def playing() -> None:
+def run_scenario(scenario: Callable[[WatchScenario], Awaitable[None]]) -> None:
+    async def main() -> None:
         async with asyncio.timeout(LIMIT_S), served() as api:
-            shown = Watching(api)
-            await shown.write("POST", "old", data={"x": "1"}, metadata={"labels": {"app": "web"}})
-            await story(shown)
+            cluster = WatchScenario(api)
+            await cluster.write("POST", "old", data={"x": "1"}, metadata={"labels": {"app": "web"}})
+            await scenario(cluster)
             assert api.handler.failures == 0
 
-    run_real(playing())
+    run_real(main())
 
 
 async def lines_of(response: aiohttp.ClientResponse, count: int) -> list[Line]:
@@ -67,53 +67,53 @@ async def lines_of(response: aiohttp.ClientResponse, count: int) -> list[Line]:
 
 
 async def rest_of(response: aiohttp.ClientResponse) -> list[Line]:
-    """Everything until the end, which is one in order: aiohttp would miss the last chunk loudly."""
+    """All lines until the end of the response; aiohttp raises an error if the last chunk is missing."""
     return [json.loads(line) for line in (await response.read()).splitlines()]
 
 
-def expected_message(lines: Sequence[Line]) -> list[str]:
+def summaries(lines: Sequence[Line]) -> list[str]:
     return [f"{line['type']} {line['object']['metadata'].get('name', '')}".strip() for line in lines]
 
 
-# ---------------------------------------------------------------------------------------------- what comes first
+# ------------------------------------------------------------------------------------------------ initial events
 
 
 @pytest.mark.parametrize(
     ("query", "first"),
     [
-        pytest.param("", ["ADDED old"], id="no state is named: the present one"),
-        pytest.param("resourceVersion=0", ["ADDED old"], id="any state"),
-        pytest.param("resourceVersion=NOW", [], id="what the client knows already"),
-        pytest.param("allowWatchBookmarks=true", ["ADDED old", "BOOKMARK"], id="and where it ends"),
+        pytest.param("", ["ADDED old"], id="no revision"),
+        pytest.param("resourceVersion=0", ["ADDED old"], id="revision 0"),
+        pytest.param("resourceVersion=NOW", [], id="the current revision"),
+        pytest.param("allowWatchBookmarks=true", ["ADDED old", "BOOKMARK"], id="bookmarks"),
         pytest.param(
             "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
             ["ADDED old", "BOOKMARK"],
-            id="the present state is asked for",
+            id="initial events requested",
         ),
         pytest.param(
-            "sendInitialEvents=false&resourceVersionMatch=NotOlderThan", [], id="the present state is not wanted"
+            "sendInitialEvents=false&resourceVersionMatch=NotOlderThan", [], id="initial events not requested"
         ),
-        pytest.param("labelSelector=app%3Dweb", ["ADDED old"], id="what is selected"),
-        pytest.param("labelSelector=app%3Ddb", [], id="what is not selected"),
-        pytest.param("fieldSelector=metadata.name%3Dold", ["ADDED old"], id="what is selected by a field"),
+        pytest.param("labelSelector=app%3Dweb", ["ADDED old"], id="a matching label selector"),
+        pytest.param("labelSelector=app%3Ddb", [], id="another label selector"),
+        pytest.param("fieldSelector=metadata.name%3Dold", ["ADDED old"], id="a field selector"),
     ],
 )
-def test_what_comes_before_the_changes(query: str, first: list[str]) -> None:
-    async def story(shown: Watching) -> None:
-        async with shown.watch(query.replace("NOW", await shown.revision())) as response:
-            assert expected_message(await lines_of(response, len(first))) == first
-            created = await shown.write("POST", "old-2", metadata={"labels": {"app": "web"}})
+def test_initial_events_of_a_watch(query: str, first: list[str]) -> None:
+    async def scenario(cluster: WatchScenario) -> None:
+        async with cluster.watch(query.replace("NOW", await cluster.revision())) as response:
+            assert summaries(await lines_of(response, len(first))) == first
+            created = await cluster.write("POST", "old-2", metadata={"labels": {"app": "web"}})
             if "Selector" not in query:
                 (line,) = await lines_of(response, 1)
                 assert line == {"type": "ADDED", "object": created}
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_the_end_of_the_present_state_is_marked() -> None:
-    async def story(shown: Watching) -> None:
+def test_a_bookmark_marks_the_end_of_the_initial_events() -> None:
+    async def scenario(cluster: WatchScenario) -> None:
         query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-        async with shown.watch(query) as response:
+        async with cluster.watch(query) as response:
             _, mark = await lines_of(response, 2)
         assert mark == {
             "type": "BOOKMARK",
@@ -121,139 +121,146 @@ def test_the_end_of_the_present_state_is_marked() -> None:
                 "kind": "ConfigMap",
                 "apiVersion": "v1",
                 "metadata": {
-                    "resourceVersion": await shown.revision(),
+                    "resourceVersion": await cluster.revision(),
                     "annotations": {"k8s.io/initial-events-end": "true"},
                 },
             },
         }
 
-    play(story)
+    run_scenario(scenario)
 
 
-# ------------------------------------------------------------------------------------------------- the changes
+# ----------------------------------------------------------------------------------------------------- changes
 
 
-async def life_of_one(shown: Watching) -> None:
-    await shown.write("POST", "one", metadata={"labels": {"app": "web"}})
-    await shown.write("PATCH", "one", data={"x": "2"})
-    await shown.write("PATCH", "one", metadata={"labels": {"app": "db"}})
-    await shown.write("PATCH", "one", metadata={"labels": {"app": "web"}})
-    await shown.write("DELETE", "one")
+async def write_all_changes(cluster: WatchScenario) -> None:
+    await cluster.write("POST", "one", metadata={"labels": {"app": "web"}})
+    await cluster.write("PATCH", "one", data={"x": "2"})
+    await cluster.write("PATCH", "one", metadata={"labels": {"app": "db"}})
+    await cluster.write("PATCH", "one", metadata={"labels": {"app": "web"}})
+    await cluster.write("DELETE", "one")
 
 
 @pytest.mark.parametrize(
-    ("query", "heard"),
+    ("query", "received"),
     [
-        pytest.param("", ["ADDED one", "MODIFIED one", "MODIFIED one", "MODIFIED one", "DELETED one"], id="everything"),
+        pytest.param(
+            "", ["ADDED one", "MODIFIED one", "MODIFIED one", "MODIFIED one", "DELETED one"], id="no selector"
+        ),
         pytest.param(
             "labelSelector=app%3Dweb",
             ["ADDED one", "MODIFIED one", "DELETED one", "ADDED one", "DELETED one"],
-            id="what leaves a selection is gone, and what comes back is new",
+            id="an object that leaves and enters the selection",
         ),
-        pytest.param("labelSelector=app%3Ddb", ["ADDED one", "DELETED one"], id="the same from the other side"),
-        pytest.param("fieldSelector=metadata.name%3Dthree", [], id="somebody else's life"),
+        pytest.param(
+            "labelSelector=app%3Ddb", ["ADDED one", "DELETED one"], id="a selection that the object enters once"
+        ),
+        pytest.param("fieldSelector=metadata.name%3Dthree", [], id="another name"),
     ],
 )
-def test_a_life_as_watches_tell_it(query: str, heard: list[str]) -> None:
-    async def story(shown: Watching) -> None:
-        since = await shown.revision()
-        await life_of_one(shown)
+def test_events_of_an_object_for_selectors(query: str, received: list[str]) -> None:
+    async def scenario(cluster: WatchScenario) -> None:
+        since = await cluster.revision()
+        await write_all_changes(cluster)
         query_since = f"resourceVersion={since}&{query}"
-        async with shown.watch(query_since) as one, shown.watch(query_since) as another:
-            lines = await lines_of(one, len(heard))
-            assert await lines_of(another, len(heard)) == lines
-        assert expected_message(lines) == heard
+        async with cluster.watch(query_since) as one, cluster.watch(query_since) as another:
+            lines = await lines_of(one, len(received))
+            assert await lines_of(another, len(received)) == lines
+        assert summaries(lines) == received
         revisions = [int(line["object"]["metadata"]["resourceVersion"]) for line in lines]
         assert revisions == sorted(set(revisions))
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_watches_with_the_same_query_get_the_same_events() -> None:
-    async def story(shown: Watching) -> None:
-        since = f"resourceVersion={await shown.revision()}"
-        async with shown.watch(since) as first:
-            await shown.write("POST", "one")
+    async def scenario(cluster: WatchScenario) -> None:
+        since = f"resourceVersion={await cluster.revision()}"
+        async with cluster.watch(since) as first:
+            await cluster.write("POST", "one")
             before = await lines_of(first, 1)
-            async with shown.watch(since) as second, shown.watch(f"resourceVersion={await shown.revision()}") as third:
-                await shown.write("POST", "two")
-                await shown.write("DELETE", "one")
-                heard = await lines_of(first, 2)
-                assert await lines_of(second, 3) == before + heard
-                assert await lines_of(third, 2) == heard
-                assert expected_message(before + heard) == ["ADDED one", "ADDED two", "DELETED one"]
+            async with (
+                cluster.watch(since) as second,
+                cluster.watch(f"resourceVersion={await cluster.revision()}") as third,
+            ):
+                await cluster.write("POST", "two")
+                await cluster.write("DELETE", "one")
+                received = await lines_of(first, 2)
+                assert await lines_of(second, 3) == before + received
+                assert await lines_of(third, 2) == received
+                assert summaries(before + received) == ["ADDED one", "ADDED two", "DELETED one"]
 
-    play(story)
+    run_scenario(scenario)
 
 
-# ---------------------------------------------------------------------------------------------------- forms
+# -------------------------------------------------------------------------------------------------- formats
 
 
 @pytest.mark.parametrize(
     ("accept", "kind"),
     [
-        pytest.param("application/json", "ConfigMap", id="whole"),
-        pytest.param(TABLE, "Table", id="a row of a table"),
-        pytest.param(METADATA, "PartialObjectMetadata", id="its metadata"),
+        pytest.param("application/json", "ConfigMap", id="object"),
+        pytest.param(TABLE, "Table", id="table"),
+        pytest.param(METADATA, "PartialObjectMetadata", id="metadata"),
     ],
 )
-def test_the_form_of_an_object(accept: str, kind: str) -> None:
-    async def story(shown: Watching) -> None:
-        async with shown.watch("allowWatchBookmarks=true", accept) as response:
+def test_formats_of_watch_events(accept: str, kind: str) -> None:
+    async def scenario(cluster: WatchScenario) -> None:
+        async with cluster.watch("allowWatchBookmarks=true", accept) as response:
             lines = await lines_of(response, 2)
-            await shown.write("POST", "one")
+            await cluster.write("POST", "one")
             lines += await lines_of(response, 1)
         assert [line["object"]["kind"] for line in lines] == [kind] * 3
         assert [line["type"] for line in lines] == ["ADDED", "BOOKMARK", "ADDED"]
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_only_the_first_row_of_a_table_says_what_its_columns_are() -> None:
-    async def story(shown: Watching) -> None:
-        async with shown.watch(f"resourceVersion={await shown.revision()}", TABLE) as response:
+def test_only_the_first_table_row_of_a_watch_has_column_definitions() -> None:
+    async def scenario(cluster: WatchScenario) -> None:
+        async with cluster.watch(f"resourceVersion={await cluster.revision()}", TABLE) as response:
             for name in ("one", "two", "three"):
-                await shown.write("POST", name)
+                await cluster.write("POST", name)
             tables = [line["object"] for line in await lines_of(response, 3)]
         assert [bool(table["columnDefinitions"]) for table in tables] == [True, False, False]
         assert [table["rows"][0]["cells"][0] for table in tables] == ["one", "two", "three"]
 
-    play(story)
+    run_scenario(scenario)
 
 
-# --------------------------------------------------------------------------------------------------- the end
+# -------------------------------------------------------------------------------------------- end of a watch
 
 
-def test_a_watch_ends_in_order_when_its_time_is_over() -> None:
-    async def story(shown: Watching) -> None:
-        async with shown.watch(f"resourceVersion={await shown.revision()}&timeoutSeconds=1") as response:
+def test_a_watch_ends_with_a_complete_response_at_its_timeout() -> None:
+    async def scenario(cluster: WatchScenario) -> None:
+        async with cluster.watch(f"resourceVersion={await cluster.revision()}&timeoutSeconds=1") as response:
             assert await rest_of(response) == []
-        assert shown.api.handler.watches_open == 0
+        assert cluster.api.handler.watches_open == 0
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_watch_from_a_future_version_waits() -> None:
-    async def story(shown: Watching) -> None:
-        async with shown.watch("resourceVersion=9999999&timeoutSeconds=1") as response:
-            await shown.write("POST", "one")
+def test_a_watch_from_a_future_revision_waits() -> None:
+    async def scenario(cluster: WatchScenario) -> None:
+        async with cluster.watch("resourceVersion=9999999&timeoutSeconds=1") as response:
+            await cluster.write("POST", "one")
             assert await rest_of(response) == []
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_watch_from_a_compacted_version_ends_with_410() -> None:
-    async def story(shown: Watching) -> None:
-        since = await shown.revision()
-        await shown.write("POST", "one")
-        await shown.write("POST", "two")
-        await shown.api.api_server.store.compact(await shown.api.api_server.store.revision())
-        async with shown.watch(f"resourceVersion={since}") as response:
+def test_a_watch_from_a_compacted_revision_ends_with_410() -> None:
+    async def scenario(cluster: WatchScenario) -> None:
+        since = await cluster.revision()
+        await cluster.write("POST", "one")
+        await cluster.write("POST", "two")
+        await cluster.api.api_server.store.compact(await cluster.api.api_server.store.revision())
+        async with cluster.watch(f"resourceVersion={since}") as response:
             (line,) = await rest_of(response)
         assert line["type"] == "ERROR"
         assert (line["object"]["code"], line["object"]["reason"]) == (410, "Expired")
 
-    play(story)
+    run_scenario(scenario)
 
 
 BAD_LABELS = "found '==', expected: !, identifier, or 'end of string'"
@@ -277,10 +284,10 @@ ERRORS: Mapping[str, tuple[int, str]] = {
 def test_an_invalid_watch_fails_before_the_response_starts(query: str) -> None:
     code, message = ERRORS[query]
 
-    async def story(shown: Watching) -> None:
-        async with shown.api.session.get(shown.api.url(f"{CONFIG_MAPS}?watch=1&{query}")) as response:
+    async def scenario(cluster: WatchScenario) -> None:
+        async with cluster.api.session.get(cluster.api.url(f"{CONFIG_MAPS}?watch=1&{query}")) as response:
             document = await response.json()
         assert (response.status, document["kind"]) == (code, "Status")
         assert message in document["message"]
 
-    play(story)
+    run_scenario(scenario)

@@ -1,7 +1,7 @@
-"""The most expensive requests of each kind that the limits of the API server let in.
+"""The most expensive requests of each kind that the limits of the API server allow.
 
-Output: `INPUTS`, by name: what must exist before, and the request. Each is as large as its limit allows: a body of
-`BODY_BYTES`, or an object of `OBJECT_BYTES`.
+Output: `INPUTS`, by name: requests that create objects, and the measured request. Each is as large as its limit allows:
+a body of `BODY_BYTES`, or an object of `OBJECT_BYTES`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Sent:
 
 
 Input = Callable[[], Iterator[Sent]]
-"""Yields what must exist before, and the measured request last."""
+"""Yields requests that create required objects, and the measured request last."""
 INPUTS: dict[str, Input] = {}
 
 
@@ -75,7 +75,7 @@ def _pod(**spec: Any) -> dict[str, Any]:
 
 
 def _filled(item: Callable[[int], Any], size: int = OBJECT_BYTES) -> list[Any]:
-    """As many items as fit into so many bytes."""
+    """As many items as fit into `size` bytes."""
     each = len(encode(item(100_000))) + 1
     return [item(index) for index in range(size // each)]
 
@@ -392,7 +392,7 @@ def _containers() -> Iterator[Sent]:
 
 
 def _fitting_containers(size: int = 600_000) -> Sent:
-    """As many as may be admitted: they are five to ten times as large with their defaults."""
+    """A pod below the size limit of objects: with defaults, containers are five to ten times as large."""
     containers = _filled(lambda index: {"name": f"c{index}", "image": "i"}, size)
     return Sent("POST", PODS, encode(_pod(containers=containers)))
 

@@ -1,6 +1,6 @@
-"""An informer keeps a copy, and each of its handlers hears a consistent history.
+"""Informer: a copy of objects of one kind, handlers with a consistent history, and indexes.
 
-A lister finds objects by name, namespace, labels and index.
+Lister: objects by name, namespace, labels and index.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ def thing(name: str, revision: int, *, uid: str = "", namespace: str = "", owner
     )
 
 
-class Listener:
-    """A handler that writes down what it hears, and checks that it makes sense."""
+class RecordingHandler:
+    """A handler that records its calls and asserts that they are consistent."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
-        self.believed: dict[str, ApiObject] = {}
+        self.calls: list[str] = []
+        self.objects: dict[str, ApiObject] = {}
 
-    def listen_to(self, informer: Things, name: str = "listener") -> Listener:
+    def register_with(self, informer: Things, name: str = "handler") -> RecordingHandler:
         informer.add_handler(name, on_add=self.on_add, on_update=self.on_update, on_delete=self.on_delete)
         return self
 
     def on_add(self, new: ApiObject, is_initial: bool) -> None:
-        assert new.key not in self.believed
-        self.believed[new.key] = new
-        self.heard.append(f"{'first ' if is_initial else ''}add {said(new)}")
+        assert new.key not in self.objects
+        self.objects[new.key] = new
+        self.calls.append(f"{'first ' if is_initial else ''}add {summary(new)}")
 
     def on_update(self, old: ApiObject, new: ApiObject) -> None:
-        assert self.believed[old.key] is old
+        assert self.objects[old.key] is old
         assert old.metadata.uid == new.metadata.uid
-        self.believed[new.key] = new
-        self.heard.append(f"update {said(old)} to {said(new)}")
+        self.objects[new.key] = new
+        self.calls.append(f"update {summary(old)} to {summary(new)}")
 
     def on_delete(self, old: ApiObject) -> None:
-        assert self.believed.pop(old.key) is old
-        self.heard.append(f"delete {said(old)}")
+        assert self.objects.pop(old.key) is old
+        self.calls.append(f"delete {summary(old)}")
 
 
-def said(view: ApiObject) -> str:
+def summary(view: ApiObject) -> str:
     return f"{view.metadata.name}@{view.metadata.resource_version}"
 
 
@@ -70,68 +70,73 @@ def informer_with(*things: ApiObject) -> Things:
 
 
 @pytest.mark.parametrize(
-    ("change", "view", "heard"),
+    ("change", "view", "calls"),
     [
         pytest.param(Change.ADDED, thing("b", 2), ["add b@2"], id="an object is added"),
         pytest.param(Change.MODIFIED, thing("a", 2), ["update a@1 to a@2"], id="an object is updated"),
-        pytest.param(Change.DELETED, thing("a", 2), ["delete a@1"], id="an object is deleted; told as it was last"),
-        pytest.param(Change.DELETED, thing("x", 2), [], id="an object that nobody knew is deleted"),
-        pytest.param(Change.MODIFIED, thing("b", 2), ["add b@2"], id="an object that nobody knew is modified"),
-        pytest.param(Change.ADDED, thing("a", 2), ["update a@1 to a@2"], id="an object that is known is added"),
-        pytest.param(Change.MODIFIED, thing("a", 1), [], id="nothing has changed"),
         pytest.param(
-            Change.MODIFIED, thing("a", 2, uid="other"), ["delete a@1", "add a@2"], id="another object of that name"
+            Change.DELETED,
+            thing("a", 2),
+            ["delete a@1"],
+            id="an object is deleted; the handler gets the last known state",
+        ),
+        pytest.param(Change.DELETED, thing("x", 2), [], id="an unknown object is deleted"),
+        pytest.param(Change.MODIFIED, thing("b", 2), ["add b@2"], id="an unknown object is modified"),
+        pytest.param(Change.ADDED, thing("a", 2), ["update a@1 to a@2"], id="a known object is added"),
+        pytest.param(Change.MODIFIED, thing("a", 1), [], id="the same revision again"),
+        pytest.param(
+            Change.MODIFIED, thing("a", 2, uid="other"), ["delete a@1", "add a@2"], id="an object with another uid"
         ),
     ],
 )
-def test_what_a_handler_hears_of_a_change(change: Change, view: ApiObject, heard: list[str]) -> None:
+def test_handler_calls_for_each_change(change: Change, view: ApiObject, calls: list[str]) -> None:
     informer = informer_with(thing("a", 1))
-    listener = Listener().listen_to(informer)
-    listener.heard.clear()
+    handler = RecordingHandler().register_with(informer)
+    handler.calls.clear()
     informer.apply(change, view)
-    assert listener.heard == heard
+    assert handler.calls == calls
 
 
-def test_when_everything_is_listed_again_only_the_differences_are_told() -> None:
+def test_replace_calls_handlers_only_for_differences() -> None:
     informer = informer_with(thing("a", 1), thing("b", 2), thing("c", 3), thing("d", 4))
-    listener = Listener().listen_to(informer)
-    listener.heard.clear()
+    handler = RecordingHandler().register_with(informer)
+    handler.calls.clear()
     informer.replace([thing("e", 9), thing("d", 8, uid="other"), thing("b", 5), thing("c", 3)], "9")
-    assert listener.heard == ["delete a@1", "add e@9", "delete d@4", "add d@8", "update b@2 to b@5"]
+    assert handler.calls == ["delete a@1", "add e@9", "delete d@4", "add d@8", "update b@2 to b@5"]
 
 
 @pytest.mark.parametrize(
     ("revision", "is_seen"),
     [
-        pytest.param("", True, id="nothing was written"),
-        pytest.param("9", True, id="a change that was told"),
-        pytest.param("10", False, id="one that was not"),
-        pytest.param("new", True, id="nobody can tell"),
+        pytest.param("", True, id="no revision"),
+        pytest.param("9", True, id="the revision of the last change"),
+        pytest.param("10", False, id="a later revision"),
+        pytest.param("new", True, id="not a number"),
     ],
 )
-def test_how_far_the_copy_has_come(revision: str, is_seen: bool) -> None:
+def test_has_seen_compares_revisions(revision: str, is_seen: bool) -> None:
     informer = informer_with(thing("a", 1))
     informer.apply(Change.DELETED, thing("a", 9))
     assert informer.has_seen(revision) is is_seen
 
 
-def test_what_the_first_list_holds_is_told_as_such() -> None:
+def test_objects_of_the_first_list_are_marked_as_initial() -> None:
     informer = Things("things")
-    listener = Listener().listen_to(informer)
+    handler = RecordingHandler().register_with(informer)
     has_synced = [informer.has_synced]
     informer.replace([thing("a", 1)], "1")
     informer.apply(Change.ADDED, thing("b", 2))
     assert [*has_synced, informer.has_synced] == [False, True]
-    assert listener.heard == ["first add a@1", "add b@2"]
+    assert handler.calls == ["first add a@1", "add b@2"]
 
 
-def test_a_handler_that_comes_late_hears_of_what_is_there() -> None:
+def test_a_handler_added_later_gets_all_objects() -> None:
     informer = informer_with(thing("a", 1))
     informer.apply(Change.ADDED, thing("b", 2))
-    assert Listener().listen_to(informer).heard == ["first add a@1", "first add b@2"]
+    assert RecordingHandler().register_with(informer).calls == ["first add a@1", "first add b@2"]
 
 
-def test_handlers_are_called_in_the_order_of_their_registration_after_the_copy_has_changed() -> None:
+def test_handlers_are_called_in_order_of_registration_after_the_copy_changed() -> None:
     informer = Things("things")
     calls: list[str] = []
     for name in ("one", "two"):
@@ -144,19 +149,19 @@ def test_handlers_are_called_in_the_order_of_their_registration_after_the_copy_h
     assert calls == ["one True", "two True"] * 2
 
 
-def test_a_handler_that_fails_is_named_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_handler_is_logged_and_does_not_affect_others(caplog: pytest.LogCaptureFixture) -> None:
     informer = Things("things")
 
-    def fail(*told: object) -> None:
+    def fail(*args: object) -> None:
         raise RuntimeError("no coffee")
 
     informer.add_handler("grumpy", on_add=fail, on_update=fail, on_delete=fail)
-    listener = Listener().listen_to(informer)
+    handler = RecordingHandler().register_with(informer)
     with caplog.at_level(logging.ERROR):
         informer.replace([thing("a", 1)], "1")
         informer.apply(Change.MODIFIED, thing("a", 2))
         informer.apply(Change.DELETED, thing("a", 3))
-    assert listener.heard == ["first add a@1", "update a@1 to a@2", "delete a@2"]
+    assert handler.calls == ["first add a@1", "update a@1 to a@2", "delete a@2"]
     assert [record.getMessage() for record in caplog.records] == [
         "handler grumpy of informer things failed when a was added",
         "handler grumpy of informer things failed when a was updated",
@@ -165,17 +170,17 @@ def test_a_handler_that_fails_is_named_and_the_others_go_on(caplog: pytest.LogCa
     assert informer.statistics()["handler_failures"] == 3
 
 
-def test_a_handler_that_registers_another_one_lets_it_hear_each_object_once() -> None:
+def test_a_handler_registered_by_a_handler_gets_each_object_once() -> None:
     informer = Things("things")
-    late = Listener()
+    late = RecordingHandler()
 
-    def bring_in(view: ApiObject, is_initial: bool) -> None:
+    def register_late(view: ApiObject, is_initial: bool) -> None:
         if view.key == "a":
-            late.listen_to(informer, "late")
+            late.register_with(informer, "late")
 
-    informer.add_handler("early", on_add=bring_in)
+    informer.add_handler("early", on_add=register_late)
     informer.replace([thing("a", 1), thing("b", 2)], "2")
-    assert late.heard == ["first add a@1", "first add b@2"]
+    assert late.calls == ["first add a@1", "first add b@2"]
 
 
 BY_OWNER = "owner uid"
@@ -185,7 +190,7 @@ def owner_uids_of(view: ApiObject) -> list[str]:
     return [owner.uid for owner in view.metadata.owner_references]
 
 
-def test_indexes_follow_the_objects() -> None:
+def test_indexes_are_updated_with_the_objects() -> None:
     informer = Things("things")
     informer.add_index(BY_OWNER, owner_uids_of)
     informer.replace([thing("a", 1, owner="u1"), thing("b", 1, owner="u1"), thing("c", 1)], "1")
@@ -198,7 +203,7 @@ def test_indexes_follow_the_objects() -> None:
     assert len(informer.lister.by_index(BY_NAMESPACE, "")) == 2
 
 
-def test_an_index_has_one_meaning() -> None:
+def test_an_index_cannot_be_registered_with_another_function() -> None:
     informer = Things("things")
     informer.add_index("x", namespace_of)
     informer.add_index("x", namespace_of)
@@ -206,7 +211,7 @@ def test_an_index_has_one_meaning() -> None:
         informer.add_index("x", owner_uids_of)
 
 
-def test_whoever_waits_for_the_first_list_is_woken_by_it() -> None:
+def test_wait_synced_returns_after_the_first_list() -> None:
     informer = Things("things")
 
     async def wait() -> bool:
@@ -229,21 +234,21 @@ steps = st.lists(
 
 
 @given(steps)
-def test_whatever_comes_the_history_is_consistent_and_the_copy_is_what_was_told(
+def test_any_sequence_of_changes_gives_a_consistent_history_and_an_equal_copy(
     history: list[tuple[Change, ApiObject] | list[ApiObject]],
 ) -> None:
     informer = Things("things")
     informer.add_index(BY_OWNER, owner_uids_of)
-    early = Listener().listen_to(informer)
+    early = RecordingHandler().register_with(informer)
     for step in history:
         if isinstance(step, list):
             informer.replace(step, "1")
             assert sorted(view.key for view in step) == sorted(informer.lister.keys())
         else:
             informer.apply(*step)
-    late = Listener().listen_to(informer)
+    late = RecordingHandler().register_with(informer)
     copy = {view.key: view for view in informer.lister}
-    assert early.believed == late.believed == copy
+    assert early.objects == late.objects == copy
     for uid in ("u1", "u2"):
         owned = [view.key for view in copy.values() if uid in owner_uids_of(view)]
         assert sorted(view.key for view in informer.lister.by_index(BY_OWNER, uid)) == sorted(owned)
@@ -277,10 +282,10 @@ THINGS = (
     labelled_thing("node"),
 )
 
-both_ways = pytest.mark.parametrize("indexed", [False, True], ids=["by looking", "by an index"])
+both_ways = pytest.mark.parametrize("indexed", [False, True], ids=["without an index", "with an index"])
 
 
-def test_by_name() -> None:
+def test_lister_finds_an_object_by_name() -> None:
     lister = lister_of(*THINGS)
     assert lister.get("one", "a") is THINGS[0]
     assert lister.get("", "node") is THINGS[3]
@@ -300,23 +305,25 @@ def test_by_name() -> None:
         ("one", "app!=web", ["one/b"]),
     ],
 )
-def test_by_namespace_and_labels(indexed: bool, namespace: str, selector: str | None, keys: list[str]) -> None:
+def test_lister_finds_objects_by_namespace_and_labels(
+    indexed: bool, namespace: str, selector: str | None, keys: list[str]
+) -> None:
     labels = None if selector is None else parse_selector(selector)
     assert [view.key for view in lister_of(*THINGS, indexed=indexed).list(namespace, labels)] == keys
 
 
-def test_by_index() -> None:
+def test_lister_finds_objects_by_index() -> None:
     lister = lister_of(*THINGS, indexed=True)
     assert [view.key for view in lister.by_index(BY_OWNER, "u1")] == ["one/a", "two/a"]
     assert lister.by_index(BY_OWNER, "nobody") == []
 
 
-def test_an_index_that_nobody_registered_is_a_bug() -> None:
+def test_an_unregistered_index_is_an_assertion_error() -> None:
     with pytest.raises(AssertionError, match="no index 'owner uid' was registered"):
         lister_of().by_index(BY_OWNER, "u1")
 
 
-def test_as_a_collection() -> None:
+def test_lister_is_a_collection() -> None:
     lister = lister_of(*THINGS)
     assert len(lister) == 4
     assert "one/a" in lister

@@ -1,4 +1,4 @@
-"""The informers of a process are shared, and know in the end what the server knows, whatever breaks on the way."""
+"""Shared informers of a process, and their convergence to the server's state despite failures."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tests.api_servers import WITHOUT_CONTROLLERS
 from tests.client.objects import node, pod
 
 SEEDS = range(30)
-SECONDS_OF_TROUBLE = 120
+FAILURES_S = 120
 PODS = [f"pod-{number}" for number in range(12)]
 
 
 Result = TypeVar("Result")
 
 
-class World:
+class Cluster:
     """An API server, a client of it, and informers, on virtual time."""
 
     def __init__(self, api_server: ApiServer, clock: VirtualClock, entropy: Entropy) -> None:
@@ -52,100 +52,100 @@ class World:
         await self.client.create(POD, "default", pod(name, labels={"app": app}))
 
 
-def played(story: Callable[[World], Awaitable[Result]], seed: int = 1) -> Result:
+def run_on_cluster(scenario: Callable[[Cluster], Awaitable[Result]], seed: int = 1) -> Result:
     clock, entropy = VirtualClock(), Entropy(seed)
 
-    async def play() -> Result:
+    async def main() -> Result:
         store, apiserver = MemoryStore(), entropy.fork("apiserver")
         async with open_api_server(store, clock, apiserver, WITHOUT_CONTROLLERS) as api_server:
-            return await story(World(api_server, clock, entropy))
+            return await scenario(Cluster(api_server, clock, entropy))
 
-    return run(play(), clock)
+    return run(main(), clock)
 
 
-def test_whoever_asks_for_the_same_gets_the_same() -> None:
-    async def story(world: World) -> None:
-        informers = world.informers()
+def test_the_same_kind_and_selection_share_an_informer() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        informers = cluster.informers()
         assert informers.informer(Pod) is informers.informer(Pod)
         assert informers.informer(Pod) is not informers.informer(Pod, Selection(namespace="default"))
 
-    played(story)
+    run_on_cluster(scenario)
 
 
 def test_informers_start_once_and_follow_the_server() -> None:
-    async def follow(world: World) -> tuple[list[str], list[str], dict[str, dict[str, int]]]:
-        informers = world.informers()
+    async def follow(cluster: Cluster) -> tuple[list[str], list[str], dict[str, dict[str, int]]]:
+        informers = cluster.informers()
         pods, nodes = informers.informer(Pod), informers.informer(Node)
-        await world.create("a")
+        await cluster.create("a")
         async with TaskGroup("informers") as group:
             informers.start(group)
             informers.start(group)
             await informers.wait_all_synced()
             assert pods.has_synced
             assert nodes.has_synced
-            await world.create("b")
-            await world.client.create(NODE, "", node("n1"))
-            await world.clock.wait(1)
+            await cluster.create("b")
+            await cluster.client.create(NODE, "", node("n1"))
+            await cluster.clock.wait(1)
             return list(pods.lister.keys()), list(nodes.lister.keys()), informers.statistics()
 
-    pods, nodes, statistics = played(follow)
+    pods, nodes, statistics = run_on_cluster(follow)
     assert (pods, nodes) == (["default/a", "default/b"], ["n1"])
     assert statistics["pods as Pod"]["lists"] == 1
     assert statistics["nodes as Node"]["objects"] == 1
 
 
-def test_an_informer_that_is_asked_for_later_is_started_later() -> None:
-    async def follow(world: World) -> list[str]:
-        informers = world.informers()
+def test_an_informer_created_later_is_started_by_the_next_start() -> None:
+    async def follow(cluster: Cluster) -> list[str]:
+        informers = cluster.informers()
         informers.informer(Node)
         async with TaskGroup("informers") as group:
             informers.start(group)
             await informers.wait_all_synced()
             late = informers.informer(Pod, Selection(labels="app=db"))
-            await world.create("a", app="db")
-            await world.create("b")
+            await cluster.create("a", app="db")
+            await cluster.create("b")
             informers.start(group)
             await informers.wait_all_synced()
             return list(late.lister.keys())
 
-    assert played(follow) == ["default/a"]
+    assert run_on_cluster(follow) == ["default/a"]
 
 
-def test_a_selection_sees_objects_come_and_go() -> None:
-    async def follow(world: World) -> list[str]:
-        informers = world.informers()
+def test_an_informer_with_a_selection_gets_objects_that_enter_and_leave_it() -> None:
+    async def follow(cluster: Cluster) -> list[str]:
+        informers = cluster.informers()
         informer = informers.informer(Pod, Selection(labels="app=db"))
-        heard: list[str] = []
+        calls: list[str] = []
         informer.add_handler(
-            "diary",
-            on_add=lambda new, _: heard.append(f"add {new.key}"),
-            on_delete=lambda old: heard.append(f"delete {old.key}"),
+            "recorder",
+            on_add=lambda new, _: calls.append(f"add {new.key}"),
+            on_delete=lambda old: calls.append(f"delete {old.key}"),
         )
-        await world.create("a")
+        await cluster.create("a")
         async with TaskGroup("informers") as group:
             informers.start(group)
             await informers.wait_all_synced()
             for app in ("db", "web"):
                 patch = {"metadata": {"labels": {"app": app}}}
-                await world.client.patch(POD, "default", "a", patch, form=PatchForm.MERGE)
-                await world.clock.wait(1)
-            return heard
+                await cluster.client.patch(POD, "default", "a", patch, form=PatchForm.MERGE)
+                await cluster.clock.wait(1)
+            return calls
 
-    assert played(follow) == ["add default/a", "delete default/a"]
-
-
-# --- trouble -----------------------------------------------------------------------------------------------------
+    assert run_on_cluster(follow) == ["add default/a", "delete default/a"]
 
 
-class TroubledClient(LoopbackClient):
-    """Its lists fail, and its watches are cut, delayed, told twice or too old, for as long as `is_troubled`."""
+# --- failures ----------------------------------------------------------------------------------------------------
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world.api_server, User("tester"), "tester")
-        self._time = world.clock
-        self._dice = world.entropy.fork("trouble")
+
+class UnreliableClient(LoopbackClient):
+    """A client whose lists fail and whose watches end, are delayed, repeat events or expire while `is_unreliable`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.api_server, User("tester"), "tester")
+        self._time = cluster.clock
+        self._dice = cluster.entropy.fork("trouble")
         self._past: list[WatchEvent] = []
-        self.is_troubled = True
+        self.is_unreliable = True
 
     async def list(
         self,
@@ -156,15 +156,15 @@ class TroubledClient(LoopbackClient):
         continue_token: str = "",
         revision: str = "",
     ) -> Listing:
-        await self.trouble()
+        await self.fail_or_wait()
         return await super().list(kind, selection, limit=limit, continue_token=continue_token, revision=revision)
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
-        return TroubledWatch(self, super().watch(kind, selection, since=since, bookmarks=bookmarks))
+        return UnreliableWatch(self, super().watch(kind, selection, since=since, bookmarks=bookmarks))
 
-    async def trouble(self) -> None:
-        """Wait for a while, or fail."""
-        if not self.is_troubled:
+    async def fail_or_wait(self) -> None:
+        """Sometimes wait or fail."""
+        if not self.is_unreliable:
             return
         if self.happens(4):
             await self._time.wait(self._dice.uniform(0, 3))
@@ -178,26 +178,26 @@ class TroubledClient(LoopbackClient):
             raise self._dice.choose(errors)
 
     def happens(self, one_in: int) -> bool:
-        return self.is_troubled and self._dice.integer_below(one_in) == 0
+        return self.is_unreliable and self._dice.integer_below(one_in) == 0
 
     def some_of(self, batch: Sequence[WatchEvent]) -> Sequence[WatchEvent]:
-        """The batch, and between its changes some that were told long ago."""
-        told: list[WatchEvent] = []
+        """The batch, with repetitions of earlier events."""
+        events: list[WatchEvent] = []
         for event in batch:
             self._past.append(event)
-            told.append(event)
+            events.append(event)
             if self.happens(4):
-                told.append(self._dice.choose(self._past))
-        return told
+                events.append(self._dice.choose(self._past))
+        return events
 
 
-class TroubledWatch:
-    def __init__(self, client: TroubledClient, watch: Watch) -> None:
+class UnreliableWatch:
+    def __init__(self, client: UnreliableClient, watch: Watch) -> None:
         self._client = client
         self._watch = watch
 
     async def __aenter__(self) -> Self:
-        await self._client.trouble()
+        await self._client.fail_or_wait()
         await self._watch.__aenter__()
         return self
 
@@ -210,39 +210,39 @@ class TroubledWatch:
         if self._client.happens(8):
             return []
         batch = await self._watch.next_batch()
-        await self._client.trouble()
+        await self._client.fail_or_wait()
         return self._client.some_of(batch)
 
 
-class Believer:
-    """A handler that believes what it is told, and notices what contradicts it."""
+class ConsistencyChecker:
+    """A handler that records inconsistent calls."""
 
     def __init__(self) -> None:
-        self.believed: dict[str, ApiObject] = {}
+        self.objects: dict[str, ApiObject] = {}
         self.faults: list[str] = []
 
     def on_add(self, new: Pod, is_initial: bool) -> None:
-        if new.key in self.believed:
+        if new.key in self.objects:
             self.faults.append(f"{new.key} is added twice")
-        self.believed[new.key] = new
+        self.objects[new.key] = new
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        if self.believed.get(new.key) is not old:
-            self.faults.append(f"{new.key} was not as it is said to have been")
+        if self.objects.get(new.key) is not old:
+            self.faults.append(f"{new.key}: the old object is not the last known one")
         if int(new.metadata.resource_version) <= int(old.metadata.resource_version):
-            self.faults.append(f"{new.key} goes back in time")
+            self.faults.append(f"{new.key} has an older revision")
         if new.metadata.uid != old.metadata.uid:
-            self.faults.append(f"{new.key} is another pod than before")
-        self.believed[new.key] = new
+            self.faults.append(f"{new.key} has another uid")
+        self.objects[new.key] = new
 
     def on_delete(self, old: Pod) -> None:
-        if self.believed.pop(old.key, None) is not old:
-            self.faults.append(f"{old.key} was not as it is said to have been")
+        if self.objects.pop(old.key, None) is not old:
+            self.faults.append(f"{old.key}: the old object is not the last known one")
 
 
-async def live(client: LoopbackClient, clock: VirtualClock, entropy: Entropy) -> None:
-    """Pods come, change and go, for a while."""
-    while clock.now_s() < SECONDS_OF_TROUBLE:
+async def change_pods(client: LoopbackClient, clock: VirtualClock, entropy: Entropy) -> None:
+    """Create, change and delete random pods for a while."""
+    while clock.now_s() < FAILURES_S:
         name = entropy.choose(PODS)
         try:
             match entropy.integer_below(4):
@@ -254,34 +254,34 @@ async def live(client: LoopbackClient, clock: VirtualClock, entropy: Entropy) ->
                 case _:
                     await client.create(POD, "default", pod(name, labels={"app": "web"}))
         except ClientError:
-            pass  # it is there already, or not there: as good as any other moment
+            pass  # the pod exists already or does not exist
         await clock.wait(entropy.choose([0, 0, 0.1, 1]))
 
 
 @pytest.mark.parametrize("selection", [EVERYTHING, Selection(labels="app=web")], ids=["all pods", "some pods"])
-def test_after_any_trouble_the_informer_knows_what_the_server_knows(selection: Selection) -> None:
+def test_informers_converge_to_the_server_after_failures(selection: Selection) -> None:
     for seed in SEEDS:
 
-        async def suffer(world: World) -> tuple[Believer, list[ApiObject], list[ApiObject]]:
-            client = TroubledClient(world)
-            informers = SharedInformers(client, world.clock, world.entropy.fork("informers"), page_size=5)
+        async def run_with_failures(cluster: Cluster) -> tuple[ConsistencyChecker, list[ApiObject], list[ApiObject]]:
+            client = UnreliableClient(cluster)
+            informers = SharedInformers(client, cluster.clock, cluster.entropy.fork("informers"), page_size=5)
             informer = informers.informer(Pod, selection)
-            believer = Believer()
+            checker = ConsistencyChecker()
             informer.add_handler(
-                "believer", on_add=believer.on_add, on_update=believer.on_update, on_delete=believer.on_delete
+                "checker", on_add=checker.on_add, on_update=checker.on_update, on_delete=checker.on_delete
             )
             async with TaskGroup("suffering") as group:
                 informers.start(group)
-                await live(client, world.clock, world.entropy.fork("life"))
-                client.is_troubled = False
-                await world.clock.wait(200)
+                await change_pods(client, cluster.clock, cluster.entropy.fork("life"))
+                client.is_unreliable = False
+                await cluster.clock.wait(200)
                 listing = await client.list(POD, selection)
                 truth: list[ApiObject] = [decode_as(Pod, raw) for raw in listing.items]
-                return believer, list(informer.lister), truth
+                return checker, list(informer.lister), truth
 
-        believer, copy, truth = played(suffer, seed)
-        assert believer.faults == [], f"seed {seed}"
-        assert by_key(copy) == by_key(truth) == by_key(believer.believed.values()), f"seed {seed}"
+        checker, copy, truth = run_on_cluster(run_with_failures, seed)
+        assert checker.faults == [], f"seed {seed}"
+        assert by_key(copy) == by_key(truth) == by_key(checker.objects.values()), f"seed {seed}"
 
 
 def by_key(views: Iterable[ApiObject]) -> list[tuple[str, str]]:

@@ -1,13 +1,14 @@
-"""Processes that fight for a lease on virtual time, and everything that can happen to a process.
+"""Processes that compete for a lease on virtual time, with failures of processes and of the network.
 
-   play = ElectionPlay(client, clock, entropy)
-   first, second = play.process("a"), play.process("b", wall_skew_s=3_600)
-   first.pause()          # as SIGSTOP: nothing of it goes on, and time does
-   first.is_cut_off = True   # requests get no answer
+   election = ElectionScenario(client, clock, entropy)
+   first, second = election.process("a"), election.process("b", wall_skew_s=3_600)
+   first.pause()          # as SIGSTOP: the process stops, time continues
+   first.is_cut_off = True   # requests get no response
    first.kill()           # as SIGKILL
 
-1. `play.acts` is the record of who did a leader's work when; each act first asks `is_leading`, as a write does.
-2. An act while somebody else may act as well is a `TwoLeaders` error at once.
+1. `election.acts` records which process did the leader's work at which time; each act first checks `is_leading`, as a
+   write does.
+2. An act while another process may act as well raises `TwoLeadersError` immediately.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ REQUEST_S_MAX = 60.0
 
 
 class TwoLeadersError(AssertionError):
-    """What must never happen."""
+    """Two processes lead at the same time."""
 
 
 class ProcessClock:
-    """Time as one process sees it: its wall clock may be wrong, and while it is stopped nothing comes back."""
+    """The clock of one process: its wall clock may be wrong, and no wait ends while it is paused."""
 
     def __init__(self, clock: VirtualClock, wall_skew_s: float, rate: float) -> None:
         self._clock = clock
@@ -58,10 +59,10 @@ class ProcessClock:
 
 @dataclass
 class Process:
-    """A candidate: an elector whose leader acts again and again."""
+    """A candidate: an elector whose leader acts periodically."""
 
     name: str
-    play: ElectionPlay
+    election: ElectionScenario
     clock: ProcessClock
     elector: LeaderElector = field(init=False)
     is_cut_off: bool = False
@@ -78,7 +79,7 @@ class Process:
         self.clock.going.set()
 
     def kill(self) -> None:
-        """Gone without a word."""
+        """Stop without releasing the lease."""
         self.is_cut_off = True
         self.stop()
 
@@ -98,38 +99,38 @@ class Process:
     async def _lead(self) -> None:
         while True:
             if self.elector.is_leading:
-                self.play.act(self)
+                self.election.act(self)
             await self.clock.wait(ACT_EACH_S)
 
-    # the client promise, as far as electors ask for it
+    # the part of the client interface that electors use
 
     async def get(self, kind: Kind, namespace: str, name: str) -> bytes:
-        return await self._ask(lambda: self.play.client.get(kind, namespace, name))
+        return await self._ask(lambda: self.election.client.get(kind, namespace, name))
 
     async def create(self, kind: Kind, namespace: str, body: JsonObject, *, is_answer_wanted: bool = True) -> bytes:
-        return await self._ask(lambda: self.play.client.create(kind, namespace, body))
+        return await self._ask(lambda: self.election.client.create(kind, namespace, body))
 
     async def update(self, kind: Kind, namespace: str, name: str, body: JsonObject, *, subresource: str = "") -> bytes:
-        return await self._ask(lambda: self.play.client.update(kind, namespace, name, body))
+        return await self._ask(lambda: self.election.client.update(kind, namespace, name, body))
 
     async def _ask(self, carry_out: Callable[[], Awaitable[Answer]]) -> Answer:
         await self.clock.going.wait()
         if self.is_cut_off:
-            await self.play.clock.wait(REQUEST_S_MAX)
+            await self.election.clock.wait(REQUEST_S_MAX)
             raise NoAnswerError("cut off")
         if self.delay_s:
-            await self.play.clock.wait(self.delay_s)
+            await self.election.clock.wait(self.delay_s)
         answer = await carry_out()
         if self.delay_s:
-            await self.play.clock.wait(self.delay_s)
+            await self.election.clock.wait(self.delay_s)
         await self.clock.going.wait()
         if self.are_answers_lost:
             raise NoAnswerError("the answer was lost")
         return answer
 
 
-class ElectionPlay:
-    """One lease, and those who want it."""
+class ElectionScenario:
+    """One lease and its candidates."""
 
     def __init__(self, client: Client, clock: VirtualClock, entropy: Entropy) -> None:
         self.clock = clock
@@ -145,7 +146,7 @@ class ElectionPlay:
         chosen = settings or ElectionSettings("kube-system", "kube-scheduler", name)
         clock: Clock = process.clock
         process.elector = LeaderElector(
-            process,  # type: ignore[arg-type]  # it keeps the part of the promise that electors use
+            process,  # type: ignore[arg-type]  # it implements the part of the interface that electors use
             chosen,
             clock=clock,
             entropy=self.entropy.fork(name),
@@ -165,7 +166,7 @@ class ElectionPlay:
         self.acts.append((actor.name, self.clock.now_s()))
 
     def actors(self) -> list[str]:
-        """Who led, one after the other."""
+        """Names of the leaders, in order."""
         names: list[str] = []
         for name, _ in self.acts:
             if not names or names[-1] != name:
@@ -173,6 +174,6 @@ class ElectionPlay:
         return names
 
     def gap_s(self) -> float:
-        """The longest time in which nobody led, between two acts."""
+        """The longest time between two acts."""
         moments = [moment for _, moment in self.acts]
         return max((later - earlier for earlier, later in pairwise(moments)), default=0.0)

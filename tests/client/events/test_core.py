@@ -1,7 +1,4 @@
-"""Bringing v1 Events to the API server.
-
-v1 Events: counted, combined, limited.
-"""
+"""Core v1 Events: writing to the API server, counting, combining and limiting."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ def about(name: str) -> ObjectReference:
     return ObjectReference(kind="Pod", namespace="default", name=name, uid=f"uid-{name}", api_version="v1")
 
 
-class Stage:
+class EventScenario:
     def __init__(self, client: Client, clock: VirtualClock, *faults: Fault) -> None:
         self.clock = clock
         self.client = FaultyClient(client, clock, Script(*faults))
@@ -41,101 +38,101 @@ class Stage:
         return [(event["message"], event["count"]) for event in found]
 
 
-def play(story: Callable[[Stage], Awaitable[None]], *faults: Fault) -> None:
+def run_scenario(scenario: Callable[[EventScenario], Awaitable[None]], *faults: Fault) -> None:
     clock = VirtualClock()
 
     async def main() -> None:
         async with open_loopback_client(clock) as client, TaskGroup("test") as group:
-            stage = Stage(client, clock, *faults)
-            stage.writer.start(group)
-            await story(stage)
+            events = EventScenario(client, clock, *faults)
+            events.writer.start(group)
+            await scenario(events)
 
     run(main(), clock)
 
 
-def test_events_are_created_and_counted() -> None:
-    async def story(stage: Stage) -> None:
-        recorder = stage.writer.recorder("a")
+def test_repeated_events_are_counted() -> None:
+    async def scenario(events: EventScenario) -> None:
+        recorder = events.writer.recorder("a")
         recorder.event(about("p"), "Normal", "Made", "one")
         recorder.event(about("p"), "Normal", "Made", "two")
-        await stage.writer.wait_written()
+        await events.writer.wait_written()
         recorder.event(about("p"), "Normal", "Made", "one")
-        await stage.writer.wait_written()
-        assert await stage.written() == [("one", 2), ("two", 1)]
-        assert stage.writer.statistics()["patched"] == 1
+        await events.writer.wait_written()
+        assert await events.written() == [("one", 2), ("two", 1)]
+        assert events.writer.statistics()["patched"] == 1
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_what_happens_again_before_the_first_was_written_is_written_with_it() -> None:
-    async def story(stage: Stage) -> None:
-        recorder = stage.writer.recorder("a")
+def test_an_event_repeated_before_it_was_written_is_written_once() -> None:
+    async def scenario(events: EventScenario) -> None:
+        recorder = events.writer.recorder("a")
         recorder.event(about("p"), "Normal", "Made", "one")
         recorder.event(about("p"), "Normal", "Made", "one")
-        await stage.writer.wait_written()
-        assert await stage.written() == [("one", 2)]
-        statistics = stage.writer.statistics()
+        await events.writer.wait_written()
+        assert await events.written() == [("one", 2)]
+        statistics = events.writer.statistics()
         assert (statistics["created"], statistics["patched"]) == (1, 0)
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_components_are_counted_apart() -> None:
-    async def story(stage: Stage) -> None:
+def test_events_of_components_are_counted_separately() -> None:
+    async def scenario(events: EventScenario) -> None:
         for component in ("a", "b"):
-            stage.writer.recorder(component).event(about("p"), "Normal", "Made", "one")
-        await stage.writer.wait_written()
-        assert await stage.written() == [("one", 1), ("one", 1)]
+            events.writer.recorder(component).event(about("p"), "Normal", "Made", "one")
+        await events.writer.wait_written()
+        assert await events.written() == [("one", 1), ("one", 1)]
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_an_event_that_expired_begins_anew() -> None:
-    async def story(stage: Stage) -> None:
-        recorder = stage.writer.recorder("a")
+def test_an_expired_event_is_created_again_with_its_count() -> None:
+    async def scenario(events: EventScenario) -> None:
+        recorder = events.writer.recorder("a")
         recorder.event(about("p"), "Normal", "Made", "one")
-        await stage.writer.wait_written()
-        (name,) = [msgspec.json.decode(raw)["metadata"]["name"] for raw in (await stage.client.list(CORE_EVENT)).items]
-        await stage.client.delete(CORE_EVENT, "default", name)
+        await events.writer.wait_written()
+        (name,) = [msgspec.json.decode(raw)["metadata"]["name"] for raw in (await events.client.list(CORE_EVENT)).items]
+        await events.client.delete(CORE_EVENT, "default", name)
         recorder.event(about("p"), "Normal", "Made", "one")
-        await stage.writer.wait_written()
-        assert await stage.written() == [("one", 2)]
+        await events.writer.wait_written()
+        assert await events.written() == [("one", 2)]
 
-    play(story)
-
-
-def test_a_server_in_trouble_is_asked_again() -> None:
-    async def story(stage: Stage) -> None:
-        stage.writer.recorder("a").event(about("p"), "Normal", "Made", "one")
-        await stage.clock.wait(RETRY_S / 2)
-        assert await stage.written() == []
-        await stage.clock.wait(RETRY_S)
-        assert await stage.written() == [("one", 1)]
-
-    play(story, Fault("create", Outcome.BROKEN))
+    run_scenario(scenario)
 
 
-def test_what_is_refused_is_dropped() -> None:
-    async def story(stage: Stage) -> None:
-        stage.writer.recorder("a").event(about("p"), "Normal", "Made", "one")
-        stage.writer.recorder("a").event(about("q"), "Normal", "Made", "two")
-        await stage.writer.wait_written()
-        assert await stage.written() == [("two", 1)]
-        assert stage.writer.statistics()["dropped_refused"] == 1
+def test_a_failed_write_is_retried() -> None:
+    async def scenario(events: EventScenario) -> None:
+        events.writer.recorder("a").event(about("p"), "Normal", "Made", "one")
+        await events.clock.wait(RETRY_S / 2)
+        assert await events.written() == []
+        await events.clock.wait(RETRY_S)
+        assert await events.written() == [("one", 1)]
 
-    play(story, Fault("create", Outcome.CONFLICT))
+    run_scenario(scenario, Fault("create", Outcome.BROKEN))
 
 
-def test_too_many_are_dropped() -> None:
-    async def story(stage: Stage) -> None:
-        recorder = stage.writer.recorder("a")
+def test_a_rejected_event_is_dropped() -> None:
+    async def scenario(events: EventScenario) -> None:
+        events.writer.recorder("a").event(about("p"), "Normal", "Made", "one")
+        events.writer.recorder("a").event(about("q"), "Normal", "Made", "two")
+        await events.writer.wait_written()
+        assert await events.written() == [("two", 1)]
+        assert events.writer.statistics()["dropped_refused"] == 1
+
+    run_scenario(scenario, Fault("create", Outcome.CONFLICT))
+
+
+def test_events_beyond_the_limit_of_pending_events_are_dropped() -> None:
+    async def scenario(events: EventScenario) -> None:
+        recorder = events.writer.recorder("a")
         for number in range(PENDING_MAX + 10):
             recorder.event(about(f"p{number}"), "Normal", "Made", "one")
-        assert stage.writer.statistics()["dropped_full"] == 10
-        await stage.writer.wait_written()
-        assert len(await stage.written()) == PENDING_MAX
+        assert events.writer.statistics()["dropped_full"] == 10
+        await events.writer.wait_written()
+        assert len(await events.written()) == PENDING_MAX
 
-    play(story)
+    run_scenario(scenario)
 
 
 WEB = ObjectReference(kind="ReplicaSet", namespace="default", name="web", uid="u1", api_version="apps/v1")
@@ -143,7 +140,7 @@ WEB = ObjectReference(kind="ReplicaSet", namespace="default", name="web", uid="u
 
 @dataclass
 class EventWrite:
-    """An event as it would be written now."""
+    """An event as the writer would write it."""
 
     namespace: str
     name: str
@@ -155,8 +152,8 @@ class EventWrite:
         return self.fields
 
 
-class Overheard(EventWriter):
-    """A writer that writes nothing."""
+class DryRunWriter(EventWriter):
+    """A writer that records the last event and writes nothing."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.format = CoreFormat()
@@ -169,25 +166,25 @@ class Overheard(EventWriter):
         return True
 
 
-class Voice:
+class DryRunRecorder:
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self._writer = Overheard(self.clock)
+        self._writer = DryRunWriter(self.clock)
         self._recorder = self._writer.recorder("test-controller")
 
-    def say(self, message: str, about: ObjectReference = WEB, reason: str = "Created") -> EventWrite | None:
+    def record(self, message: str, about: ObjectReference = WEB, reason: str = "Created") -> EventWrite | None:
         self._writer.last = None
         self._recorder.event(about, "Normal", reason, message)
         return self._writer.last
 
-    def surely(self, message: str, about: ObjectReference = WEB, reason: str = "Created") -> EventWrite:
-        write = self.say(message, about, reason)
+    def write(self, message: str, about: ObjectReference = WEB, reason: str = "Created") -> EventWrite:
+        write = self.record(message, about, reason)
         assert write is not None
         return write
 
 
-def test_an_event_as_it_is_written() -> None:
-    write = Voice().surely("made")
+def test_the_body_of_a_core_event() -> None:
+    write = DryRunRecorder().write("made")
     assert write.name.startswith("web.")
     assert write.body == {
         "apiVersion": "v1",
@@ -213,48 +210,48 @@ def test_an_event_as_it_is_written() -> None:
     }
 
 
-def test_the_same_sentence_again_is_counted() -> None:
-    voice = Voice()
-    first = voice.surely("made")
-    voice.clock.advance_to(60)
-    again = voice.surely("made")
+def test_a_repeated_message_is_counted() -> None:
+    recorder = DryRunRecorder()
+    first = recorder.write("made")
+    recorder.clock.advance_to(60)
+    again = recorder.write("made")
     assert (again.name, again.is_repeated) == (first.name, True)
     assert again.patch() == {"count": 2, "lastTimestamp": "2026-01-01T00:01:00Z", "message": "made"}
     assert again.body["firstTimestamp"] == "2026-01-01T00:00:00Z"
 
 
-def test_another_sentence_is_another_event() -> None:
-    voice = Voice()
-    assert voice.surely("one").name != voice.surely("two").name
+def test_another_message_is_another_event() -> None:
+    recorder = DryRunRecorder()
+    assert recorder.write("one").name != recorder.write("two").name
 
 
-def test_the_tenth_sentence_of_a_reason_is_combined_with_those_that_follow() -> None:
-    voice = Voice()
-    written = [voice.surely(f"pod {number}") for number in range(12)]
+def test_from_the_tenth_message_of_a_reason_on_messages_are_combined() -> None:
+    recorder = DryRunRecorder()
+    written = [recorder.write(f"pod {number}") for number in range(12)]
     messages = [write.body["message"] for write in written]
     assert messages[8:] == ["pod 8", f"{COMBINED}pod 9", f"{COMBINED}pod 10", f"{COMBINED}pod 11"]
     assert [write.body["count"] for write in written[8:]] == [1, 1, 2, 3]
     assert len({write.name for write in written}) == 10
 
 
-def test_after_a_quiet_time_sentences_stand_alone_again() -> None:
-    voice = Voice()
+def test_messages_are_not_combined_after_a_quiet_interval() -> None:
+    recorder = DryRunRecorder()
     for number in range(11):
-        voice.say(f"pod {number}")
-    voice.clock.advance_to(SIMILAR_S + 1)
-    assert voice.surely("pod 99").body["message"] == "pod 99"
+        recorder.record(f"pod {number}")
+    recorder.clock.advance_to(SIMILAR_S + 1)
+    assert recorder.write("pod 99").body["message"] == "pod 99"
 
 
-def test_an_object_may_have_so_many_events_and_then_one_now_and_then() -> None:
-    voice = Voice()
-    written = [voice.say(f"{number}", reason=f"r{number}") for number in range(SPAM_BURST + 5)]
+def test_events_of_an_object_are_limited_by_burst_and_refill() -> None:
+    recorder = DryRunRecorder()
+    written = [recorder.record(f"{number}", reason=f"r{number}") for number in range(SPAM_BURST + 5)]
     assert [write is None for write in written] == [False] * SPAM_BURST + [True] * 5
     other = ObjectReference(kind="ReplicaSet", namespace="default", name="db", uid="u2")
-    assert voice.say("x", about=other) is not None
-    voice.clock.advance_to(SPAM_REFILL_S)
-    assert voice.say("later", reason="r") is not None
-    assert voice.say("at once", reason="r") is None
+    assert recorder.record("x", about=other) is not None
+    recorder.clock.advance_to(SPAM_REFILL_S)
+    assert recorder.record("later", reason="r") is not None
+    assert recorder.record("at once", reason="r") is None
 
 
-def test_events_of_the_cluster_stand_in_the_default_namespace() -> None:
-    assert Voice().surely("x", about=ObjectReference(kind="Node", name="n1")).namespace == "default"
+def test_events_about_cluster_scoped_objects_are_in_the_default_namespace() -> None:
+    assert DryRunRecorder().write("x", about=ObjectReference(kind="Node", name="n1")).namespace == "default"

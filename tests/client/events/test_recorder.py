@@ -1,4 +1,4 @@
-"""What an event looks like, and who may say how much."""
+"""Events of events.k8s.io: format, names, references, and the spam filter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def record_of(key: EventKey, name: str, note: str, seen_s: float) -> EventRecord
     return EventRecord(key, key, name, note, seen_s)
 
 
-def test_an_event_as_kube_scheduler_writes_it() -> None:
+def test_the_body_of_an_event_of_kube_scheduler() -> None:
     record = record_of(key(related=NODE), "web.18", "Successfully assigned shop/web to n1", 1_767_225_600.25)
     assert FORMAT.body(record) == {
         "kind": "Event",
@@ -60,7 +60,7 @@ def test_an_event_as_kube_scheduler_writes_it() -> None:
     }
 
 
-def test_a_series_says_how_often_and_when_last() -> None:
+def test_a_series_has_a_count_and_a_last_observed_time() -> None:
     record = record_of(key(), "web.18", "note", 0.0)
     record.count, record.last_seen_s = 3, 1_767_225_601.0
     series = {"count": 3, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
@@ -68,11 +68,11 @@ def test_a_series_says_how_often_and_when_last() -> None:
     assert FORMAT.body(record)["series"] == series
 
 
-def test_events_about_objects_without_a_namespace_go_to_default() -> None:
+def test_events_about_cluster_scoped_objects_have_the_namespace_default() -> None:
     assert record_of(key(NODE), "n1.18", "note", 0.0).namespace == "default"
 
 
-def test_a_reference_names_the_very_object() -> None:
+def test_reference_to_names_uid_and_resource_version() -> None:
     metadata = ObjectMeta(name="web", namespace="shop", uid="u1", resource_version="7")
     assert reference_to(Pod(metadata=metadata)) == POD
 
@@ -88,7 +88,7 @@ def test_a_reference_names_the_very_object() -> None:
         ("x" * 251, None),
     ],
 )
-def test_the_name_of_an_event(object_name: str, name: str | None) -> None:
+def test_event_name_is_none_if_it_would_be_invalid(object_name: str, name: str | None) -> None:
     assert event_name(object_name, 255) == name
 
 
@@ -96,22 +96,24 @@ def test_the_name_of_an_event(object_name: str, name: str | None) -> None:
     ("note", "wanted"),
     [
         pytest.param("short", "short", id="a short note"),
-        pytest.param("x" * 1024, "x" * 1024, id="just short enough"),
+        pytest.param("x" * 1024, "x" * 1024, id="the maximum length"),
         pytest.param("x" * 1025, "x" * 1020 + " ...", id="one byte too long"),
-        pytest.param("ü" * 512, "ü" * 512, id="bytes are counted, not characters"),
-        pytest.param("x" + "ü" * 600, "x" + "ü" * 509 + " ...", id="no character is cut in two"),
+        pytest.param("ü" * 512, "ü" * 512, id="bytes are counted"),
+        pytest.param("x" + "ü" * 600, "x" + "ü" * 509 + " ...", id="characters are not split"),
     ],
 )
-def test_a_note_is_cut_where_the_api_wants_it(note: str, wanted: str) -> None:
+def test_long_notes_are_shortened_to_the_limit_of_the_api(note: str, wanted: str) -> None:
     assert shortened(note) == wanted
     assert len(shortened(note).encode()) <= NOTE_BYTES_MAX
 
 
-def test_a_recorder_speaks_for_its_controller() -> None:
-    said: list[tuple[EventKey, str]] = []
-    recorder = EventRecorder(lambda key, note: said.append((key, note)), "default-scheduler", "default-scheduler-host")
+def test_a_recorder_adds_its_controller_and_instance() -> None:
+    recorded: list[tuple[EventKey, str]] = []
+    recorder = EventRecorder(
+        lambda key, note: recorded.append((key, note)), "default-scheduler", "default-scheduler-host"
+    )
     recorder.event(POD, type="Normal", reason="Scheduled", action="Binding", note="hello")
-    assert said == [(key(), "hello")]
+    assert recorded == [(key(), "hello")]
 
 
 def test_an_unknown_type_is_not_recorded(caplog: pytest.LogCaptureFixture) -> None:
@@ -121,7 +123,7 @@ def test_an_unknown_type_is_not_recorded(caplog: pytest.LogCaptureFixture) -> No
     assert "its type is 'Alarming'" in caplog.text
 
 
-def test_a_source_may_say_so_much_of_an_object() -> None:
+def test_the_spam_filter_limits_events_by_source_and_object() -> None:
     clock = VirtualClock()
     spam = SpamFilter(clock, burst=2, refill_s=300.0)
     assert [spam.is_allowed(FORMAT.spam_key(key())) for _ in range(3)] == [True, True, False]
@@ -131,12 +133,12 @@ def test_a_source_may_say_so_much_of_an_object() -> None:
     assert [spam.is_allowed(FORMAT.spam_key(key())) for _ in range(2)] == [True, False]
 
 
-def test_the_source_that_was_silent_longest_is_forgotten_first() -> None:
+def test_the_spam_filter_evicts_the_least_recently_used_source() -> None:
     spam = SpamFilter(VirtualClock(), burst=1, refill_s=300.0, sources_max=2)
     others = [ObjectReference(kind="Pod", name=name) for name in "ab"]
     assert spam.is_allowed(FORMAT.spam_key(key()))
     assert spam.is_allowed(FORMAT.spam_key(key(others[0])))
-    assert not spam.is_allowed(FORMAT.spam_key(key()))  # and by that was heard last
+    assert not spam.is_allowed(FORMAT.spam_key(key()))  # and makes this source the most recently used
     assert spam.is_allowed(FORMAT.spam_key(key(others[1])))
     assert not spam.is_allowed(FORMAT.spam_key(key()))
     assert spam.is_allowed(FORMAT.spam_key(key(others[0])))

@@ -1,4 +1,4 @@
-"""How a scenario is played over HTTP: a server in the same loop, a client, and a clock that hurries."""
+"""Run scenarios over HTTP: a server in the same event loop, a client, and a clock with short waits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNLIMITED = HttpLimits(requests_per_s=0)
 
 
 class HurriedClock(SystemClock):
-    """Waits a five-hundredth of what it is asked to, and remembers what that was."""
+    """A clock that waits a five-hundredth of each delay and records the delays."""
 
     def __init__(self) -> None:
         self.waited_s: list[float] = []
@@ -31,14 +31,14 @@ class HurriedClock(SystemClock):
 
 
 class StandingClock(HurriedClock):
-    """No time passes, however busy the machine is."""
+    """A clock whose time does not advance, so that the load of the machine has no effect."""
 
     def now_s(self) -> float:
         return 0.0
 
 
-class Scene:
-    """A server with what is behind it, and a client in front."""
+class HttpSetup:
+    """A server, its storage by a loopback client, and an HTTP client."""
 
     def __init__(self, local: LoopbackClient, server: HttpServer, client: HttpClient, clock: HurriedClock) -> None:
         self.local = local
@@ -47,8 +47,8 @@ class Scene:
         self.clock = clock
 
 
-def play_over_http(
-    scenario: Callable[[Scene], Awaitable[None]],
+def run_over_http(
+    scenario: Callable[[HttpSetup], Awaitable[None]],
     *,
     limits: HttpLimits = UNLIMITED,
     can_watch_all: bool = False,
@@ -68,6 +68,6 @@ def play_over_http(
             )
             async with HttpClient(connection, clock, Entropy(2), limits=limits, environment={}) as client:
                 async with asyncio.timeout(LIMIT_S):
-                    await scenario(Scene(local, server, client, clock))
+                    await scenario(HttpSetup(local, server, client, clock))
 
     run_real(play())

@@ -8,7 +8,7 @@ Input: requests with the paths of Kubernetes. Output: the responses of the clien
 kinds of their items, Status, lines of events.
 
  1. Each request takes the first fault that matches it; without one it is served.
- 2. `asked` has all requests with their query, `headers` the headers of the last one.
+ 2. `requests` has all requests with their query, `headers` the headers of the last one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Cut(Enum):
     ORDERLY = auto()
     RESET = auto()
     HALF_A_LINE = auto()
-    """The first half of the next event, and then an orderly end."""
+    """The first half of the next event, and then a complete response."""
     HALF_A_LINE_RESET = auto()
     EXPIRED_EVENT = auto()
     FAILED_EVENT = auto()
@@ -47,7 +47,7 @@ class Cut(Enum):
 
 @dataclass(frozen=True)
 class Refuse:
-    """The request is not carried out, and answered with a Status or with what something in between says."""
+    """The request is rejected with a Status or with the response of a proxy."""
 
     code: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Refuse:
     content_type: str = "application/json"
     method: str = ""
     containing: str = ""
-    """Only for requests whose address has this in it."""
+    """Only for requests whose URL contains this text."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,14 @@ class Reset:
 
 @dataclass(frozen=True)
 class Stall:
-    """No answer, for as long as the server lives."""
+    """No response until the server stops."""
 
     method: str = ""
 
 
 @dataclass(frozen=True)
 class CutWatch:
-    """A watch is served, and cut after so many events."""
+    """A watch is served and ends after a number of events."""
 
     after: int
     how: Cut
@@ -96,10 +96,10 @@ class HttpServer:
         self._peers: set[object] = set()
         self.port = 0
         self.url = ""
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.headers: Mapping[str, str] = {}
         self.tokens: set[str] = set()
-        """If there are any, a request must bear one of them."""
+        """If not empty, a request needs one of these bearer tokens."""
         self.faults: list[ServerFault] = []
 
     async def __aenter__(self) -> Self:
@@ -112,7 +112,7 @@ class HttpServer:
         await self.stop()
 
     async def start(self) -> None:
-        """Begin to listen; the second time on the same port."""
+        """Start to listen; a restart uses the same port."""
         self._over.clear()
         app = web.Application(client_max_size=1 << 26)
         app.router.add_route("*", "/{path:.*}", self._serve)
@@ -123,24 +123,24 @@ class HttpServer:
         self.url = f"{'https' if self._security else 'http'}://127.0.0.1:{self.port}"
 
     async def stop(self) -> None:
-        """Cut everybody off."""
+        """Close all connections."""
         self._over.set()
         await self._runner.cleanup()
 
     @property
     def connections(self) -> int:
-        """How many there have been."""
+        """The number of connections since the start."""
         return len(self._peers)
 
     # ----------------------------------------------------------------------------------------------- requests
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         is_watch = request.query.get("watch") == "true"
-        self.asked.append(f"{'WATCH' if is_watch else request.method} {request.path_qs}")
+        self.requests.append(f"{'WATCH' if is_watch else request.method} {request.path_qs}")
         self.headers = request.headers
         if request.transport is not None:
             self._peers.add(request.transport.get_extra_info("peername"))
-        fault = self._next_fault(self.asked[-1])
+        fault = self._next_fault(self.requests[-1])
         match fault:
             case Refuse():
                 body = fault.body if fault.body is not None else _status(StatusError("planned", code=fault.code))
@@ -252,7 +252,7 @@ class HttpServer:
         await response.write_eof()
 
 
-# --- the forms of Kubernetes -------------------------------------------------------------------------------------
+# --- formats of Kubernetes ---------------------------------------------------------------------------------------
 
 
 def _address(path: str) -> tuple[Kind, str, str, str]:
@@ -346,5 +346,5 @@ def _reset(request: web.Request) -> None:
 
 
 def sent(asked: Sequence[str], start: str) -> list[str]:
-    """The requests that begin so."""
+    """The requests that begin with a text."""
     return [request for request in asked if request.startswith(start)]

@@ -1,10 +1,6 @@
-"""The HTTP client implements the interface; and what only it does: pages, options, what it refuses to send.
+"""HttpClient: the client contract; pages, query options, and requests that are rejected before they are sent.
 
-Tokens of service accounts: who can be asked for them.
-
-Every object has one address, and no name leads elsewhere.
-
-Requests to servers other than an API server: URLs, headers, error texts.
+Service account tokens; paths of objects; URLs, headers and error texts of requests to other HTTP servers.
 """
 
 from __future__ import annotations
@@ -50,7 +46,7 @@ from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract import ClientContract
 from tests.client.contract_play import NS, Play, Scenario, create_all, names
-from tests.client.http.play import Scene, play_over_http
+from tests.client.http.play import HttpSetup, run_over_http
 from tests.client.http.server import Refuse, Reset, sent
 from tests.client.objects import at, config_map, pod, text_at
 from tests.ports import silent_port
@@ -60,58 +56,58 @@ class TestTheContract(ClientContract):
     @pytest.fixture
     def play(self) -> Play:
         def play(scenario: Scenario) -> None:
-            async def on_the_client(scene: Scene) -> None:
-                await scenario(scene.client)
+            async def on_the_client(setup: HttpSetup) -> None:
+                await scenario(setup.client)
 
-            play_over_http(on_the_client)
+            run_over_http(on_the_client)
 
         return play
 
 
-def test_it_is_a_client() -> None:
-    async def scenario(scene: Scene) -> None:
-        client: Client = scene.client
+def test_http_client_implements_the_client_interface() -> None:
+    async def scenario(setup: HttpSetup) -> None:
+        client: Client = setup.client
         assert isinstance(client, HttpClient)
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
-def test_the_items_of_a_list_are_objects_like_any_other() -> None:
-    async def scenario(scene: Scene) -> None:
-        raw = await scene.client.create(POD, NS, pod("web", labels={"app": "web"}))
-        (item,) = (await scene.client.list(POD)).items
+def test_items_of_a_list_have_kind_and_api_version() -> None:
+    async def scenario(setup: HttpSetup) -> None:
+        raw = await setup.client.create(POD, NS, pod("web", labels={"app": "web"}))
+        (item,) = (await setup.client.list(POD)).items
         assert (at(item, "kind"), at(item, "apiVersion")) == ("Pod", "v1")
         assert decode(item) == decode(raw)
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
-def test_a_list_without_a_limit_is_turned_page_by_page() -> None:
-    async def scenario(scene: Scene) -> None:
+def test_a_list_without_a_limit_is_read_in_pages() -> None:
+    async def scenario(setup: HttpSetup) -> None:
         for number in range(PAGE_SIZE + 2):
-            await scene.local.create(CONFIG_MAP, NS, config_map(f"c{number:04d}"), is_answer_wanted=False)
-        listing = await scene.client.list(CONFIG_MAP, Selection(NS))
+            await setup.local.create(CONFIG_MAP, NS, config_map(f"c{number:04d}"), is_answer_wanted=False)
+        listing = await setup.client.list(CONFIG_MAP, Selection(NS))
         assert names(listing.items) == [f"c{number:04d}" for number in range(PAGE_SIZE + 2)]
         assert (listing.continue_token, listing.remaining) == ("", None)
         assert listing.revision == text_at(listing.items[-1], "metadata.resourceVersion")
-        assert len(sent(scene.server.asked, "GET")) == 2
+        assert len(sent(setup.server.requests, "GET")) == 2
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
-def test_pages_that_become_too_old_are_forgotten_and_everything_is_asked_for_at_once() -> None:
-    async def scenario(scene: Scene) -> None:
+def test_a_list_is_read_without_pages_after_a_page_expired() -> None:
+    async def scenario(setup: HttpSetup) -> None:
         for number in range(PAGE_SIZE + 1):
-            await scene.local.create(CONFIG_MAP, NS, config_map(f"c{number:04d}"), is_answer_wanted=False)
-        scene.server.faults = [Refuse(410, containing="continue=")]
-        listing = await scene.client.list(CONFIG_MAP, Selection(NS), revision="3")
+            await setup.local.create(CONFIG_MAP, NS, config_map(f"c{number:04d}"), is_answer_wanted=False)
+        setup.server.faults = [Refuse(410, containing="continue=")]
+        listing = await setup.client.list(CONFIG_MAP, Selection(NS), revision="3")
         assert len(listing.items) == PAGE_SIZE + 1
-        first, second, third = scene.server.asked
+        first, second, third = setup.server.requests
         assert "resourceVersion=3&resourceVersionMatch=NotOlderThan" in first
         assert "continue=" in second
         assert "limit" not in third
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
 @pytest.mark.parametrize(
@@ -121,135 +117,135 @@ def test_pages_that_become_too_old_are_forgotten_and_everything_is_asked_for_at_
             lambda client: client.list(POD, Selection(NS, "app in (a,b)", "spec.nodeName="), limit=7, revision="9"),
             "GET /api/v1/namespaces/default/pods?labelSelector=app+in+%28a%2Cb%29&fieldSelector=spec.nodeName%3D"
             "&limit=7&resourceVersion=9",
-            id="a selection at a revision",
+            id="a list with a selection at a revision",
         ),
         pytest.param(
             lambda client: client.patch(POD, NS, "web", {}, form=PatchForm.APPLY),
             "PATCH /api/v1/namespaces/default/pods/web?fieldManager=mooring&force=true",
-            id="what is applied has an owner",
+            id="a server-side apply has a field manager",
         ),
         pytest.param(
-            lambda client: client.get(NODE, "ignored", "n1"), "GET /api/v1/nodes/n1", id="a node has no namespace"
+            lambda client: client.get(NODE, "ignored", "n1"), "GET /api/v1/nodes/n1", id="get of a cluster-scoped kind"
         ),
     ],
 )
-def test_what_is_asked_of_the_server(request_of: Callable[[HttpClient], Awaitable[object]], asked: str) -> None:
-    async def scenario(scene: Scene) -> None:
-        scene.server.faults = [Refuse(400)]
+def test_method_path_and_query_of_requests(request_of: Callable[[HttpClient], Awaitable[object]], asked: str) -> None:
+    async def scenario(setup: HttpSetup) -> None:
+        setup.server.faults = [Refuse(400)]
         with pytest.raises(BadRequestError):
-            await request_of(scene.client)
-        assert scene.server.asked == [asked]
+            await request_of(setup.client)
+        assert setup.server.requests == [asked]
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
-def test_a_watch_asks_for_its_own_end_and_for_bookmarks() -> None:
-    async def scenario(scene: Scene) -> None:
-        since = await create_all(scene.local, config_map("a"))
+def test_a_watch_requests_a_timeout_and_bookmarks() -> None:
+    async def scenario(setup: HttpSetup) -> None:
+        since = await create_all(setup.local, config_map("a"))
         for bookmarks in (True, False):
-            async with scene.client.watch(CONFIG_MAP, since=since, bookmarks=bookmarks):
+            async with setup.client.watch(CONFIG_MAP, since=since, bookmarks=bookmarks):
                 pass
-        with_them, without = scene.server.asked
+        with_them, without = setup.server.requests
         assert f"watch=true&resourceVersion={since}&allowWatchBookmarks=true&timeoutSeconds=" in with_them
         assert "allowWatchBookmarks" not in without
         for asked in (with_them, without):
             assert 300 <= int(asked.rpartition("=")[2]) <= 600
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
 @pytest.mark.parametrize("since", ["", "0", "yesterday"])
-def test_a_watch_from_nowhere_is_not_even_asked_for(since: str) -> None:
-    async def scenario(scene: Scene) -> None:
+def test_a_watch_without_a_revision_is_rejected_before_it_is_sent(since: str) -> None:
+    async def scenario(setup: HttpSetup) -> None:
         with pytest.raises(BadRequestError):
-            scene.client.watch(POD, since=since)
-        assert scene.server.asked == []
+            setup.client.watch(POD, since=since)
+        assert setup.server.requests == []
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
-def test_a_deletion_says_what_it_means() -> None:
+def test_a_delete_sends_preconditions_and_options() -> None:
     bodies: list[Deletion | None] = []
 
-    async def scenario(scene: Scene) -> None:
+    async def scenario(setup: HttpSetup) -> None:
         async def delete(kind: object, namespace: str, name: str, deletion: Deletion | None = None) -> None:
             bodies.append(deletion)
 
-        scene.local.delete = delete  # type: ignore[method-assign]
+        setup.local.delete = delete  # type: ignore[method-assign]
         wanted = Deletion(grace_s=0, uid="u", revision="7", propagation=Propagation.FOREGROUND)
-        await scene.client.delete(POD, NS, "web", wanted)
-        await scene.client.delete(POD, NS, "web")
+        await setup.client.delete(POD, NS, "web", wanted)
+        await setup.client.delete(POD, NS, "web")
         assert bodies == [wanted, Deletion()]
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(Reset(is_carried_out=True), id="the answer is lost"),
+        pytest.param(Reset(is_carried_out=True), id="the response is lost"),
         pytest.param(Reset(), id="the request is lost"),
         pytest.param(Refuse(500), id="the server fails"),
-        pytest.param(Refuse(503, {"Retry-After": "1"}), id="the server fails and wants to be asked again"),
-        pytest.param(Refuse(504, body=b"<html>", content_type="text/html"), id="something in between gives up"),
+        pytest.param(Refuse(503, {"Retry-After": "1"}), id="the server fails with Retry-After"),
+        pytest.param(Refuse(504, body=b"<html>", content_type="text/html"), id="a proxy times out"),
     ],
 )
-def test_a_binding_whose_outcome_is_unknown_is_not_sent_again(fault: Refuse | Reset) -> None:
-    async def scenario(scene: Scene) -> None:
-        raw = await scene.local.create(POD, NS, pod("web"))
-        scene.server.faults = [fault]
+def test_a_binding_with_an_unknown_outcome_is_not_repeated(fault: Refuse | Reset) -> None:
+    async def scenario(setup: HttpSetup) -> None:
+        raw = await setup.local.create(POD, NS, pod("web"))
+        setup.server.faults = [fault]
         with pytest.raises(NoAnswerError) as failure:
-            await scene.client.bind(NS, "web", text_at(raw, "metadata.uid"), "n1")
+            await setup.client.bind(NS, "web", text_at(raw, "metadata.uid"), "n1")
         assert failure.value.is_outcome_unknown
-        assert len(scene.server.asked) == 1
+        assert len(setup.server.requests) == 1
 
-    play_over_http(scenario)
-
-
-def test_a_binding_that_the_server_did_not_look_at_is_sent_again() -> None:
-    async def scenario(scene: Scene) -> None:
-        raw = await scene.local.create(POD, NS, pod("web"))
-        scene.server.faults = [Refuse(429, {"Retry-After": "2"}), Refuse(429, {"Retry-After": "3"})]
-        await scene.client.bind(NS, "web", text_at(raw, "metadata.uid"), "n1")
-        assert scene.clock.waited_s == [2.0, 3.0]
-        assert at(await scene.local.get(POD, NS, "web"), "spec.nodeName") == "n1"
-
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
-def test_an_answer_that_is_no_object_is_an_error() -> None:
-    async def scenario(scene: Scene) -> None:
+def test_a_binding_rejected_with_429_is_repeated() -> None:
+    async def scenario(setup: HttpSetup) -> None:
+        raw = await setup.local.create(POD, NS, pod("web"))
+        setup.server.faults = [Refuse(429, {"Retry-After": "2"}), Refuse(429, {"Retry-After": "3"})]
+        await setup.client.bind(NS, "web", text_at(raw, "metadata.uid"), "n1")
+        assert setup.clock.waited_s == [2.0, 3.0]
+        assert at(await setup.local.get(POD, NS, "web"), "spec.nodeName") == "n1"
+
+    run_over_http(scenario)
+
+
+def test_a_response_that_is_not_an_object_is_an_error() -> None:
+    async def scenario(setup: HttpSetup) -> None:
         page = Refuse(200, body=b"<html>please log in</html>", content_type="text/html")
-        scene.server.faults = [page, page]
+        setup.server.faults = [page, page]
         with pytest.raises(ServerError, match="expected an object of kind Pod, got text/html"):
-            await scene.client.get(POD, NS, "web")
+            await setup.client.get(POD, NS, "web")
         with pytest.raises(ServerError, match="expected an object of kind PodList, got text/html"):
-            await scene.client.list(POD)
+            await setup.client.list(POD)
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
-def test_very_large_objects_are_read_by_every_kind_of_request() -> None:
-    async def scenario(scene: Scene) -> None:
+def test_very_large_objects_are_read_by_all_verbs() -> None:
+    async def scenario(setup: HttpSetup) -> None:
         long = "x" * 1_000_000  # the API allows 1 MiB
-        since = await create_all(scene.local, config_map("first"))
+        since = await create_all(setup.local, config_map("first"))
         body = config_map("large", data={"long": long}, labels={"a": "b"})
-        async with scene.client.watch(CONFIG_MAP, since=since) as watch:
-            assert at(await scene.client.create(CONFIG_MAP, NS, body), "data.long") == long
-            assert at(await scene.client.get(CONFIG_MAP, NS, "large"), "data.long") == long
-            assert at((await scene.client.list(CONFIG_MAP, Selection(NS, "a=b"))).items[0], "data.long") == long
+        async with setup.client.watch(CONFIG_MAP, since=since) as watch:
+            assert at(await setup.client.create(CONFIG_MAP, NS, body), "data.long") == long
+            assert at(await setup.client.get(CONFIG_MAP, NS, "large"), "data.long") == long
+            assert at((await setup.client.list(CONFIG_MAP, Selection(NS, "a=b"))).items[0], "data.long") == long
             (event,) = await watch.next_batch()
         assert event.change is Change.ADDED
         assert at(event.raw, "data.long") == long
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
-def test_many_requests_are_under_way_together_but_not_more_than_the_limit() -> None:
-    async def scenario(scene: Scene) -> None:
+def test_the_number_of_concurrent_requests_is_limited() -> None:
+    async def scenario(setup: HttpSetup) -> None:
         running, most = 0, 0
         are_four = asyncio.Event()
-        get = scene.local.get
+        get = setup.local.get
 
         async def slow_get(kind: object, namespace: str, name: str) -> bytes:
             nonlocal running, most
@@ -258,60 +254,60 @@ def test_many_requests_are_under_way_together_but_not_more_than_the_limit() -> N
             if running == 4:
                 are_four.set()
             await are_four.wait()
-            await scene.clock.wait(5.0)
+            await setup.clock.wait(5.0)
             running -= 1
             return await get(POD, namespace, name)
 
-        await scene.local.create(POD, NS, pod("web"))
-        scene.local.get = slow_get  # type: ignore[method-assign]
-        async with TaskGroup("askers") as group:
+        await setup.local.create(POD, NS, pod("web"))
+        setup.local.get = slow_get  # type: ignore[method-assign]
+        async with TaskGroup("requests") as group:
             for number in range(20):
-                group.start(scene.client.get(POD, NS, "web"), name=str(number))
+                group.start(setup.client.get(POD, NS, "web"), name=str(number))
         assert most == 4
 
-    play_over_http(scenario, limits=HttpLimits(requests_per_s=0, in_flight_max=4))
+    run_over_http(scenario, limits=HttpLimits(requests_per_s=0, in_flight_max=4))
 
 
-def test_a_view_over_the_wire_is_the_view_in_the_process() -> None:
-    async def scenario(scene: Scene) -> None:
-        since = await create_all(scene.local, pod("first"))
-        await scene.local.create(POD, NS, pod("web", labels={"app": "web"}, on="n1"))
-        async with scene.client.watch(POD, since=since) as over_http, scene.local.watch(POD, since=since) as here:
+def test_a_view_over_http_equals_the_view_of_the_loopback_client() -> None:
+    async def scenario(setup: HttpSetup) -> None:
+        since = await create_all(setup.local, pod("first"))
+        await setup.local.create(POD, NS, pod("web", labels={"app": "web"}, on="n1"))
+        async with setup.client.watch(POD, since=since) as over_http, setup.local.watch(POD, since=since) as here:
             (came,), (known,) = await over_http.next_batch(), await here.next_batch()
         assert came.view(Pod) == known.view(Pod)
         assert (came.revision, came.change, came.raw) == (known.revision, known.change, known.raw)
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
 REQUEST: JsonObject = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
 
 
-class Signing(UnavailableClient):
+class TokenIssuingClient(UnavailableClient):
     """A client that issues tokens."""
 
     async def request_token(self, namespace: str, name: str, request: JsonObject) -> bytes:
         return f"{namespace}/{name} {request['kind']}".encode()
 
 
-def test_a_client_with_tokens_is_asked() -> None:
-    assert run(request_token(Signing(), "default", "robot", REQUEST)) == b"default/robot TokenRequest"
+def test_request_token_calls_a_client_that_issues_tokens() -> None:
+    assert run(request_token(TokenIssuingClient(), "default", "robot", REQUEST)) == b"default/robot TokenRequest"
 
 
-def test_a_client_without_tokens_is_an_error() -> None:
+def test_request_token_fails_for_a_client_that_issues_no_tokens() -> None:
     with pytest.raises(
         BadRequestError, match="tokens for default/robot are given by API servers, not by UnavailableClient"
     ):
         run(request_token(UnavailableClient(), "default", "robot", REQUEST))
 
 
-def test_over_http_the_account_is_asked() -> None:
-    async def scenario(scene: Scene) -> None:
+def test_request_token_posts_to_the_service_account_over_http() -> None:
+    async def scenario(setup: HttpSetup) -> None:
         with pytest.raises(ClientError):  # the server of these tests serves no tokens
-            await request_token(scene.client, "default", "robot", REQUEST)
-        assert scene.server.asked[-1] == "POST /api/v1/namespaces/default/serviceaccounts/robot/token"
+            await request_token(setup.client, "default", "robot", REQUEST)
+        assert setup.server.requests[-1] == "POST /api/v1/namespaces/default/serviceaccounts/robot/token"
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
 @pytest.mark.parametrize(
@@ -319,18 +315,20 @@ def test_over_http_the_account_is_asked() -> None:
     [
         pytest.param(collection_path(POD, ""), "/api/v1/pods", id="all pods"),
         pytest.param(collection_path(POD, "a"), "/api/v1/namespaces/a/pods", id="the pods of a namespace"),
-        pytest.param(collection_path(NODE, "a"), "/api/v1/nodes", id="nodes live in no namespace"),
-        pytest.param(collection_path(REPLICA_SET, "a"), "/apis/apps/v1/namespaces/a/replicasets", id="of a group"),
-        pytest.param(object_path(NAMESPACE, "", "a"), "/api/v1/namespaces/a", id="a namespace itself"),
-        pytest.param(object_path(POD, "a", "b", "status"), "/api/v1/namespaces/a/pods/b/status", id="a part"),
+        pytest.param(collection_path(NODE, "a"), "/api/v1/nodes", id="a cluster-scoped kind"),
+        pytest.param(
+            collection_path(REPLICA_SET, "a"), "/apis/apps/v1/namespaces/a/replicasets", id="a kind of a group"
+        ),
+        pytest.param(object_path(NAMESPACE, "", "a"), "/api/v1/namespaces/a", id="a namespace"),
+        pytest.param(object_path(POD, "a", "b", "status"), "/api/v1/namespaces/a/pods/b/status", id="a subresource"),
         pytest.param(
             object_path(CLUSTER_ROLE, "", "system:kube ü?"),
             "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:kube%20%C3%BC%3F",
-            id="a name with other letters",
+            id="a name that needs escaping",
         ),
         pytest.param(binding_path("a", "b"), "/api/v1/namespaces/a/pods/b/binding", id="a binding"),
-        pytest.param(creation_path(POD, "a"), "/api/v1/namespaces/a/pods", id="where pods are made"),
-        pytest.param(with_query("/p", EVERYTHING, {"limit": 0, "continue": ""}), "/p", id="nothing in the query"),
+        pytest.param(creation_path(POD, "a"), "/api/v1/namespaces/a/pods", id="creation"),
+        pytest.param(with_query("/p", EVERYTHING, {"limit": 0, "continue": ""}), "/p", id="an empty query"),
         pytest.param(
             with_query("/p", Selection("", "a=b", "c!=d"), {"limit": 5}),
             "/p?labelSelector=a%3Db&fieldSelector=c%21%3Dd&limit=5",
@@ -338,7 +336,7 @@ def test_over_http_the_account_is_asked() -> None:
         ),
     ],
 )
-def test_addresses(path: str, expected: str) -> None:
+def test_paths_of_collections_and_objects(path: str, expected: str) -> None:
     assert path == expected
 
 
@@ -347,17 +345,17 @@ def test_addresses(path: str, expected: str) -> None:
     [
         pytest.param(POD, "a", "", "resource name may not be empty", id="no name"),
         pytest.param(POD, "", "b", "an empty namespace may not be set", id="no namespace"),
-        pytest.param(POD, "a", "..", "invalid resource name '..'", id="a step back"),
-        pytest.param(POD, "a", "b/binding", "invalid resource name", id="two steps"),
-        pytest.param(POD, "a%2fb", "c", "invalid namespace", id="an escape"),
+        pytest.param(POD, "a", "..", "invalid resource name '..'", id="a parent directory"),
+        pytest.param(POD, "a", "b/binding", "invalid resource name", id="a slash"),
+        pytest.param(POD, "a%2fb", "c", "invalid namespace", id="an escaped slash"),
     ],
 )
-def test_names_that_lead_elsewhere(kind: Kind, namespace: str, name: str, words: str) -> None:
+def test_names_that_are_not_path_segments_are_rejected(kind: Kind, namespace: str, name: str, words: str) -> None:
     with pytest.raises(BadRequestError, match=words):
         object_path(kind, namespace, name)
 
 
-def test_nothing_is_created_nowhere() -> None:
+def test_creation_without_a_namespace_is_rejected() -> None:
     with pytest.raises(BadRequestError, match="during creation"):
         creation_path(POD, "")
 
@@ -374,7 +372,7 @@ def test_nothing_is_created_nowhere() -> None:
         ("http://me:secret@a:81/", (False, "a", 81, "a:81", "/")),
     ],
 )
-def test_urls(text: str, wanted: tuple[object, ...]) -> None:
+def test_http_url_is_parsed(text: str, wanted: tuple[object, ...]) -> None:
     url = HttpUrl.parse(text)
     assert (url.is_secure, url.host, url.port, url.host_header, url.target) == wanted
 
@@ -389,7 +387,7 @@ def test_urls(text: str, wanted: tuple[object, ...]) -> None:
         ("http://a:99999/", "out of range"),
     ],
 )
-def test_invalid_urls(text: str, why: str) -> None:
+def test_invalid_urls_are_rejected(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         HttpUrl.parse(text)
 
@@ -407,7 +405,7 @@ def test_a_redirect_names_the_next_url(location: str, wanted: str) -> None:
     assert HttpUrl.parse("http://a:81/x/y").join(location).text == wanted
 
 
-def test_a_request_has_the_headers_of_its_caller() -> None:
+def test_encode_request_keeps_the_headers_of_the_caller() -> None:
     headers = [("host", "other"), ("X-Key", "1"), ("X-Key", "2"), ("User-Agent", "me")]
 
     request = encode_request("POST", HttpUrl.parse("http://a/b?c"), headers, b"body")
@@ -424,7 +422,7 @@ def test_a_user_in_the_url_is_a_header() -> None:
 
 
 @pytest.mark.parametrize("header", [("X", "a\r\nY: b"), ("X\n", "a"), ("", "a")])
-def test_a_header_cannot_break_a_request_apart(header: tuple[str, str]) -> None:
+def test_headers_with_line_breaks_are_rejected(header: tuple[str, str]) -> None:
     with pytest.raises(ValueError, match="invalid header field"):
         encode_request("GET", HttpUrl.parse("http://a/"), [header])
 
@@ -464,7 +462,7 @@ def test_exchange_errors_have_the_text_of_go(error: OSError, wanted: str) -> Non
     assert exchange_error_text(error, "1.2.3.4:80") == wanted
 
 
-def test_a_connect_error_names_the_address_that_was_tried() -> None:
+def test_a_connect_error_names_the_address() -> None:
     with silent_port() as port, pytest.raises(ConnectError) as caught:
         run_real(connect("127.0.0.1", port, None))
     assert str(caught.value) == f"dial tcp 127.0.0.1:{port}: connect: connection refused"

@@ -1,7 +1,4 @@
-"""A connection is a value without secrets in its looks.
-
-Tokens and certificates in files are followed as they change.
-"""
+"""Connection and credentials: repr without secrets; tokens and certificates in files are read again after changes."""
 
 from __future__ import annotations
 
@@ -27,21 +24,21 @@ from mooring.client.http.connection import (
 from mooring.kit.clock import SystemClock, VirtualClock
 from tests.client.certificates import make_authority
 from tests.client.contract_play import NS
-from tests.client.http.play import Scene, play_over_http
+from tests.client.http.play import HttpSetup, run_over_http
 
 
-def test_secrets_are_in_no_repr() -> None:
+def test_repr_of_connection_and_identity_hides_secrets() -> None:
     identity = Identity("Bearer hush", Certificate(b"chain", b"hush"))
     assert "hush" not in repr(identity)
     assert "hush" not in repr(Connection("https://a", credentials=StaticCredentials(identity)))
 
 
-def test_what_is_secure() -> None:
+def test_is_secure_depends_on_the_scheme() -> None:
     assert Connection("https://a").is_secure
     assert not Connection("http://a").is_secure
 
 
-def test_a_fixed_identity_is_never_renewed() -> None:
+def test_static_credentials_are_never_renewed() -> None:
     credentials = StaticCredentials()
     assert credentials.identity_nowait() is ANONYMOUS
     assert not credentials.reject(ANONYMOUS)
@@ -53,7 +50,7 @@ def authorization(credentials: FileCredentials) -> str:
     return identity.authorization
 
 
-def test_a_token_file_is_read_again_after_a_while(tmp_path: Path) -> None:
+def test_a_token_file_is_read_again_after_an_interval(tmp_path: Path) -> None:
     clock, file = VirtualClock(), tmp_path / "token"
     credentials = FileCredentials(clock, token_file=str(file))
     file.write_text("one\n")
@@ -65,7 +62,7 @@ def test_a_token_file_is_read_again_after_a_while(tmp_path: Path) -> None:
     assert authorization(credentials) == "Bearer two"
 
 
-def test_an_identity_that_says_the_same_is_the_same(tmp_path: Path) -> None:
+def test_an_unchanged_token_file_keeps_the_identity(tmp_path: Path) -> None:
     clock, file = VirtualClock(), tmp_path / "token"
     file.write_text("one")
     credentials = FileCredentials(clock, token_file=str(file))
@@ -75,7 +72,7 @@ def test_an_identity_that_says_the_same_is_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "", " \n"])
-def test_a_file_that_is_gone_leaves_the_last_token_in_force(tmp_path: Path, content: str | None) -> None:
+def test_a_missing_or_empty_token_file_keeps_the_last_token(tmp_path: Path, content: str | None) -> None:
     clock, file = VirtualClock(), tmp_path / "token"
     file.write_text("one")
     credentials = FileCredentials(clock, token_file=str(file))
@@ -87,14 +84,14 @@ def test_a_file_that_is_gone_leaves_the_last_token_in_force(tmp_path: Path, cont
         FileCredentials(clock, token_file=str(file)).identity_nowait()
 
 
-def test_the_file_wins_over_the_token_while_it_can_be_read(tmp_path: Path) -> None:
+def test_a_readable_token_file_takes_precedence_over_the_token(tmp_path: Path) -> None:
     clock, file = VirtualClock(), tmp_path / "token"
     assert authorization(FileCredentials(clock, token="spare", token_file=str(file))) == "Bearer spare"
     file.write_text("one")
     assert authorization(FileCredentials(clock, token="spare", token_file=str(file))) == "Bearer one"
 
 
-def test_a_certificate_is_followed_too(tmp_path: Path) -> None:
+def test_a_rejected_certificate_is_read_again(tmp_path: Path) -> None:
     clock, certificate, key = VirtualClock(), tmp_path / "crt", tmp_path / "key"
     certificate.write_bytes(b"one")
     key.write_bytes(b"two")
@@ -110,31 +107,31 @@ def test_a_certificate_is_followed_too(tmp_path: Path) -> None:
     assert credentials.identity_nowait() is not first
 
 
-def test_headers() -> None:
+def test_bearer_and_basic_headers() -> None:
     assert (bearer(""), bearer("t"), basic("me", "pass")) == ("", "Bearer t", "Basic bWU6cGFzcw==")
 
 
-def test_a_token_that_the_server_does_not_know_any_more_is_read_again(tmp_path: Path) -> None:
+def test_a_token_rejected_by_the_server_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("old")
 
-    async def scenario(scene: Scene) -> None:
-        scene.server.tokens = {"old"}
+    async def scenario(setup: HttpSetup) -> None:
+        setup.server.tokens = {"old"}
         with pytest.raises(NotFoundError):
-            await scene.client.get(POD, NS, "web")
+            await setup.client.get(POD, NS, "web")
         file.write_text("new")
-        scene.server.tokens = {"new"}
+        setup.server.tokens = {"new"}
         with pytest.raises(NotFoundError):
-            await scene.client.get(POD, NS, "web")
-        scene.server.tokens = {"newer"}
-        scene.server.asked.clear()
+            await setup.client.get(POD, NS, "web")
+        setup.server.tokens = {"newer"}
+        setup.server.requests.clear()
         with pytest.raises(UnauthorizedError):
-            await scene.client.get(POD, NS, "web")
-        assert len(scene.server.asked) == 1, "what nobody renewed is not worth another try"
-        assert scene.client.statistics()["renewals"] == 1
+            await setup.client.get(POD, NS, "web")
+        assert len(setup.server.requests) == 1, "an unchanged token is not sent again"
+        assert setup.client.statistics()["renewals"] == 1
 
     authority = make_authority()
-    play_over_http(
+    run_over_http(
         scenario,
         security=authority.server_context(tmp_path, authority.issue("server", address="127.0.0.1")),
         authority=authority.pem,
@@ -142,21 +139,21 @@ def test_a_token_that_the_server_does_not_know_any_more_is_read_again(tmp_path: 
     )
 
 
-def test_nobody_shows_a_token_in_plain_text() -> None:
-    class Talkative:
+def test_tokens_are_not_sent_over_plain_http() -> None:
+    class UnusedCredentials:
         def identity_nowait(self) -> Identity | None:
-            raise AssertionError("asked for an identity on an open connection")
+            raise AssertionError("identity_nowait must not be called for plain HTTP")
 
         async def wait_identity(self) -> Identity:
             raise ForbiddenError("no")
 
         def reject(self, identity: Identity) -> bool:
-            raise AssertionError("told of a rejection")
+            raise AssertionError("reject must not be called for plain HTTP")
 
-    async def scenario(scene: Scene) -> None:
-        scene.server.tokens = {"secret"}
+    async def scenario(setup: HttpSetup) -> None:
+        setup.server.tokens = {"secret"}
         with pytest.raises(UnauthorizedError):
-            await scene.client.get(POD, NS, "web")
-        assert "Authorization" not in scene.server.headers
+            await setup.client.get(POD, NS, "web")
+        assert "Authorization" not in setup.server.headers
 
-    play_over_http(scenario, credentials=Talkative())
+    run_over_http(scenario, credentials=UnusedCredentials())

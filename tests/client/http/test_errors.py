@@ -1,4 +1,4 @@
-"""What a server refuses becomes the error that callers know, in the server's words."""
+"""Error responses of a server are converted to client errors with the server's message."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def status(reason: str, code: int, more: str = "") -> bytes:
         ("MethodNotAllowed", 405, StatusError),
     ],
 )
-def test_the_reason_chooses_the_error(reason: str, code: int, kind: type[StatusError]) -> None:
+def test_the_reason_determines_the_error_class(reason: str, code: int, kind: type[StatusError]) -> None:
     error = error_of_answer(code, {}, status(reason, code), method="GET", about="pods")
     assert type(error) is kind
     assert (str(error), error.code) == ("so it is", code)
     assert error.reason == (reason or kind.reason)
 
 
-def test_the_details_are_kept() -> None:
+def test_details_and_causes_are_decoded() -> None:
     more = (
         ',"details":{"name":"web","group":"apps","kind":"deployments","uid":null,"retryAfterSeconds":4,'
         '"causes":[{"reason":"FieldValueInvalid","message":"no","field":"spec.x"},{"message":null}]}'
@@ -63,7 +63,7 @@ def test_the_details_are_kept() -> None:
     assert error.retry_after_s == 4.0
 
 
-def test_the_header_says_how_long_to_wait() -> None:
+def test_retry_after_header_is_decoded() -> None:
     error = error_of_answer(429, {"Retry-After": "9"}, status("", 429), method="GET", about="pods")
     assert error.retry_after_s == 9.0
 
@@ -77,18 +77,16 @@ PREVENTED = "has prevented the request from succeeding"
         pytest.param(
             404, "GET", b"404 page\n", NotFoundError, "the server could not find the requested resource", id="404"
         ),
-        pytest.param(403, "GET", b"keep out", ForbiddenError, "keep out", id="403 in its own words"),
-        pytest.param(
-            409, "POST", b"", AlreadyExistsError, "the server reported a conflict", id="a conflict for who creates"
-        ),
-        pytest.param(409, "PUT", b"", ConflictError, "the server reported a conflict", id="a conflict for others"),
+        pytest.param(403, "GET", b"keep out", ForbiddenError, "keep out", id="403 with a text"),
+        pytest.param(409, "POST", b"", AlreadyExistsError, "the server reported a conflict", id="409 for a create"),
+        pytest.param(409, "PUT", b"", ConflictError, "the server reported a conflict", id="409 for an update"),
         pytest.param(
             502,
             "GET",
             b'bad "gateway"',
             ServerError,
             f'an error on the server ("bad \\"gateway\\"") {PREVENTED}',
-            id="502 with what was said",
+            id="502 with a text",
         ),
         pytest.param(503, "GET", b"", ServerError, "the server is currently unable to handle the request", id="503"),
         pytest.param(
@@ -105,11 +103,11 @@ PREVENTED = "has prevented the request from succeeding"
             b'{"kind":"Pod"}',
             ServerError,
             f'an error on the server ("{{\\"kind\\":\\"Pod\\"}}") {PREVENTED}',
-            id="an object that is no Status",
+            id="an object that is not a Status",
         ),
     ],
 )
-def test_what_something_in_between_answers(
+def test_errors_of_responses_without_a_status(
     code: int, method: str, body: bytes, kind: type[StatusError], text: str
 ) -> None:
     error = error_of_answer(code, {"Content-Type": "text/plain"}, body, method=method, about="pods web")
@@ -118,11 +116,11 @@ def test_what_something_in_between_answers(
     assert error.causes[0].reason == "UnexpectedServerResponse"
 
 
-def test_what_is_no_text_is_not_quoted() -> None:
+def test_a_binary_body_is_not_quoted() -> None:
     error = error_of_answer(500, {"Content-Type": "image/png"}, b"\x89PNG", method="GET", about="pods")
     assert 'an error on the server ("unknown")' in str(error)
 
 
-def test_an_event_may_be_an_error() -> None:
+def test_error_events_of_a_watch_are_decoded() -> None:
     assert isinstance(error_of_event(status("Expired", 410)), ExpiredError)
     assert isinstance(error_of_event(b"\xff"), ServerError)

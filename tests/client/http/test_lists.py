@@ -1,4 +1,4 @@
-"""The items of a List come out whole and unread, or as views at one go."""
+"""Items of a List: as raw objects, or decoded as views in one step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mooring.client.interface import Listing
             POD,
             b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}',
             Listing([b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}'], "7"),
-            id="items get their kind back",
+            id="items without kind get it",
         ),
         pytest.param(
             REPLICA_SET,
@@ -38,19 +38,19 @@ from mooring.client.interface import Listing
                 "t",
                 3,
             ),
-            id="those that have it keep it",
+            id="items with kind keep it",
         ),
-        pytest.param(POD, b'{"metadata":{"resourceVersion":"7"},"items":null}', Listing([], "7"), id="null is none"),
+        pytest.param(POD, b'{"metadata":{"resourceVersion":"7"},"items":null}', Listing([], "7"), id="null items"),
     ],
 )
-def test_listings(kind: Kind, answer: bytes, expected: Listing) -> None:
+def test_listing_of_a_response(kind: Kind, answer: bytes, expected: Listing) -> None:
     assert listing_of(kind, answer) == expected
 
 
 PAGE = b'{"kind":"PodList","metadata":{"resourceVersion":"7","continue":"t"},"items":[%b]}\n'
 
 
-def test_items_as_views_at_one_go() -> None:
+def test_items_are_decoded_as_views_in_one_step() -> None:
     listing = listing_of(POD, PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"spec":{"nodeName":"n"}}')
     assert isinstance(listing.items, HttpItems)
     (views,) = listing.items.parts(Pod)
@@ -64,7 +64,7 @@ def test_items_as_views_at_one_go() -> None:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        pytest.param(PAGE % b"", [[]], id="nothing"),
+        pytest.param(PAGE % b"", [[]], id="no items"),
         pytest.param(PAGE % b'{"metadata":{"name":"a"}}', [["a"]], id="one"),
         pytest.param(
             PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":"b"}},{"metadata":{"name":"c"}}',
@@ -74,40 +74,42 @@ def test_items_as_views_at_one_go() -> None:
         pytest.param(
             PAGE % b'{"kind":"Pod","metadata":{"name":"a"}},{"kind":"Pod","metadata":{"name":"b"}}',
             [["a"], ["b"]],
-            id="they say what they are",
+            id="items with kind",
         ),
         pytest.param(
-            PAGE % b'{"metadata":{"name":"a"}},{"kind":"Pod","metadata":{"name":"b"}}', [["a", "b"]], id="only some do"
+            PAGE % b'{"metadata":{"name":"a"}},{"kind":"Pod","metadata":{"name":"b"}}',
+            [["a", "b"]],
+            id="some items with kind",
         ),
-        pytest.param(PAGE % b'{},{"metadata":{"name":"b"}},{}', [["", "b", ""]], id="some are empty"),
+        pytest.param(PAGE % b'{},{"metadata":{"name":"b"}},{}', [["", "b", ""]], id="empty items"),
         pytest.param(
             PAGE % b'{"metadata":{"name":"a"},"x":[{"metadata":{}},{"metadata":{}}]},{"metadata":{"name":"b"}}',
             [["one by one", "a", "b"]],
-            id="the first holds what looks like an item",
+            id="a nested list in the first item",
         ),
         pytest.param(
             PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":"b"},"x":[{},{"metadata":{}}]},{"metadata":{}}',
             [["a"], ["one by one", "b", ""]],
-            id="another one does",
+            id="a nested list in another item",
         ),
         pytest.param(
             PAGE % b'{"metadata":{"name":"},{\\"metadata\\":{"}},{"metadata":{"name":"b"}}',
             [['},{"metadata":{'], ["b"]],
-            id="a text looks like the end of an item",
+            id="a string that looks like an item boundary",
         ),
         pytest.param(
             PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":null}},{"metadata":{"name":"c"}}',
             [["a"], ["one by one", "", "c"]],
-            id="one needs a second look",
+            id="an item with null",
         ),
         pytest.param(
             b'{"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}],"metadata":{}}',
             [["a", "b"]],
-            id="the items come first",
+            id="items before metadata",
         ),
     ],
 )
-def test_parts_are_all_items_in_order(
+def test_parts_contain_all_items_in_order(
     answer: bytes, expected: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mooring.client.http.lists.PART_BYTES", 1)
@@ -120,7 +122,7 @@ def _names(part: Sequence[Pod | bytes]) -> list[str]:
     return [view.metadata.name for view in part if isinstance(view, Pod)]
 
 
-def test_a_page_that_breaks_off_is_told_when_its_last_part_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_page_is_an_error_when_its_last_part_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mooring.client.http.lists.PART_BYTES", 1)
     parts = HttpItems(POD, (PAGE % b'{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}')[:-4]).parts(Pod)
     assert _names(next(parts)) == ["a"]
@@ -131,12 +133,12 @@ def test_a_page_that_breaks_off_is_told_when_its_last_part_is_read(monkeypatch: 
 @pytest.mark.parametrize(
     ("item", "view"),
     [
-        pytest.param(b'{"metadata":{"name":null}}', Pod, id="one needs a second look"),
-        pytest.param(b'{"metadata":{"name":["a"]}}', Pod, id="one cannot be read"),
-        pytest.param(b'{"metadata":{"name":"a"}}', UntypedObject, id="the bytes are wanted, too"),
+        pytest.param(b'{"metadata":{"name":null}}', Pod, id="an item with null"),
+        pytest.param(b'{"metadata":{"name":["a"]}}', Pod, id="an undecodable item"),
+        pytest.param(b'{"metadata":{"name":"a"}}', UntypedObject, id="an untyped view"),
     ],
 )
-def test_items_that_have_to_be_read_one_by_one(item: bytes, view: type[View]) -> None:
+def test_items_that_are_decoded_one_by_one(item: bytes, view: type[View]) -> None:
     items = listing_of(POD, PAGE % item).items
     assert isinstance(items, HttpItems)
     assert list(items.parts(view)) == [items]
@@ -147,22 +149,24 @@ def test_items_that_have_to_be_read_one_by_one(item: bytes, view: type[View]) ->
     ("answer", "token"),
     [
         pytest.param(PAGE % b"{}", "t", id="before the items"),
-        pytest.param(b'{"items":[{}],"metadata":{"resourceVersion":"7","continue":"t"}}', "t", id="behind them"),
-        pytest.param(b'{"a":{"b":1,"items":[]},"metadata":{"resourceVersion":"7"},"items":[{}]}', "", id="in disguise"),
+        pytest.param(b'{"items":[{}],"metadata":{"resourceVersion":"7","continue":"t"}}', "t", id="after the items"),
+        pytest.param(
+            b'{"a":{"b":1,"items":[]},"metadata":{"resourceVersion":"7"},"items":[{}]}', "", id="after a nested list"
+        ),
     ],
 )
-def test_where_the_metadata_stands_does_not_matter(answer: bytes, token: str) -> None:
+def test_metadata_may_be_before_or_after_the_items(answer: bytes, token: str) -> None:
     listing = listing_of(POD, answer)
     assert (listing.revision, listing.continue_token, len(listing.items)) == ("7", token, 1)
 
 
-def test_a_page_that_breaks_off_is_told_when_it_is_read() -> None:
+def test_a_truncated_page_is_an_error_when_it_is_read() -> None:
     listing = listing_of(POD, (PAGE % b'{"metadata":{"name":"a"}}')[:-4])
     with pytest.raises(ServerError, match="something else than a list of pods"):
         list(listing.items)
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>", b"[]", b'{"items":3}'])
-def test_what_is_no_list(answer: bytes) -> None:
+def test_responses_that_are_not_lists_are_rejected(answer: bytes) -> None:
     with pytest.raises(ServerError, match="something else than a list of pods"):
         listing_of(POD, answer)

@@ -1,6 +1,6 @@
-"""The proxy of the environment is the one that a Go program would take.
+"""Proxy settings from environment variables, with the rules of Go programs.
 
-A SOCKS5 proxy is asked to connect us onwards; what it says is read to the byte.
+SOCKS5: the handshake with a proxy.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ BOTH = {"HTTPS_PROXY": "http://proxy:3128", "HTTP_PROXY": "http://plain:3128"}
 @pytest.mark.parametrize(
     ("server", "environment", "expected"),
     [
-        pytest.param("https://api:6443", BOTH, "http://proxy:3128", id="by the scheme of the server"),
-        pytest.param("http://api:8080", BOTH, "http://plain:3128", id="which may be plain"),
-        pytest.param("https://api:6443", {"https_proxy": "proxy:3128"}, "http://proxy:3128", id="in small letters"),
-        pytest.param("https://api:6443", {}, "", id="none"),
-        pytest.param("https://127.0.0.1:6443", BOTH, "", id="not to this machine"),
-        pytest.param("https://localhost", BOTH, "", id="nor by name"),
-        pytest.param("https://api:6443", {"HTTPS_PROXY": "socks5://p:1"}, "socks5://p:1", id="which may speak SOCKS"),
-        pytest.param("https://api:6443", {"HTTPS_PROXY": "ftp://proxy:21"}, "", id="but no foreign tongue"),
+        pytest.param("https://api:6443", BOTH, "http://proxy:3128", id="https server"),
+        pytest.param("http://api:8080", BOTH, "http://plain:3128", id="http server"),
+        pytest.param(
+            "https://api:6443", {"https_proxy": "proxy:3128"}, "http://proxy:3128", id="variable in lower case"
+        ),
+        pytest.param("https://api:6443", {}, "", id="no variables"),
+        pytest.param("https://127.0.0.1:6443", BOTH, "", id="loopback address"),
+        pytest.param("https://localhost", BOTH, "", id="localhost"),
+        pytest.param("https://api:6443", {"HTTPS_PROXY": "socks5://p:1"}, "socks5://p:1", id="SOCKS5"),
+        pytest.param("https://api:6443", {"HTTPS_PROXY": "ftp://proxy:21"}, "", id="an unsupported scheme"),
     ],
 )
-def test_which_proxy(server: str, environment: dict[str, str], expected: str) -> None:
+def test_proxy_for_reads_the_environment(server: str, environment: dict[str, str], expected: str) -> None:
     assert proxy_for(server, environment) == expected
 
 
@@ -54,18 +56,18 @@ def test_which_proxy(server: str, environment: dict[str, str], expected: str) ->
         ("https://10.1.2.3", "10.0.0.0/99", False),
     ],
 )
-def test_exceptions(server: str, exceptions: str, is_excepted: bool) -> None:
+def test_no_proxy_lists_exceptions(server: str, exceptions: str, is_excepted: bool) -> None:
     assert (proxy_for(server, {**BOTH, "NO_PROXY": exceptions}) == "") is is_excepted
 
 
-def test_what_is_a_proxy() -> None:
+def test_is_usable_proxy() -> None:
     assert is_usable_proxy("https://proxy:3128")
     assert is_usable_proxy("socks5h://proxy:1080")
     assert not is_usable_proxy("ftp://proxy:21")
     assert not is_usable_proxy("http://")
 
 
-JANE = ("jane", "p@ss")
+CREDENTIALS = ("jane", "p@ss")
 HELLO = bytes((5, 1, 0))
 HELLO_JANE = bytes((5, 2, 0, 2))
 NAME_AND_PASSWORD = b"\x01\x04jane\x04p@ss"
@@ -75,8 +77,8 @@ FROM_IPV6 = bytes((5, 0, 0, 4, *range(16), 0, 80))
 FROM_NAME = b"\x05\x00\x00\x03\x02me\x00\x50"
 
 
-async def talk(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, str] | None) -> bytes | OSError:
-    """Plays the proxy: it hears exactly the first of each pair, and says the second. What is left to read then."""
+async def run_handshake(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, str] | None) -> bytes | OSError:
+    """Run a proxy that expects the first of each pair and sends the second; return the data after the handshake."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
@@ -84,12 +86,12 @@ async def talk(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, st
         loop = asyncio.get_running_loop()
 
         async def proxy() -> None:
-            for heard, said in script:
-                assert await loop.sock_recv(theirs, 1_000) == heard
-                await loop.sock_sendall(theirs, said)
+            for expected, response in script:
+                assert await loop.sock_recv(theirs, 1_000) == expected
+                await loop.sock_sendall(theirs, response)
             theirs.shutdown(socket.SHUT_WR)
 
-        async with TaskGroup("talk") as group:
+        async with TaskGroup("run_handshake") as group:
             group.start(proxy(), name="proxy")
             try:
                 await connect_by_socks(ours, host, 6443, user)
@@ -101,54 +103,65 @@ async def talk(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, st
 @pytest.mark.parametrize(
     ("script", "host", "user"),
     [
-        pytest.param([(HELLO, b"\x05\x00"), (TO_NAME, FROM_IPV4)], "api", None, id="open"),
-        pytest.param([(HELLO, b"\x05\x00"), (TO_NAME, FROM_IPV6)], "api", None, id="from an address of version 6"),
-        pytest.param([(HELLO, b"\x05\x00"), (TO_NAME, FROM_NAME)], "api", None, id="from a name"),
-        pytest.param([(HELLO_JANE, b"\x05\x00"), (TO_NAME, FROM_IPV4)], "api", JANE, id="who we are is not asked"),
+        pytest.param([(HELLO, b"\x05\x00"), (TO_NAME, FROM_IPV4)], "api", None, id="bound to an IPv4 address"),
+        pytest.param([(HELLO, b"\x05\x00"), (TO_NAME, FROM_IPV6)], "api", None, id="bound to an IPv6 address"),
+        pytest.param([(HELLO, b"\x05\x00"), (TO_NAME, FROM_NAME)], "api", None, id="bound to a name"),
+        pytest.param(
+            [(HELLO_JANE, b"\x05\x00"), (TO_NAME, FROM_IPV4)],
+            "api",
+            CREDENTIALS,
+            id="the proxy does not request credentials",
+        ),
         pytest.param(
             [(HELLO_JANE, b"\x05\x02"), (NAME_AND_PASSWORD, b"\x01\x00"), (TO_NAME, FROM_IPV4)],
             "api",
-            JANE,
-            id="with a name and a password",
+            CREDENTIALS,
+            id="with user name and password",
         ),
         pytest.param(
             [(HELLO, b"\x05\x00"), (b"\x05\x01\x00\x01\x0a\x00\x00\x01\x19\x2b", FROM_IPV4)],
             "10.0.0.1",
             None,
-            id="to an address",
+            id="to an IPv4 address",
         ),
         pytest.param(
             [(HELLO, b"\x05\x00"), (b"\x05\x01\x00\x04" + bytes(15) + b"\x01\x19\x2b", FROM_IPV4)],
             "::1",
             None,
-            id="to an address of version 6",
+            id="to an IPv6 address",
         ),
     ],
 )
-def test_it_connects(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, str] | None) -> None:
-    heard, said = script[-1]
-    assert run_real(talk([*script[:-1], (heard, said + b"server")], host, user)) == b"server", "none of it was eaten"
+def test_socks_handshakes(script: list[tuple[bytes, bytes]], host: str, user: tuple[str, str] | None) -> None:
+    expected, response = script[-1]
+    assert run_real(run_handshake([*script[:-1], (expected, response + b"server")], host, user)) == b"server", (
+        "the handshake consumed data of the server"
+    )
 
 
 @pytest.mark.parametrize(
     ("script", "user", "words"),
     [
         pytest.param([(HELLO, b"HT")], None, "does not speak SOCKS5", id="another kind of proxy"),
-        pytest.param([(HELLO, b"\x05\xff")], None, "an authentication method", id="strangers are not welcome"),
+        pytest.param([(HELLO, b"\x05\xff")], None, "an authentication method", id="credentials are required"),
         pytest.param(
-            [(HELLO_JANE, b"\x05\x02"), (NAME_AND_PASSWORD, b"\x01\x01")], JANE, "the password", id="a wrong password"
+            [(HELLO_JANE, b"\x05\x02"), (NAME_AND_PASSWORD, b"\x01\x01")],
+            CREDENTIALS,
+            "the password",
+            id="a wrong password",
         ),
         pytest.param(
-            [(HELLO, b"\x05\x00"), (TO_NAME, b"\x05\x05\x00\x01")], None, "connection refused", id="nobody is there"
+            [(HELLO, b"\x05\x00"), (TO_NAME, b"\x05\x05\x00\x01")],
+            None,
+            "connection refused",
+            id="the target refuses the connection",
         ),
-        pytest.param(
-            [(HELLO, b"\x05\x00"), (TO_NAME, b"\x05\x63\x00\x01")], None, "code 99", id="for a reason of its own"
-        ),
-        pytest.param([(HELLO_JANE, b"\x05\x02")], ("jane", 256 * "x"), "too long", id="a password of 256 letters"),
-        pytest.param([(HELLO, b"\x05")], None, "closed the connection", id="it goes away"),
+        pytest.param([(HELLO, b"\x05\x00"), (TO_NAME, b"\x05\x63\x00\x01")], None, "code 99", id="an unknown code"),
+        pytest.param([(HELLO_JANE, b"\x05\x02")], ("jane", 256 * "x"), "too long", id="a password that is too long"),
+        pytest.param([(HELLO, b"\x05")], None, "closed the connection", id="the proxy closes the connection"),
     ],
 )
-def test_why_not(script: list[tuple[bytes, bytes]], user: tuple[str, str] | None, words: str) -> None:
-    said = run_real(talk(script, "api", user))
-    assert isinstance(said, OSError)
-    assert words in str(said)
+def test_failed_socks_handshakes(script: list[tuple[bytes, bytes]], user: tuple[str, str] | None, words: str) -> None:
+    response = run_real(run_handshake(script, "api", user))
+    assert isinstance(response, OSError)
+    assert words in str(response)

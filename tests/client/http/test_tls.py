@@ -1,4 +1,4 @@
-"""The server proves who it is, and so do we, if that is wanted."""
+"""TLS: verification of the server, client certificates, and session resumption."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from tests.client.certificates import Authority, make_authority, pem_of
 from tests.client.contract_play import NS
-from tests.client.http.play import Scene, play_over_http
+from tests.client.http.play import HttpSetup, run_over_http
 from tests.client.objects import config_map
 
 SECURE = Connection("https://127.0.0.1")
@@ -42,52 +42,56 @@ def authority() -> Authority:
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        pytest.param(lambda it: it, NotFoundError, id="it is verified by its authority"),
-        pytest.param(lambda it: replace(it, authority=b""), NoAnswerError, id="the system does not vouch for it"),
+        pytest.param(lambda it: it, NotFoundError, id="its authority"),
+        pytest.param(lambda it: replace(it, authority=b""), NoAnswerError, id="the authorities of the system"),
         pytest.param(
-            lambda it: replace(it, authority=make_authority("elsewhere").pem), NoAnswerError, id="nor does another"
+            lambda it: replace(it, authority=make_authority("elsewhere").pem), NoAnswerError, id="another authority"
         ),
         pytest.param(
-            lambda it: replace(it, authority=b"", is_server_unverified=True), NotFoundError, id="unless nobody cares"
+            lambda it: replace(it, authority=b"", is_server_unverified=True), NotFoundError, id="no verification"
         ),
-        pytest.param(lambda it: replace(it, server_name="api.internal"), NotFoundError, id="under another name"),
-        pytest.param(lambda it: replace(it, server_name="other.internal"), NoAnswerError, id="which must be its own"),
         pytest.param(
-            lambda it: replace(it, server=it.server.replace("https", "http")), NoAnswerError, id="not in plain text"
+            lambda it: replace(it, server_name="api.internal"), NotFoundError, id="another name of its certificate"
         ),
+        pytest.param(
+            lambda it: replace(it, server_name="other.internal"), NoAnswerError, id="a name not in its certificate"
+        ),
+        pytest.param(lambda it: replace(it, server=it.server.replace("https", "http")), NoAnswerError, id="plain HTTP"),
     ],
 )
-def test_the_server_is_asked_for_its_certificate(
+def test_the_certificate_of_the_server_is_verified(
     authority: Authority, tmp_path: Path, change: Callable[[Connection], Connection], error: type[ClientError]
 ) -> None:
-    async def scenario(scene: Scene) -> None:
-        connection = change(scene.client.connection)
-        async with HttpClient(connection, scene.clock, Entropy(1), environment={}) as client:
+    async def scenario(setup: HttpSetup) -> None:
+        connection = change(setup.client.connection)
+        async with HttpClient(connection, setup.clock, Entropy(1), environment={}) as client:
             with pytest.raises(error):
                 await client.get(POD, NS, "web")
 
     certificate = authority.issue("server", names=("api.internal",), address="127.0.0.1")
     security = authority.server_context(tmp_path, certificate)
-    play_over_http(scenario, security=security, authority=authority.pem)
+    run_over_http(scenario, security=security, authority=authority.pem)
 
 
 @pytest.mark.parametrize(
     ("issuer", "error"),
     [
-        pytest.param("the server's", NotFoundError, id="one that the server trusts"),
-        pytest.param("another", NoAnswerError, id="one that it does not"),
+        pytest.param("the server's", NotFoundError, id="of a trusted authority"),
+        pytest.param("another", NoAnswerError, id="of another authority"),
         pytest.param("", NoAnswerError, id="none"),
     ],
 )
-def test_we_show_our_certificate(authority: Authority, tmp_path: Path, issuer: str, error: type[ClientError]) -> None:
-    async def scenario(scene: Scene) -> None:
+def test_the_client_sends_its_certificate(
+    authority: Authority, tmp_path: Path, issuer: str, error: type[ClientError]
+) -> None:
+    async def scenario(setup: HttpSetup) -> None:
         with pytest.raises(error):
-            await scene.client.get(POD, NS, "web")
+            await setup.client.get(POD, NS, "web")
 
     issuers = {"the server's": authority, "another": make_authority("elsewhere")}
     identity = Identity(certificate=issuers[issuer].issue("scheduler")) if issuer else ANONYMOUS
     server = authority.issue("server", address="127.0.0.1")
-    play_over_http(
+    run_over_http(
         scenario,
         security=authority.server_context(tmp_path, server, wants_client=True),
         authority=authority.pem,
@@ -96,7 +100,7 @@ def test_we_show_our_certificate(authority: Authority, tmp_path: Path, issuer: s
 
 
 class Rotating:
-    """Another certificate for each request, as long as there is one."""
+    """Credentials with another certificate for each request; the last one is repeated."""
 
     def __init__(self, identities: list[Identity]) -> None:
         self._identities = identities
@@ -111,16 +115,16 @@ class Rotating:
         return False
 
 
-def test_a_new_certificate_is_shown_on_new_connections(authority: Authority, tmp_path: Path) -> None:
-    async def scenario(scene: Scene) -> None:
+def test_a_new_certificate_is_used_for_new_connections(authority: Authority, tmp_path: Path) -> None:
+    async def scenario(setup: HttpSetup) -> None:
         for error in (NotFoundError, NotFoundError, NoAnswerError):
             with pytest.raises(error):
-                await scene.client.get(POD, NS, "web")
+                await setup.client.get(POD, NS, "web")
 
     stranger = make_authority("elsewhere").issue("scheduler")
     identities = [Identity(certificate=each) for each in (authority.issue("a"), authority.issue("b"), stranger)]
     credentials: Credentials = Rotating(identities)
-    play_over_http(
+    run_over_http(
         scenario,
         security=authority.server_context(tmp_path, authority.issue("server", address="127.0.0.1"), wants_client=True),
         authority=authority.pem,
@@ -128,9 +132,11 @@ def test_a_new_certificate_is_shown_on_new_connections(authority: Authority, tmp
     )
 
 
-@pytest.mark.parametrize("wants_client", [False, True], ids=["whoever we are", "who shows a certificate"])
+@pytest.mark.parametrize(
+    "wants_client", [False, True], ids=["without a client certificate", "with a client certificate"]
+)
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
-def test_later_connections_take_up_the_session_of_an_earlier_one(
+def test_later_connections_resume_the_tls_session(
     authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str, wants_client: bool
 ) -> None:
     if loop == "asyncio":
@@ -138,10 +144,10 @@ def test_later_connections_take_up_the_session_of_an_earlier_one(
     server = authority.issue("server", address="127.0.0.1")
     security = authority.server_context(tmp_path, server, wants_client=wants_client)
 
-    async def scenario(scene: Scene) -> None:
+    async def scenario(setup: HttpSetup) -> None:
         async def send() -> None:
             with pytest.raises(NotFoundError):
-                await scene.client.get(POD, NS, "web")
+                await setup.client.get(POD, NS, "web")
 
         await send()
         assert security.session_stats()["hits"] == 0
@@ -152,29 +158,27 @@ def test_later_connections_take_up_the_session_of_an_earlier_one(
         assert security.session_stats()["accept_good"] == 4
 
     identity = Identity(certificate=authority.issue("scheduler")) if wants_client else ANONYMOUS
-    play_over_http(scenario, security=security, authority=authority.pem, credentials=StaticCredentials(identity))
+    run_over_http(scenario, security=security, authority=authority.pem, credentials=StaticCredentials(identity))
 
 
 @pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
-def test_a_watch_comes_and_goes_in_secret_too(
-    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str
-) -> None:
+def test_a_watch_over_tls(authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
     if loop == "asyncio":
         monkeypatch.setitem(sys.modules, "uvloop", None)
 
-    async def scenario(scene: Scene) -> None:
-        since = (await scene.client.list(CONFIG_MAP)).revision
-        async with scene.client.watch(CONFIG_MAP, since=since) as watch:
-            await scene.client.create(CONFIG_MAP, NS, config_map("a"))
+    async def scenario(setup: HttpSetup) -> None:
+        since = (await setup.client.list(CONFIG_MAP)).revision
+        async with setup.client.watch(CONFIG_MAP, since=since) as watch:
+            await setup.client.create(CONFIG_MAP, NS, config_map("a"))
             (event,) = await watch.next_batch()
         assert event.change is Change.ADDED
 
     security = authority.server_context(tmp_path, authority.issue("server", address="127.0.0.1"))
-    play_over_http(scenario, security=security, authority=authority.pem)
+    run_over_http(scenario, security=security, authority=authority.pem)
     gc.collect()  # a socket that is left open would be reported here
 
 
-def test_what_cannot_be_read_is_told(authority: Authority) -> None:
+def test_invalid_certificates_and_keys_are_rejected(authority: Authority) -> None:
     with pytest.raises(TlsError, match=r"the certificate authority of https://127\.0\.0\.1 cannot be read"):
         tls_context(replace(SECURE, authority=b"no certificate"), None)
     with pytest.raises(CredentialsError, match="client certificate or its key cannot be used"):

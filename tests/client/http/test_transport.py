@@ -1,6 +1,6 @@
-"""One request out, one answer back: headers, connections that are kept, proxies.
+"""Transport: headers, reuse of connections, and proxies.
 
-Wires are kept, never too many of them, and each comes back.
+ConnectionPool: limits, waiting requests, idle connections and timeouts.
 """
 
 from __future__ import annotations
@@ -24,64 +24,64 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import VirtualLoop, run
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract_play import NS, create_all
-from tests.client.http.play import Scene, play_over_http
+from tests.client.http.play import HttpSetup, run_over_http
 from tests.client.objects import config_map
 
 
-def test_who_we_are_called() -> None:
+def test_user_agent_contains_version_and_component() -> None:
     assert re.fullmatch(r"mooring/[\d.]+ \(\w+/\w+\) scheduler", user_agent("scheduler"))
     assert user_agent().endswith(")")
 
 
-def test_what_every_request_says() -> None:
-    async def scenario(scene: Scene) -> None:
+def test_headers_of_every_request() -> None:
+    async def scenario(setup: HttpSetup) -> None:
         impersonation = [("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b")]
-        connection = replace(scene.client.connection, impersonation=impersonation)
-        async with HttpClient(connection, scene.clock, Entropy(1), component="scheduler", environment={}) as client:
+        connection = replace(setup.client.connection, impersonation=impersonation)
+        async with HttpClient(connection, setup.clock, Entropy(1), component="scheduler", environment={}) as client:
             await client.create(CONFIG_MAP, NS, config_map())
-        headers = scene.server.headers
+        headers = setup.server.headers
         assert headers["User-Agent"] == user_agent("scheduler")
         assert (headers["Accept"], headers["Content-Type"]) == ("application/json", "application/json")
         assert "Accept-Encoding" not in headers
         assert headers["Impersonate-User"] == "jane"
         assert headers.getall("Impersonate-Group") == ["a", "b"]  # type: ignore[attr-defined]
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
-def test_a_connection_is_used_again_and_watches_have_their_own() -> None:
-    async def scenario(scene: Scene) -> None:
-        since = await create_all(scene.local, config_map("a"))
-        async with scene.client.watch(CONFIG_MAP, since=since) as watch:
+def test_requests_reuse_a_connection_and_a_watch_has_its_own() -> None:
+    async def scenario(setup: HttpSetup) -> None:
+        since = await create_all(setup.local, config_map("a"))
+        async with setup.client.watch(CONFIG_MAP, since=since) as watch:
             for number in range(5):
-                await scene.client.create(CONFIG_MAP, NS, config_map(f"b{number}"))
+                await setup.client.create(CONFIG_MAP, NS, config_map(f"b{number}"))
             assert await watch.next_batch()
-        assert scene.server.connections == 2
+        assert setup.server.connections == 2
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
-def test_a_proxy_is_asked_in_the_servers_place() -> None:
-    asked: list[str] = []
+def test_a_plain_proxy_gets_requests_with_absolute_urls() -> None:
+    requests: list[str] = []
 
     async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append((await reader.readline()).decode().strip())
+        requests.append((await reader.readline()).decode().strip())
         writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         await writer.drain()
         writer.close()
 
-    async def scenario(scene: Scene) -> None:
+    async def scenario(setup: HttpSetup) -> None:
         async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listening:
             port = listening.sockets[0].getsockname()[1]
             connection = replace(
-                scene.client.connection, server="http://far.away.example:8080", proxy=f"http://127.0.0.1:{port}"
+                setup.client.connection, server="http://far.away.example:8080", proxy=f"http://127.0.0.1:{port}"
             )
-            async with HttpClient(connection, scene.clock, Entropy(1), environment={}) as client:
+            async with HttpClient(connection, setup.clock, Entropy(1), environment={}) as client:
                 with pytest.raises(NotFoundError):
                     await client.get(POD, NS, "web")
-        assert asked == ["GET http://far.away.example:8080/api/v1/namespaces/default/pods/web HTTP/1.1"]
+        assert requests == ["GET http://far.away.example:8080/api/v1/namespaces/default/pods/web HTTP/1.1"]
 
-    play_over_http(scenario)
+    run_over_http(scenario)
 
 
 REQUEST_S_MAX = 8.0
@@ -91,8 +91,8 @@ def clock_of_loop() -> VirtualClock:
     return cast(VirtualLoop, asyncio.get_running_loop()).clock
 
 
-class FakeWire:
-    """A wire that is idle until somebody says otherwise."""
+class FakeConnection:
+    """A connection that is idle until a test changes it."""
 
     def __init__(self) -> None:
         self.is_idle = True
@@ -105,11 +105,11 @@ class FakeWire:
         self.ended_by = self.ended_by or failure or ConnectionAbortedError()
 
 
-class Exchange:
-    """A pool whose wires are fakes."""
+class PoolWithFakes:
+    """A pool of fake connections."""
 
     def __init__(self, wires_max: int = 2) -> None:
-        self.dialled: list[FakeWire] = []
+        self.dialled: list[FakeConnection] = []
         self.dial_failures = 0
         self.pool = ConnectionPool(self._dial, wires_max=wires_max, request_s_max=REQUEST_S_MAX)
 
@@ -118,166 +118,167 @@ class Exchange:
         if self.dial_failures:
             self.dial_failures -= 1
             raise DialError("cannot connect")
-        self.dialled.append(FakeWire())
+        self.dialled.append(FakeConnection())
         return cast(HttpConnection, self.dialled[-1])
 
-    async def take(self) -> FakeWire:
-        return cast(FakeWire, await self.pool.take())
+    async def take(self) -> FakeConnection:
+        return cast(FakeConnection, await self.pool.take())
 
-    def take_nowait(self) -> FakeWire | None:
-        return cast(FakeWire | None, self.pool.take_nowait())
+    def take_nowait(self) -> FakeConnection | None:
+        return cast(FakeConnection | None, self.pool.take_nowait())
 
-    def give_back(self, wire: FakeWire) -> None:
-        self.pool.give_back(cast(HttpConnection, wire))
-
-
-def play(scenario: Callable[[Exchange, VirtualClock], Awaitable[None]]) -> None:
-    async def playing() -> None:
-        exchange = Exchange()
-        await scenario(exchange, clock_of_loop())
-        exchange.pool.close()
-
-    run(playing())
+    def give_back(self, connection: FakeConnection) -> None:
+        self.pool.give_back(cast(HttpConnection, connection))
 
 
-def test_the_wire_that_was_used_last_is_used_first() -> None:
-    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
-        assert exchange.take_nowait() is None
-        first, second = await exchange.take(), await exchange.take()
-        exchange.give_back(first)
-        exchange.give_back(second)
-        assert exchange.take_nowait() is second
-        assert await exchange.take() is first
+def run_scenario(scenario: Callable[[PoolWithFakes, VirtualClock], Awaitable[None]]) -> None:
+    async def main() -> None:
+        pool_with_fakes = PoolWithFakes()
+        await scenario(pool_with_fakes, clock_of_loop())
+        pool_with_fakes.pool.close()
 
-    play(scenario)
+    run(main())
 
 
-def test_who_comes_too_late_waits_for_his_turn_in_order() -> None:
-    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+def test_the_most_recently_used_connection_is_used_first() -> None:
+    async def scenario(pool_with_fakes: PoolWithFakes, clock: VirtualClock) -> None:
+        assert pool_with_fakes.take_nowait() is None
+        first, second = await pool_with_fakes.take(), await pool_with_fakes.take()
+        pool_with_fakes.give_back(first)
+        pool_with_fakes.give_back(second)
+        assert pool_with_fakes.take_nowait() is second
+        assert await pool_with_fakes.take() is first
+
+    run_scenario(scenario)
+
+
+def test_requests_wait_for_a_connection_in_order() -> None:
+    async def scenario(pool_with_fakes: PoolWithFakes, clock: VirtualClock) -> None:
         served: list[str] = []
 
         async def serve(name: str) -> None:
-            wire = await exchange.take()
+            connection = await pool_with_fakes.take()
             served.append(name)
             await clock.wait(1.0)
-            exchange.give_back(wire)
+            pool_with_fakes.give_back(connection)
 
         async with TaskGroup("clients") as group:
             for name in "abcdef":
                 group.start(serve(name), name=name)
         assert served == list("abcdef")
-        assert len(exchange.dialled) == 2
+        assert len(pool_with_fakes.dialled) == 2
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-@pytest.mark.parametrize("how", ["a dead wire", "a dial that fails", "a waiter who gives up"])
-def test_nobody_waits_for_ever(how: str) -> None:
-    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
-        first, second = await exchange.take(), await exchange.take()
-        taken: list[FakeWire | None] = []
+@pytest.mark.parametrize("how", ["a dead connection", "a dial that fails", "a cancelled waiter"])
+def test_waiting_requests_always_continue(how: str) -> None:
+    async def scenario(pool_with_fakes: PoolWithFakes, clock: VirtualClock) -> None:
+        first, second = await pool_with_fakes.take(), await pool_with_fakes.take()
+        taken: list[FakeConnection | None] = []
 
         async def wait_for_one() -> None:
             try:
-                taken.append(await exchange.take())
+                taken.append(await pool_with_fakes.take())
             except DialError:
                 taken.append(None)
 
         async with TaskGroup("clients") as group:
             tasks = [group.start(wait_for_one(), name=f"{number}") for number in range(2)]
             await clock.wait(0)
-            if how == "a waiter who gives up":
-                exchange.give_back(first)
+            if how == "a cancelled waiter":
+                pool_with_fakes.give_back(first)
                 tasks[0].cancel()
                 await clock.wait(0.5)
                 assert taken == [first]
             else:
                 first.is_idle = False
-                exchange.dial_failures = how == "a dial that fails"
-                exchange.give_back(first)
+                pool_with_fakes.dial_failures = how == "a dial that fails"
+                pool_with_fakes.give_back(first)
                 await clock.wait(0.5)
-                exchange.give_back(second)
-        if how != "a waiter who gives up":
+                pool_with_fakes.give_back(second)
+        if how != "a cancelled waiter":
             assert len(taken) == 2
             assert first not in taken
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_a_wire_that_comes_back_in_the_middle_of_something_is_closed() -> None:
-    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
-        wire = await exchange.take()
-        wire.is_idle = False
-        exchange.give_back(wire)
-        assert wire.ended_by is not None
-        assert exchange.take_nowait() is None
+def test_a_connection_returned_during_a_request_is_closed() -> None:
+    async def scenario(pool_with_fakes: PoolWithFakes, clock: VirtualClock) -> None:
+        connection = await pool_with_fakes.take()
+        connection.is_idle = False
+        pool_with_fakes.give_back(connection)
+        assert connection.ended_by is not None
+        assert pool_with_fakes.take_nowait() is None
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_a_wire_that_is_not_used_is_closed() -> None:
-    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
-        used, unused = await exchange.take(), await exchange.take()
-        for wire in (used, unused):
-            exchange.give_back(wire)
+def test_an_unused_connection_is_closed() -> None:
+    async def scenario(pool_with_fakes: PoolWithFakes, clock: VirtualClock) -> None:
+        used, unused = await pool_with_fakes.take(), await pool_with_fakes.take()
+        for connection in (used, unused):
+            pool_with_fakes.give_back(connection)
         for _ in range(6):
             await clock.wait(IDLE_S / 4)
-            assert exchange.take_nowait() is (unused if unused.is_idle else used)
-            exchange.give_back(unused if unused.is_idle else used)
-        assert [wire.is_idle for wire in (used, unused)] == [False, True]
+            assert pool_with_fakes.take_nowait() is (unused if unused.is_idle else used)
+            pool_with_fakes.give_back(unused if unused.is_idle else used)
+        assert [connection.is_idle for connection in (used, unused)] == [False, True]
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
-    ("waited_s", "is_over"), [pytest.param(7.9, False, id="in time"), pytest.param(9.1, True, id="an eighth too late")]
+    ("waited_s", "is_over"),
+    [pytest.param(7.9, False, id="before the timeout"), pytest.param(9.1, True, id="after the timeout")],
 )
-def test_a_request_ends_in_time(waited_s: float, is_over: bool) -> None:
-    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
-        wire = await exchange.take()
+def test_a_connection_taken_for_too_long_is_closed(waited_s: float, is_over: bool) -> None:
+    async def scenario(pool_with_fakes: PoolWithFakes, clock: VirtualClock) -> None:
+        connection = await pool_with_fakes.take()
         await clock.wait(waited_s)
-        assert isinstance(wire.ended_by, TimeoutError) is is_over
+        assert isinstance(connection.ended_by, TimeoutError) is is_over
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_the_time_in_line_counts() -> None:
-    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
-        first = await exchange.take()
-        await exchange.take()
+def test_the_waiting_time_counts_for_the_timeout() -> None:
+    async def scenario(pool_with_fakes: PoolWithFakes, clock: VirtualClock) -> None:
+        first = await pool_with_fakes.take()
+        await pool_with_fakes.take()
         async with TaskGroup("client") as group:
-            waiting = group.start(exchange.take(), name="in line")
+            waiting = group.start(pool_with_fakes.take(), name="in line")
             await clock.wait(5.0)
-            exchange.give_back(first)
-            wire = await waiting
+            pool_with_fakes.give_back(first)
+            connection = await waiting
             await clock.wait(2.9)
-            assert wire.ended_by is None
+            assert connection.ended_by is None
             await clock.wait(1.2)
-            assert isinstance(wire.ended_by, TimeoutError)
+            assert isinstance(connection.ended_by, TimeoutError)
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_who_stands_in_line_for_too_long_is_told_so() -> None:
-    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
+def test_waiting_for_a_connection_times_out() -> None:
+    async def scenario(pool_with_fakes: PoolWithFakes, clock: VirtualClock) -> None:
         for _ in range(2):
-            await exchange.take()
+            await pool_with_fakes.take()
         began_s = clock.now_s()
         with pytest.raises(TimeoutError):
-            await exchange.take()
+            await pool_with_fakes.take()
         assert REQUEST_S_MAX <= clock.now_s() - began_s <= REQUEST_S_MAX * 9 / 8
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_after_a_renewal_no_wire_from_before_is_used() -> None:
-    async def scenario(exchange: Exchange, clock: VirtualClock) -> None:
-        idle, busy = await exchange.take(), await exchange.take()
-        exchange.give_back(idle)
-        exchange.pool.renew()
-        exchange.give_back(busy)
+def test_connections_opened_before_a_renewal_are_not_used() -> None:
+    async def scenario(pool_with_fakes: PoolWithFakes, clock: VirtualClock) -> None:
+        idle, busy = await pool_with_fakes.take(), await pool_with_fakes.take()
+        pool_with_fakes.give_back(idle)
+        pool_with_fakes.pool.renew()
+        pool_with_fakes.give_back(busy)
         assert idle.ended_by is not None
         assert busy.ended_by is not None
-        assert await exchange.take() not in (idle, busy)
+        assert await pool_with_fakes.take() not in (idle, busy)
 
-    play(scenario)
+    run_scenario(scenario)

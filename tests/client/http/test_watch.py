@@ -1,4 +1,4 @@
-"""A watch over HTTP tells whole events only, all that came, and then what went wrong."""
+"""HttpWatch: returns complete events, and then the error that ended the watch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def line(change: str, raw: bytes) -> bytes:
 
 
 class Stream:
-    """The body of an answer, in the pieces in which it arrives."""
+    """The body of a response, in the pieces in which it arrives."""
 
     def __init__(self, chunks: list[bytes | Exception]) -> None:
         self._chunks = chunks
@@ -39,33 +39,33 @@ class Stream:
 
 
 def read(*chunks: bytes | Exception) -> list[list[str] | ClientError]:
-    """What a reader is told: batches of events, and the error at the end if there is one."""
+    """Batches of events, and the error at the end if there is one."""
 
     @asynccontextmanager
-    async def opening() -> AsyncIterator[Stream]:
+    async def open_stream() -> AsyncIterator[Stream]:
         yield Stream(list(chunks))
 
-    async def reading() -> list[list[str] | ClientError]:
-        told: list[list[str] | ClientError] = []
-        async with HttpWatch(opening(), "pods") as watch:
+    async def main() -> list[list[str] | ClientError]:
+        received: list[list[str] | ClientError] = []
+        async with HttpWatch(open_stream(), "pods") as watch:
             try:
                 while batch := await watch.next_batch():
-                    told.append([f"{event.change.value} {event.revision}" for event in batch])
+                    received.append([f"{event.change.value} {event.revision}" for event in batch])
             except ClientError as error:
-                told.append(error)
-        return told
+                received.append(error)
+        return received
 
-    return run(reading())
+    return run(main())
 
 
 @pytest.mark.parametrize(
-    ("chunks", "told"),
+    ("chunks", "received"),
     [
         pytest.param([line("ADDED", POD_A)], [["ADDED 7"]], id="an event"),
         pytest.param(
             [line("ADDED", POD_A) + line("BOOKMARK", POD_B)],
             [["ADDED 7", "BOOKMARK 8"]],
-            id="events that come together",
+            id="several events",
         ),
         pytest.param(
             [line("MODIFIED", POD_A)[:30], line("MODIFIED", POD_A)[30:]], [["MODIFIED 7"]], id="in two pieces"
@@ -73,20 +73,20 @@ def read(*chunks: bytes | Exception) -> list[list[str] | ClientError]:
         pytest.param(
             [bytes([letter]) for letter in line("DELETED", POD_A) + line("ADDED", POD_B)],
             [["DELETED 7"], ["ADDED 8"]],
-            id="letter by letter",
+            id="byte by byte",
         ),
         pytest.param(
             [line("ADDED", POD_A) + line("ADDED", POD_B)[:9], line("ADDED", POD_B)[9:] + line("DELETED", POD_B)],
             [["ADDED 7"], ["ADDED 8", "DELETED 8"]],
-            id="one and a half, and the rest with another",
+            id="one and a half events, then the rest",
         ),
-        pytest.param([b"\n\n" + line("ADDED", POD_A) + b"\n"], [["ADDED 7"]], id="empty lines mean nothing"),
-        pytest.param([b'{ "object": %b, "type": "ADDED" }\n' % POD_A], [["ADDED 7"]], id="in an unusual form"),
+        pytest.param([b"\n\n" + line("ADDED", POD_A) + b"\n"], [["ADDED 7"]], id="empty lines are ignored"),
+        pytest.param([b'{ "object": %b, "type": "ADDED" }\n' % POD_A], [["ADDED 7"]], id="another order of fields"),
         pytest.param([], [], id="nothing"),
     ],
 )
-def test_what_is_told(chunks: list[bytes], told: list[list[str]]) -> None:
-    assert read(*chunks) == told
+def test_batches_of_events(chunks: list[bytes], received: list[list[str]]) -> None:
+    assert read(*chunks) == received
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,15 @@ def test_what_is_told(chunks: list[bytes], told: list[list[str]]) -> None:
         pytest.param([line("ADDED", POD_B)[:-1]], NoAnswerError, "in the middle", id="a line without its break"),
         pytest.param([BrokenResponseError("short")], NoAnswerError, "was cut: short", id="half a chunk"),
         pytest.param([ConnectionResetError()], NoAnswerError, "was cut: ConnectionResetError", id="a reset"),
-        pytest.param([TimeoutError()], NoAnswerError, "its time is over", id="a stall"),
-        pytest.param([line("ERROR", GONE)], ExpiredError, "too old resource version: 1 (5)", id="history is gone"),
+        pytest.param([TimeoutError()], NoAnswerError, "its time is over", id="a timeout"),
+        pytest.param([line("ERROR", GONE)], ExpiredError, "too old resource version: 1 (5)", id="an expired revision"),
         pytest.param([line("ERROR", BUSY)], TooManyRequestsError, "later", id="the server is busy"),
         pytest.param([line("ERROR", b'{"a":1}')], ServerError, "cannot be read", id="an error without a Status"),
-        pytest.param([b"<html></html>\n"], ServerError, "a line that is not an event", id="a page"),
-        pytest.param([line("EXPLODED", POD_A)], ServerError, "the unknown type 'EXPLODED'", id="a new verb"),
+        pytest.param([b"<html></html>\n"], ServerError, "a line that is not an event", id="HTML"),
+        pytest.param([line("EXPLODED", POD_A)], ServerError, "the unknown type 'EXPLODED'", id="an unknown event type"),
     ],
 )
-def test_what_came_before_an_error_is_told_before_it(
+def test_events_before_an_error_are_returned_before_it_is_raised(
     ending: list[bytes | Exception], error: type[ClientError], words: str
 ) -> None:
     for chunks in ([line("ADDED", POD_A), *ending], _joined(line("ADDED", POD_A), ending)):
@@ -114,26 +114,26 @@ def test_what_came_before_an_error_is_told_before_it(
         assert words in str(failure)
 
 
-def test_what_comes_behind_an_error_is_not_told() -> None:
-    told = read(line("ADDED", POD_A) + line("ERROR", GONE) + line("ADDED", POD_B))
-    assert told[0] == ["ADDED 7"]
-    assert isinstance(told[1], ExpiredError)
+def test_events_after_an_error_event_are_ignored() -> None:
+    received = read(line("ADDED", POD_A) + line("ERROR", GONE) + line("ADDED", POD_B))
+    assert received[0] == ["ADDED 7"]
+    assert isinstance(received[1], ExpiredError)
 
 
-def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_has_a_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mooring.client.http.watch.LINE_BYTES_MAX", 100)
     (failure,) = read(b"x" * 60, b"x" * 60)
     assert "more than 100 bytes" in str(failure)
 
 
-def test_an_event_is_read_once() -> None:
+def test_an_event_is_decoded_once() -> None:
     event = HttpEvent(Change.ADDED, POD_B)
     assert event.view(Pod) is event.view(Pod)
     assert event.revision == "8"
     assert (event.raw, event.change) == (POD_B, Change.ADDED)
 
 
-def test_an_event_that_cannot_be_read_has_a_revision_all_the_same() -> None:
+def test_an_undecodable_event_has_a_revision() -> None:
     event = HttpEvent(Change.ADDED, b'{"metadata":{"name":["x"],"resourceVersion":"9"}}')
     with pytest.raises(DecodeError):
         event.view(Pod)

@@ -14,7 +14,7 @@ from mooring.client.interface import Client, JsonObject, PatchForm, request_toke
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract_play import NS
-from tests.client.http.play import UNLIMITED, HurriedClock, Scene, play_over_http
+from tests.client.http.play import UNLIMITED, HttpSetup, HurriedClock, run_over_http
 from tests.client.http.server import Refuse, Stall
 from tests.client.objects import config_map, node, pod
 from tests.waiting import until
@@ -37,7 +37,7 @@ WRITES = [
 
 
 class Leader:
-    """Whether this process leads."""
+    """The leadership of this process."""
 
     is_leading = False
 
@@ -45,59 +45,59 @@ class Leader:
         return self.is_leading
 
 
-def play_leader(
-    scenario: Callable[[Scene, Leader, HttpClient], Awaitable[None]],
+def run_as_leader(
+    scenario: Callable[[HttpSetup, Leader, HttpClient], Awaitable[None]],
     limits: HttpLimits = UNLIMITED,
     make_clock: Callable[[], HurriedClock] = HurriedClock,
 ) -> None:
-    async def play(scene: Scene) -> None:
-        leader, connection = Leader(), replace(scene.client.connection, proxy="")
+    async def play(setup: HttpSetup) -> None:
+        leader, connection = Leader(), replace(setup.client.connection, proxy="")
         for kind, namespace, body in ((NODE, "", node("n1")), (POD, NS, pod("web")), (CONFIG_MAP, NS, config_map())):
-            await scene.local.create(kind, namespace, body)
+            await setup.local.create(kind, namespace, body)
         async with HttpClient(
-            connection, scene.clock, Entropy(1), limits=limits, environment={}, may_write=leader.may_write
+            connection, setup.clock, Entropy(1), limits=limits, environment={}, may_write=leader.may_write
         ) as client:
-            await scenario(scene, leader, client)
+            await scenario(setup, leader, client)
 
-    play_over_http(play, make_clock=make_clock)
+    run_over_http(play, make_clock=make_clock)
 
 
 @pytest.mark.parametrize("request_", WRITES)
-def test_a_write_is_sent_only_by_a_leader(request_: Request) -> None:
-    async def scenario(scene: Scene, leader: Leader, client: HttpClient) -> None:
-        before = await scene.local.list(CONFIG_MAP)
+def test_a_write_is_rejected_unless_the_process_leads(request_: Request) -> None:
+    async def scenario(setup: HttpSetup, leader: Leader, client: HttpClient) -> None:
+        before = await setup.local.list(CONFIG_MAP)
         with pytest.raises(NotLeadingError) as refusal:
             await request_(client)
         assert not refusal.value.can_help_to_retry
         assert not refusal.value.is_outcome_unknown
-        assert scene.server.asked == []
-        assert (await scene.local.list(CONFIG_MAP)).revision == before.revision
+        assert setup.server.requests == []
+        assert (await setup.local.list(CONFIG_MAP)).revision == before.revision
         leader.is_leading = True
         await request_(client)
-        assert (await scene.local.list(CONFIG_MAP)).revision != before.revision
+        assert (await setup.local.list(CONFIG_MAP)).revision != before.revision
 
-    play_leader(scenario)
+    run_as_leader(scenario)
 
 
-def test_a_token_is_requested_only_by_a_leader() -> None:
-    async def scenario(scene: Scene, leader: Leader, client: HttpClient) -> None:
+def test_a_token_request_is_rejected_unless_the_process_leads() -> None:
+    async def scenario(setup: HttpSetup, leader: Leader, client: HttpClient) -> None:
         with pytest.raises(NotLeadingError):
             await request_token(client, NS, "robot", TOKEN_REQUEST)
-        assert scene.server.asked == []
+        assert setup.server.requests == []
 
-    play_leader(scenario)
+    run_as_leader(scenario)
 
 
-def test_reads_are_always_sent() -> None:
-    async def scenario(scene: Scene, leader: Leader, client: HttpClient) -> None:
-        assert await client.get(POD, NS, "web") == await scene.local.get(POD, NS, "web")
+def test_reads_do_not_need_leadership() -> None:
+    async def scenario(setup: HttpSetup, leader: Leader, client: HttpClient) -> None:
+        assert await client.get(POD, NS, "web") == await setup.local.get(POD, NS, "web")
         listing = await client.list(POD)
         assert len(listing.items) == 1
         async with client.watch(POD, since=listing.revision) as watch:
-            await scene.local.bind(NS, "web", "", "n1")
+            await setup.local.bind(NS, "web", "", "n1")
             assert len(await watch.next_batch()) == 1
 
-    play_leader(scenario)
+    run_as_leader(scenario)
 
 
 class LosingClock(HurriedClock):
@@ -112,34 +112,34 @@ class LosingClock(HurriedClock):
 
 
 def test_a_write_that_waited_for_the_rate_limit_is_checked_after_the_wait() -> None:
-    async def scenario(scene: Scene, leader: Leader, client: HttpClient) -> None:
-        assert isinstance(scene.clock, LosingClock)
-        leader.is_leading, scene.clock.leader = True, leader
-        await client.bind(NS, "web", "", "n1")  # takes the only token
+    async def scenario(setup: HttpSetup, leader: Leader, client: HttpClient) -> None:
+        assert isinstance(setup.clock, LosingClock)
+        leader.is_leading, setup.clock.leader = True, leader
+        await client.bind(NS, "web", "", "n1")  # uses the only token
         with pytest.raises(NotLeadingError):
             await create(client)
-        assert scene.clock.waited_s
-        assert [each for each in scene.server.asked if "configmaps" in each] == []
+        assert setup.clock.waited_s
+        assert [each for each in setup.server.requests if "configmaps" in each] == []
 
-    play_leader(scenario, HttpLimits(requests_per_s=1.0, burst=1), LosingClock)
+    run_as_leader(scenario, HttpLimits(requests_per_s=1.0, burst=1), LosingClock)
 
 
 def test_a_write_that_is_repeated_is_checked_again() -> None:
-    async def scenario(scene: Scene, leader: Leader, client: HttpClient) -> None:
-        assert isinstance(scene.clock, LosingClock)
-        leader.is_leading, scene.clock.leader = True, leader
-        scene.server.faults = [Refuse(429, {"Retry-After": "1"})]
+    async def scenario(setup: HttpSetup, leader: Leader, client: HttpClient) -> None:
+        assert isinstance(setup.clock, LosingClock)
+        leader.is_leading, setup.clock.leader = True, leader
+        setup.server.faults = [Refuse(429, {"Retry-After": "1"})]
         with pytest.raises(NotLeadingError):
             await create(client)
-        assert len(scene.server.asked) == 1
+        assert len(setup.server.requests) == 1
 
-    play_leader(scenario, UNLIMITED, LosingClock)
+    run_as_leader(scenario, UNLIMITED, LosingClock)
 
 
 def test_a_write_that_waited_for_a_connection_is_checked_after_the_wait() -> None:
-    async def scenario(scene: Scene, leader: Leader, client: HttpClient) -> None:
+    async def scenario(setup: HttpSetup, leader: Leader, client: HttpClient) -> None:
         leader.is_leading = True
-        scene.server.faults = [Stall(method="GET")]
+        setup.server.faults = [Stall(method="GET")]
         results: list[object] = []
 
         async def write() -> None:
@@ -150,12 +150,12 @@ def test_a_write_that_waited_for_a_connection_is_checked_after_the_wait() -> Non
 
         async with TaskGroup("requests") as group:
             reading = group.start_background(client.get(POD, NS, "web"), name="read")  # occupies the only connection
-            await until(lambda: len(scene.server.asked) == 1)
+            await until(lambda: len(setup.server.requests) == 1)
             group.start(write(), name="write")
-            await scene.clock.wait(5.0)  # a hundredth of a second
+            await setup.clock.wait(5.0)  # a hundredth of a second
             leader.is_leading = False
             reading.cancel()
         assert [type(result) for result in results] == [NotLeadingError]
-        assert len(scene.server.asked) == 1
+        assert len(setup.server.requests) == 1
 
-    play_leader(scenario, HttpLimits(requests_per_s=0, in_flight_max=1))
+    run_as_leader(scenario, HttpLimits(requests_per_s=0, in_flight_max=1))

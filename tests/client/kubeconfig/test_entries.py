@@ -1,4 +1,4 @@
-"""Kubeconfig files are read and merged as kubectl does it; what is wrong is told in one line."""
+"""Kubeconfig files are read and merged as by kubectl; errors are reported in one line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def written(folder: Path, name: str, text: str) -> str:
     return str(file)
 
 
-def test_the_first_file_that_has_an_entry_wins_and_entries_are_not_mixed(tmp_path: Path) -> None:
+def test_the_first_file_with_an_entry_takes_precedence_and_entries_are_not_merged(tmp_path: Path) -> None:
     first = read_kubeconfig(written(tmp_path, "a", HARBOUR))
     second = read_kubeconfig(written(tmp_path, "b", LAGOON))
     both = merged([first, second])
@@ -55,14 +55,14 @@ def test_the_first_file_that_has_an_entry_wins_and_entries_are_not_mixed(tmp_pat
     assert merged([]).is_empty
 
 
-def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
+def test_relative_paths_are_relative_to_their_file(tmp_path: Path) -> None:
     cluster = read_kubeconfig(written(tmp_path / "sub", "a", HARBOUR)).clusters["harbour"]
     assert cluster.path("ca.crt") == str(tmp_path / "sub" / "ca.crt")
     assert cluster.path("/etc/ca.crt") == "/etc/ca.crt"
     assert cluster.path("") == ""
 
 
-def test_data_may_be_broken_into_lines(tmp_path: Path) -> None:
+def test_base64_data_may_contain_line_breaks(tmp_path: Path) -> None:
     cluster = read_kubeconfig(written(tmp_path, "a", HARBOUR)).clusters["harbour"]
     assert cluster.decoded("certificate-authority-data", "aGFy\nYm91\n cg==") == b"harbour"
     with pytest.raises(KubeconfigError, match=r"a: cluster 'harbour': certificate-authority-data: expected data"):
@@ -76,14 +76,14 @@ def test_an_empty_file_is_an_empty_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("a: [", ":1: ", id="no YAML"),
+        pytest.param("a: [", ":1: ", id="invalid YAML"),
         pytest.param("- a", ": expected a mapping with clusters, users and contexts", id="a list"),
-        pytest.param("kind: Pod", ": kind: expected Config, found 'Pod'", id="something else"),
+        pytest.param("kind: Pod", ": kind: expected Config, found 'Pod'", id="another kind"),
         pytest.param("current-context: 7", ": current-context: expected a name, found 7", id="a number for a name"),
         pytest.param("clusters: {a: b}", ": clusters: expected a list", id="a mapping for a list"),
         pytest.param("clusters: [{cluster: {}}]", ": clusters[0].name: expected the name of a cluster", id="no name"),
         pytest.param(
-            "users: [{name: a, user: b}]", ": user 'a': expected a mapping under 'user'", id="a user in a word"
+            "users: [{name: a, user: b}]", ": user 'a': expected a mapping under 'user'", id="a string for a user"
         ),
         pytest.param(
             "users: [{name: a, user: {token: 12}}]", ": user 'a': token: expected a string, found 12", id="a wrong type"
@@ -91,11 +91,11 @@ def test_an_empty_file_is_an_empty_configuration(tmp_path: Path) -> None:
         pytest.param(
             "users: [{name: a, user: {exec: {args: [1]}}}]",
             ": user 'a': exec.args[0]: expected a string, found 1",
-            id="a wrong type, deep inside",
+            id="a wrong type in a nested field",
         ),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, text: str, words: str) -> None:
+def test_errors_are_reported_in_one_line_with_file_and_field(tmp_path: Path, text: str, words: str) -> None:
     file = written(tmp_path, "config", text)
     with pytest.raises(KubeconfigError) as problem:
         read_kubeconfig(file)
@@ -103,6 +103,6 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, text: str, words: str
     assert "\n" not in str(problem.value)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_directory_instead_of_a_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError, match="cannot be read: Is a directory"):
         read_kubeconfig(str(tmp_path))

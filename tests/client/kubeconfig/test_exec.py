@@ -1,4 +1,4 @@
-"""A plug-in is run when an identity is needed, and only then."""
+"""Exec credential plug-ins: when they run, their environment, responses and errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mooring.kit.loop import run_real
 from mooring.kit.tasks import TaskGroup
 from tests.client.certificates import make_authority
 from tests.client.contract_play import NS
-from tests.client.http.play import Scene, play_over_http
+from tests.client.http.play import HttpSetup, run_over_http
 from tests.waiting import LIMIT_S
 
 VERSION = "client.authentication.k8s.io/v1"
@@ -28,7 +28,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
 
 class Plugin:
-    """A program that answers with a script's output and counts how often it was run."""
+    """A plug-in that prints the output of a script and counts its runs."""
 
     def __init__(self, folder: Path, script: str) -> None:
         self._runs = folder / "runs"
@@ -56,14 +56,14 @@ def answer(status: str, version: str = VERSION) -> str:
     return f"""echo '{{"kind":"ExecCredential","apiVersion":"{version}","status":{status}}}'"""
 
 
-def play(scenario: Callable[[], Awaitable[None]]) -> None:
-    async def playing() -> None:
+def run_scenario(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
         await scenario()
 
-    run_real(playing())
+    run_real(main())
 
 
-def test_an_identity_is_kept_until_it_expires(tmp_path: Path) -> None:
+def test_an_identity_is_cached_until_it_expires(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, answer('{"token":"t","expirationTimestamp":"2026-01-01T01:00:00Z"}'))
     clock = VirtualClock()
 
@@ -80,23 +80,23 @@ def test_an_identity_is_kept_until_it_expires(tmp_path: Path) -> None:
         assert await credentials.wait_identity() is not identity
         assert plugin.runs == 2
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_many_who_ask_together_get_one_answer(tmp_path: Path) -> None:
+def test_concurrent_requests_run_the_plug_in_once(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, answer('{"token":"t"}'))
 
     async def scenario() -> None:
         credentials = ExecCredentials(plugin.entry(), VirtualClock(), environment=ENVIRONMENT)
-        async with TaskGroup("askers") as group:
-            asked = [group.start(credentials.wait_identity(), name=str(number)) for number in range(5)]
-        assert len({id(each.result()) for each in asked}) == 1
+        async with TaskGroup("requests") as group:
+            tasks = [group.start(credentials.wait_identity(), name=str(number)) for number in range(5)]
+        assert len({id(each.result()) for each in tasks}) == 1
         assert plugin.runs == 1
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_what_is_rejected_is_asked_for_again_once(tmp_path: Path) -> None:
+def test_a_rejected_identity_is_renewed_once(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, answer('{"token":"t"}'))
 
     async def scenario() -> None:
@@ -104,18 +104,18 @@ def test_what_is_rejected_is_asked_for_again_once(tmp_path: Path) -> None:
         first = await credentials.wait_identity()
         assert credentials.reject(first)
         second = await credentials.wait_identity()
-        assert credentials.reject(first), "somebody else heard it first"
+        assert credentials.reject(first), "the identity was already renewed"
         assert await credentials.wait_identity() is second
         assert plugin.runs == 2
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_what_a_plug_in_is_told(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
+def test_arguments_and_environment_of_a_plug_in(tmp_path: Path) -> None:
+    output = tmp_path / "heard"
     plugin = Plugin(
         tmp_path,
-        f'echo "$1 $2 $HARBOUR" > {heard}; echo "$KUBERNETES_EXEC_INFO" >> {heard}\n' + answer('{"token":"t"}'),
+        f'echo "$1 $2 $HARBOUR" > {output}; echo "$KUBERNETES_EXEC_INFO" >> {output}\n' + answer('{"token":"t"}'),
     )
 
     async def scenario() -> None:
@@ -123,24 +123,24 @@ def test_what_a_plug_in_is_told(tmp_path: Path) -> None:
             cluster = {"server": "https://api", "certificate-authority-data": b"PEM", "config": {"a": 1}}
             entry = plugin.entry(provide=provide)
             await ExecCredentials(entry, VirtualClock(), cluster=cluster, environment=ENVIRONMENT).wait_identity()
-            arguments, _, info = heard.read_text().partition("\n")
+            arguments, _, info = output.read_text().partition("\n")
             assert arguments == "one two quay"
-            told = msgspec.json.decode(info)
-            assert (told["kind"], told["apiVersion"]) == ("ExecCredential", VERSION)
-            assert told["spec"]["interactive"] is False
+            result = msgspec.json.decode(info)
+            assert (result["kind"], result["apiVersion"]) == ("ExecCredential", VERSION)
+            assert result["spec"]["interactive"] is False
             if provide:
-                assert told["spec"]["cluster"] == {
+                assert result["spec"]["cluster"] == {
                     "server": "https://api",
                     "certificate-authority-data": "UEVN",
                     "config": {"a": 1},
                 }
             else:
-                assert "cluster" not in told["spec"]
+                assert "cluster" not in result["spec"]
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_a_certificate_may_be_the_answer(tmp_path: Path) -> None:
+def test_a_plug_in_may_return_a_certificate(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, answer('{"clientCertificateData":"chain","clientKeyData":"key"}'))
 
     async def scenario() -> None:
@@ -149,21 +149,23 @@ def test_a_certificate_may_be_the_answer(tmp_path: Path) -> None:
         assert identity.certificate is not None
         assert (identity.certificate.chain, identity.certificate.key) == (b"chain", b"key")
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        pytest.param("exit 3", "failed with exit code 3", id="it fails"),
-        pytest.param("echo hello", "answered with something else than an ExecCredential", id="it babbles"),
+        pytest.param("exit 3", "failed with exit code 3", id="exit code 3"),
+        pytest.param("echo hello", "answered with something else than an ExecCredential", id="other output"),
         pytest.param(answer("null"), "answered without a status", id="no status"),
-        pytest.param(answer("{}"), "answered with neither a token nor a certificate", id="nothing in it"),
-        pytest.param(answer('{"clientKeyData":"k"}'), "only a certificate or only a key", id="half a certificate"),
+        pytest.param(answer("{}"), "answered with neither a token nor a certificate", id="an empty status"),
+        pytest.param(
+            answer('{"clientKeyData":"k"}'), "only a certificate or only a key", id="a key without a certificate"
+        ),
         pytest.param(
             answer('{"token":"t","expirationTimestamp":"soon"}'),
             "expirationTimestamp that cannot be read",
-            id="no time",
+            id="an invalid expiration",
         ),
         pytest.param(
             answer('{"token":"t"}', "client.authentication.k8s.io/v1beta1"),
@@ -172,7 +174,7 @@ def test_a_certificate_may_be_the_answer(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_answers_that_are_no_use(tmp_path: Path, script: str, words: str) -> None:
+def test_invalid_responses_of_a_plug_in(tmp_path: Path, script: str, words: str) -> None:
     plugin = Plugin(tmp_path, script)
 
     async def scenario() -> None:
@@ -183,25 +185,25 @@ def test_answers_that_are_no_use(tmp_path: Path, script: str, words: str) -> Non
                 await credentials.wait_identity()
             assert f"credential plug-in {tmp_path}/plugin " in str(problem.value)
             assert words in str(problem.value)
-        assert plugin.runs == 1, "a plug-in that failed rests a while"
+        assert plugin.runs == 1, "a failed plug-in is not run again immediately"
         clock.advance_to(FAILURE_REST_S)
         with pytest.raises(CredentialsError):
             await credentials.wait_identity()
         assert plugin.runs == 2
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_a_program_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> None:
+def test_a_missing_program_is_reported_with_its_install_hint(tmp_path: Path) -> None:
     async def scenario() -> None:
         entry = Plugin(tmp_path, "").entry(program="no-such-plugin", hint="install\n\x1b[1mit")
         with pytest.raises(CredentialsError, match=r"no-such-plugin cannot be started: .*; install \[1mit"):
             await ExecCredentials(entry, VirtualClock(), environment=ENVIRONMENT).wait_identity()
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_a_program_that_never_answers_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plug_in_without_a_response_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mooring.client.kubeconfig.exec.PLUGIN_S_MAX", 0.1)
 
     async def scenario() -> None:
@@ -210,11 +212,11 @@ def test_a_program_that_never_answers_is_ended(tmp_path: Path, monkeypatch: pyte
             async with asyncio.timeout(LIMIT_S):
                 await ExecCredentials(entry, VirtualClock(), environment=ENVIRONMENT).wait_identity()
 
-    play(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
-    ("mode", "is_terminal", "told"),
+    ("mode", "is_terminal", "result"),
     [
         ("Never", True, False),
         ("IfAvailable", True, True),
@@ -224,37 +226,39 @@ def test_a_program_that_never_answers_is_ended(tmp_path: Path, monkeypatch: pyte
         ("Always", False, None),
     ],
 )
-def test_who_may_talk_to_a_person(tmp_path: Path, mode: str, is_terminal: bool, told: bool | None) -> None:
+def test_interactive_mode_and_terminal_determine_is_interactive(
+    tmp_path: Path, mode: str, is_terminal: bool, result: bool | None
+) -> None:
     credentials = ExecCredentials(
         Plugin(tmp_path, "").entry(mode=mode), VirtualClock(), is_terminal=lambda: is_terminal
     )
-    if told is None:
+    if result is None:
         with pytest.raises(CredentialsError, match="standard input is not a terminal"):
             credentials._is_interactive()
     else:
-        assert credentials._is_interactive() is told
+        assert credentials._is_interactive() is result
 
 
-def test_a_token_that_the_server_rejects_is_renewed_on_the_way(tmp_path: Path) -> None:
+def test_a_token_rejected_by_the_server_is_renewed_during_the_request(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path, f"""echo '{{"apiVersion":"{VERSION}","status":{{"token":"'$(cat {tmp_path}/t)'"}}}}'""")
     (tmp_path / "t").write_text("old")
 
-    async def scenario(scene: Scene) -> None:
+    async def scenario(setup: HttpSetup) -> None:
         for token in ("old", "new"):
             (tmp_path / "t").write_text(token)
-            scene.server.tokens = {token}
+            setup.server.tokens = {token}
             with pytest.raises(NotFoundError):
-                await scene.client.get(POD, NS, "web")
+                await setup.client.get(POD, NS, "web")
         assert plugin.runs == 2
-        assert scene.client.statistics()["renewals"] == 1
-        scene.server.tokens = {"of somebody else"}
-        scene.server.asked.clear()
+        assert setup.client.statistics()["renewals"] == 1
+        setup.server.tokens = {"of somebody else"}
+        setup.server.requests.clear()
         with pytest.raises(UnauthorizedError):
-            await scene.client.get(POD, NS, "web")
-        assert len(scene.server.asked) == 2, "once more, and not for ever"
+            await setup.client.get(POD, NS, "web")
+        assert len(setup.server.requests) == 2, "the request is repeated only once"
 
     authority = make_authority()
-    play_over_http(
+    run_over_http(
         scenario,
         security=authority.server_context(tmp_path, authority.issue("server", address="127.0.0.1")),
         authority=authority.pem,

@@ -1,6 +1,6 @@
-"""From a kubeconfig to a connection: contexts, overrides, who we are, and what is refused.
+"""Loading a connection from a kubeconfig: contexts, overrides, users, and errors.
 
-In a pod the service account says where the API server is and who we are.
+In-cluster configuration: the service account of a pod.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def load(file: str, **more: str) -> Connection:
     return load_connection(CLOCK, kubeconfig=file, environment={}, **more)
 
 
-# --- which file and which context --------------------------------------------------------------------------------
+# --- files and contexts ------------------------------------------------------------------------------------------
 
 
-def test_where_a_kubeconfig_is_looked_for() -> None:
+def test_default_kubeconfig_files() -> None:
     assert default_files({"KUBECONFIG": "a::b:a", "HOME": "/h"}) == ["a", "b"]
     assert default_files({"HOME": "/h"}) == ["/h/.kube/config"]
     assert default_files({}) == []
 
 
-def test_several_files_are_one_configuration_and_missing_ones_are_none(tmp_path: Path) -> None:
+def test_several_files_are_merged_and_missing_files_are_ignored(tmp_path: Path) -> None:
     first, second = tmp_path / "first", config(tmp_path)
     first.write_text(
         "current-context: there\ncontexts: [{name: there, context: {cluster: c, user: u, namespace: quay}}]"
@@ -61,11 +61,11 @@ def test_several_files_are_one_configuration_and_missing_ones_are_none(tmp_path:
     ("more", "server"),
     [
         pytest.param({}, "https://api:6443", id="the current context"),
-        pytest.param({"context": "there"}, "https://other:6443/base", id="another one"),
+        pytest.param({"context": "there"}, "https://other:6443/base", id="another context"),
         pytest.param({"master": "https://master:6443/"}, "https://master:6443", id="another server"),
     ],
 )
-def test_what_may_be_chosen(tmp_path: Path, more: dict[str, str], server: str) -> None:
+def test_context_and_master_can_be_selected(tmp_path: Path, more: dict[str, str], server: str) -> None:
     others = "- {name: there, context: {cluster: d, user: u}}\n- {name: nowhere, context: {cluster: x, user: u}}\n"
     file = config(tmp_path, more=others)
     text = Path(file).read_text()
@@ -81,7 +81,7 @@ def test_what_may_be_chosen(tmp_path: Path, more: dict[str, str], server: str) -
         load(file, context="lost")
 
 
-def test_a_master_needs_no_file() -> None:
+def test_a_master_url_needs_no_file() -> None:
     assert load_connection(CLOCK, master="10.0.0.1:8080", environment={}).server == "http://10.0.0.1:8080"
     assert component_connection(CLOCK, master="https://a", environment={"HOME": "/h"}).server == "https://a"
 
@@ -89,7 +89,7 @@ def test_a_master_needs_no_file() -> None:
 IN_POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
-def test_where_a_component_looks_for_a_cluster(tmp_path: Path) -> None:
+def test_order_of_sources_for_the_connection_of_a_component(tmp_path: Path) -> None:
     """The named file, $KUBECONFIG, the service account of the pod, ~/.kube/config."""
     home = tmp_path / "home"
     (home / ".kube").mkdir(parents=True)
@@ -102,7 +102,7 @@ def test_where_a_component_looks_for_a_cluster(tmp_path: Path) -> None:
     assert component_connection(CLOCK, kubeconfig=file, environment=IN_POD).server == "https://api:6443"
 
 
-def test_a_component_without_a_cluster_says_where_it_looked() -> None:
+def test_a_component_without_a_configuration_lists_the_searched_places() -> None:
     for environment, place in (
         ({"HOME": "/nobody"}, r"\$KUBECONFIG is not set, no /nobody/\.kube/config"),
         ({"KUBECONFIG": "/nowhere"}, r"\$KUBECONFIG names /nowhere"),
@@ -111,7 +111,7 @@ def test_a_component_without_a_cluster_says_where_it_looked() -> None:
             component_connection(CLOCK, environment=environment)
 
 
-def test_nothing_to_go_by(tmp_path: Path) -> None:
+def test_a_missing_configuration_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(KubeconfigError, match="no configuration was found"):
         load_connection(CLOCK, environment={})
     with pytest.raises(KubeconfigError, match="there is no such file"):
@@ -121,7 +121,7 @@ def test_nothing_to_go_by(tmp_path: Path) -> None:
 # --- the cluster -------------------------------------------------------------------------------------------------
 
 
-def test_everything_about_a_cluster(tmp_path: Path) -> None:
+def test_fields_of_a_cluster(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_bytes(b"authority")
     cluster = (
         "{server: 'https://api:6443', certificate-authority: ca.crt, tls-server-name: api.internal,"
@@ -160,7 +160,7 @@ def test_everything_about_a_cluster(tmp_path: Path) -> None:
         ("{server: a, proxy-url: 'ftp://b'}", "proxy-url: expected http://…, https://… or socks5://…, found 'ftp://b'"),
     ],
 )
-def test_clusters_that_are_refused(tmp_path: Path, cluster: str, words: str) -> None:
+def test_invalid_clusters_are_rejected(tmp_path: Path, cluster: str, words: str) -> None:
     file = config(tmp_path, cluster=cluster)
     with pytest.raises(KubeconfigError) as problem:
         load(file)
@@ -173,7 +173,7 @@ def test_clusters_that_are_refused(tmp_path: Path, cluster: str, words: str) -> 
 @pytest.mark.parametrize(
     ("user", "kind", "authorization", "has_certificate"),
     [
-        pytest.param("{}", StaticCredentials, "", False, id="nobody"),
+        pytest.param("{}", StaticCredentials, "", False, id="no credentials"),
         pytest.param("{token: t}", FileCredentials, "Bearer t", False, id="a token"),
         pytest.param("{tokenFile: token}", FileCredentials, "Bearer filed", False, id="a token file"),
         pytest.param("{username: me, password: pass}", StaticCredentials, "Basic bWU6cGFzcw==", False, id="a password"),
@@ -187,10 +187,14 @@ def test_clusters_that_are_refused(tmp_path: Path, cluster: str, words: str) -> 
             True,
             id="a certificate and a password",
         ),
-        pytest.param(f"{{token: t, exec: {PLUGIN % 'p'}}}", FileCredentials, "Bearer t", False, id="not the plug-in"),
+        pytest.param(
+            f"{{token: t, exec: {PLUGIN % 'p'}}}", FileCredentials, "Bearer t", False, id="a token and a plug-in"
+        ),
     ],
 )
-def test_who_we_are(tmp_path: Path, user: str, kind: type, authorization: str, has_certificate: bool) -> None:
+def test_credentials_of_a_user(
+    tmp_path: Path, user: str, kind: type, authorization: str, has_certificate: bool
+) -> None:
     (tmp_path / "token").write_text("filed\n")
     (tmp_path / "key").write_text("key")
     credentials = load(config(tmp_path, user=user)).credentials
@@ -200,19 +204,19 @@ def test_who_we_are(tmp_path: Path, user: str, kind: type, authorization: str, h
     assert (identity.authorization, identity.certificate is not None) == (authorization, has_certificate)
 
 
-def test_nobody_is_anybody_in_plain_text(tmp_path: Path) -> None:
+def test_credentials_are_not_used_for_plain_http(tmp_path: Path) -> None:
     connection = load(config(tmp_path, cluster="{server: 'http://api'}", user="{token: t}"))
     assert isinstance(connection.credentials, StaticCredentials)
 
 
-def test_a_plug_in_with_a_slash_is_relative_to_its_file(tmp_path: Path) -> None:
+def test_a_plug_in_path_with_a_slash_is_relative_to_its_file(tmp_path: Path) -> None:
     for command, path in (("./bin/p", str(tmp_path / "bin/p")), ("p", "p"), ("/bin/p", "/bin/p")):
         credentials = load(config(tmp_path, user=f"{{exec: {PLUGIN % command}}}")).credentials
         assert isinstance(credentials, ExecCredentials)
         assert credentials._entry.command == path
 
 
-def test_in_whose_name_we_act(tmp_path: Path) -> None:
+def test_impersonation_headers_of_a_user(tmp_path: Path) -> None:
     user = "{token: t, as: jane, as-uid: u1, as-groups: [a, b], as-user-extra: {Example.com/Scopes: [one, two]}}"
     assert list(load(config(tmp_path, user=user)).impersonation) == [
         ("Impersonate-User", "jane"),
@@ -245,7 +249,7 @@ def test_in_whose_name_we_act(tmp_path: Path) -> None:
         (f"{{exec: {(PLUGIN % 'p')[:-1]}, env: [{{value: a}}]}}}}", "exec.env: expected a name for each variable"),
     ],
 )  # fmt: skip
-def test_users_that_are_refused(tmp_path: Path, user: str, words: str) -> None:
+def test_invalid_users_are_rejected(tmp_path: Path, user: str, words: str) -> None:
     file = config(tmp_path, user=user)
     with pytest.raises(KubeconfigError) as problem:
         load(file)
@@ -255,7 +259,7 @@ def test_users_that_are_refused(tmp_path: Path, user: str, words: str) -> None:
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
-def test_a_pod_knows_its_server_and_its_token_is_renewed(tmp_path: Path) -> None:
+def test_in_cluster_connection_reads_server_namespace_and_rotated_token(tmp_path: Path) -> None:
     for name, text in (("token", "one"), ("ca.crt", "authority"), ("namespace", "kube-system\n")):
         (tmp_path / name).write_text(text)
     clock = VirtualClock()
@@ -270,7 +274,7 @@ def test_a_pod_knows_its_server_and_its_token_is_renewed(tmp_path: Path) -> None
         assert identity.authorization == f"Bearer {token}"
 
 
-def test_an_address_of_the_newer_kind_is_put_in_brackets(tmp_path: Path) -> None:
+def test_an_ipv6_address_of_the_api_server_is_put_in_brackets(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one")
     connection = in_cluster_connection(
         VirtualClock(), {**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"}, folder=str(tmp_path)
@@ -286,6 +290,8 @@ def test_an_address_of_the_newer_kind_is_put_in_brackets(tmp_path: Path) -> None
         (POD, "token: there is no such file; is a service account mounted"),
     ],
 )
-def test_what_is_missing_is_told(tmp_path: Path, environment: dict[str, str], words: str) -> None:
+def test_incomplete_in_cluster_configuration_is_an_error(
+    tmp_path: Path, environment: dict[str, str], words: str
+) -> None:
     with pytest.raises(KubeconfigError, match=words):
         in_cluster_connection(VirtualClock(), environment, folder=str(tmp_path))

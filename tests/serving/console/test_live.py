@@ -1,4 +1,4 @@
-"""Live data: what a stream sends, when it is silent, and when it ends."""
+"""Live data: events, heartbeats and end of a stream, and limits."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def parsed(event: bytes) -> tuple[str, object]:
     return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
 
 
-def test_a_page_is_sent_when_it_has_changed() -> None:
+def test_a_changed_page_is_sent() -> None:
     clock = VirtualClock()
 
     def answers(request: PageRequest) -> PageResponse:
@@ -63,7 +63,7 @@ def test_a_page_is_sent_when_it_has_changed() -> None:
     run(main(), clock)
 
 
-def test_without_changes_there_is_a_heartbeat() -> None:
+def test_heartbeats_are_sent_without_changes() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
@@ -75,7 +75,7 @@ def test_without_changes_there_is_a_heartbeat() -> None:
     run(main(), clock)
 
 
-def test_a_page_that_fails_is_a_problem_and_the_others_go_on() -> None:
+def test_a_failed_page_is_sent_as_a_problem_and_other_pages_continue() -> None:
     clock = VirtualClock()
 
     def answers(request: PageRequest) -> PageResponse:
@@ -103,15 +103,15 @@ def test_a_stream_ends_with_its_session() -> None:
 @pytest.mark.parametrize(
     ("watched", "code"), [pytest.param(0, 400, id="no page"), pytest.param(WATCHED_MAX + 1, 400, id="too many pages")]
 )
-def test_a_stream_has_a_few_pages(watched: int, code: int) -> None:
+def test_a_stream_without_pages_or_with_too_many_is_rejected(watched: int, code: int) -> None:
     async def answer(request: PageRequest) -> PageResponse:
-        raise AssertionError("nothing is asked")
+        raise AssertionError("no page must be requested")
 
     request = PageRequest("GET", "/console/data/live", {"watch": ["overview"] * watched})
     assert LiveStreams(VirtualClock()).response(request, answer, "jane").code == code
 
 
-def test_at_the_limit_no_other_stream_begins_until_one_ends() -> None:
+def test_streams_beyond_the_limit_are_rejected_until_one_ends() -> None:
     clock = VirtualClock()
 
     async def answer(request: PageRequest) -> PageResponse:
@@ -131,7 +131,7 @@ def test_at_the_limit_no_other_stream_begins_until_one_ends() -> None:
     run(main(), clock)
 
 
-def test_one_user_leaves_places_for_others() -> None:
+def test_streams_of_one_user_are_limited() -> None:
     clock = VirtualClock()
 
     async def answer(request: PageRequest) -> PageResponse:
@@ -150,8 +150,8 @@ def test_one_user_leaves_places_for_others() -> None:
     run(main(), clock)
 
 
-class _GoneClient:
-    """The connection of a client that is gone when it should take something."""
+class _DisconnectedClient:
+    """A connection whose client disconnects during a write."""
 
     is_open, must_wait, backlog_bytes, on_lost = True, True, 0, None
 
@@ -162,14 +162,14 @@ class _GoneClient:
         raise ConnectionResetError
 
 
-def test_a_stream_gives_its_place_back_when_its_client_is_gone_in_the_middle_of_a_write() -> None:
+def test_a_client_that_disconnects_during_a_write_frees_its_stream() -> None:
     clock, streams = VirtualClock(), LiveStreams(VirtualClock())
 
     async def main() -> None:
-        events, client = begin(streams, lambda request: as_json({}), "overview"), _GoneClient()
-        asked = cast(Request, SimpleNamespace(connection=client))
+        events, client = begin(streams, lambda request: as_json({}), "overview"), _DisconnectedClient()
+        request = cast(Request, SimpleNamespace(connection=client))
         with pytest.raises(ConnectionResetError):
-            await LongRunningRequests(STALLED_S_MAX).send(asked, Stream(client, 200, is_chunked=True), events)
-        assert streams.open == 0, "although the generator is not collected yet"
+            await LongRunningRequests(STALLED_S_MAX).send(request, Stream(client, 200, is_chunked=True), events)
+        assert streams.open == 0, "the stream still counts until its generator is collected"
 
     run(main(), clock)

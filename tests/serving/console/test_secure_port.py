@@ -1,4 +1,4 @@
-"""The console on a secure port over real sockets: logins, sessions, rights, live data."""
+"""The console on a secure port over real sockets: logins, sessions, permissions, live data."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PAGES: dict[str, Page] = {
 
 @asynccontextmanager
 async def served() -> AsyncIterator[tuple[str, str, SecureServer]]:
-    """The address, a login token of Jane, and the server."""
+    """The URL, a login token of Jane, and the server."""
     clock, client = SystemClock(), cast(Client, REVIEWER)
     sessions: ConsoleSessions[Caller] = ConsoleSessions(clock)
     server = SecureServer(
@@ -67,7 +67,7 @@ async def served() -> AsyncIterator[tuple[str, str, SecureServer]]:
         yield f"https://127.0.0.1:{server.port}", sessions.new_login(JANE), server
 
 
-async def asked(
+async def response_of(
     url: str, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
 ) -> tuple[int, Mapping[str, str], bytes]:
     async with (
@@ -78,14 +78,14 @@ async def asked(
 
 
 async def logged_in(url: str, token: str) -> dict[str, str]:
-    code, headers, _ = await asked(url, f"/console/login?token={token}")
+    code, headers, _ = await response_of(url, f"/console/login?token={token}")
     assert code == 200
     cookie, *attributes = headers["Set-Cookie"].split("; ")
     assert {"HttpOnly", "Secure", "SameSite=Strict"} < {*attributes}
     return {"Cookie": cookie}
 
 
-def test_a_session_has_the_rights_of_its_user_below_the_console_only() -> None:
+def test_a_session_has_the_permissions_of_its_user_only_for_console_paths() -> None:
     async def main() -> None:
         async with served() as (url, token, _):
             session = await logged_in(url, token)
@@ -97,12 +97,12 @@ def test_a_session_has_the_rights_of_its_user_below_the_console_only() -> None:
                 ("/console/link", 403),
                 ("/metrics", 403),
             ):
-                found, headers, body = await asked(url, path, session)
+                found, headers, body = await response_of(url, path, session)
                 assert found == code, (path, body)
                 policy = headers.get("Content-Security-Policy", "")
                 assert policy.startswith("default-src 'self';") is path.startswith("/console/"), path
                 assert b"secret/b" not in body
-            assert (await asked(url, "/metrics", {"Authorization": "Bearer jane"}))[0] == 200
+            assert (await response_of(url, "/metrics", {"Authorization": "Bearer jane"}))[0] == 200
 
     run_real(main())
 
@@ -110,22 +110,22 @@ def test_a_session_has_the_rights_of_its_user_below_the_console_only() -> None:
 @pytest.mark.parametrize(
     "path", ["/console/", "/console/login?token=wrong", "/console/login", "/console/do/pause", "/console/data/queue"]
 )
-def test_without_a_session_nothing_is_shown(path: str) -> None:
+def test_requests_without_a_session_are_rejected(path: str) -> None:
     async def main() -> None:
         async with served() as (url, _, _):
-            code, headers, body = await asked(url, path)
+            code, headers, body = await response_of(url, path)
             assert (code, headers["Content-Security-Policy"][:19]) == (401, "default-src 'self';")
             assert path.startswith("/console/data/") or b"ask &lt;somebody&gt;" in body
 
     run_real(main())
 
 
-def test_a_link_is_used_once_and_its_owner_gets_another() -> None:
+def test_a_login_link_is_used_once_and_a_new_one_can_be_requested() -> None:
     async def main() -> None:
         async with served() as (url, token, _):
             await logged_in(url, token)
-            assert (await asked(url, f"/console/login?token={token}"))[0] == 401
-            code, headers, link = await asked(url, "/console/link", {"Authorization": "Bearer jane"})
+            assert (await response_of(url, f"/console/login?token={token}"))[0] == 401
+            code, headers, link = await response_of(url, "/console/link", {"Authorization": "Bearer jane"})
             assert (code, headers["Cache-Control"]) == (200, "no-store")
             await logged_in(url, link.decode().strip().rpartition("token=")[2])
 
@@ -138,19 +138,21 @@ PROOF = {"X-Mooring-Console": "1"}
 @pytest.mark.parametrize(
     ("headers", "is_own_origin", "code"),
     [
-        pytest.param(PROOF, True, 200, id="by the page itself"),
+        pytest.param(PROOF, True, 200, id="the console page"),
         pytest.param({}, True, 403, id="a form of the same host, without the header"),
         pytest.param(PROOF, False, 403, id="a script without an origin"),
         pytest.param({**PROOF, "Origin": "https://evil.example"}, False, 403, id="a script of another site"),
         pytest.param({**PROOF, "Origin": "null"}, False, 403, id="a sandboxed frame"),
     ],
 )
-def test_changes_come_from_the_page_itself(headers: dict[str, str], is_own_origin: bool, code: int) -> None:
+def test_changes_are_accepted_only_from_the_console_page(
+    headers: dict[str, str], is_own_origin: bool, code: int
+) -> None:
     async def main() -> None:
         async with served() as (url, token, _):
             session = await logged_in(url, token)
             sent = {**session, **headers, **({"Origin": url} if is_own_origin else {})}
-            assert (await asked(url, "/console/do/pause", sent, "POST"))[0] == code
+            assert (await response_of(url, "/console/do/pause", sent, "POST"))[0] == code
 
     run_real(main())
 
@@ -158,29 +160,29 @@ def test_changes_come_from_the_page_itself(headers: dict[str, str], is_own_origi
 @pytest.mark.parametrize(
     ("site", "code"), [("same-origin", 200), ("none", 200), ("same-site", 401), ("cross-site", 401), ("other", 401)]
 )
-def test_a_page_of_another_port_cannot_use_the_session(site: str, code: int) -> None:
+def test_the_session_cannot_be_used_by_other_sites(site: str, code: int) -> None:
     async def main() -> None:
         async with served() as (url, token, _):
             session = {**await logged_in(url, token), "Sec-Fetch-Site": site}
-            assert (await asked(url, "/console/data/queue", session))[0] == code
+            assert (await response_of(url, "/console/data/queue", session))[0] == code
             with_token = {**session, "Authorization": "Bearer jane"}
-            assert (await asked(url, "/console/data/queue", with_token))[0] == 200
+            assert (await response_of(url, "/console/data/queue", with_token))[0] == 200
 
     run_real(main())
 
 
 @pytest.mark.parametrize("destination", ["image", "iframe", "script", "empty"])
-def test_another_page_cannot_log_its_visitor_in(destination: str) -> None:
+def test_a_login_link_cannot_be_redeemed_by_an_embedded_request(destination: str) -> None:
     async def main() -> None:
         async with served() as (url, token, _):
-            code, headers, _ = await asked(url, f"/console/login?token={token}", {"Sec-Fetch-Dest": destination})
+            code, headers, _ = await response_of(url, f"/console/login?token={token}", {"Sec-Fetch-Dest": destination})
             assert (code, "Set-Cookie" in headers) == (403, False)
             await logged_in(url, token)  # it has not been redeemed
 
     run_real(main())
 
 
-def test_a_stream_is_authorized_page_by_page_masked_and_ends_with_the_server() -> None:
+def test_a_stream_is_authorized_and_masked_per_page_and_ends_with_the_server() -> None:
     async def main() -> None:
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as client:
             async with served() as (url, token, _):

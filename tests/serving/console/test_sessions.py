@@ -1,4 +1,4 @@
-"""Logins and sessions of the console: how often, how long, how many."""
+"""Logins and sessions of the console: lifetimes and limits."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def session_of(sessions: ConsoleSessions[Caller], user: Caller = ALICE) -> str:
     return token
 
 
-def test_a_session_is_the_user_of_its_login() -> None:
+def test_a_session_belongs_to_the_user_of_its_login() -> None:
     sessions = ConsoleSessions[Caller](VirtualClock())
     assert sessions.user_of(session_of(sessions)) is ALICE
 
 
-def test_a_login_is_redeemed_once_and_is_no_session() -> None:
+def test_a_login_is_redeemed_once_and_is_not_a_session() -> None:
     sessions = ConsoleSessions[Caller](VirtualClock())
     login = sessions.new_login(ALICE)
     assert sessions.user_of(login) is None
@@ -49,7 +49,7 @@ def test_logins_and_sessions_expire() -> None:
     assert sessions.user_of(session) is None
 
 
-def test_at_the_limits_the_oldest_is_dropped() -> None:
+def test_at_the_limits_the_oldest_login_or_session_is_removed() -> None:
     sessions = ConsoleSessions[Caller](VirtualClock())
     tokens = [session_of(sessions, Caller(f"user-{number}")) for number in range(SESSIONS_MAX + 1)]
     assert [sessions.user_of(token) is not None for token in (tokens[0], tokens[1], tokens[-1])] == [False, True, True]
@@ -57,7 +57,7 @@ def test_at_the_limits_the_oldest_is_dropped() -> None:
     assert [sessions.redeem(login) is not None for login in (logins[0], logins[1], logins[-1])] == [False, True, True]
 
 
-def test_a_user_who_logs_in_often_ends_no_session_of_others() -> None:
+def test_logins_of_one_user_do_not_end_sessions_of_others() -> None:
     sessions = ConsoleSessions[Caller](VirtualClock())
     session, login = session_of(sessions, Caller("bob")), sessions.new_login(Caller("bob"))
     # The same user with other credentials.

@@ -17,8 +17,8 @@ from tests.waiting import LIMIT_S
 
 CLOCK = SystemClock()
 QUICK = ServerLimits(look_s=0.02, idle_s_max=0.1, linger_s_max=0.04, stop_s_max=0.2)
-"""Little patience, so that a test that waits for its end is quick. Looks are counted, not seconds: a busy machine makes
-them rarer, not fewer."""
+"""Short times, so that tests of timeouts are fast. Timeouts count checks, not seconds: on a busy machine checks are
+rarer, not fewer."""
 
 
 @asynccontextmanager
@@ -32,12 +32,12 @@ async def listening(
         yield listener
 
 
-def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    run_real(story())
+def run_scenario(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    run_real(scenario())
 
 
 class Client:
-    """One connection."""
+    """A client with one connection."""
 
     def __init__(self, listener: HttpListener) -> None:
         self._port = listener.port
@@ -51,15 +51,15 @@ class Client:
     ) -> None:
         self.writer.close()
 
-    def say(self, text: str | bytes) -> None:
+    def send(self, text: str | bytes) -> None:
         self.writer.write(text.encode("latin-1") if isinstance(text, str) else text)
 
     async def read(self, end: str) -> str:
-        """Everything up to a text."""
+        """Read up to a text."""
         return (await self.reader.readuntil(end.encode())).decode("latin-1")
 
     async def read_all(self) -> str:
-        """Everything until the other side closes the connection."""
+        """Read until the server closes the connection."""
         parts: list[bytes] = []
         try:
             while part := await self.reader.read(1 << 16):

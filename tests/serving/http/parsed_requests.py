@@ -9,7 +9,7 @@ from mooring.serving.http.request import Request
 
 
 def read(*pieces: bytes, limits: ServerLimits | None = None) -> list[Request | ParseFailure]:
-    """What comes out for the pieces, as they arrive."""
+    """The parsed requests and failures of bytes that arrive in pieces."""
     found: list[Request | ParseFailure] = []
     reader = RequestParser(limits or ServerLimits(), found.append)
     for piece in pieces:

@@ -26,31 +26,31 @@ async def read(body: Body, limit: int) -> bytes:
 @pytest.mark.parametrize(
     "pieces",
     [
-        pytest.param((b"hello",), id="in one piece"),
-        pytest.param((b"he", b"llo"), id="in two"),
-        pytest.param((b"h", b"e", b"l", b"l", b"o"), id="in many"),
-        pytest.param((b"hello", b""), id="and nothing"),
+        pytest.param((b"hello",), id="one piece"),
+        pytest.param((b"he", b"llo"), id="two pieces"),
+        pytest.param((b"h", b"e", b"l", b"l", b"o"), id="many pieces"),
+        pytest.param((b"hello", b""), id="an empty piece"),
     ],
 )
-def test_the_whole_is_handed_out(pieces: tuple[bytes, ...]) -> None:
+def test_read_returns_the_complete_body(pieces: tuple[bytes, ...]) -> None:
     assert run(read(filled(*pieces), 5)) == b"hello"
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(filled(b"hello!"), id="what has come"),
-        pytest.param(filled(length=6, is_complete=False), id="what is announced"),
-        pytest.param(filled(b"hello", b"!", is_complete=False), id="what has come before its end"),
+        pytest.param(filled(b"hello!"), id="received bytes"),
+        pytest.param(filled(length=6, is_complete=False), id="announced length"),
+        pytest.param(filled(b"hello", b"!", is_complete=False), id="received bytes of an incomplete body"),
     ],
 )
-def test_more_than_the_limit_is_an_error(body: Body) -> None:
+def test_a_body_beyond_the_limit_is_an_error(body: Body) -> None:
     with pytest.raises(BodyTooLargeError):
         run(read(body, 5))
 
 
-def test_a_reader_waits_for_the_end() -> None:
-    async def story() -> None:
+def test_read_waits_for_the_end_of_the_body() -> None:
+    async def scenario() -> None:
         body = filled(b"he", is_complete=False)
         async with TaskGroup("test") as group:
             reading = group.start(read(body, 5), name="reader")
@@ -58,36 +58,36 @@ def test_a_reader_waits_for_the_end() -> None:
             body.end()
         assert reading.result() == b"hello"
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize(
     ("event", "error"),
     [
-        pytest.param(lambda body: body.feed(b"llo!"), BodyTooLargeError, id="it grows too long"),
-        pytest.param(lambda body: body.fail(BrokenBodyError("no chunk")), BrokenBodyError, id="it breaks"),
+        pytest.param(lambda body: body.feed(b"llo!"), BodyTooLargeError, id="the body exceeds the limit"),
+        pytest.param(lambda body: body.fail(BrokenBodyError("no chunk")), BrokenBodyError, id="the body is invalid"),
     ],
 )
-def test_a_reader_does_not_wait_in_vain(event: object, error: type[Exception]) -> None:
-    async def heard(body: Body) -> type[Exception] | None:
+def test_a_waiting_read_raises_the_error_of_the_body(event: object, error: type[Exception]) -> None:
+    async def error_of_read(body: Body) -> type[Exception] | None:
         try:
             await read(body, 5)
         except (BodyTooLargeError, ConnectionError) as found:
             return type(found)
         return None
 
-    async def story() -> None:
+    async def scenario() -> None:
         body = filled(b"he", is_complete=False)
         async with TaskGroup("test") as group:
-            reading = group.start(heard(body), name="reader")
+            reading = group.start(error_of_read(body), name="reader")
             assert callable(event)
             event(body)
         assert reading.result() is error
 
-    run(story())
+    run(scenario())
 
 
-def test_it_is_ahead_until_somebody_asks() -> None:
+def test_a_body_is_ahead_until_a_reader_expects_it() -> None:
     body = filled(b"123456789", is_complete=False)
     were = [body.is_ahead]
     body.feed(b"0")
@@ -96,8 +96,8 @@ def test_it_is_ahead_until_somebody_asks() -> None:
     assert [*were, body.is_ahead] == [False, True, False]
 
 
-def test_what_nobody_wants_passes_by() -> None:
-    async def story() -> None:
+def test_a_dropped_body_is_discarded() -> None:
+    async def scenario() -> None:
         body = filled(b"1234567890", is_complete=False)
         async with TaskGroup("test") as group:
             group.start(body.wait_dropped(), name="waiting")
@@ -106,11 +106,11 @@ def test_what_nobody_wants_passes_by() -> None:
             assert not body.is_ahead
             body.end()
 
-    run(story())
+    run(scenario())
 
 
-def test_what_nobody_wants_and_never_ends_is_an_error() -> None:
-    async def story() -> None:
+def test_a_rejected_body_that_never_ends_is_an_error() -> None:
+    async def scenario() -> None:
         body = filled(b"123456", is_complete=False)
         with pytest.raises(BodyTooLargeError):
             body.expect(5)
@@ -118,4 +118,4 @@ def test_what_nobody_wants_and_never_ends_is_an_error() -> None:
         with pytest.raises(ConnectionResetError):
             await body.wait_dropped()
 
-    run(story())
+    run(scenario())

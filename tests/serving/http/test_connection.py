@@ -15,14 +15,14 @@ from mooring.serving.http.listener import HttpListener
 from mooring.serving.http.parser import ServerLimits
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Response
-from tests.serving.http.loopback import CLOCK, QUICK, Client, get, listening, play, post
+from tests.serving.http.loopback import CLOCK, QUICK, Client, get, listening, post, run_scenario
 from tests.waiting import until
 
 CHUNKS = get("/", "Transfer-Encoding: chunked", method="POST")
 
 
 async def echo(request: Request) -> Response:
-    """Says what it was asked for; below `/unread` without looking at the body."""
+    """Returns method, path and body of the request; below `/unread` does not read the body."""
     if request.path.startswith("/unread"):
         return Response(404, b"not read")
     try:
@@ -34,303 +34,313 @@ async def echo(request: Request) -> Response:
     return Response(200, f"{request.method} {request.path} {body.decode()}".encode())
 
 
-def told(answers: str) -> list[str]:
-    """Codes and bodies."""
-    texts = re.split(r"(?=HTTP/1\.\d \d{3} )", answers)[1:]
+def codes_and_bodies(responses: str) -> list[str]:
+    """Status codes and bodies of responses."""
+    texts = re.split(r"(?=HTTP/1\.\d \d{3} )", responses)[1:]
     return [f"{text[9:12]} {text.partition(chr(13) + chr(10) + chr(13) + chr(10))[2]}" for text in texts]
 
 
 @pytest.mark.parametrize(
-    ("sent", "answers"),
+    ("sent", "responses"),
     [
         pytest.param(get("/a"), ["200 GET /a "], id="a request"),
-        pytest.param(post("x", "/a") + get("/b"), ["200 POST /a x", "200 GET /b "], id="another one is sent ahead"),
-        pytest.param(get("/a", method="HEAD") + get("/b"), ["200 ", "200 GET /b "], id="only the head"),
+        pytest.param(post("x", "/a") + get("/b"), ["200 POST /a x", "200 GET /b "], id="pipelined requests"),
+        pytest.param(get("/a", method="HEAD") + get("/b"), ["200 ", "200 GET /b "], id="HEAD"),
         pytest.param(CHUNKS + "2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", ["200 POST / abc"], id="chunks"),
         pytest.param(post("x" * 101) + get("/b"), ["413 too much", "200 GET /b "], id="a body that is too long"),
         pytest.param(
             CHUNKS + "65\r\n" + "x" * 101 + "\r\n0\r\n\r\n" + get("/b"),
             ["413 too much", "200 GET /b "],
-            id="chunks that are too long together",
+            id="chunks that exceed the limit",
         ),
-        pytest.param(post("x", "/unread") + get("/b"), ["404 not read", "200 GET /b "], id="a body that nobody reads"),
-        pytest.param(post("x" * 200_000, "/unread") + get("/b"), ["404 not read", "200 GET /b "], id="a long one"),
+        pytest.param(post("x", "/unread") + get("/b"), ["404 not read", "200 GET /b "], id="an unread body"),
+        pytest.param(
+            post("x" * 200_000, "/unread") + get("/b"), ["404 not read", "200 GET /b "], id="a long unread body"
+        ),
         pytest.param(
             get("/fails") + get("/b"), ["500 500 Internal Server Error", "200 GET /b "], id="a handler that fails"
         ),
         pytest.param("".join(get(f"/{n}") for n in range(50)), [f"200 GET /{n} " for n in range(50)], id="many"),
-        pytest.param(get("/a", "Upgrade: x", "Connection: Upgrade"), ["200 GET /a "], id="a wish for something else"),
+        pytest.param(get("/a", "Upgrade: x", "Connection: Upgrade"), ["200 GET /a "], id="an upgrade request"),
     ],
 )
-def test_answers_come_in_order_and_the_connection_stays(sent: str, answers: list[str]) -> None:
-    async def story() -> None:
+def test_responses_are_sent_in_order_on_one_connection(sent: str, responses: list[str]) -> None:
+    async def scenario() -> None:
         async with listening(echo) as listener, Client(listener) as client:
-            client.say(sent + get("/end"))
-            assert told(await client.read("GET /end ")) == [*answers, "200 GET /end "]
+            client.send(sent + get("/end"))
+            assert codes_and_bodies(await client.read("GET /end ")) == [*responses, "200 GET /end "]
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
-    ("sent", "answers"),
+    ("sent", "responses"),
     [
-        pytest.param(get("/a", "Connection: close"), ["200 GET /a "], id="the client says so"),
-        pytest.param(get("/a", "Connection: close") + get("/b"), ["200 GET /a "], id="and does not mean it"),
-        pytest.param(get("/a", version="1.0"), ["200 GET /a "], id="an old client"),
+        pytest.param(get("/a", "Connection: close"), ["200 GET /a "], id="connection: close"),
+        pytest.param(
+            get("/a", "Connection: close") + get("/b"), ["200 GET /a "], id="a request after connection: close"
+        ),
+        pytest.param(get("/a", version="1.0"), ["200 GET /a "], id="HTTP/1.0"),
         pytest.param(get("/a") + "garbage\r\n\r\n", ["200 GET /a ", "400 400 Bad Request"], id="garbage"),
-        pytest.param(get("/a") + get(method="FROB"), ["200 GET /a ", "405 405 Method Not Allowed"], id="a new method"),
+        pytest.param(
+            get("/a") + get(method="FROB"), ["200 GET /a ", "405 405 Method Not Allowed"], id="an unknown method"
+        ),
         pytest.param(get("/" + "a" * 17_000), ["431 431 Request Header Fields Too Large"], id="a long path"),
-        pytest.param(CHUNKS + "1\r\na\r\nzz\r\n", ["400 400 Bad Request"], id="a chunk that is none"),
-        pytest.param(get("/unread", "Transfer-Encoding: chunked") + "zz", ["404 not read"], id="one that nobody reads"),
+        pytest.param(CHUNKS + "1\r\na\r\nzz\r\n", ["400 400 Bad Request"], id="an invalid chunk"),
+        pytest.param(
+            get("/unread", "Transfer-Encoding: chunked") + "zz", ["404 not read"], id="an unread invalid chunk"
+        ),
     ],
 )
-def test_answers_after_which_the_connection_closes(sent: str, answers: list[str]) -> None:
-    async def story() -> None:
+def test_responses_after_which_the_connection_is_closed(sent: str, responses: list[str]) -> None:
+    async def scenario() -> None:
         async with listening(echo) as listener, Client(listener) as client:
-            client.say(sent)
-            heard = await client.read_all()
-            assert told(heard) == answers
-            assert heard.startswith("HTTP/1.0") or "Connection: close" in heard or "not read" in heard
+            client.send(sent)
+            received = await client.read_all()
+            assert codes_and_bodies(received) == responses
+            assert received.startswith("HTTP/1.0") or "Connection: close" in received or "not read" in received
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
     ("sent", "answer"),
     [
-        pytest.param(post("xx", "/", "Expect: 100-continue")[:-2], "HTTP/1.1 100 Continue\r\n\r\n", id="it is wanted"),
-        pytest.param(post("x" * 101, "/", "Expect: 100-continue")[:-101], "HTTP/1.1 413 ", id="it is too long"),
-        pytest.param(post("xx", "/unread", "Expect: 100-continue")[:-2], "HTTP/1.1 404 ", id="it is not wanted"),
+        pytest.param(
+            post("xx", "/", "Expect: 100-continue")[:-2], "HTTP/1.1 100 Continue\r\n\r\n", id="the body is read"
+        ),
+        pytest.param(post("x" * 101, "/", "Expect: 100-continue")[:-101], "HTTP/1.1 413 ", id="the body is too long"),
+        pytest.param(post("xx", "/unread", "Expect: 100-continue")[:-2], "HTTP/1.1 404 ", id="the body is not read"),
     ],
 )
-def test_whether_a_body_should_be_sent_is_answered_first(sent: str, answer: str) -> None:
-    async def story() -> None:
+def test_expect_100_continue_is_answered_before_the_body(sent: str, answer: str) -> None:
+    async def scenario() -> None:
         async with listening(echo) as listener, Client(listener) as client:
-            client.say(sent)
+            client.send(sent)
             assert (await client.reader.readexactly(len(answer))).decode() == answer
             if "100" in answer:
-                client.say("xx")
-                assert told(await client.read("POST / xx")) == ["200 POST / xx"]
+                client.send("xx")
+                assert codes_and_bodies(await client.read("POST / xx")) == ["200 POST / xx"]
             else:
                 assert "Connection: close" in await client.read_all()
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
     "body",
-    [pytest.param("x" * 101, id="it is too long"), pytest.param("xx", id="it is not wanted")],
+    [pytest.param("x" * 101, id="the body is too long"), pytest.param("xx", id="the body is not read")],
 )
-def test_nothing_follows_a_body_that_was_not_asked_for(body: str) -> None:
-    """It may never come, and a request in its place would be taken for it."""
+def test_the_connection_is_closed_after_a_rejected_expect_100_continue(body: str) -> None:
+    """The body may never arrive, and the server would read the next request as the body."""
     path = "/" if len(body) > 100 else "/unread"
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with listening(echo, QUICK) as listener, Client(listener) as client:
-            client.say(post(body, path, "Expect: 100-continue")[: -len(body)])
-            heard = await client.read_all()
-            assert heard.count("HTTP/1.1") == heard.count("Connection: close") == 1
+            client.send(post(body, path, "Expect: 100-continue")[: -len(body)])
+            received = await client.read_all()
+            assert received.count("HTTP/1.1") == received.count("Connection: close") == 1
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_who_sends_a_body_that_nobody_wants_finds_the_answer_behind_it() -> None:
-    async def story() -> None:
+def test_a_client_that_sends_an_unread_body_gets_the_response() -> None:
+    async def scenario() -> None:
         loop = asyncio.get_running_loop()
         async with listening(echo) as listener:
             with socket.create_connection(("127.0.0.1", listener.port)) as client:
                 client.setblocking(False)
                 await loop.sock_sendall(client, post("x" * 5_000_000, "/unread", "Connection: close").encode())
-                assert told((await loop.sock_recv(client, 1_000)).decode()) == ["404 not read"]
+                assert codes_and_bodies((await loop.sock_recv(client, 1_000)).decode()) == ["404 not read"]
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_who_sends_many_requests_ahead_has_no_more_turns_than_others() -> None:
+def test_a_client_with_many_pipelined_requests_does_not_delay_others() -> None:
     asked: list[str] = []
 
-    async def notes(request: Request) -> Response:
+    async def record_path(request: Request) -> Response:
         asked.append(request.path)
         return Response(200, request.path.encode())
 
-    async def story() -> None:
-        async with listening(notes) as listener, Client(listener) as greedy, Client(listener) as other:
+    async def scenario() -> None:
+        async with listening(record_path) as listener, Client(listener) as pipelining, Client(listener) as other:
             await until(lambda: len(listener.connections) == 2)
-            greedy.say("".join(get(f"/{number}") for number in range(1_000)))
-            other.say(get("/other"))
+            pipelining.send("".join(get(f"/{number}") for number in range(1_000)))
+            other.send(get("/other"))
             await other.read("/other")
         assert asked.index("/other") < 500
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_an_error_of_somebody_elses_connection_is_a_failure_like_others() -> None:
+def test_a_connection_error_raised_by_a_handler_is_an_internal_error() -> None:
     async def refused(request: Request) -> Response:
-        raise ConnectionRefusedError("somebody else does not listen")
+        raise ConnectionRefusedError("another server does not listen")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with listening(refused) as listener, Client(listener) as client:
-            client.say(get("/", "Connection: close"))
-            assert told(await client.read_all()) == ["500 500 Internal Server Error"]
+            client.send(get("/", "Connection: close"))
+            assert codes_and_bodies(await client.read_all()) == ["500 500 Internal Server Error"]
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_an_answer_that_cannot_be_sent_is_one_clients_trouble() -> None:
+def test_an_invalid_response_closes_only_its_connection() -> None:
     failures: list[str] = []
 
     async def broken(request: Request) -> Response:
-        headers = (("X", "\ud800"),) if request.path == "/broken" else ()  # no bytes mean half a character
+        headers = (("X", "\ud800"),) if request.path == "/broken" else ()  # a lone surrogate cannot be encoded
         return Response(200, b"hello", headers=headers)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with (
             listening(broken, on_failure=lambda: failures.append("one")) as listener,
             Client(listener) as other,
             Client(listener) as client,
         ):
-            client.say(get("/broken"))
+            client.send(get("/broken"))
             assert await client.read_all() == ""
-            other.say(get())
-            assert told(await other.read("hello")) == ["200 hello"]
+            other.send(get())
+            assert codes_and_bodies(await other.read("hello")) == ["200 hello"]
 
-    play(story)
+    run_scenario(scenario)
     assert failures == ["one"]
 
 
-def test_a_handler_that_fails_is_counted() -> None:
+def test_failures_of_handlers_are_counted() -> None:
     failures: list[str] = []
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with listening(echo, on_failure=lambda: failures.append("one")) as listener, Client(listener) as client:
-            client.say(get("/fails", "Connection: close"))
+            client.send(get("/fails", "Connection: close"))
             await client.read_all()
 
-    play(story)
+    run_scenario(scenario)
     assert failures == ["one"]
 
 
 # ----------------------------------------------------------------------------------------------------- limits
 
 
-def test_a_connection_is_read_no_further_than_somebody_works_it_off() -> None:
+def test_reading_pauses_while_pipelined_requests_are_pending() -> None:
     gate = asyncio.Event()
 
-    async def waits(request: Request) -> Response:
+    async def wait_for_gate(request: Request) -> Response:
         await gate.wait()
         return Response(200, request.path.encode())
 
-    async def story() -> None:
-        async with listening(waits, ServerLimits(requests_ahead_max=4)) as listener, Client(listener) as client:
+    async def scenario() -> None:
+        async with listening(wait_for_gate, ServerLimits(requests_ahead_max=4)) as listener, Client(listener) as client:
             for number in range(20):
-                client.say(get(f"/{number}"))
+                client.send(get(f"/{number}"))
                 await client.writer.drain()
             await until(lambda: listener.connections)
             (connection,) = listener.connections
             await until(lambda: connection.is_held)
             gate.set()
-            assert len(told(await client.read("/19"))) == 20
+            assert len(codes_and_bodies(await client.read("/19"))) == 20
             assert not connection.is_held
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_body_is_read_no_further_than_somebody_wants_it() -> None:
+def test_reading_pauses_while_the_body_is_not_read() -> None:
     gate = asyncio.Event()
 
-    async def waits(request: Request) -> Response:
+    async def wait_for_gate(request: Request) -> Response:
         await gate.wait()
         return Response(200, str(len(await request.read(10_000_000))).encode())
 
-    async def story() -> None:
-        async with listening(waits) as listener, Client(listener) as client:
-            client.say(post("x" * 5_000_000))
+    async def scenario() -> None:
+        async with listening(wait_for_gate) as listener, Client(listener) as client:
+            client.send(post("x" * 5_000_000))
             await until(lambda: any(connection.is_held for connection in listener.connections))
             gate.set()
-            assert told(await client.read("5000000")) == ["200 5000000"]
+            assert codes_and_bodies(await client.read("5000000")) == ["200 5000000"]
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
-    ("sent", "heard"),
+    ("sent", "received"),
     [
-        pytest.param("", [], id="nothing was said"),
-        pytest.param("GET / HTTP/1.1\r\nHo", [], id="half of a head"),
-        pytest.param(get("/a"), ["200 GET /a "], id="nothing more was said"),
-        pytest.param(post("xxx", "/unread")[:-1], ["404 not read"], id="a body that nobody wants does not end"),
-        pytest.param(post("xxx", "/a")[:-1], [], id="a body that somebody waits for does not end"),
+        pytest.param("", [], id="nothing sent"),
+        pytest.param("GET / HTTP/1.1\r\nHo", [], id="an incomplete head"),
+        pytest.param(get("/a"), ["200 GET /a "], id="idle after a request"),
+        pytest.param(post("xxx", "/unread")[:-1], ["404 not read"], id="an incomplete unread body"),
+        pytest.param(post("xxx", "/a")[:-1], [], id="an incomplete body"),
     ],
 )
-def test_who_is_idle_for_too_long_is_closed(sent: str, heard: list[str]) -> None:
-    async def story() -> None:
+def test_an_idle_connection_is_closed(sent: str, received: list[str]) -> None:
+    async def scenario() -> None:
         async with listening(echo, QUICK) as listener, Client(listener) as client:
-            client.say(sent)
-            assert told(await client.read_all()) == heard
+            client.send(sent)
+            assert codes_and_bodies(await client.read_all()) == received
             await until(lambda: not listener.connections)
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_who_drips_a_head_is_closed_as_well() -> None:
-    async def story() -> None:
+def test_a_connection_that_sends_a_head_slowly_is_closed() -> None:
+    async def scenario() -> None:
         async with listening(echo, QUICK) as listener, Client(listener) as client:
-            client.say("GET / HTTP/1.1\r\nX: ")
+            client.send("GET / HTTP/1.1\r\nX: ")
             await until(lambda: listener.connections)
             with suppress(ConnectionError):  # the server may close between any two writes
                 while listener.connections:
-                    client.say("x")
+                    client.send("x")
                     await client.writer.drain()
                     await CLOCK.wait(QUICK.look_s / 4)
             await until(lambda: not listener.connections)
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_who_is_worked_for_is_not_idle() -> None:
+def test_a_connection_with_a_running_request_is_not_idle() -> None:
     gate = asyncio.Event()
 
-    async def waits(request: Request) -> Response:
+    async def wait_for_gate(request: Request) -> Response:
         await gate.wait()
         return Response(200, b"at last")
 
-    async def story() -> None:
-        async with listening(waits, QUICK) as listener, Client(listener) as client:
-            client.say(get())
+    async def scenario() -> None:
+        async with listening(wait_for_gate, QUICK) as listener, Client(listener) as client:
+            client.send(get())
             await until(lambda: any(not connection.is_idle for connection in listener.connections))
             (connection,) = listener.connections
             for _ in range(3 * listener.idle_looks):
                 connection.look()
             gate.set()
-            assert told(await client.read("at last")) == ["200 at last"]
+            assert codes_and_bodies(await client.read("at last")) == ["200 at last"]
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_who_does_not_take_his_answer_is_cut_off() -> None:
+def test_a_client_that_does_not_read_its_response_is_disconnected() -> None:
     async def large(request: Request) -> Response:
         return Response(200, b"x" * 50_000_000)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with listening(large, QUICK) as listener, Client(listener) as client:
-            client.say(get())
+            client.send(get())
             await client.read("\r\n\r\n")
             await until(lambda: not listener.connections)
 
-    play(story)
+    run_scenario(scenario)
 
 
 class SlowTransport(asyncio.Transport):
-    """Somebody takes what was written, so much at each look."""
+    """A transport whose client reads a fixed number of bytes between two checks."""
 
-    def __init__(self, backlog_bytes: int, bytes_a_look: int) -> None:
+    def __init__(self, backlog_bytes: int, bytes_per_check: int) -> None:
         super().__init__()
         self.backlog_bytes = backlog_bytes
-        self.bytes_a_look = bytes_a_look
+        self.bytes_per_check = bytes_per_check
         self.is_aborted = False
 
     def get_write_buffer_size(self) -> int:
-        self.backlog_bytes -= self.bytes_a_look
+        self.backlog_bytes -= self.bytes_per_check
         return self.backlog_bytes
 
     def close(self) -> None:
@@ -341,15 +351,15 @@ class SlowTransport(asyncio.Transport):
 
 
 @pytest.mark.parametrize(
-    ("bytes_a_look", "is_cut_off"),
-    [pytest.param(0, True, id="nothing"), pytest.param(1, False, id="a little now and then")],
+    ("bytes_per_check", "is_cut_off"),
+    [pytest.param(0, True, id="reads nothing"), pytest.param(1, False, id="reads slowly")],
 )
-def test_who_takes_nothing_of_his_last_answer_is_cut_off(bytes_a_look: int, is_cut_off: bool) -> None:
-    """Even if so little is left of it that nobody waits for him."""
+def test_a_closing_connection_is_aborted_if_the_client_reads_nothing(bytes_per_check: int, is_cut_off: bool) -> None:
+    """Also if the remaining data is below the limit at which writers wait."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         listener = HttpListener(echo, CLOCK, host="", port=0, tls=None, limits=QUICK)
-        transport = SlowTransport(10_000, bytes_a_look)
+        transport = SlowTransport(10_000, bytes_per_check)
         connection = ServerConnection(listener)
         connection.connection_made(transport)
         connection.close()
@@ -358,17 +368,17 @@ def test_who_takes_nothing_of_his_last_answer_is_cut_off(bytes_a_look: int, is_c
         assert transport.is_aborted == is_cut_off
         connection.connection_lost(None)
 
-    play(story)
+    run_scenario(scenario)
 
 
-# -------------------------------------------------------------------------------------------- clients that go
+# ------------------------------------------------------------------------------------ clients that disconnect
 
 
 @pytest.mark.parametrize(
     ("ends_with_client", "end"),
-    [pytest.param(True, "cancelled", id="cancelled"), pytest.param(False, "done", id="done nevertheless")],
+    [pytest.param(True, "cancelled", id="cancelled"), pytest.param(False, "done", id="completed")],
 )
-def test_the_work_for_a_client_that_is_gone(ends_with_client: bool, end: str) -> None:
+def test_work_for_a_disconnected_client_is_cancelled_only_if_configured(ends_with_client: bool, end: str) -> None:
     ends: list[str] = []
     gate = asyncio.Event()
 
@@ -382,10 +392,10 @@ def test_the_work_for_a_client_that_is_gone(ends_with_client: bool, end: str) ->
         ends.append("done")
         return Response(200, b"")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with listening(works, ends_with_client=ends_with_client) as listener:
             async with Client(listener) as client:
-                client.say(get())
+                client.send(get())
                 await until(lambda: ends == ["begun"])
             await until(lambda: not listener.connections)
             await until(lambda: len(ends) == 2 or not ends_with_client)
@@ -393,50 +403,50 @@ def test_the_work_for_a_client_that_is_gone(ends_with_client: bool, end: str) ->
             await until(lambda: len(ends) == 2)
         assert ends == ["begun", end]
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_body_that_does_not_come_is_an_error_to_who_reads_it() -> None:
-    heard: list[type[Exception]] = []
+def test_an_incomplete_body_is_an_error_for_its_reader() -> None:
+    received: list[type[Exception]] = []
 
     async def reads(request: Request) -> Response:
         try:
             await request.read(100)
         except ConnectionError as error:
-            heard.append(type(error))
+            received.append(type(error))
             raise
         return Response(200, b"")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with listening(reads) as listener:
             async with Client(listener) as client:
-                client.say(post("xxx")[:-1])
+                client.send(post("xxx")[:-1])
                 await until(lambda: bool(listener.connections))
                 await client.writer.drain()
-            await until(lambda: bool(heard))
-        assert heard == [ConnectionResetError]
+            await until(lambda: bool(received))
+        assert received == [ConnectionResetError]
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_somebody_is_told_when_the_client_is_gone() -> None:
-    told_of: list[str] = []
+def test_on_lost_is_called_when_the_client_disconnects() -> None:
+    calls: list[str] = []
 
     async def lasts(request: Request) -> Response:
-        gone = asyncio.Event()
-        request.connection.on_lost = gone.set
-        await gone.wait()
-        told_of.append("gone")
+        lost = asyncio.Event()
+        request.connection.on_lost = lost.set
+        await lost.wait()
+        calls.append("lost")
         return Response(200, b"")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with listening(lasts) as listener:
             async with Client(listener) as client:
-                client.say(get())
+                client.send(get())
                 await until(lambda: any(connection.on_lost for connection in listener.connections))
-            await until(lambda: told_of == ["gone"])
+            await until(lambda: calls == ["lost"])
 
-    play(story)
+    run_scenario(scenario)
 
 
 def test_a_large_body_is_sent_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,18 +454,18 @@ def test_a_large_body_is_sent_in_slices(monkeypatch: pytest.MonkeyPatch) -> None
     written: list[int] = []
     write = ServerConnection.write
 
-    def noted(connection: ServerConnection, data: bytes) -> None:
+    def record_length(connection: ServerConnection, data: bytes) -> None:
         written.append(len(data))
         write(connection, data)
 
     async def large(request: Request) -> Response:
         return Response(200, body)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with listening(large) as listener, Client(listener) as client:
-            client.say(get("/", "Connection: close"))
-            assert told(await client.read_all()) == [f"200 {body.decode()}"]
+            client.send(get("/", "Connection: close"))
+            assert codes_and_bodies(await client.read_all()) == [f"200 {body.decode()}"]
 
-    monkeypatch.setattr(ServerConnection, "write", noted)
-    play(story)
+    monkeypatch.setattr(ServerConnection, "write", record_length)
+    run_scenario(scenario)
     assert written[1:] == [SLICE_BYTES, SLICE_BYTES, SLICE_BYTES, 3]

@@ -1,4 +1,4 @@
-"""Connections that never begin or never end their TLS handshake: they are closed, and keep no client out."""
+"""Connections with missing or incomplete TLS handshakes are closed and do not block other clients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def listening(limits: ServerLimits) -> AsyncIterator[HttpListener]:
 
 
 async def ask(port: int) -> bytes:
-    """The body of an answer over TLS."""
+    """The body of a response over TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
@@ -42,11 +42,11 @@ async def ask(port: int) -> bytes:
 
 
 async def connect(port: int, count: int) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """TCP connections that say nothing."""
+    """TCP connections that send nothing."""
     return [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
 
 
-def play(scenario: Callable[[], Awaitable[None]]) -> None:
+def run_scenario(scenario: Callable[[], Awaitable[None]]) -> None:
     async def main() -> None:
         async with asyncio.timeout(LIMIT_S):
             await scenario()
@@ -54,7 +54,7 @@ def play(scenario: Callable[[], Awaitable[None]]) -> None:
     run_real(main())
 
 
-def test_a_connection_that_never_begins_is_closed() -> None:
+def test_a_connection_without_a_handshake_is_closed() -> None:
     async def scenario() -> None:
         async with listening(ServerLimits(handshake_s_max=0.1)) as listener:
             for reader, writer in await connect(listener.port, 20):
@@ -64,16 +64,16 @@ def test_a_connection_that_never_begins_is_closed() -> None:
             assert listener.acceptor.closed_for_newer == 0
             assert await ask(listener.port) == b"hello"
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_the_oldest_of_too_many_is_closed_and_clients_are_served() -> None:
+def test_the_oldest_of_too_many_handshakes_is_closed() -> None:
     async def scenario() -> None:
         async with listening(ServerLimits(handshakes_max=5, handshake_s_max=LIMIT_S)) as listener:
             silent = await connect(listener.port, 5)
             await until(lambda: listener.acceptor.handshakes == 5)
             assert await ask(listener.port) == b"hello"
-            assert await silent[0][0].read() == b"", "the oldest had to go"
+            assert await silent[0][0].read() == b"", "the oldest connection is still open"
             silent += await connect(listener.port, 50)
             await until(lambda: listener.acceptor.closed_for_newer == 50)
             assert listener.acceptor.handshakes == 5
@@ -83,24 +83,24 @@ def test_the_oldest_of_too_many_is_closed_and_clients_are_served() -> None:
             for _, writer in silent:
                 writer.close()
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x00\xff", b"\x00" * 100])
-def test_a_client_that_speaks_no_tls_is_closed(said: bytes) -> None:
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\x00\xff", b"\x00" * 100])
+def test_a_connection_without_tls_is_closed(data: bytes) -> None:
     async def scenario() -> None:
         async with listening(ServerLimits(handshake_s_max=0.2)) as listener:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
-            writer.write(said)
+            writer.write(data)
             assert b"hello" not in await reader.read()
             writer.close()
             await until(lambda: listener.acceptor.handshakes == 0)
             assert await ask(listener.port) == b"hello"
 
-    play(scenario)
+    run_scenario(scenario)
 
 
-def test_a_listener_that_stops_waits_for_no_handshake() -> None:
+def test_a_listener_stops_without_waiting_for_handshakes() -> None:
     async def scenario() -> None:
         async with listening(ServerLimits(handshake_s_max=LIMIT_S, stop_s_max=LIMIT_S)) as listener:
             silent = await connect(listener.port, 3)
@@ -109,4 +109,4 @@ def test_a_listener_that_stops_waits_for_no_handshake() -> None:
             assert await reader.read() == b""
             writer.close()
 
-    play(scenario)
+    run_scenario(scenario)

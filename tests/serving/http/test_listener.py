@@ -18,7 +18,7 @@ from mooring.serving.http.request import Request
 from mooring.serving.http.response import Response, Stream
 from mooring.serving.tls import ServingTls, serving_context, trust
 from tests.serving.callers import Authority
-from tests.serving.http.loopback import CLOCK, QUICK, Client, get, listening, play
+from tests.serving.http.loopback import CLOCK, QUICK, Client, get, listening, run_scenario
 from tests.waiting import LIMIT_S, until
 
 
@@ -26,20 +26,20 @@ async def hello(request: Request) -> Response:
     return Response(200, b"hello")
 
 
-def test_a_taken_port_is_told_in_one_line() -> None:
-    async def story() -> None:
+def test_a_used_port_is_reported_in_one_line() -> None:
+    async def scenario() -> None:
         async with listening(hello) as listener:
             second = HttpListener(hello, CLOCK, host="127.0.0.1", port=listener.port, tls=None)
             with pytest.raises(PortTakenError, match=f"^cannot listen on 127.0.0.1:{listener.port}: "):
                 async with second:
                     pass
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
-def test_everywhere_means_addresses_of_both_versions(host: str) -> None:
-    async def story() -> None:
+def test_unspecified_addresses_listen_on_ipv4_and_ipv6(host: str) -> None:
+    async def scenario() -> None:
         async with HttpListener(hello, CLOCK, host=host, port=0, tls=None) as listener:
             for address in ("127.0.0.1", "::1"):
                 reader, writer = await asyncio.open_connection(address, listener.port)
@@ -50,55 +50,55 @@ def test_everywhere_means_addresses_of_both_versions(host: str) -> None:
                 async with HttpListener(hello, CLOCK, host=host, port=listener.port, tls=None):
                     pass
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_machine_without_the_newer_version_listens_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ipv6_the_listener_uses_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with HttpListener(hello, CLOCK, host="::", port=0, tls=None) as listener:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
             writer.write(get().encode())
             assert (await reader.read(1_000)).endswith(b"hello")
             writer.close()
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_idle_connections_are_closed_at_the_end() -> None:
-    async def story() -> None:
+def test_idle_connections_are_closed_when_the_listener_stops() -> None:
+    async def scenario() -> None:
         async with listening(hello) as listener:
             silent, used = Client(listener), Client(listener)
             await silent.__aenter__()
             await used.__aenter__()
-            used.say(get())
+            used.send(get())
             await used.read("hello")
         assert await silent.read_all() == await used.read_all() == ""
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_request_in_progress_is_answered_at_the_end() -> None:
+def test_a_running_request_is_answered_when_the_listener_stops() -> None:
     gate = asyncio.Event()
 
     async def waits(request: Request) -> Response:
         await gate.wait()
         return Response(200, b"at last")
 
-    async def story() -> None:
+    async def scenario() -> None:
         limits = ServerLimits(stop_s_max=LIMIT_S)
         async with TaskGroup("test") as group, listening(waits, limits) as listener:
             client = Client(listener)
             await client.__aenter__()
-            client.say(get() + get())
+            client.send(get() + get())
             await until(lambda: any(not connection.is_idle for connection in listener.connections))
             group.start(_soon(gate), name="opener")
         answer = await client.read_all()
         assert answer.count("at last") == 1
         assert "Connection: close" in answer
 
-    play(story)
+    run_scenario(scenario)
 
 
 async def _soon(gate: asyncio.Event) -> None:
@@ -106,45 +106,45 @@ async def _soon(gate: asyncio.Event) -> None:
     gate.set()
 
 
-def test_a_request_that_takes_too_long_is_cut_off_at_the_end() -> None:
+def test_a_request_that_takes_too_long_is_cancelled_when_the_listener_stops() -> None:
     async def endless(request: Request) -> Stream:
         stream = request.stream(200, "a/b")
         await asyncio.Event().wait()
         return stream
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with listening(endless, QUICK) as listener:
             client = Client(listener)
             await client.__aenter__()
-            client.say(get())
+            client.send(get())
             await client.read("\r\n\r\n")
         assert await client.read_all() == ""
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_nothing_is_left_of_a_connection() -> None:
+def test_closed_connections_are_freed_without_garbage_collection() -> None:
     def left() -> int:
         return sum([isinstance(found, ServerConnection | Request) for found in gc.get_objects()])
 
-    async def story() -> None:
+    async def scenario() -> None:
         gc.collect()
-        gc.disable()  # it would find rings; there should be none
+        gc.disable()  # reference cycles would hide leaks
         try:
             async with listening(hello) as listener:
                 for _ in range(5):
                     async with Client(listener) as client:
-                        client.say(get())
+                        client.send(get())
                         await client.read("hello")
                 await until(lambda: not listener.connections)
                 await until(lambda: not left())
         finally:
             gc.enable()
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_certificate_is_shown_to_the_handler(tmp_path: Path) -> None:
+def test_the_handler_gets_the_client_certificate(tmp_path: Path) -> None:
     authority = Authority("clients", wall_s=CLOCK.wall_s())
     tls = serving_context(ServingTls("test"), CLOCK.wall_s())
     trust(tls, authority.pem)
@@ -155,20 +155,20 @@ def test_a_certificate_is_shown_to_the_handler(tmp_path: Path) -> None:
         context.verify_mode = ssl.CERT_NONE
     shown.load_cert_chain(tmp_path / "somebody")
 
-    async def who(request: Request) -> Response:
+    async def certificate_status(request: Request) -> Response:
         assert request.certificate == request.certificate
         return Response(200, b"somebody" if request.certificate else b"nobody")
 
-    async def asked(port: int, context: ssl.SSLContext) -> bytes:
+    async def body_of(port: int, context: ssl.SSLContext) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
         writer.write(get("/", "Connection: close").encode())
         answer = await reader.read()
         writer.close()
         return answer.rpartition(b"\r\n")[2]
 
-    async def story() -> None:
-        async with HttpListener(who, CLOCK, host="127.0.0.1", port=0, tls=tls) as listener:
-            assert await asked(listener.port, shown) == b"somebody"
-            assert await asked(listener.port, plain) == b"nobody"
+    async def scenario() -> None:
+        async with HttpListener(certificate_status, CLOCK, host="127.0.0.1", port=0, tls=tls) as listener:
+            assert await body_of(listener.port, shown) == b"somebody"
+            assert await body_of(listener.port, plain) == b"nobody"
 
-    play(story)
+    run_scenario(scenario)

@@ -11,7 +11,7 @@ from mooring.serving.http.connection import ServerConnection
 from mooring.serving.http.listener import HttpListener
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import DateHeader, Headers, Response, Stream, closing_line, framed, http_date
-from tests.serving.http.loopback import CLOCK, Client, get, listening, play
+from tests.serving.http.loopback import CLOCK, Client, get, listening, run_scenario
 from tests.waiting import until
 
 DATE = b"Date: D\r\n"
@@ -25,13 +25,13 @@ HEAD = "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nX: y\r\nTransfer-Encoding: chunk
             Response(200, b"abc", "a/b"),
             False,
             "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 3\r\nDate: D\r\n\r\n",
-            id="an answer",
+            id="a response",
         ),
         pytest.param(
             Response(404, b"", "", (("X", "1"), ("X", "2"))),
             True,
             "HTTP/1.0 404 Not Found\r\nX: 1\r\nX: 2\r\nContent-Length: 0\r\nDate: D\r\n\r\n",
-            id="an old one, with fields of its own",
+            id="HTTP/1.0 with own headers",
         ),
         pytest.param(Response(204, b"", ""), False, "HTTP/1.1 204 No Content\r\nDate: D\r\n\r\n", id="no content"),
         pytest.param(
@@ -41,15 +41,15 @@ HEAD = "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nX: y\r\nTransfer-Encoding: chunk
             Response(304, b"", "", (("Warning", "a\r\nX: b\nc"),)),
             False,
             "HTTP/1.1 304 Not Modified\r\nWarning: a  X: b c\r\nDate: D\r\n\r\n",
-            id="nobody else ends a line",
+            id="line breaks in a header value",
         ),
     ],
 )
-def test_heads(response: Response, is_old: bool, head: str) -> None:
+def test_heads_of_responses(response: Response, is_old: bool, head: str) -> None:
     assert response.head(DATE, b"", is_old=is_old).decode() == head
 
 
-def test_a_value_may_hold_any_letters() -> None:
+def test_a_response_header_may_contain_non_ascii_characters() -> None:
     headers: Headers = (("Warning", "ä"),)
     assert "Warning: ä\r\n".encode() in Response(200, b"", "", headers).head(DATE, b"", is_old=False)
 
@@ -57,13 +57,13 @@ def test_a_value_may_hold_any_letters() -> None:
 @pytest.mark.parametrize(
     ("is_kept_alive", "is_old", "line"),
     [
-        pytest.param(True, False, b"", id="it stays, as everybody expects"),
-        pytest.param(False, False, b"Connection: close\r\n", id="it closes"),
-        pytest.param(True, True, b"Connection: keep-alive\r\n", id="an old one stays"),
-        pytest.param(False, True, b"", id="an old one closes, as everybody expects"),
+        pytest.param(True, False, b"", id="HTTP/1.1, kept alive"),
+        pytest.param(False, False, b"Connection: close\r\n", id="HTTP/1.1, closed"),
+        pytest.param(True, True, b"Connection: keep-alive\r\n", id="HTTP/1.0, kept alive"),
+        pytest.param(False, True, b"", id="HTTP/1.0, closed"),
     ],
 )
-def test_what_is_said_of_the_connection(is_kept_alive: bool, is_old: bool, line: bytes) -> None:
+def test_connection_header_of_a_response(is_kept_alive: bool, is_old: bool, line: bytes) -> None:
     assert closing_line(is_kept_alive=is_kept_alive, is_old=is_old) == line
 
 
@@ -71,14 +71,14 @@ def test_what_is_said_of_the_connection(is_kept_alive: bool, is_old: bool, line:
     ("second", "text"),
     [
         pytest.param(0, "Thu, 01 Jan 1970 00:00:00 GMT", id="the first second"),
-        pytest.param(1_794_821_126, "Mon, 16 Nov 2026 09:25:26 GMT", id="another one"),
+        pytest.param(1_794_821_126, "Mon, 16 Nov 2026 09:25:26 GMT", id="a second of 2026"),
     ],
 )
-def test_dates_are_in_english(second: int, text: str) -> None:
+def test_http_dates_are_in_english(second: int, text: str) -> None:
     assert http_date(second) == text
 
 
-def test_the_date_of_a_second_is_made_once() -> None:
+def test_the_date_header_is_cached_for_a_second() -> None:
     clock = VirtualClock()
     dates = DateHeader(clock)
     first = dates.line()
@@ -96,55 +96,55 @@ async def three_pieces(request: Request) -> Stream:
     return stream
 
 
-def test_a_chunk_says_its_length_in_hexadecimal() -> None:
+def test_a_chunk_has_its_length_in_hexadecimal() -> None:
     assert framed(b"x" * 26) == b"1a\r\n" + b"x" * 26 + b"\r\n"
 
 
-def test_nothing_is_no_chunk() -> None:
+def test_an_empty_piece_is_not_a_chunk() -> None:
     assert framed(b"") == b""
 
 
-def test_pieces_are_chunks_and_the_connection_stays() -> None:
-    async def story() -> None:
+def test_a_stream_is_sent_in_chunks_and_the_connection_stays_open() -> None:
+    async def scenario() -> None:
         async with listening(three_pieces) as listener, Client(listener) as client:
             for _ in range(2):
-                client.say(get())
+                client.send(get())
                 answer = await client.read("0\r\n\r\n")
                 assert answer.startswith(HEAD)
                 assert answer.endswith("\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
 
-    play(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
-    "kept", [pytest.param((), id="as usual"), pytest.param(("Connection: keep-alive",), id="kept")]
+    "kept", [pytest.param((), id="without a header"), pytest.param(("Connection: keep-alive",), id="with keep-alive")]
 )
-def test_to_an_old_client_the_answer_ends_with_the_connection(kept: tuple[str, ...]) -> None:
-    async def story() -> None:
+def test_a_stream_to_an_http_1_0_client_ends_with_the_connection(kept: tuple[str, ...]) -> None:
+    async def scenario() -> None:
         async with listening(three_pieces) as listener, Client(listener) as client:
-            client.say(get("/", *kept, version="1.0"))
+            client.send(get("/", *kept, version="1.0"))
             head, _, body = (await client.read_all()).partition("\r\n\r\n")
             assert head.startswith("HTTP/1.0 200 OK\r\n")
             assert "chunked" not in head
             assert "keep-alive" not in head
             assert body == "onetwo"
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_who_asks_for_the_head_only_gets_nothing_else() -> None:
-    async def story() -> None:
+def test_a_stream_for_a_head_request_has_no_body() -> None:
+    async def scenario() -> None:
         async with listening(three_pieces) as listener, Client(listener) as client:
-            client.say(get(method="HEAD") + get("/", "Connection: close", method="HEAD"))
+            client.send(get(method="HEAD") + get("/", "Connection: close", method="HEAD"))
             first, second, rest = (await client.read_all()).split("\r\n\r\n")
             assert first.startswith(HEAD)
             assert second.startswith(HEAD)
             assert rest == ""
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_client_that_takes_nothing_is_waited_for() -> None:
+def test_write_waits_for_a_client_that_does_not_read() -> None:
     written: list[int] = []
 
     async def endless(request: Request) -> Stream:
@@ -153,9 +153,9 @@ def test_a_client_that_takes_nothing_is_waited_for() -> None:
             await stream.write(b"x" * 100_000)
             written.append(len(written))
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with listening(endless) as listener, Client(listener) as client:
-            client.say(get())
+            client.send(get())
             await client.read("\r\n\r\n")
             before = -1
             while before != len(written):
@@ -166,11 +166,11 @@ def test_a_client_that_takes_nothing_is_waited_for() -> None:
             await client.reader.readexactly(5_000_000)
             await until(lambda: len(written) > before)
 
-    play(story)
+    run_scenario(scenario)
 
 
 class BreakingTransport(asyncio.Transport):
-    """Breaks at the first write. As uvloop's do, it takes more, and tells its protocol on the next turn of the loop."""
+    """Breaks at the first write. As in uvloop, later writes succeed; the protocol is notified one turn later."""
 
     def __init__(self, connection: ServerConnection) -> None:
         super().__init__()
@@ -186,8 +186,8 @@ class BreakingTransport(asyncio.Transport):
         return self._is_broken
 
 
-def test_a_writer_that_never_pauses_notices_that_its_client_is_gone() -> None:
-    async def story() -> None:
+def test_a_writer_that_never_waits_gets_an_error_if_the_client_disconnects() -> None:
+    async def scenario() -> None:
         connection = ServerConnection(HttpListener(three_pieces, CLOCK, host="", port=0, tls=None))
         connection.connection_made(BreakingTransport(connection))
         stream = Stream(connection, 200, is_chunked=True)
@@ -195,38 +195,38 @@ def test_a_writer_that_never_pauses_notices_that_its_client_is_gone() -> None:
             for _ in range(1_000):
                 await stream.write(b"x")
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_a_stream_to_nobody_is_an_error_and_a_chunk_to_nobody_is_not_sent() -> None:
-    heard: list[object] = []
+def test_writes_to_a_closed_connection_fail_or_return_false() -> None:
+    results: list[object] = []
 
     async def late(request: Request) -> Stream:
         stream = request.stream(200, "a/b")
         await until(lambda: not request.connection.is_open)
-        heard.append(stream.write_nowait(framed(b"x")))
+        results.append(stream.write_nowait(framed(b"x")))
         try:
             await stream.write(b"x")
         except ConnectionError as error:
-            heard.append(type(error))
+            results.append(type(error))
         try:
             request.stream(200, "a/b")
         except ConnectionError as error:
-            heard.append(type(error))
+            results.append(type(error))
         raise ConnectionResetError
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with listening(late) as listener:
             async with Client(listener) as client:
-                client.say(get())
+                client.send(get())
                 await client.read("\r\n\r\n")
-            await until(lambda: len(heard) == 3)
-        assert heard == [False, ConnectionResetError, ConnectionResetError]
+            await until(lambda: len(results) == 3)
+        assert results == [False, ConnectionResetError, ConnectionResetError]
 
-    play(story)
+    run_scenario(scenario)
 
 
-def test_an_answer_that_is_not_finished_is_cut_off() -> None:
+def test_an_unfinished_stream_is_aborted() -> None:
     failures: list[str] = []
 
     async def fails(request: Request) -> Stream:
@@ -234,11 +234,11 @@ def test_an_answer_that_is_not_finished_is_cut_off() -> None:
         await stream.write(b"half")
         raise RuntimeError("a bug")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with listening(fails, on_failure=lambda: failures.append("one")) as listener, Client(listener) as client:
-            client.say(get())
+            client.send(get())
             answer = await client.read_all()
             assert answer.endswith("4\r\nhalf\r\n")
         assert failures == ["one"]
 
-    play(story)
+    run_scenario(scenario)

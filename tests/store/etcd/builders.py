@@ -1,7 +1,6 @@
-"""What the tests of the store on etcd share: a real etcd on loopback, and playing on it.
+"""Builders for tests of the store on etcd: a real etcd on loopback, a proxy, and scenarios.
 
-The fixtures are in `tests/store/conftest.py`. Where etcd is not installed, the tests that need one are deselected
-there, and the run says so.
+The fixtures are in `tests/store/conftest.py`. Where etcd is not installed, it deselects the tests that need one.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ PROGRAM: Final = shutil.which("etcd")
 QUICK = EtcdLimits(
     request_s_max=LIMIT_S, unreachable_s_max=LIMIT_S, retry_s=0.02, retry_s_max=0.1, compaction_interval_s=0
 )
-"""The limits of the tests: an etcd that was away is tried again at once, and a slow one is waited for. Compaction
-happens when a test says so."""
+"""Limits for tests: an unreachable etcd is retried quickly, and a slow one is waited for. Compaction happens only when
+a test requests it."""
 HASTY = replace(QUICK, unreachable_s_max=0.3)
-"""An etcd that refuses connections is soon given up; a slow one is still waited for."""
+"""Limits for tests with an unreachable etcd: connections are given up soon, but a slow etcd is waited for."""
 
 
 class Etcd:
-    """An etcd of its own, which can be killed and started again on what it left."""
+    """An etcd process that can be killed and restarted with its data."""
 
     def __init__(self, program: str, directory: Path, *options: str, tls: ssl.SSLContext | None = None) -> None:
         self._program = program
@@ -74,7 +73,7 @@ class Etcd:
                 *("--listen-client-urls", client, "--advertise-client-urls", client),
                 *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
                 *("--initial-cluster", f"e={peer}"),
-                *("--heartbeat-interval", "20", "--election-timeout", "100"),  # it elects itself, and may be quick
+                *("--heartbeat-interval", "20", "--election-timeout", "100"),  # one member elects itself quickly
                 *self._options,
             ],
             stdin=subprocess.DEVNULL,
@@ -84,7 +83,7 @@ class Etcd:
         self._wait_healthy()
 
     def kill(self) -> None:
-        """As a power failure does."""
+        """Kill the process, as after a power failure."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
@@ -100,7 +99,7 @@ class Etcd:
         self._process.send_signal(signal.SIGCONT)
 
     def call(self, path: str, body: object) -> None:
-        """What the store itself has no need for, over etcd's JSON gateway."""
+        """Call an API that the store does not use, over etcd's JSON gateway."""
         request = urllib.request.Request(f"{self._scheme}://{self.endpoint}{path}", json.dumps(body).encode())
         urllib.request.urlopen(request, timeout=LIMIT_S, context=self._tls).close()
 
@@ -115,7 +114,7 @@ class Etcd:
         while clock.now_s() - began_s < LIMIT_S:
             if self._is_healthy():
                 return
-            # Not a wait on the clock: a test may start it within a running loop.
+            # Not `clock.wait`: a test may start etcd inside of a running event loop.
             assert self._process is not None
             with suppress(subprocess.TimeoutExpired):
                 raise AssertionError(f"etcd ended with {self._process.wait(timeout=0.02)}")
@@ -134,7 +133,7 @@ class Etcd:
 
 
 class Proxy:
-    """A way to an etcd that can be cut and mended, while inside of an `async with`."""
+    """A TCP proxy to an etcd; `cut` closes its connections, `mend` accepts new ones."""
 
     def __init__(self, endpoint: str) -> None:
         self._host, _, port = endpoint.rpartition(":")
@@ -164,7 +163,7 @@ class Proxy:
         self._server = await asyncio.start_server(self._connect, "127.0.0.1", self._own_port)
 
     async def cut(self) -> None:
-        """Whoever is connected is thrown out, and nobody is let in."""
+        """Close all connections and stop listening."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -189,23 +188,23 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def until_noticed(store: EtcdStore, endpoint: str) -> None:
-    """Until a store knows that an endpoint is gone."""
+    """Wait until a store knows that an endpoint is disconnected."""
     (wire,) = [each for each in store._endpoints._wires if each.endpoint == endpoint]
     await until(lambda: wire._channel.get_state().name != "READY")
 
 
 def wait_watchers(etcd: Etcd, count: int) -> None:
-    """Until etcd counts so many watchers. It forgets those of a closed store only after a moment."""
+    """Wait until etcd counts `count` watchers. It removes those of a closed store with a delay."""
     wait_until(lambda: etcd.metric("etcd_debugging_mvcc_watcher_total") == count)
 
 
-async def once_reachable(question: Callable[[], Awaitable[Answer]]) -> Answer:
-    """The answer, as soon as an etcd that was away is found again, which may take longer than `HASTY` allows."""
+async def once_reachable(request: Callable[[], Awaitable[Answer]]) -> Answer:
+    """The result of a request after an etcd became reachable again, which may take longer than `HASTY` allows."""
     clock = SystemClock()
     began_s = clock.now_s()
     while True:
         try:
-            return await question()
+            return await request()
         except EtcdUnreachable:
             if clock.now_s() - began_s > LIMIT_S:
                 raise
@@ -213,7 +212,7 @@ async def once_reachable(question: Callable[[], Awaitable[Answer]]) -> Answer:
 
 
 def play(url: str, scenario: Callable[[EtcdStore], Awaitable[None]], limits: EtcdLimits = QUICK) -> None:
-    """On the system's time, from opening to closing."""
+    """Run a scenario with an open store and the system clock."""
 
     async def started() -> None:
         async with await EtcdStore.open(url, SystemClock(), limits) as store:
@@ -223,7 +222,7 @@ def play(url: str, scenario: Callable[[EtcdStore], Awaitable[None]], limits: Etc
 
 
 def play_two(url: str, scenario: Callable[[EtcdStore, EtcdStore], Awaitable[None]], limits: EtcdLimits = QUICK) -> None:
-    """Two servers on one etcd."""
+    """Run a scenario with two stores on one etcd."""
 
     async def started() -> None:
         async with (

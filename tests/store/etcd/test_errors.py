@@ -1,6 +1,6 @@
-"""What etcd and gRPC say becomes an error that says what to do.
+"""Errors of etcd and gRPC are converted to store errors.
 
-An address says where an etcd is and how to be let in, or what is wrong with it.
+Addresses of etcd: endpoints, TLS and credentials, and errors of invalid addresses.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ from mooring.store.interface import StoreBusy, StoreError, StoreUnreachable, Val
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "kind"),
+    ("code", "text_of_etcd", "kind"),
     [
-        pytest.param("OUT_OF_RANGE", "etcdserver: mvcc: required revision has been compacted", EtcdCompacted, id="old"),
         pytest.param(
-            "OUT_OF_RANGE", "etcdserver: mvcc: required revision is a future revision", EtcdRevisionAhead, id="new"
+            "OUT_OF_RANGE", "etcdserver: mvcc: required revision has been compacted", EtcdCompacted, id="compacted"
+        ),
+        pytest.param(
+            "OUT_OF_RANGE", "etcdserver: mvcc: required revision is a future revision", EtcdRevisionAhead, id="future"
         ),
         pytest.param("INVALID_ARGUMENT", "etcdserver: request is too large", ValueTooLarge, id="too large"),
         pytest.param("RESOURCE_EXHAUSTED", "etcdserver: mvcc: database space exceeded", EtcdFull, id="full"),
         pytest.param("RESOURCE_EXHAUSTED", "etcdserver: too many requests", StoreBusy, id="busy"),
-        pytest.param("UNAUTHENTICATED", "etcdserver: invalid auth token", EtcdTokenExpired, id="an old token"),
+        pytest.param("UNAUTHENTICATED", "etcdserver: invalid auth token", EtcdTokenExpired, id="an expired token"),
         pytest.param(
             "INVALID_ARGUMENT",
             "etcdserver: authentication failed, invalid user ID or password",
@@ -44,27 +46,29 @@ from mooring.store.interface import StoreBusy, StoreError, StoreUnreachable, Val
             id="a wrong password",
         ),
         pytest.param("INVALID_ARGUMENT", "etcdserver: user name is empty", EtcdAuthenticationRefused, id="no user"),
-        pytest.param("PERMISSION_DENIED", "etcdserver: permission denied", EtcdAuthenticationRefused, id="no right"),
-        pytest.param("UNAVAILABLE", "Connection refused", EtcdUnreachable, id="nobody listens"),
+        pytest.param(
+            "PERMISSION_DENIED", "etcdserver: permission denied", EtcdAuthenticationRefused, id="no permission"
+        ),
+        pytest.param("UNAVAILABLE", "Connection refused", EtcdUnreachable, id="connection refused"),
         pytest.param("UNAVAILABLE", "Ssl handshake failed: CERTIFICATE_VERIFY_FAILED", EtcdTlsFailed, id="TLS"),
-        pytest.param("DEADLINE_EXCEEDED", "Deadline Exceeded", EtcdUnreachable, id="no answer in time"),
-        pytest.param("UNKNOWN", "etcdserver: server stopped", EtcdUnreachable, id="it stops"),
-        pytest.param("FAILED_PRECONDITION", "etcdserver: something", EtcdRefused, id="anything else"),
+        pytest.param("DEADLINE_EXCEEDED", "Deadline Exceeded", EtcdUnreachable, id="timeout"),
+        pytest.param("UNKNOWN", "etcdserver: server stopped", EtcdUnreachable, id="stopped"),
+        pytest.param("FAILED_PRECONDITION", "etcdserver: something", EtcdRefused, id="another error"),
     ],
 )
-def test_each_complaint_has_its_error(code: str, said: str, kind: type[StoreError]) -> None:
-    error = in_words(code, said, "host:1")
+def test_error_class_of_each_error_of_etcd(code: str, text_of_etcd: str, kind: type[StoreError]) -> None:
+    error = in_words(code, text_of_etcd, "host:1")
     assert type(error) is kind
-    assert said in str(error)
+    assert text_of_etcd in str(error)
     assert "etcd at host:1" in str(error)
 
 
-def test_the_errors_have_their_places_in_the_tree() -> None:
+def test_base_classes_of_etcd_errors() -> None:
     assert issubclass(EtcdTlsFailed, StoreUnreachable)
     assert issubclass(EtcdFull, WriteRefused)
 
 
-def test_an_error_told_twice_is_two_errors_with_one_text() -> None:
+def test_again_copies_an_error() -> None:
     error = in_words("UNAVAILABLE", "gone", "host:1")
     other = again(error)
     assert other is not error
@@ -75,27 +79,27 @@ def test_an_error_told_twice_is_two_errors_with_one_text() -> None:
     ("text", "expected"),
     [
         pytest.param("etcd://host:1234", EtcdAddress(("host:1234",)), id="a host and a port"),
-        pytest.param("etcd://host", EtcdAddress(("host:2379",)), id="without a port it is etcd's own"),
-        pytest.param("etcd://host:1/", EtcdAddress(("host:1",)), id="a slash at the end means nothing"),
+        pytest.param("etcd://host", EtcdAddress(("host:2379",)), id="default port"),
+        pytest.param("etcd://host:1/", EtcdAddress(("host:1",)), id="trailing slash"),
         pytest.param("etcd://a:1,b:2,c", EtcdAddress(("a:1", "b:2", "c:2379")), id="several endpoints"),
         pytest.param("etcd://[::1]:99", EtcdAddress(("[::1]:99",)), id="IPv6"),
         pytest.param("etcd://[::1]", EtcdAddress(("[::1]:2379",)), id="IPv6 without a port"),
-        pytest.param("http://a:1,http://b:2", EtcdAddress(("a:1", "b:2")), id="as kube-apiserver has them"),
+        pytest.param("http://a:1,http://b:2", EtcdAddress(("a:1", "b:2")), id="the format of kube-apiserver"),
         pytest.param("https://a:1", EtcdAddress(("a:1",), EtcdTls()), id="https is TLS"),
         pytest.param("etcds://a:1", EtcdAddress(("a:1",), EtcdTls()), id="etcds is TLS"),
         pytest.param("etcd://u:p%40s@a:1", EtcdAddress(("a:1",), None, "u", "p@s"), id="a user and a password"),
         pytest.param(
             "etcd://a:1?servername=etcd.example",
             EtcdAddress(("a:1",), EtcdTls(server_name="etcd.example")),
-            id="an option about certificates is TLS, too",
+            id="a TLS option implies TLS",
         ),
     ],
 )
-def test_an_address_is_read(text: str, expected: EtcdAddress) -> None:
+def test_parse_address(text: str, expected: EtcdAddress) -> None:
     assert parse_address(text) == expected
 
 
-def test_certificates_are_read_from_their_files(tmp_path: Path) -> None:
+def test_certificates_are_read_from_files(tmp_path: Path) -> None:
     for name in ("ca", "cert", "key"):
         (tmp_path / name).write_text(name)
     address = parse_address(f"etcd://a:1?cacert={tmp_path}/ca&cert={tmp_path}/cert&key={tmp_path}/key")
@@ -103,29 +107,29 @@ def test_certificates_are_read_from_their_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         pytest.param("host:2379", "cannot begin like 'host:2379'", id="without a scheme"),
         pytest.param("redis://host:2379", "cannot begin like", id="another scheme"),
-        pytest.param("etcd://", "'' is no endpoint", id="nothing"),
-        pytest.param("etcd://a:1,,b:1", "'' is no endpoint", id="nothing between commas"),
-        pytest.param("etcd://a:port", "'a:port' is no endpoint", id="a port that is no number"),
-        pytest.param("etcd://a:70000", "'a:70000' is no endpoint", id="a port that there is not"),
+        pytest.param("etcd://", "'' is no endpoint", id="no endpoint"),
+        pytest.param("etcd://a:1,,b:1", "'' is no endpoint", id="an empty endpoint"),
+        pytest.param("etcd://a:port", "'a:port' is no endpoint", id="a port that is not a number"),
+        pytest.param("etcd://a:70000", "'a:70000' is no endpoint", id="an invalid port"),
         pytest.param("etcd://a:1/registry", "is no endpoint", id="a path"),
         pytest.param("http://a:1,https://b:1", "all begin with http://", id="two schemes"),
         pytest.param("etcd://user@a:1", "a user and a password, or neither", id="a user without a password"),
         pytest.param("etcd://a:1?cert=x", "a cert and a key, or neither", id="a certificate without its key"),
-        pytest.param("etcd://a:1?colour=blue", "no option 'colour'", id="an option that there is not"),
+        pytest.param("etcd://a:1?colour=blue", "no option 'colour'", id="an unknown option"),
         pytest.param("etcd://a:1?cacert", "cannot be read", id="an option without a value"),
-        pytest.param("etcd://a:1?cacert=/no/such", "/no/such (cacert", id="a file that is not there"),
+        pytest.param("etcd://a:1?cacert=/no/such", "/no/such (cacert", id="a missing file"),
     ],
 )
-def test_what_is_no_address_is_refused_in_one_line(text: str, complaint: str) -> None:
+def test_an_invalid_address_is_rejected_with_one_line(text: str, message: str) -> None:
     with pytest.raises(EtcdAddressWrong) as wrong:
         parse_address(text)
-    assert complaint in str(wrong.value)
+    assert message in str(wrong.value)
     assert "\n" not in str(wrong.value)
 
 
-def test_a_password_is_not_printed() -> None:
+def test_repr_of_an_address_hides_the_password() -> None:
     assert "secret" not in repr(parse_address("etcd://user:secret@a:1"))

@@ -41,7 +41,7 @@ def go_json(document: Document) -> bytes:
         pytest.param(kube.OLDEST, kube.WIDGET_WITHOUT_SCHEMA, id="without a schema"),
     ],
 )
-def test_a_label_changes_nothing_but_the_label(etcd: Etcd, definition: Document, widget: Document) -> None:
+def test_a_label_patch_changes_only_the_label(etcd: Etcd, definition: Document, widget: Document) -> None:
     values = {
         POD_KEY: protobuf_value(kube.POD),
         "/registry/secrets/default/key": protobuf_value(kube.SECRET),
@@ -66,7 +66,7 @@ def test_a_label_changes_nothing_but_the_label(etcd: Etcd, definition: Document,
     run_real(scenario())
 
 
-def test_a_store_with_a_value_that_cannot_be_read_is_not_opened(etcd: Etcd) -> None:
+def test_a_store_with_an_unreadable_value_is_not_opened(etcd: Etcd) -> None:
     async def scenario() -> None:
         await _fill(etcd, {POD_KEY: b"k8s:enc:aescbc:v1:key:abc"})
         with pytest.raises(ValueUnreadable, match=POD_KEY):
@@ -80,7 +80,7 @@ def test_a_store_with_a_value_that_cannot_be_read_is_not_opened(etcd: Etcd) -> N
     run_real(scenario())
 
 
-def test_the_mirror_goes_on_when_the_value_is_replaced(etcd: Etcd) -> None:
+def test_the_mirror_continues_when_an_unreadable_value_is_replaced(etcd: Etcd) -> None:
     async def scenario() -> None:
         async with (
             await EtcdStore.open(etcd.url, SystemClock(), QUICK, read_stored_value) as store,

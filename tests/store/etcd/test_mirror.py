@@ -1,6 +1,6 @@
-"""The mirror is what etcd was at its revision, and says when it is at another.
+"""EtcdMirror: the state of etcd at the mirror's revision, its history, and its watches.
 
-The mirror is kept up to date, whatever happens to the connection, to etcd, or to its history.
+The mirror follows etcd after lost connections, restarts and compactions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.store.etcd.builders import QUICK, Etcd, Proxy
 
 
 def play(scenario: Callable[[EtcdMirror], Awaitable[None]]) -> None:
-    """On a mirror that was loaded with one pod at revision 10."""
+    """Run a scenario with a mirror that was loaded with one pod at revision 10."""
 
     async def started() -> None:
         mirror = EtcdMirror(EtcdLimits())
@@ -41,7 +41,7 @@ def deleted(key: str, revision: int) -> StoreChange:
     return StoreChange(key, revision, None, None)
 
 
-def test_it_knows_what_was_there_before_without_being_told() -> None:
+def test_changes_get_the_previous_value_from_the_mirror() -> None:
     async def scenario(mirror: EtcdMirror) -> None:
         async with mirror.watch(PODS, since=10) as watch:
             mirror.apply([put(WEB, b"two", 11), deleted(WEB, 12), put(WEB, b"three", 13)])
@@ -52,7 +52,7 @@ def test_it_knows_what_was_there_before_without_being_told() -> None:
     play(scenario)
 
 
-def test_the_past_is_counted_by_revisions_not_by_changes() -> None:
+def test_the_history_is_read_by_revision() -> None:
     async def scenario(mirror: EtcdMirror) -> None:
         mirror.apply([put("foreign", b"", 11), put(WEB, b"two", 12), put(DNS, b"new", 12), put("foreign", b"", 20)])
         assert mirror.current_revision() == 20
@@ -66,7 +66,7 @@ def test_the_past_is_counted_by_revisions_not_by_changes() -> None:
     play(scenario)
 
 
-def test_a_key_that_is_not_ours_moves_the_revision_and_wakes_those_who_wait_for_that() -> None:
+def test_a_foreign_key_advances_the_revision_and_calls_when_advanced() -> None:
     async def scenario(mirror: EtcdMirror) -> None:
         advanced: list[str] = []
         async with mirror.watch(PODS, since=10) as watch:
@@ -78,7 +78,7 @@ def test_a_key_that_is_not_ours_moves_the_revision_and_wakes_those_who_wait_for_
     play(scenario)
 
 
-def test_whoever_waits_for_a_revision_comes_back_when_it_is_reached() -> None:
+def test_wait_reached_returns_when_the_revision_is_reached() -> None:
     async def scenario(mirror: EtcdMirror) -> None:
         await mirror.wait_reached(10)
         async with TaskGroup("waiting") as group:
@@ -91,7 +91,7 @@ def test_whoever_waits_for_a_revision_comes_back_when_it_is_reached() -> None:
     play(scenario)
 
 
-def test_what_somebody_says_to_be_compacted_is_forgotten() -> None:
+def test_the_compaction_key_removes_history() -> None:
     async def scenario(mirror: EtcdMirror) -> None:
         mirror.apply([put(WEB, b"two", 11), put(WEB, b"three", 12), put("compact_rev_key", b"11", 13)])
         assert (mirror.compacted_revision(), mirror.oldest_revision()) == (11, 11)
@@ -106,7 +106,7 @@ def test_what_somebody_says_to_be_compacted_is_forgotten() -> None:
     play(scenario)
 
 
-def test_loading_again_cuts_every_watch_off() -> None:
+def test_loading_again_ends_all_watches_with_revision_gone() -> None:
     async def scenario(mirror: EtcdMirror) -> None:
         mirror.apply([put(DNS, b"gone", 11), put("compact_rev_key", b"11", 12)])
         async with mirror.watch(PODS, since=12) as watch:
@@ -119,7 +119,7 @@ def test_loading_again_cuts_every_watch_off() -> None:
     play(scenario)
 
 
-def test_a_cut_connection_loses_no_change_and_repeats_none(etcd: Etcd) -> None:
+def test_a_lost_connection_does_not_lose_or_repeat_changes(etcd: Etcd) -> None:
     async def scenario() -> None:
         clock = SystemClock()
         async with (
@@ -147,7 +147,7 @@ def test_a_cut_connection_loses_no_change_and_repeats_none(etcd: Etcd) -> None:
     run_real(scenario())
 
 
-def test_an_etcd_that_is_killed_and_started_again_is_followed_on(etcd_alone: Etcd) -> None:
+def test_the_mirror_continues_after_a_restart_of_etcd(etcd_alone: Etcd) -> None:
     async def scenario() -> None:
         clock = SystemClock()
         acknowledged: list[bytes] = []
@@ -182,7 +182,7 @@ def test_an_etcd_that_is_killed_and_started_again_is_followed_on(etcd_alone: Etc
     run_real(scenario())
 
 
-def test_what_was_compacted_while_we_were_away_is_loaded_again_and_the_watches_are_told(etcd: Etcd) -> None:
+def test_a_compaction_during_a_lost_connection_reloads_the_mirror_and_ends_watches(etcd: Etcd) -> None:
     async def scenario() -> None:
         clock = SystemClock()
         async with (
@@ -204,7 +204,7 @@ def test_what_was_compacted_while_we_were_away_is_loaded_again_and_the_watches_a
     run_real(scenario())
 
 
-def test_an_etcd_that_was_put_back_to_an_older_state_is_loaded_again(etcd_alone: Etcd) -> None:
+def test_an_etcd_restored_to_an_older_state_is_loaded_again(etcd_alone: Etcd) -> None:
     async def scenario() -> None:
         async with await EtcdStore.open(etcd_alone.url, SystemClock(), QUICK) as store:
             await fill(store, WEB, DNS, DATABASE)

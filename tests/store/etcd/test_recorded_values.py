@@ -1,7 +1,7 @@
-"""What a real kube-apiserver stored is served as that server serves it, and a label changes nothing but the label.
+"""Values stored by a real kube-apiserver are served as by that server, and a label patch changes only the label.
 
 `tests/recordings/storage.jsonl.xz` has all keys and values of an etcd after kube-apiserver created objects of every
-kind, once as protobuf and once as JSON, and what it answers for them (`tools/record_storage.py`).
+kind, once as protobuf and once as JSON, and its responses for them (`tools/record_storage.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tools.recorder import RECORDINGS, Json, read_transcripts
 LABEL = {"metadata": {"labels": {"new": "label"}}}
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 CUSTOM_KINDS = {"gears", "widgets"}
-GENERATION_COUNTS_LABELS = "/endpointslices/"
+LABELS_CHANGE_GENERATION = "/endpointslices/"
 
 
 def recorded(name: str) -> Json:
@@ -34,7 +34,7 @@ def recorded(name: str) -> Json:
 
 
 @pytest.mark.parametrize("name", ["json", "protobuf"])
-def test_every_object_is_served_and_survives_a_label(etcd: Etcd, name: str) -> None:
+def test_recorded_objects_are_served_and_a_label_patch_changes_only_the_label(etcd: Etcd, name: str) -> None:
     part = recorded(name)
     values = {key: base64.b64decode(value) for key, value in part["values"].items()}
     expected: dict[str, Document] = part["served"]
@@ -55,7 +55,7 @@ def test_every_object_is_served_and_survives_a_label(etcd: Etcd, name: str) -> N
                     await _label(server, path)
                     changed = await _get(server, path)
                     assert changed["metadata"]["labels"].pop("new") == "label"
-                    if GENERATION_COUNTS_LABELS in path:
+                    if LABELS_CHANGE_GENERATION in path:
                         changed["metadata"]["generation"] -= 1
                     assert _unmanaged(changed) == _unmanaged(document), path
             kept = {record.key for record in (await raw.list("/registry/")).records}

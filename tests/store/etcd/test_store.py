@@ -1,10 +1,8 @@
-"""The store on etcd implements the interface, alone and with others on the same etcd.
+"""EtcdStore: the store contract, several stores on one etcd, watches, and errors.
 
-A watch can begin before the history that is kept here does: then etcd is asked for the rest.
-
-Readers see what anybody wrote before them, and share their questions.
-
-All servers on one etcd take turns in compacting it, and hear of what the others did.
+Watches and reads before the local history read the missing part from etcd.
+Fresh reads return earlier writes of other stores and share requests.
+Compaction: the stores on one etcd take turns.
 """
 
 from __future__ import annotations
@@ -54,16 +52,16 @@ from tests.waiting import until
 class TestTheContract(StoreContract):
     @pytest.fixture
     def play(self, etcd: Etcd) -> Play:
-        def played(scenario: Scenario) -> None:
+        def play_on_etcd(scenario: Scenario) -> None:
             play(etcd.url, scenario)
 
-        return played
+        return play_on_etcd
 
 
 # -------------------------------------------------------------------------------------- several on one etcd
 
 
-def test_what_one_has_written_the_other_reads(etcd: Etcd) -> None:
+def test_one_store_reads_writes_of_the_other(etcd: Etcd) -> None:
     async def scenario(one: EtcdStore, other: EtcdStore) -> None:
         for number in range(20):
             revision = await one.put(WEB, b"%d" % number)
@@ -76,7 +74,7 @@ def test_what_one_has_written_the_other_reads(etcd: Etcd) -> None:
     play_two(etcd.url, scenario)
 
 
-def test_both_tell_the_same_changes_in_the_same_order(etcd: Etcd) -> None:
+def test_two_stores_return_the_same_changes_in_the_same_order(etcd: Etcd) -> None:
     async def scenario(one: EtcdStore, other: EtcdStore) -> None:
         since = await one.revision()
 
@@ -94,7 +92,7 @@ def test_both_tell_the_same_changes_in_the_same_order(etcd: Etcd) -> None:
     play_two(etcd.url, scenario)
 
 
-def test_of_many_who_write_under_the_same_condition_one_wins(etcd: Etcd) -> None:
+def test_only_one_of_several_conditional_writes_succeeds(etcd: Etcd) -> None:
     async def scenario(one: EtcdStore, other: EtcdStore) -> None:
         seen = await one.put(WEB, b"0")
 
@@ -113,9 +111,9 @@ def test_of_many_who_write_under_the_same_condition_one_wins(etcd: Etcd) -> None
     play_two(etcd.url, scenario)
 
 
-def test_a_counter_that_many_raise_loses_nothing(etcd: Etcd) -> None:
+def test_concurrent_increments_with_retries_lose_no_update(etcd: Etcd) -> None:
     async def scenario(one: EtcdStore, other: EtcdStore) -> None:
-        async def raise_it(number: int) -> None:
+        async def increment(number: int) -> None:
             store = (one, other)[number % 2]
             while True:
                 found = await store.get(WEB)
@@ -126,7 +124,7 @@ def test_a_counter_that_many_raise_loses_nothing(etcd: Etcd) -> None:
                 except WriteConflict:
                     continue
 
-        await run_bounded(raise_it, range(20), limit=4, name="counting")
+        await run_bounded(increment, range(20), limit=4, name="counting")
         found = await one.get(WEB)
         assert found is not None
         assert found.value == b"20"
@@ -134,7 +132,7 @@ def test_a_counter_that_many_raise_loses_nothing(etcd: Etcd) -> None:
     play_two(etcd.url, scenario)
 
 
-def test_a_store_that_comes_later_finds_everything(etcd: Etcd) -> None:
+def test_a_store_opened_later_reads_all_records_in_pages(etcd: Etcd) -> None:
     async def scenario(one: EtcdStore) -> None:
         revision = await fill(one, WEB, NODE, DNS, DATABASE)
         few_at_once = replace(QUICK, loaded_records_max=3)
@@ -146,7 +144,7 @@ def test_a_store_that_comes_later_finds_everything(etcd: Etcd) -> None:
     play(etcd.url, scenario)
 
 
-def test_keys_of_others_move_the_revision_and_are_not_ours(etcd: Etcd) -> None:
+def test_foreign_keys_advance_the_revision_and_are_not_listed(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         before = await store.put(WEB, b"one")
         etcd.call("/v3/kv/put", {"key": "bm8gc2xhc2g=", "value": "eA=="})
@@ -160,7 +158,7 @@ def test_keys_of_others_move_the_revision_and_are_not_ours(etcd: Etcd) -> None:
     play(etcd.url, scenario)
 
 
-def test_changes_that_share_a_revision_are_all_told(etcd: Etcd) -> None:
+def test_all_changes_of_one_revision_are_returned(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         since = await fill(store, WEB, DNS, NODE)
         async with store.watch(PODS, since=since) as watch:
@@ -176,7 +174,7 @@ def test_changes_that_share_a_revision_are_all_told(etcd: Etcd) -> None:
 # ------------------------------------------------------------------------------------------------- watches
 
 
-def test_two_hundred_watches_are_one_for_etcd(etcd: Etcd) -> None:
+def test_two_hundred_watches_use_one_watch_of_etcd(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         since = await store.revision()
         watches = [await store.watch(PODS, since=since).__aenter__() for _ in range(200)]
@@ -191,7 +189,7 @@ def test_two_hundred_watches_are_one_for_etcd(etcd: Etcd) -> None:
     play(etcd.url, scenario)
 
 
-def test_a_reader_who_falls_behind_is_cut_off_and_the_others_are_not(etcd: Etcd) -> None:
+def test_only_a_watch_that_lags_behind_ends_with_revision_gone(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         since = await store.revision()
         async with store.watch(PODS, since=since) as slow, store.watch(f"{PODS}default/", since=since) as quick:
@@ -206,10 +204,10 @@ def test_a_reader_who_falls_behind_is_cut_off_and_the_others_are_not(etcd: Etcd)
     play(etcd.url, scenario, replace(QUICK, buffer_max=3))
 
 
-# ------------------------------------------------------------------------------------------------- refusals
+# --------------------------------------------------------------------------------------------------- errors
 
 
-def test_a_value_that_is_too_large_for_etcd_is_refused(etcd: Etcd) -> None:
+def test_a_value_too_large_for_etcd_is_rejected(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         with pytest.raises(ValueTooLarge, match="max-request-bytes"):
             await store.put(WEB, b"x" * 2_000_000)
@@ -220,7 +218,7 @@ def test_a_value_that_is_too_large_for_etcd_is_refused(etcd: Etcd) -> None:
     play(etcd.url, scenario)
 
 
-def test_one_write_more_than_may_wait_is_refused(etcd: Etcd) -> None:
+def test_writes_beyond_the_limit_of_waiting_writes_are_rejected(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         async with TaskGroup("writers") as group:
             first = group.start(store.put(WEB, b"one"), name="first")
@@ -233,7 +231,7 @@ def test_one_write_more_than_may_wait_is_refused(etcd: Etcd) -> None:
     play(etcd.url, scenario, replace(QUICK, waiting_writes_max=1))
 
 
-def test_after_closing_nothing_is_done(etcd: Etcd) -> None:
+def test_a_closed_store_rejects_reads_and_writes(etcd: Etcd) -> None:
     async def scenario() -> None:
         store: Store
         async with await EtcdStore.open(etcd.url, SystemClock(), QUICK) as opened:
@@ -247,7 +245,7 @@ def test_after_closing_nothing_is_done(etcd: Etcd) -> None:
     run_real(scenario())
 
 
-def test_those_who_wait_are_told_that_the_store_was_closed(etcd_alone: Etcd) -> None:
+def test_closing_ends_waiting_reads_and_writes_with_an_error(etcd_alone: Etcd) -> None:
     async def scenario() -> None:
         clock = SystemClock()
         store = await EtcdStore.open(etcd_alone.url, clock, QUICK)
@@ -270,7 +268,7 @@ def test_those_who_wait_are_told_that_the_store_was_closed(etcd_alone: Etcd) -> 
     run_real(scenario())
 
 
-def test_a_watch_begins_before_the_store_was_opened(etcd: Etcd) -> None:
+def test_a_watch_may_begin_before_the_store_was_opened(etcd: Etcd) -> None:
     async def scenario(earlier: EtcdStore) -> None:
         since = await fill(earlier, WEB)
         await earlier.put(NODE, b"elsewhere")
@@ -286,7 +284,7 @@ def test_a_watch_begins_before_the_store_was_opened(etcd: Etcd) -> None:
     play(etcd.url, scenario)
 
 
-def test_changes_that_come_while_etcd_is_asked_are_told_after_those_that_were_missed(etcd: Etcd) -> None:
+def test_changes_during_the_read_of_missed_changes_are_returned_after_them(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         since = await store.revision()
         for number in range(40):
@@ -301,7 +299,7 @@ def test_changes_that_come_while_etcd_is_asked_are_told_after_those_that_were_mi
     play(etcd.url, scenario, replace(QUICK, changes_max=5))
 
 
-def test_the_past_before_our_history_is_read_from_etcd(etcd: Etcd) -> None:
+def test_reads_before_the_local_history_are_read_from_etcd(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         await fill(store, WEB, DATABASE, DNS, NODE)
         before = await store.revision()
@@ -318,7 +316,7 @@ def test_the_past_before_our_history_is_read_from_etcd(etcd: Etcd) -> None:
     play(etcd.url, scenario, replace(QUICK, changes_max=2))
 
 
-def test_more_than_may_have_been_missed_is_gone(etcd: Etcd) -> None:
+def test_a_watch_with_too_many_missed_changes_is_revision_gone(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         since = await store.revision()
         await fill(store, WEB, WEB, WEB, WEB, WEB, WEB)
@@ -331,7 +329,7 @@ def test_more_than_may_have_been_missed_is_gone(etcd: Etcd) -> None:
     play(etcd.url, scenario, replace(QUICK, changes_max=1, missed_changes_max=3))
 
 
-def test_a_past_that_somebody_compacted_without_a_word_is_gone(etcd: Etcd) -> None:
+def test_a_revision_compacted_by_another_program_is_gone(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         since = await store.revision()
         revision = await fill(store, WEB, WEB, WEB, WEB)
@@ -347,7 +345,7 @@ def test_a_past_that_somebody_compacted_without_a_word_is_gone(etcd: Etcd) -> No
     play(etcd.url, scenario, replace(QUICK, changes_max=1))
 
 
-def test_a_hundred_readers_at_once_share_a_question(etcd: Etcd) -> None:
+def test_concurrent_readers_share_a_request(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         await fill(store, WEB)
 
@@ -363,7 +361,7 @@ def test_a_hundred_readers_at_once_share_a_question(etcd: Etcd) -> None:
     play(etcd.url, scenario)
 
 
-def test_a_reader_who_comes_while_a_question_is_under_way_waits_for_the_next(etcd: Etcd) -> None:
+def test_a_read_during_a_request_waits_for_the_next_request(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         async with TaskGroup("readers") as group:
             group.start(store.get(WEB), name="first")
@@ -375,7 +373,7 @@ def test_a_reader_who_comes_while_a_question_is_under_way_waits_for_the_next(etc
     play(etcd.url, scenario)
 
 
-def test_a_revision_that_is_here_costs_no_question(etcd: Etcd) -> None:
+def test_reads_at_a_known_revision_need_no_request(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         revision = await fill(store, WEB)
         await store.revision()
@@ -387,7 +385,7 @@ def test_a_revision_that_is_here_costs_no_question(etcd: Etcd) -> None:
     play(etcd.url, scenario)
 
 
-def test_everybody_who_waits_is_told_that_etcd_is_away(etcd: Etcd) -> None:
+def test_waiting_readers_get_an_error_if_etcd_is_unreachable(etcd: Etcd) -> None:
     async def scenario() -> None:
         async with (
             Proxy(etcd.endpoint) as proxy,
@@ -406,7 +404,7 @@ def test_everybody_who_waits_is_told_that_etcd_is_away(etcd: Etcd) -> None:
     run_real(scenario())
 
 
-def test_a_mirror_that_does_not_come_up_is_said_to_be_behind(etcd: Etcd) -> None:
+def test_a_mirror_that_does_not_reach_the_revision_is_an_error(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         revision = await store.revision()
         store._fresh._limits = replace(QUICK, request_s_max=0.05)
@@ -416,12 +414,12 @@ def test_a_mirror_that_does_not_come_up_is_said_to_be_behind(etcd: Etcd) -> None
     play(etcd.url, scenario)
 
 
-def test_servers_take_turns_and_another_takes_over(etcd_alone: Etcd) -> None:
+def test_two_servers_take_turns_in_compaction_and_replace_each_other(etcd_alone: Etcd) -> None:
     async def scenario() -> None:
         endpoints = EtcdEndpoints(parse_address(etcd_alone.url), SystemClock(), QUICK)
         one, other = (Compaction(endpoints, EtcdMirror(QUICK)) for _ in range(2))
         compacted: list[int] = []
-        # The first turn of all compacts nothing: the key holds a 0, as kube-apiserver's does.
+        # The first turn compacts nothing: the key contains 0, as with kube-apiserver.
         for server, is_theirs in [(one, True), (other, False), (one, True), (other, False), (other, True)]:
             assert await server.take_turn() is is_theirs
             compacted.append(await endpoints.call(EtcdWire.read_compacted))
@@ -432,7 +430,7 @@ def test_servers_take_turns_and_another_takes_over(etcd_alone: Etcd) -> None:
     run_real(scenario())
 
 
-def test_a_turn_compacts_what_was_there_at_the_last_one(etcd_alone: Etcd) -> None:
+def test_a_turn_compacts_to_the_revision_of_the_last_turn(etcd_alone: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         before = await fill(store, WEB)
         await store._compaction.take_turn()
@@ -447,7 +445,7 @@ def test_a_turn_compacts_what_was_there_at_the_last_one(etcd_alone: Etcd) -> Non
     play(etcd_alone.url, scenario)
 
 
-def test_it_happens_by_itself(etcd_alone: Etcd) -> None:
+def test_compaction_runs_periodically(etcd_alone: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         before = await fill(store, WEB, WEB)
         # There may be turns before and during the writes, and a turn is announced before etcd compacts.
@@ -460,7 +458,7 @@ def test_it_happens_by_itself(etcd_alone: Etcd) -> None:
     play(etcd_alone.url, scenario, replace(QUICK, compaction_interval_s=0.05))
 
 
-def test_what_one_compacts_is_gone_for_the_other(etcd: Etcd) -> None:
+def test_a_compaction_by_one_store_applies_to_the_other(etcd: Etcd) -> None:
     async def scenario(one: EtcdStore, other: EtcdStore) -> None:
         before = await fill(one, WEB)
         kept = await fill(one, WEB, WEB)
@@ -478,7 +476,7 @@ def test_what_one_compacts_is_gone_for_the_other(etcd: Etcd) -> None:
     play_two(etcd.url, scenario)
 
 
-def test_a_store_that_comes_later_knows_what_is_compacted(etcd: Etcd) -> None:
+def test_a_store_opened_later_reads_the_compacted_revision(etcd: Etcd) -> None:
     async def scenario(one: EtcdStore) -> None:
         await one.compact(kept := await fill(one, WEB, WEB))
         async with await EtcdStore.open(etcd.url, SystemClock(), QUICK) as other:

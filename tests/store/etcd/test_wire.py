@@ -1,8 +1,6 @@
-"""A wire connects, with TLS and a login where they are asked for; if it cannot, one line says why.
+"""EtcdWire and EtcdEndpoints: TLS, logins, failover between endpoints, and writes with an unknown outcome.
 
-When an endpoint does not answer, another is asked; and a write whose answer was lost is known to be unknown.
-
-A stream tells everything that changes from a revision on, or why it cannot.
+EventStream: all changes from a revision on, and errors.
 """
 
 from __future__ import annotations
@@ -48,8 +46,8 @@ async def write_and_read(store: EtcdStore) -> None:
         assert await store.get(WEB) is not None
 
 
-def refusal(url: str) -> StoreError:
-    """What opening says."""
+def open_error(url: str) -> StoreError:
+    """The error of opening a store."""
 
     async def scenario() -> StoreError:
         with pytest.raises(StoreError) as refused:
@@ -64,7 +62,7 @@ def refusal(url: str) -> StoreError:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority (`ca`), and a certificate of its own for everybody on loopback (`cert`, `key`); and another `ca`."""
+    """An authority (`ca`), its certificate for 127.0.0.1 (`cert`, `key`), and another authority (`other`)."""
     directory = tmp_path_factory.mktemp("certificates")
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority = issue("authority", authority_key, "authority", authority_key, is_authority=True)
@@ -113,22 +111,22 @@ def test_a_store_works_over_tls_with_a_client_certificate(etcd_with_tls: Etcd, c
     play(f"etcds://{etcd_with_tls.endpoint}?{options}&key={certificates / 'key'}", write_and_read)
 
 
-def test_an_authority_that_did_not_sign_is_said_in_one_line(
+def test_a_server_certificate_of_another_authority_is_an_error_in_one_line(
     etcd_with_tls: Etcd, certificates: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    error = refusal(f"etcds://{etcd_with_tls.endpoint}?cacert={certificates / 'other'}")
+    error = open_error(f"etcds://{etcd_with_tls.endpoint}?cacert={certificates / 'other'}")
     assert type(error) is EtcdTlsFailed
     assert "check cacert" in str(error)
     assert "\n" not in str(error)
-    assert capfd.readouterr() == ("", ""), "grpc adds nothing of its own"
+    assert capfd.readouterr() == ("", ""), "grpc must not write to the terminal"
 
 
-def test_an_etcd_with_tls_is_not_reached_without(etcd_with_tls: Etcd) -> None:
-    assert isinstance(refusal(etcd_with_tls.url), EtcdUnreachable)
+def test_an_etcd_with_tls_is_unreachable_without_tls(etcd_with_tls: Etcd) -> None:
+    assert isinstance(open_error(etcd_with_tls.url), EtcdUnreachable)
 
 
-def test_an_etcd_without_tls_is_not_reached_with_it(etcd: Etcd) -> None:
-    assert type(refusal(f"etcds://{etcd.endpoint}")) is EtcdTlsFailed
+def test_an_etcd_without_tls_is_an_error_with_tls(etcd: Etcd) -> None:
+    assert type(open_error(f"etcds://{etcd.endpoint}")) is EtcdTlsFailed
 
 
 # --------------------------------------------------------------------------------------------------- logins
@@ -146,11 +144,11 @@ def etcd_with_users(etcd_program: str, tmp_path_factory: pytest.TempPathFactory)
     etcd.kill()
 
 
-def test_a_store_logs_in(etcd_with_users: Etcd) -> None:
+def test_a_store_authenticates_with_user_and_password(etcd_with_users: Etcd) -> None:
     play(f"etcd://root:p%40ss@{etcd_with_users.endpoint}", write_and_read)
 
 
-def test_a_store_logs_in_again_when_etcd_has_forgotten_it(etcd_with_users: Etcd) -> None:
+def test_a_store_authenticates_again_after_its_token_became_invalid(etcd_with_users: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         await write_and_read(store)
         wire = store._endpoints._wires[0]
@@ -160,7 +158,7 @@ def test_a_store_logs_in_again_when_etcd_has_forgotten_it(etcd_with_users: Etcd)
     play(f"etcd://root:p%40ss@{etcd_with_users.endpoint}", scenario)
 
 
-def test_a_login_that_nobody_asks_for_does_no_harm(etcd: Etcd) -> None:
+def test_a_login_is_ignored_by_an_etcd_without_authentication(etcd: Etcd) -> None:
     play(f"etcd://somebody:secret@{etcd.endpoint}", write_and_read)
 
 
@@ -169,31 +167,31 @@ def test_a_login_that_nobody_asks_for_does_no_harm(etcd: Etcd) -> None:
     [
         pytest.param("", "put a user into the address", id="no user"),
         pytest.param("root:wrong@", "correct the user and the password", id="a wrong password"),
-        pytest.param("guest:guest@", "grant the user", id="a user without rights"),
+        pytest.param("guest:guest@", "grant the user", id="a user without permissions"),
     ],
 )
-def test_who_is_not_let_in_is_told_so_in_one_line(etcd_with_users: Etcd, login: str, advice: str) -> None:
-    error = refusal(f"etcd://{login}{etcd_with_users.endpoint}")
+def test_a_failed_login_is_an_error_with_advice_in_one_line(etcd_with_users: Etcd, login: str, advice: str) -> None:
+    error = open_error(f"etcd://{login}{etcd_with_users.endpoint}")
     assert isinstance(error, EtcdAuthenticationRefused)
     assert advice in str(error)
     assert "\n" not in str(error)
 
 
-# ------------------------------------------------------------------------------------------- the library
+# ------------------------------------------------------------------------------------------------- aetcd
 
 
-def test_without_the_library_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_aetcd_package_is_an_error_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> object:
         raise ModuleNotFoundError(f"No module named {name!r}", name="aetcd")
 
     etcd_wire._library.cache_clear()
     monkeypatch.setattr(importlib, "import_module", missing)
-    error = refusal("etcd://127.0.0.1:1")
+    error = open_error("etcd://127.0.0.1:1")
     assert type(error) is EtcdNotInstalled
     assert str(error) == "a store on etcd needs aetcd: pip install 'mooring[etcd]'"
 
 
-def test_an_endpoint_where_nobody_listens_is_passed_over(etcd: Etcd) -> None:
+def test_an_unreachable_endpoint_is_skipped(etcd: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         await store.put(WEB, b"one")
         assert await store.get(WEB) is not None
@@ -203,7 +201,7 @@ def test_an_endpoint_where_nobody_listens_is_passed_over(etcd: Etcd) -> None:
         play(f"etcd://127.0.0.1:{port},{etcd.endpoint}", scenario)
 
 
-def test_when_an_endpoint_goes_away_the_next_takes_over(etcd: Etcd) -> None:
+def test_the_next_endpoint_is_used_when_an_endpoint_disconnects(etcd: Etcd) -> None:
     async def scenario() -> None:
         async with Proxy(etcd.endpoint) as first, Proxy(etcd.endpoint) as second:
             url = f"etcd://{first.endpoint},{second.endpoint}"
@@ -226,7 +224,7 @@ def test_when_an_endpoint_goes_away_the_next_takes_over(etcd: Etcd) -> None:
 
 
 @pytest.mark.parametrize("endpoints", [1, 2])
-def test_an_etcd_that_nobody_finds_is_said_to_be_unreachable_in_one_line(endpoints: int) -> None:
+def test_an_unreachable_etcd_is_an_error_in_one_line(endpoints: int) -> None:
     async def scenario(url: str) -> None:
         with pytest.raises(EtcdUnreachable, match="cannot be reached") as unreachable:
             await EtcdStore.open(url, SystemClock(), HASTY)
@@ -237,7 +235,7 @@ def test_an_etcd_that_nobody_finds_is_said_to_be_unreachable_in_one_line(endpoin
         run_real(scenario("etcd://" + ",".join(f"127.0.0.1:{port}" for port in (one, other)[:endpoints])))
 
 
-def test_a_write_without_an_answer_is_unknown_and_what_became_of_it_is_seen_later(etcd_alone: Etcd) -> None:
+def test_a_write_without_a_response_has_an_unknown_outcome_that_is_read_later(etcd_alone: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         async with store.watch(PODS, since=await store.revision()) as watch:
             (wire,) = store._endpoints._wires
@@ -251,7 +249,7 @@ def test_a_write_without_an_answer_is_unknown_and_what_became_of_it_is_seen_late
             etcd_alone.resume()
             found = await once_reachable(lambda: store.get(WEB))
             await store.put(WEB, b"two")
-            # If the first write was not there to be read, it may still have come before the second one.
+            # If the read did not return the first write, it may still be ordered before the second one.
             told: list[bytes | None] = []
             while told[-1:] != [b"two"]:
                 told += [change.value for change in await gather(watch.next_batch, 1)]
@@ -261,7 +259,7 @@ def test_a_write_without_an_answer_is_unknown_and_what_became_of_it_is_seen_late
     play(etcd_alone.url, scenario, HASTY)
 
 
-def test_a_write_that_was_never_sent_is_not_unknown(etcd_alone: Etcd) -> None:
+def test_a_write_that_was_not_sent_has_no_unknown_outcome(etcd_alone: Etcd) -> None:
     async def scenario(store: EtcdStore) -> None:
         etcd_alone.kill()
         await until_noticed(store, etcd_alone.endpoint)
@@ -275,7 +273,7 @@ def test_a_write_that_was_never_sent_is_not_unknown(etcd_alone: Etcd) -> None:
     play(etcd_alone.url, scenario, HASTY)
 
 
-def play_stream(etcd: Etcd, scenario: Callable[[EtcdWire], Awaitable[None]]) -> None:
+def play_wire(etcd: Etcd, scenario: Callable[[EtcdWire], Awaitable[None]]) -> None:
     async def started() -> None:
         wire = EtcdWire(etcd.endpoint, parse_address(etcd.url), 2.0)
         try:
@@ -294,7 +292,7 @@ async def read(stream: EventStream, count: int) -> list[StoreChange]:
 
 
 @pytest.mark.parametrize("has_previous", [True, False])
-def test_changes_come_with_what_was_there_before_if_that_is_wanted(etcd: Etcd, has_previous: bool) -> None:
+def test_changes_contain_the_previous_value_if_requested(etcd: Etcd, has_previous: bool) -> None:
     async def scenario(wire: EtcdWire) -> None:
         first = await wire.put(WEB, b"one", None)
         await wire.put(WEB, b"", None)
@@ -305,10 +303,10 @@ def test_changes_come_with_what_was_there_before_if_that_is_wanted(etcd: Etcd, h
         assert told(changes) == [(WEB, b"one", before[0]), (WEB, b"", before[1]), (WEB, None, before[2])]
         assert [change.revision for change in changes] == [first, first + 1, last]
 
-    play_stream(etcd, scenario)
+    play_wire(etcd, scenario)
 
 
-def test_a_stream_from_a_compacted_revision_says_how_far_it_is_compacted(etcd: Etcd) -> None:
+def test_a_stream_from_a_compacted_revision_is_an_error_with_the_compacted_revision(etcd: Etcd) -> None:
     async def scenario(wire: EtcdWire) -> None:
         await wire.put(WEB, b"one", None)
         last = await wire.put(WEB, b"two", None)
@@ -318,10 +316,10 @@ def test_a_stream_from_a_compacted_revision_says_how_far_it_is_compacted(etcd: E
                 await read(stream, 1)
         assert compacted.value.compacted == last
 
-    play_stream(etcd, scenario)
+    play_wire(etcd, scenario)
 
 
-def test_a_stream_that_is_broken_off_tells_its_reader_and_does_not_cancel_it(etcd: Etcd) -> None:
+def test_a_cancelled_stream_is_an_error_for_its_reader(etcd: Etcd) -> None:
     async def scenario(wire: EtcdWire) -> None:
         async with wire.stream(await wire.revision() + 1) as stream:
             await stream.next_changes()
@@ -334,4 +332,4 @@ def test_a_stream_that_is_broken_off_tells_its_reader_and_does_not_cancel_it(etc
                 group.start(wait(), name="reader")
                 stream.cancel()
 
-    play_stream(etcd, scenario)
+    play_wire(etcd, scenario)

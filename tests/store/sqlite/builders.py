@@ -1,4 +1,4 @@
-"""What the tests of the store on disk share: playing on a directory, and directories as a crash leaves them."""
+"""Builders for tests of the SQLite store: scenarios on a directory, and copies of it as after a crash."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ON_THE_THREAD = SqliteLimits(here_writes_max=0)
 def play(
     directory: Path, scenario: Callable[[SqliteStore], Awaitable[None]], limits: SqliteLimits | None = None
 ) -> None:
-    """On virtual time, from opening to closing."""
+    """Run a scenario with an open store on virtual time."""
     clock = VirtualClock()
 
     async def started() -> None:
@@ -36,7 +36,7 @@ def play(
 def play_real(
     directory: Path, scenario: Callable[[SqliteStore], Awaitable[None]], limits: SqliteLimits | None = None
 ) -> None:
-    """On the system's time; unless limits say otherwise, with the writer on its thread."""
+    """Run a scenario with the system clock; by default the writer uses its thread."""
 
     async def started() -> None:
         async with await SqliteStore.open(directory, SystemClock(), limits or ON_THE_THREAD) as store:
@@ -46,7 +46,7 @@ def play_real(
 
 
 def crash_image(directory: Path, to: Path) -> Path:
-    """The directory as it is now, while somebody writes to it: what `kill -9` would leave."""
+    """A copy of the directory of an open store: its state after `kill -9`."""
     shutil.copytree(directory, to)
     return to
 
@@ -56,7 +56,7 @@ async def contents(store: Store) -> dict[str, tuple[int, bytes]]:
 
 
 def contents_of(directory: Path) -> tuple[int, dict[str, tuple[int, bytes]]]:
-    """The revision and the records that a directory comes back with."""
+    """The revision and the records of a store opened from a directory."""
     found: list[tuple[int, dict[str, tuple[int, bytes]]]] = []
 
     async def look(store: SqliteStore) -> None:

@@ -1,6 +1,6 @@
-"""Writes that wait go together, are told what became of them when it is durable, and are refused in words.
+"""Group commit: concurrent writes share a commit, get their result when it is durable, and errors of the disk.
 
-What SQLite says becomes an error that says what to do.
+Errors of SQLite are converted to store errors with advice.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Outcome = int | StoreError
 
 
 async def outcomes(*writes: Coroutine[object, object, int]) -> list[Outcome]:
-    """What becomes of writes that are asked for at the same time."""
+    """The outcomes of concurrent writes."""
 
     async def outcome(write: Coroutine[object, object, int]) -> Outcome:
         try:
@@ -59,7 +59,7 @@ async def outcomes(*writes: Coroutine[object, object, int]) -> list[Outcome]:
 
 
 class Disk:
-    """Stands between the store and its file: notes the commits, and fails those it is told to."""
+    """Records the commits of a store file, and raises an error if set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.commits: list[list[int]] = []
@@ -81,7 +81,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 @pytest.mark.parametrize("is_real", [False, True], ids=["on virtual time", "on a thread"])
-def test_what_is_asked_for_together_is_committed_together(is_real: bool, disk: Disk, tmp_path: Path) -> None:
+def test_concurrent_writes_share_a_commit(is_real: bool, disk: Disk, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         writes = [store.put(f"{PODS}default/p{number}", b"x") for number in range(64)]
         assert await outcomes(*writes) == [*range(2, 66)]
@@ -91,7 +91,7 @@ def test_what_is_asked_for_together_is_committed_together(is_real: bool, disk: D
 
 
 @pytest.mark.parametrize("is_real", [False, True], ids=["on virtual time", "on a thread"])
-def test_who_comes_some_turns_of_the_loop_later_goes_along(is_real: bool, disk: Disk, tmp_path: Path) -> None:
+def test_writes_a_few_loop_iterations_later_share_the_commit(is_real: bool, disk: Disk, tmp_path: Path) -> None:
     async def put_after(store: SqliteStore, turns: int) -> int:
         for _ in range(turns):
             await SystemClock().wait(0)
@@ -105,24 +105,24 @@ def test_who_comes_some_turns_of_the_loop_later_goes_along(is_real: bool, disk: 
 
 
 @pytest.mark.parametrize("is_real", [False, True], ids=["on virtual time", "on a thread"])
-def test_a_writer_knows_his_revision_before_his_own_watch_tells_it(is_real: bool, tmp_path: Path) -> None:
+def test_a_writer_gets_its_revision_before_its_watch_returns_the_change(is_real: bool, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
-        heard: list[str] = []
+        log: list[str] = []
 
-        async def listen() -> None:
+        async def read() -> None:
             async with store.watch(PODS, since=1) as watch:
-                while len(heard) < 4:
-                    heard.extend(f"told {change.revision}" for change in await watch.next_batch())
+                while len(log) < 4:
+                    log.extend(f"told {change.revision}" for change in await watch.next_batch())
 
         async def write(key: str) -> None:
-            heard.append(f"wrote {await store.put(key, b'x')}")
+            log.append(f"wrote {await store.put(key, b'x')}")
 
         async with TaskGroup("both") as group:
-            group.start(listen(), name="listener")
+            group.start(read(), name="listener")
             await SystemClock().wait(0)
             for key in (WEB, DNS):
                 group.start(write(key), name=key)
-        assert heard == ["wrote 2", "wrote 3", "told 2", "told 3"]
+        assert log == ["wrote 2", "wrote 3", "told 2", "told 3"]
 
     (play_real if is_real else play)(tmp_path, scenario)
 
@@ -130,12 +130,12 @@ def test_a_writer_knows_his_revision_before_his_own_watch_tells_it(is_real: bool
 @pytest.mark.parametrize(
     ("limits", "commits"),
     [
-        pytest.param(SqliteLimits(commit_writes_max=4), [4, 4, 2], id="four writes at most"),
-        pytest.param(SqliteLimits(commit_bytes_max=60), [2, 2, 2, 2, 2], id="sixty bytes, and the last may exceed"),
-        pytest.param(SqliteLimits(), [10], id="ten are few"),
+        pytest.param(SqliteLimits(commit_writes_max=4), [4, 4, 2], id="at most four writes"),
+        pytest.param(SqliteLimits(commit_bytes_max=60), [2, 2, 2, 2, 2], id="sixty bytes, exceeded by the last write"),
+        pytest.param(SqliteLimits(), [10], id="below the limits"),
     ],
 )
-def test_a_commit_is_bounded(limits: SqliteLimits, commits: list[int], disk: Disk, tmp_path: Path) -> None:
+def test_the_size_of_a_commit_is_limited(limits: SqliteLimits, commits: list[int], disk: Disk, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         await outcomes(*[store.put(f"{PODS}default/p{number}", b"x" * 20) for number in range(10)])
         assert [len(commit) for commit in disk.commits] == commits
@@ -143,7 +143,7 @@ def test_a_commit_is_bounded(limits: SqliteLimits, commits: list[int], disk: Dis
     play(tmp_path, scenario, limits)
 
 
-def test_of_writers_who_want_the_same_one_wins_and_the_others_are_told_what_it_wrote(
+def test_only_the_first_of_conditional_writes_succeeds_and_others_get_the_current_record(
     disk: Disk, tmp_path: Path
 ) -> None:
     async def scenario(store: SqliteStore) -> None:
@@ -162,9 +162,7 @@ def test_of_writers_who_want_the_same_one_wins_and_the_others_are_told_what_it_w
     play(tmp_path, scenario)
 
 
-def test_who_loses_against_a_write_that_fails_is_told_of_the_failure_not_of_a_conflict(
-    disk: Disk, tmp_path: Path
-) -> None:
+def test_a_conditional_write_behind_a_failed_write_gets_its_error_not_a_conflict(disk: Disk, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         disk.error = DiskFull("no room")
         found = await outcomes(
@@ -176,7 +174,7 @@ def test_who_loses_against_a_write_that_fails_is_told_of_the_failure_not_of_a_co
     play(tmp_path, scenario)
 
 
-def test_nobody_sees_a_write_before_it_is_durable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_write_is_not_visible_before_it_is_durable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen: list[tuple[int, bool]] = []
 
     async def scenario(store: SqliteStore) -> None:
@@ -184,7 +182,7 @@ def test_nobody_sees_a_write_before_it_is_durable(monkeypatch: pytest.MonkeyPatc
 
         def look_and_append(file: StoreFile, changes: list[StoreChange]) -> None:
             append(file, changes)
-            # On virtual time this is the loop's own thread: nobody has been told yet.
+            # On virtual time this is the thread of the loop, before readers are notified.
             seen.append((store.statistics()["revision"], bool(watch.seen_revision() >= 2)))
 
         monkeypatch.setattr(StoreFile, "append", look_and_append)
@@ -196,7 +194,7 @@ def test_nobody_sees_a_write_before_it_is_durable(monkeypatch: pytest.MonkeyPatc
     play(tmp_path, scenario)
 
 
-def test_a_full_disk_refuses_writes_serves_reads_and_recovers(
+def test_a_full_disk_rejects_writes_serves_reads_and_recovers(
     disk: Disk, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "mooring.store.sqlite.commit")
@@ -219,7 +217,7 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers(
     assert contents_of(tmp_path)[0] == 4
 
 
-def test_a_damaged_file_ends_writing_and_not_reading(disk: Disk, tmp_path: Path) -> None:
+def test_a_damaged_file_rejects_writes_and_serves_reads(disk: Disk, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         await fill(store, WEB)
         disk.error = FileDamaged("a page makes no sense")
@@ -234,7 +232,7 @@ def test_a_damaged_file_ends_writing_and_not_reading(disk: Disk, tmp_path: Path)
     play(tmp_path, scenario)
 
 
-def test_a_file_that_is_taken_away_is_noticed_by_the_next_write(tmp_path: Path) -> None:
+def test_a_removed_file_is_detected_by_the_next_write(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         await fill(store, WEB)
         (tmp_path / "store.db").rename(tmp_path / "elsewhere.db")
@@ -247,11 +245,11 @@ def test_a_file_that_is_taken_away_is_noticed_by_the_next_write(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("limits", "refusal"),
     [
-        pytest.param(SqliteLimits(waiting_writes_max=2), StoreBusy, id="more wait than may"),
-        pytest.param(SqliteLimits(value_bytes_max=4), ValueTooLarge, id="the value is longer than one may be"),
+        pytest.param(SqliteLimits(waiting_writes_max=2), StoreBusy, id="too many waiting writes"),
+        pytest.param(SqliteLimits(value_bytes_max=4), ValueTooLarge, id="a value that is too large"),
     ],
 )
-def test_a_limit_refuses_what_is_beyond_it_and_nothing_else(
+def test_only_writes_beyond_a_limit_are_rejected(
     limits: SqliteLimits, refusal: type[StoreError], tmp_path: Path
 ) -> None:
     async def scenario(store: SqliteStore) -> None:
@@ -263,7 +261,7 @@ def test_a_limit_refuses_what_is_beyond_it_and_nothing_else(
     play(tmp_path, scenario, limits)
 
 
-def test_at_the_limit_of_the_file_only_deletions_are_taken_until_there_is_room(tmp_path: Path) -> None:
+def test_at_the_limit_of_the_file_size_only_deletions_are_accepted(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         count = 0
         with pytest.raises(DiskFull, match="at its limit of 200000 bytes: delete something"):
@@ -279,19 +277,19 @@ def test_at_the_limit_of_the_file_only_deletions_are_taken_until_there_is_room(t
     play(tmp_path, scenario, SqliteLimits(file_bytes_max=200_000))
 
 
-def test_a_writer_who_gave_up_in_time_has_not_written(disk: Disk, tmp_path: Path) -> None:
+def test_a_cancelled_waiting_write_is_not_written(disk: Disk, tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         async with TaskGroup("writers") as group:
-            hasty = group.start(store.put(WEB, b"never"), name="hasty")
+            cancelled = group.start(store.put(WEB, b"never"), name="cancelled")
             group.start(store.put(DNS, b"one"), name="patient")
-            asyncio.get_running_loop().call_soon(hasty.cancel)
+            asyncio.get_running_loop().call_soon(cancelled.cancel)
         assert disk.commits == [[2]]
         assert set(await contents(store)) == {DNS}
 
     play(tmp_path, scenario)
 
 
-def test_closing_answers_who_waits_and_refuses_who_comes(tmp_path: Path) -> None:
+def test_closing_completes_waiting_writes_and_rejects_new_ones(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         async def close() -> int:
             await store.close()
@@ -305,7 +303,7 @@ def test_closing_answers_who_waits_and_refuses_who_comes(tmp_path: Path) -> None
     assert contents_of(tmp_path)[0] == 2
 
 
-def test_history_expires_by_itself(tmp_path: Path) -> None:
+def test_history_expires_after_its_maximum_age(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         expired = asyncio.get_running_loop().create_future()
         await fill(store, WEB, WEB, WEB)
@@ -323,11 +321,13 @@ def test_history_expires_by_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "is_here"),
     [
-        pytest.param(SqliteLimits(here_s=60.0), True, id="on the loop, where the disk is quick"),
-        pytest.param(ON_THE_THREAD, False, id="on the thread, where it is not"),
+        pytest.param(SqliteLimits(here_s=60.0), True, id="on the loop"),
+        pytest.param(ON_THE_THREAD, False, id="on the thread"),
     ],
 )
-def test_a_commit_is_the_same_wherever_it_is_made(tmp_path: Path, limits: SqliteLimits, is_here: bool) -> None:
+def test_commits_on_the_loop_and_on_the_thread_have_the_same_results(
+    tmp_path: Path, limits: SqliteLimits, is_here: bool
+) -> None:
     async def scenario(store: SqliteStore) -> None:
         first = await fill(store, WEB, DNS)
         lost, won = await outcomes(store.put(WEB, b"lost", if_revision=first + 7), store.put(DNS, b"won"))
@@ -340,7 +340,7 @@ def test_a_commit_is_the_same_wherever_it_is_made(tmp_path: Path, limits: Sqlite
     assert contents_of(tmp_path)[1][DNS][1] == b"won"
 
 
-def test_a_commit_that_fails_on_the_loop_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_fails_on_the_loop_rejects_the_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(monkeypatch)
 
     async def scenario(store: SqliteStore) -> None:
@@ -356,29 +356,29 @@ def test_a_commit_that_fails_on_the_loop_is_refused(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("code", "kind", "advice"),
     [
-        pytest.param(sqlite3.SQLITE_FULL, DiskFull, "Free some space", id="no room"),
-        pytest.param(sqlite3.SQLITE_IOERR_WRITE, DiskFailing, "Look at the disk", id="a write failed"),
-        pytest.param(sqlite3.SQLITE_IOERR_FSYNC, DiskFailing, "Look at the disk", id="forcing to the disk failed"),
-        pytest.param(sqlite3.SQLITE_CORRUPT, FileDamaged, "Restore", id="a page makes no sense"),
-        pytest.param(sqlite3.SQLITE_NOTADB, FileDamaged, "Restore", id="another file"),
-        pytest.param(sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, FileDamaged, "Restore", id="a revision is there twice"),
-        pytest.param(sqlite3.SQLITE_BUSY, DirectoryInUse, "close it", id="somebody has it open"),
-        pytest.param(sqlite3.SQLITE_READONLY, DirectoryUnusable, "writable", id="it cannot be written"),
-        pytest.param(sqlite3.SQLITE_CANTOPEN, DirectoryUnusable, "writable", id="it cannot be opened"),
-        pytest.param(sqlite3.SQLITE_NOMEM, FileError, "store.db", id="anything else"),
+        pytest.param(sqlite3.SQLITE_FULL, DiskFull, "Free some space", id="a full disk"),
+        pytest.param(sqlite3.SQLITE_IOERR_WRITE, DiskFailing, "Look at the disk", id="a failed write"),
+        pytest.param(sqlite3.SQLITE_IOERR_FSYNC, DiskFailing, "Look at the disk", id="a failed fsync"),
+        pytest.param(sqlite3.SQLITE_CORRUPT, FileDamaged, "Restore", id="a corrupt page"),
+        pytest.param(sqlite3.SQLITE_NOTADB, FileDamaged, "Restore", id="not a database"),
+        pytest.param(sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, FileDamaged, "Restore", id="a duplicate revision"),
+        pytest.param(sqlite3.SQLITE_BUSY, DirectoryInUse, "close it", id="opened by another program"),
+        pytest.param(sqlite3.SQLITE_READONLY, DirectoryUnusable, "writable", id="not writable"),
+        pytest.param(sqlite3.SQLITE_CANTOPEN, DirectoryUnusable, "writable", id="not openable"),
+        pytest.param(sqlite3.SQLITE_NOMEM, FileError, "store.db", id="another error"),
     ],
 )
-def test_each_complaint_has_its_error_and_its_advice(code: int, kind: type[FileError], advice: str) -> None:
-    complaint = sqlite3.OperationalError("what was said")
-    complaint.sqlite_errorcode = code
-    complaint.sqlite_errorname = "SQLITE_SOMETHING"
-    error = in_words(complaint, Path("/data/store.db"), "writing revision 7")
+def test_error_class_and_advice_for_each_error_of_sqlite(code: int, kind: type[FileError], advice: str) -> None:
+    raised = sqlite3.OperationalError("what was said")
+    raised.sqlite_errorcode = code
+    raised.sqlite_errorname = "SQLITE_SOMETHING"
+    error = in_words(raised, Path("/data/store.db"), "writing revision 7")
     assert type(error) is kind
     assert "what was said (SQLITE_SOMETHING) while writing revision 7" in str(error)
     assert advice in str(error)
 
 
-def test_an_error_told_twice_is_two_errors_with_one_text() -> None:
+def test_again_copies_a_file_error() -> None:
     error = DiskFull("no room")
     assert error.again() is not error
     assert (type(error.again()), str(error.again())) == (DiskFull, "no room")

@@ -1,4 +1,4 @@
-"""`kill -9` at any moment loses no acknowledged write, and no revision is given out twice."""
+"""`kill -9` at any time loses no acknowledged write, and no revision is assigned twice."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.store.sqlite.writer import REPEATED, WRITERS
 ROUNDS = 6
 LINES_MAX = 800
 ROOT = Path(__file__).parents[3]
-GONE = "-"
+DELETED = "-"
 
 Line = tuple[int, str, str]
-"""Revision (0: asked for, not acknowledged), key, value."""
+"""Revision (0: started, not acknowledged), key, value."""
 
 
 def writer(directory: Path) -> subprocess.Popen[str]:
@@ -28,7 +28,7 @@ def writer(directory: Path) -> subprocess.Popen[str]:
 
 
 def kill_after(process: subprocess.Popen[str], count: int) -> list[Line]:
-    """Everything that the process said until it was dead, which is more than `count` lines."""
+    """All lines of the process until it is killed, at least `count`."""
     assert process.stdout is not None
     assert process.stderr is not None
     with process:
@@ -41,37 +41,37 @@ def kill_after(process: subprocess.Popen[str], count: int) -> list[Line]:
 
 
 @pytest.mark.parametrize("seed", [7])
-def test_whatever_was_acknowledged_is_there_after_being_killed(seed: int, tmp_path: Path) -> None:
+def test_acknowledged_writes_are_read_after_a_kill(seed: int, tmp_path: Path) -> None:
     entropy = Entropy(seed)
     before: dict[str, str] = {}
-    given_out = 1
+    last_revision = 1
     for _ in range(ROUNDS):
         said = kill_after(writer(tmp_path), 20 + entropy.integer_below(LINES_MAX))
         revisions = [revision for revision, _, _ in said if revision]
-        assert min(revisions) > given_out, "a revision was given out twice"
+        assert min(revisions) > last_revision, "a revision was assigned twice"
         assert len({*revisions}) == len(revisions)
-        given_out, records = contents_of(tmp_path)
-        assert max(revisions) <= given_out <= max(revisions) + WRITERS
+        last_revision, records = contents_of(tmp_path)
+        assert max(revisions) <= last_revision <= max(revisions) + WRITERS
         found = {key: value[: len(value) // REPEATED].decode() for key, (_, value) in records.items()}
         allowed = allowed_values(before, said)
-        assert {key: found.get(key, GONE) for key in allowed if found.get(key, GONE) not in allowed[key]} == {}
+        assert {key: found.get(key, DELETED) for key in allowed if found.get(key, DELETED) not in allowed[key]} == {}
         assert found.keys() <= allowed.keys()
         assert all(value == text.encode() * REPEATED for text, (_, value) in zip(found.values(), records.values()))
         before = found
 
 
 def allowed_values(before: dict[str, str], said: list[Line]) -> dict[str, list[str]]:
-    """For each key what was acknowledged last; and what was asked for after it, which may or may not have happened."""
+    """For each key its last acknowledged value, and later started writes, which may or may not be stored."""
     allowed = {key: [value] for key, value in before.items()}
     for revision, key, value in said:
         if revision:
             allowed[key] = [value]
         else:
-            allowed.setdefault(key, [GONE]).append(value)
+            allowed.setdefault(key, [DELETED]).append(value)
     return allowed
 
 
-def test_a_second_process_says_who_has_the_directory_and_stops(tmp_path: Path) -> None:
+def test_a_second_process_exits_with_the_id_of_the_process_that_uses_the_directory(tmp_path: Path) -> None:
     first = writer(tmp_path)
     assert first.stdout is not None
     first.stdout.readline()

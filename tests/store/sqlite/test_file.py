@@ -1,6 +1,6 @@
-"""The file takes whole batches or nothing, lives through a full disk, and gives back the room it does not need.
+"""StoreFile: batches are written completely or not at all; full disks; freeing of file space.
 
-A data directory has one owner, who may die without tidying up, and a number that only proves what it can.
+DataDirectory: one owner, stale locks, and the checksum of the acknowledged revision.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ API = f"{PODS}default/api"
 
 @pytest.fixture
 def connections(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
-    """The connections of the stores that are opened, so that a test can take room away from them."""
+    """The connections of opened stores, so that a test can limit their size."""
     opened: list[sqlite3.Connection] = []
     connect = sqlite_file._connect_exclusively
 
-    def connect_and_note(path: Path) -> sqlite3.Connection:
+    def connect_and_record(path: Path) -> sqlite3.Connection:
         opened.append(connect(path))
         return opened[-1]
 
-    monkeypatch.setattr(sqlite_file, "_connect_exclusively", connect_and_note)
+    monkeypatch.setattr(sqlite_file, "_connect_exclusively", connect_and_record)
     return opened
 
 
-def test_when_the_database_is_full_a_batch_is_refused_in_whole_and_the_next_may_fit(
+def test_a_batch_that_exceeds_the_database_size_is_rejected_and_the_next_may_succeed(
     connections: list[sqlite3.Connection], tmp_path: Path
 ) -> None:
     async def scenario(store: SqliteStore) -> None:
@@ -67,11 +67,11 @@ def test_when_the_database_is_full_a_batch_is_refused_in_whole_and_the_next_may_
 
 
 @pytest.mark.parametrize("rows", [1, 2, 128, 129, 300], ids=lambda rows: f"{rows} rows")
-def test_a_batch_of_any_size_is_taken_in_whole_or_not_at_all(rows: int, tmp_path: Path) -> None:
+def test_a_batch_of_any_size_is_written_completely_or_not_at_all(rows: int, tmp_path: Path) -> None:
     keys = [f"{PODS}default/p{number}" for number in range(rows)]
     file, _ = sqlite_file.open_file(tmp_path, SqliteLimits())
     broken = [StoreChange(key, 2 + number, b"x", None) for number, key in enumerate(keys)]
-    broken.append(StoreChange(WEB, 2, b"x", None))  # a revision that was there before
+    broken.append(StoreChange(WEB, 2, b"x", None))  # a duplicate revision
     with pytest.raises(FileError):
         file.append(broken)
     file.append([StoreChange(key, 2 + number, b"y", None) for number, key in enumerate(keys)])
@@ -81,7 +81,7 @@ def test_a_batch_of_any_size_is_taken_in_whole_or_not_at_all(rows: int, tmp_path
 
 @contextmanager
 def files_of_at_most(size_bytes: int) -> Iterator[None]:
-    """The kernel refuses to let any file of this process grow beyond a size."""
+    """Limit the file size of this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
     try:
@@ -90,7 +90,7 @@ def files_of_at_most(size_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_when_the_kernel_refuses_to_write_the_store_goes_on_reading_and_writes_when_it_may(tmp_path: Path) -> None:
+def test_after_failed_writes_the_store_serves_reads_and_writes_again(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         await fill(store, WEB)
         with files_of_at_most((tmp_path / LOG).stat().st_size + 20_000):
@@ -104,7 +104,7 @@ def test_when_the_kernel_refuses_to_write_the_store_goes_on_reading_and_writes_w
     assert contents_of(tmp_path)[1] == {WEB: (2, b"web"), DNS: (3, BIG)}
 
 
-def test_a_store_that_was_full_when_it_ended_has_what_was_acknowledged(
+def test_a_store_that_was_full_contains_acknowledged_writes_after_a_restart(
     connections: list[sqlite3.Connection], tmp_path: Path
 ) -> None:
     acknowledged: list[int] = []
@@ -121,13 +121,13 @@ def test_a_store_that_was_full_when_it_ended_has_what_was_acknowledged(
     assert (revision, len(records)) == (acknowledged[-1], len(acknowledged))
 
 
-def test_room_is_given_back_when_history_is_compacted(tmp_path: Path) -> None:
+def test_compaction_shrinks_the_file(tmp_path: Path) -> None:
     limits = SqliteLimits(free_bytes_kept=100_000, freed_bytes_max=500_000)
 
     async def scenario(store: SqliteStore) -> None:
         for number in range(40):
             await store.put(f"{PODS}default/p{number % 4}", BIG)
-        await store.compact(1)  # nothing to forget, but the log goes into the file
+        await store.compact(1)  # no history to remove, but moves the log into the file
         assert (tmp_path / DATABASE).stat().st_size > 4_000_000
         await store.compact(await store.revision())
         assert (tmp_path / DATABASE).stat().st_size < 700_000
@@ -138,7 +138,7 @@ def test_room_is_given_back_when_history_is_compacted(tmp_path: Path) -> None:
     assert len(contents_of(tmp_path)[1]) == 4
 
 
-def test_the_log_and_the_file_stay_bounded_while_one_record_is_written_over_and_over(tmp_path: Path) -> None:
+def test_log_and_file_size_are_limited_while_one_record_is_overwritten(tmp_path: Path) -> None:
     limits = SqliteLimits(replaced_bytes_max=1_000_000, log_bytes_max=500_000, obsolete_rows_max=5)
 
     async def scenario(store: SqliteStore) -> None:
@@ -152,7 +152,7 @@ def test_the_log_and_the_file_stay_bounded_while_one_record_is_written_over_and_
     assert contents_of(tmp_path) == (201, {WEB: (201, BIG)})
 
 
-def test_another_store_on_the_same_directory_is_refused_until_the_first_is_closed(tmp_path: Path) -> None:
+def test_a_second_store_on_a_directory_is_rejected_until_the_first_is_closed(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         await fill(store, WEB)
         with pytest.raises(DirectoryInUse, match="is in use by process"):
@@ -163,7 +163,7 @@ def test_another_store_on_the_same_directory_is_refused_until_the_first_is_close
     assert contents_of(tmp_path)[0] == 3
 
 
-def test_another_program_that_writes_to_the_file_is_refused_by_sqlite(tmp_path: Path) -> None:
+def test_writes_of_another_program_to_an_open_file_are_rejected_by_sqlite(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         await fill(store, WEB)
         with (
@@ -175,7 +175,7 @@ def test_another_program_that_writes_to_the_file_is_refused_by_sqlite(tmp_path: 
     play(tmp_path, scenario)
 
 
-def test_a_program_that_has_the_file_open_is_named_as_the_reason(
+def test_opening_a_file_used_by_another_program_is_an_error_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     play(tmp_path, _write_one)
@@ -193,7 +193,7 @@ async def _write_one(store: SqliteStore) -> None:
     await fill(store, WEB)
 
 
-def test_what_a_crash_left_of_making_the_file_is_made_again(tmp_path: Path) -> None:
+def test_incomplete_files_of_a_crash_during_creation_are_replaced(tmp_path: Path) -> None:
     for name in (f"{DATABASE}.new", f"{DATABASE}.new-wal", f"{DATABASE}.new-journal"):
         (tmp_path / name).write_bytes(b"half made")
     play(tmp_path, _write_one)
@@ -204,7 +204,7 @@ def test_what_a_crash_left_of_making_the_file_is_made_again(tmp_path: Path) -> N
 
 
 class FullDisk:
-    """A disk without free space but for what the reserve of a store occupies. Only what SQLite does is refused."""
+    """A disk without free space except that of the reserve of a store. Only writes of SQLite fail."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_full = False
@@ -239,7 +239,7 @@ def full_error() -> sqlite3.Error:
             connection.execute("CREATE TABLE large (x)")
         except sqlite3.Error as error:
             return error
-    raise AssertionError("a database without pages took a table")
+    raise AssertionError("a database without free pages accepted a table")
 
 
 async def refusal_of(write: Awaitable[int]) -> StoreError | None:
@@ -254,7 +254,7 @@ async def _fill_both(store: SqliteStore) -> None:
     await fill(store, WEB, DNS)
 
 
-def test_on_a_full_disk_deletions_are_written_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_full_disk_only_deletions_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = FullDisk(tmp_path, monkeypatch)
 
     async def scenario(store: SqliteStore) -> None:
@@ -276,7 +276,7 @@ def test_on_a_full_disk_deletions_are_written_and_nothing_else(tmp_path: Path, m
     assert set(contents_of(tmp_path)[1]) == {DNS, API}
 
 
-def test_a_store_on_a_full_disk_is_opened_for_reading_and_deleting(
+def test_a_store_on_a_full_disk_serves_reads_and_deletions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk = FullDisk(tmp_path, monkeypatch)
@@ -294,7 +294,9 @@ def test_a_store_on_a_full_disk_is_opened_for_reading_and_deleting(
     assert set(contents_of(tmp_path)[1]) == {DNS}
 
 
-def test_without_a_reserve_a_full_disk_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_without_a_reserve_cannot_be_opened_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     play(tmp_path, _fill_both)
     (tmp_path / sqlite_file.RESERVE_NAME).unlink()
 
@@ -302,7 +304,7 @@ def test_without_a_reserve_a_full_disk_cannot_be_opened(tmp_path: Path, monkeypa
         raise DiskFailing("no space for the shared memory")
 
     monkeypatch.setattr(sqlite_file, "load", refuse)
-    for _ in range(2):  # the directory is unlocked again
+    for _ in range(2):  # the failed attempt unlocks the directory
         with pytest.raises(DiskFailing, match="no space"):
             sqlite_file.open_file(tmp_path, SqliteLimits())
 
@@ -318,7 +320,7 @@ def test_the_reserve_occupies_disk_space(tmp_path: Path) -> None:
     assert (tmp_path / sqlite_file.RESERVE_NAME).exists()
 
 
-def test_when_disk_space_is_low_the_log_stays_short(tmp_path: Path) -> None:
+def test_the_log_is_short_when_disk_space_is_low(tmp_path: Path) -> None:
     limits = SqliteLimits(free_bytes_low=1 << 62, reserve_bytes=400_000)
 
     async def scenario(store: SqliteStore) -> None:
@@ -331,7 +333,7 @@ def test_when_disk_space_is_low_the_log_stays_short(tmp_path: Path) -> None:
     assert len(contents_of(tmp_path)[1]) == 20
 
 
-def test_the_second_owner_is_told_who_the_first_is(tmp_path: Path) -> None:
+def test_opening_a_used_directory_names_the_process_that_uses_it(tmp_path: Path) -> None:
     first = DataDirectory(tmp_path / "data")
     with pytest.raises(DirectoryInUse, match=f"data is in use by process {os.getpid()}: stop that process"):
         DataDirectory(tmp_path / "data")
@@ -339,20 +341,20 @@ def test_the_second_owner_is_told_who_the_first_is(tmp_path: Path) -> None:
     DataDirectory(tmp_path / "data").close()
 
 
-def test_a_lock_that_a_dead_process_left_does_not_matter(tmp_path: Path) -> None:
+def test_a_lock_of_a_dead_process_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "lock").write_text("4242424242424242424\n")
     DataDirectory(tmp_path).close()
     assert (tmp_path / "lock").read_text().split() == [str(os.getpid())]
 
 
-def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_directory(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path / "data")
     assert (tmp_path / "data").stat().st_mode & 0o077 == 0
     assert all(each.stat().st_mode & 0o077 == 0 for each in (tmp_path / "data").iterdir())
     directory.close()
 
 
-def test_what_is_no_directory_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_data_directory_that_is_a_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DirectoryUnusable, match=r"cannot be the data directory: .*choose another one"):
         DataDirectory(tmp_path / "file")
@@ -361,14 +363,16 @@ def test_what_is_no_directory_is_refused_in_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "known"),
     [
-        pytest.param(b"", 0, id="nothing was noted yet"),
-        pytest.param(b"\0" * 30, 0, id="a power cut left zeros"),
-        pytest.param(b"00000000000000001234", 0, id="a part of it"),
-        pytest.param(b"00000000000000009234 60f5bf34\n", 0, id="a digit is another one"),
-        pytest.param(None, 1234, id="what was noted"),
+        pytest.param(b"", 0, id="an empty file"),
+        pytest.param(b"\0" * 30, 0, id="zeros after a power failure"),
+        pytest.param(b"00000000000000001234", 0, id="truncated"),
+        pytest.param(b"00000000000000009234 60f5bf34\n", 0, id="a changed digit"),
+        pytest.param(None, 1234, id="unchanged"),
     ],
 )
-def test_what_was_acknowledged_is_known_only_if_it_is_whole(text: bytes | None, known: int, tmp_path: Path) -> None:
+def test_the_acknowledged_revision_is_read_only_with_a_valid_checksum(
+    text: bytes | None, known: int, tmp_path: Path
+) -> None:
     directory = DataDirectory(tmp_path)
     directory.acknowledge(99)
     directory.acknowledge(1234)

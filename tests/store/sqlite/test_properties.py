@@ -1,5 +1,4 @@
-"""Whatever is done to the store on disk in whatever order, killed and started again in between: a naive model that
-keeps every state answers the same."""
+"""The SQLite store equals a simple model that keeps all states, for any sequence of operations, restarts and kills."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ class SqliteMachine(RuleBasedStateMachine):
         self.limits = SqliteLimits(
             changes_max=changes_max, obsolete_rows_max=obsolete_rows_max, log_bytes_max=20_000, free_bytes_kept=8192
         )
-        self.states: list[dict[str, Record]] = [{}, {}]  # by revision: 0 was never, 1 is empty
+        self.states: list[dict[str, Record]] = [{}, {}]  # by revision: 0 does not exist, 1 is empty
         self.changes: list[StoreChange] = []
         self.store = self.do(SqliteStore.open(self.directory, self.clock, self.limits))
 

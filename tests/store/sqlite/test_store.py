@@ -1,8 +1,7 @@
-"""The store on disk implements the interface, on a thread and on virtual time, and comes back as it was.
+"""SqliteStore: the store contract on a thread, on virtual time and after restarts.
 
-Where a commit is worked on: on the loop while the disk is quick, on a thread while it is not.
-
-Memory says which rows the file may drop, and forgets what is too many, too much or too old.
+CommitScheduler: commits run on the loop if the disk is fast, and on a thread otherwise.
+DurableMemory: obsolete rows of the file, and limits of the history.
 """
 
 from __future__ import annotations
@@ -24,31 +23,31 @@ from tests.store.sqlite.builders import contents, crash_image, play, play_real
 class TestTheContractOnVirtualTime(StoreContract):
     @pytest.fixture
     def play(self, tmp_path: Path) -> Play:
-        def played(scenario: Scenario) -> None:
+        def play_in_directory(scenario: Scenario) -> None:
             play(tmp_path / "data", scenario)
 
-        return played
+        return play_in_directory
 
 
 class TestTheContractOnAThread(StoreContract):
     @pytest.fixture
     def play(self, tmp_path: Path) -> Play:
-        def played(scenario: Scenario) -> None:
+        def play_in_directory(scenario: Scenario) -> None:
             play_real(tmp_path / "data", scenario)
 
-        return played
+        return play_in_directory
 
 
 class TestTheContractAfterARestart(StoreContract):
-    """The same again on a store that has a past: compacted, tended, closed and opened again."""
+    """The contract on a store with a history: compacted, maintained, closed and opened again."""
 
     @pytest.fixture
     def play(self, tmp_path: Path) -> Play:
-        def played(scenario: Scenario) -> None:
+        def play_in_directory(scenario: Scenario) -> None:
             play(tmp_path / "data", _leave_a_past)
             play(tmp_path / "data", scenario)
 
-        return played
+        return play_in_directory
 
 
 async def _leave_a_past(store: Store) -> None:
@@ -59,7 +58,7 @@ async def _leave_a_past(store: Store) -> None:
 
 
 @pytest.mark.parametrize("ending", ["it was closed", "it was killed"])
-def test_everything_is_there_after(ending: str, tmp_path: Path) -> None:
+def test_all_records_and_the_revision_exist_after_a_restart(ending: str, tmp_path: Path) -> None:
     left: dict[str, tuple[int, bytes]] = {}
 
     async def write(store: SqliteStore) -> None:
@@ -84,13 +83,13 @@ def test_everything_is_there_after(ending: str, tmp_path: Path) -> None:
     [
         pytest.param(1, 1, [(WEB, b"web", None), (WEB, b"two", b"web"), (WEB, None, b"two")], id="from the start"),
         pytest.param(1, 2, [(WEB, b"two", b"web"), (WEB, None, b"two")], id="from the middle"),
-        pytest.param(2, 2, [(WEB, b"two", b"web"), (WEB, None, b"two")], id="from the oldest that is left"),
-        pytest.param(2, 4, [], id="from the present"),
-        pytest.param(3, 2, None, id="from what is compacted"),
-        pytest.param(4, 3, None, id="when only the present is left"),
+        pytest.param(2, 2, [(WEB, b"two", b"web"), (WEB, None, b"two")], id="from the oldest revision"),
+        pytest.param(2, 4, [], id="from the current revision"),
+        pytest.param(3, 2, None, id="from a compacted revision"),
+        pytest.param(4, 3, None, id="when all history is compacted"),
     ],
 )
-def test_a_watch_that_goes_on_after_a_restart_gets_the_rest_or_is_told_that_it_is_gone(
+def test_a_watch_after_a_restart_gets_missed_changes_or_revision_gone(
     compacted: int, since: int, changes: list[tuple[str, bytes | None, bytes | None]] | None, tmp_path: Path
 ) -> None:
     async def write(store: SqliteStore) -> None:
@@ -114,7 +113,7 @@ def test_a_watch_that_goes_on_after_a_restart_gets_the_rest_or_is_told_that_it_i
     play(tmp_path, resume)
 
 
-def test_an_old_revision_reads_as_it_was_after_a_restart(tmp_path: Path) -> None:
+def test_an_old_revision_is_read_after_a_restart(tmp_path: Path) -> None:
     async def write(store: SqliteStore) -> None:
         await fill(store, WEB, DATABASE)
         await store.put(WEB, b"changed")
@@ -128,7 +127,7 @@ def test_an_old_revision_reads_as_it_was_after_a_restart(tmp_path: Path) -> None
     play(tmp_path, look)
 
 
-def test_revisions_go_on_when_nothing_is_left_but_their_number(tmp_path: Path) -> None:
+def test_revisions_continue_after_a_restart_of_an_empty_store(tmp_path: Path) -> None:
     async def write_and_forget(store: SqliteStore) -> None:
         await fill(store, WEB)
         await store.compact(await store.delete(WEB))
@@ -141,7 +140,7 @@ def test_revisions_go_on_when_nothing_is_left_but_their_number(tmp_path: Path) -
     play(tmp_path, look)
 
 
-def test_the_history_that_comes_back_keeps_to_its_limits(tmp_path: Path) -> None:
+def test_the_loaded_history_is_limited(tmp_path: Path) -> None:
     async def write(store: SqliteStore) -> None:
         await fill(store, *[f"{PODS}default/p{number}" for number in range(10)])
 
@@ -152,7 +151,7 @@ def test_the_history_that_comes_back_keeps_to_its_limits(tmp_path: Path) -> None
     play(tmp_path, look, SqliteLimits(changes_max=3))
 
 
-def test_a_closed_store_takes_no_writes_and_can_be_closed_again(tmp_path: Path) -> None:
+def test_a_closed_store_rejects_writes_and_can_be_closed_again(tmp_path: Path) -> None:
     async def scenario(store: SqliteStore) -> None:
         await fill(store, WEB)
         await store.close()
@@ -172,79 +171,79 @@ LIMITS = SqliteLimits(
 SLOW_S = 1.0
 
 
-def a_place() -> tuple[CommitScheduler, VirtualClock]:
+def new_scheduler() -> tuple[CommitScheduler, VirtualClock]:
     clock = VirtualClock()
     return CommitScheduler(clock, LIMITS), clock
 
 
-def commits_until_away(place: CommitScheduler, took_s: float) -> int:
-    """How many such commits the loop suffers."""
+def commits_until_thread(scheduler: CommitScheduler, took_s: float) -> int:
+    """The number of commits of a duration on the loop before the scheduler uses the thread."""
     for count in range(1_000):
-        if not place.is_here(1, 1):
+        if not scheduler.is_here(1, 1):
             return count
-        place.note(1, took_s)
+        scheduler.note(1, took_s)
     return -1
 
 
 @pytest.mark.parametrize(
     ("writes", "size_bytes", "is_here"),
     [
-        pytest.param(100, 1_000, True, id="a common one"),
+        pytest.param(100, 1_000, True, id="a small commit"),
         pytest.param(101, 1, False, id="many writes"),
         pytest.param(1, 1_001, False, id="many bytes"),
     ],
 )
-def test_large_commits_go_to_the_thread(writes: int, size_bytes: int, is_here: bool) -> None:
-    assert a_place()[0].is_here(writes, size_bytes) is is_here
+def test_large_commits_run_on_the_thread(writes: int, size_bytes: int, is_here: bool) -> None:
+    assert new_scheduler()[0].is_here(writes, size_bytes) is is_here
 
 
 @pytest.mark.parametrize(
     ("took_s", "commits"),
     [
-        pytest.param(0.0011, -1, id="as long as one may take"),
-        pytest.param(0.0022, 7, id="twice as long"),
+        pytest.param(0.0011, -1, id="the maximum duration"),
+        pytest.param(0.0022, 7, id="twice the maximum"),
         pytest.param(SLOW_S, 3, id="a second"),
     ],
 )
-def test_a_slow_disk_is_found_out_in_a_few_commits(took_s: float, commits: int) -> None:
-    assert commits_until_away(a_place()[0], took_s) == commits
+def test_commits_move_to_the_thread_after_a_few_slow_commits(took_s: float, commits: int) -> None:
+    assert commits_until_thread(new_scheduler()[0], took_s) == commits
 
 
-def test_more_writes_may_take_longer() -> None:
-    place, _ = a_place()
+def test_the_allowed_duration_grows_with_the_number_of_writes() -> None:
+    scheduler, _ = new_scheduler()
     for _ in range(1_000):
-        place.note(90, 0.0099)
-    assert place.is_here(1, 1)
+        scheduler.note(90, 0.0099)
+    assert scheduler.is_here(1, 1)
 
 
-def test_one_slow_moment_is_forgiven() -> None:
-    place, _ = a_place()
+def test_a_single_slow_commit_has_no_effect() -> None:
+    scheduler, _ = new_scheduler()
     for _ in range(100):
-        place.note(1, SLOW_S)
+        scheduler.note(1, SLOW_S)
         for _ in range(30):
-            place.note(1, 0.0002)
-        assert place.is_here(1, 1)
+            scheduler.note(1, 0.0002)
+        assert scheduler.is_here(1, 1)
 
 
-def test_the_loop_tries_again_ever_more_seldom_until_the_disk_is_quick() -> None:
-    place, clock = a_place()
+def test_the_loop_is_tried_again_with_growing_delays_until_the_disk_is_fast() -> None:
+    scheduler, clock = new_scheduler()
     waits_s = []
     for _ in range(4):
-        assert commits_until_away(place, SLOW_S) == 3
+        assert commits_until_thread(scheduler, SLOW_S) == 3
         began_s = clock.now_s()
-        while not place.is_here(1, 1):
+        while not scheduler.is_here(1, 1):
             clock.advance_to(clock.now_s() + 0.5)
         waits_s.append(clock.now_s() - began_s)
     assert waits_s == [1.0, 2.0, 3.0, 3.0]
 
-    place.note(1, 0.0002)
-    assert commits_until_away(place, SLOW_S) == 3
+    scheduler.note(1, 0.0002)
+    assert commits_until_thread(scheduler, SLOW_S) == 3
     clock.advance_to(clock.now_s() + 1.0)
-    assert place.is_here(1, 1)
+    assert scheduler.is_here(1, 1)
 
 
-def told_memory(limits: SqliteLimits | None = None) -> DurableMemory:
-    """Revision 2 puts, 3 replaces and 4 deletes a record, and 5 puts another: a second after the other."""
+def filled_memory(limits: SqliteLimits | None = None) -> DurableMemory:
+    """Revision 2 puts, 3 replaces and 4 deletes a record, and 5 puts another: one per second."""
     memory = DurableMemory(limits or SqliteLimits())
     first, second = Record(WEB, b"one", 2), Record(WEB, b"two", 3)
     memory.load([], 1, [], 0.0)
@@ -258,15 +257,17 @@ def told_memory(limits: SqliteLimits | None = None) -> DurableMemory:
 @pytest.mark.parametrize(
     ("forgotten", "obsolete"),
     [
-        pytest.param(1, [], id="nothing is forgotten"),
-        pytest.param(2, [], id="what put the first record"),
-        pytest.param(3, [2], id="what replaced it: the first row"),
-        pytest.param(4, [2, 3, 4], id="what deleted it: the second row, and the deletion"),
-        pytest.param(5, [2, 3, 4], id="what put another one, which stays"),
+        pytest.param(1, [], id="no history removed"),
+        pytest.param(2, [], id="the first put removed"),
+        pytest.param(3, [2], id="the replacement removed: the first row"),
+        pytest.param(4, [2, 3, 4], id="the deletion removed: the second row and the deletion"),
+        pytest.param(5, [2, 3, 4], id="the put of an existing record removed"),
     ],
 )
-def test_a_row_is_obsolete_when_what_replaced_it_is_forgotten(forgotten: int, obsolete: list[int]) -> None:
-    memory = told_memory()
+def test_a_row_is_obsolete_when_its_replacement_is_no_longer_in_the_history(
+    forgotten: int, obsolete: list[int]
+) -> None:
+    memory = filled_memory()
     memory.forget_before(forgotten)
     assert memory.obsolete == obsolete
     assert memory.oldest_revision() == forgotten
@@ -275,19 +276,19 @@ def test_a_row_is_obsolete_when_what_replaced_it_is_forgotten(forgotten: int, ob
 @pytest.mark.parametrize(
     ("now_s", "oldest", "next_s"),
     [
-        pytest.param(10.9, 1, 11.0, id="nothing is ten seconds old"),
-        pytest.param(11.0, 2, 12.0, id="the first change is"),
-        pytest.param(13.5, 4, 14.0, id="three are"),
-        pytest.param(99.0, 5, None, id="all are"),
+        pytest.param(10.9, 1, 11.0, id="no change is ten seconds old"),
+        pytest.param(11.0, 2, 12.0, id="the first change"),
+        pytest.param(13.5, 4, 14.0, id="three changes"),
+        pytest.param(99.0, 5, None, id="all changes"),
     ],
 )
-def test_what_is_too_old_is_forgotten(now_s: float, oldest: int, next_s: float | None) -> None:
-    memory = told_memory(SqliteLimits(history_s_max=10.0))
+def test_history_expires_by_age(now_s: float, oldest: int, next_s: float | None) -> None:
+    memory = filled_memory(SqliteLimits(history_s_max=10.0))
     memory.forget_expired(now_s)
     assert (memory.oldest_revision(), memory.next_expiry_s()) == (oldest, next_s)
 
 
-def test_changes_that_come_close_together_expire_together() -> None:
+def test_changes_close_in_time_expire_together() -> None:
     memory = DurableMemory(SqliteLimits(history_s_max=10.0))
     memory.load([], 1, [], 0.0)
     for revision in range(2, 12):
@@ -297,6 +298,6 @@ def test_changes_that_come_close_together_expire_together() -> None:
     assert memory.oldest_revision() == 11
 
 
-def test_a_revision_that_does_not_follow_is_a_bug() -> None:
+def test_a_gap_between_revisions_is_an_assertion_error() -> None:
     with pytest.raises(AssertionError, match="revision 7 after 5"):
-        told_memory().apply([StoreChange(DNS, 7, b"dns", None)], 5.0)
+        filled_memory().apply([StoreChange(DNS, 7, b"dns", None)], 5.0)

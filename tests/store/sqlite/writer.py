@@ -1,9 +1,9 @@
-"""A process that writes to a store on disk as fast as it can and says what was acknowledged, until it is killed.
+"""A process that writes to a SQLite store without pauses and prints acknowledged writes, until it is killed.
 
     python -m tests.store.sqlite.writer DIRECTORY
 
-Each line is a revision, a key and a value (`-` for a deletion): with revision 0 before the write is asked for, and with
-its own when it is acknowledged. Limits are small, so that it is killed while the file is tended, too.
+Each line is a revision, a key and a value (`-` for a deletion): with revision 0 before the write is started, and with
+its own when it is acknowledged. Limits are small, so that kills also happen during maintenance of the file.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ async def write(store: SqliteStore, writer: int) -> None:
         turn += 1
         key = f"/registry/pods/w{writer}/p{turn % KEYS_OF_EACH}"
         if turn % 7 == 0 and await store.get(key) is not None:
-            say(0, key, "-")
-            say(await store.delete(key), key, "-")
+            report(0, key, "-")
+            report(await store.delete(key), key, "-")
         else:
-            say(0, key, value := f"{writer}.{turn}.")
-            say(await store.put(key, value.encode() * REPEATED), key, value)
+            report(0, key, value := f"{writer}.{turn}.")
+            report(await store.put(key, value.encode() * REPEATED), key, value)
 
 
-def say(revision: int, key: str, value: str) -> None:
+def report(revision: int, key: str, value: str) -> None:
     os.write(1, f"{revision} {key} {value}\n".encode())
 
 
