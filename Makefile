@@ -46,7 +46,7 @@ layers: $(STAMP_DEV)  ## import-linter: the direction of imports
 tests: $(STAMP_DEV)  ## pytest, on two cores
 	@tools/ensure_etcd.sh
 	@tools/ensure_browser.sh
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -q -n 3 --dist worksteal  # three: a third of the time a test waits for processes
 
 wheel: $(STAMP_DEV)  ## build the wheel, and use it on Python 3.11, 3.12 and 3.13
 	@tools/check_wheel.sh

@@ -77,7 +77,8 @@ class SchedulingCycle:
         now_s: NowS = no_time,
     ) -> None:
         self.profile = profile
-        self._last_times_s = (0.0, 0.0, 0.0)
+        self.last_steps = NO_STEPS
+        """When the steps of the last cycle began and ended."""
         self._now_s = now_s
         self._columns = columns
         self._tie_break = tie_break
@@ -105,7 +106,7 @@ class SchedulingCycle:
                 decision = self._score_and_select(attempt, in_full)
             else:
                 decision = self._run_post_filters(attempt, in_full)
-            self._last_times_s = (started_s, filtered_s, self._now_s())
+            self.last_steps = Steps(started_s, filtered_s, self._now_s())
             return decision
         except PluginError as error:
             return failed_decision(pod, error.status, error.step)
@@ -135,11 +136,6 @@ class SchedulingCycle:
     def reuse_counts(self) -> ReuseCounts:
         """How often this cycle reused the results of an equal pod."""
         return self._cache.counts
-
-    @property
-    def last_steps(self) -> Steps:
-        """When the steps of the last cycle began and ended."""
-        return Steps(*self._last_times_s)
 
     def _run_pre_enqueue(self, pod: PodInfo) -> Decision | None:
         """The decision if a PreEnqueue plugin rejects the pod."""

@@ -92,7 +92,12 @@ def rank(
 
 def best_nodes(attempt: PodAttempt, ranking: Ranking, selected: int, count: int) -> tuple[NodeScores, ...]:
     """The scores of at most `count` nodes: the selected one first, then by total."""
-    rows = [selected, *[row for row in _best_few(attempt, ranking, count) if row != selected]][:count]
+    rows = _best_few(attempt, ranking, count)
+    if selected in rows:
+        rows.remove(selected)
+    elif len(rows) == count:
+        rows.pop()
+    rows.insert(0, selected)
     row_scores = attempt.results.row_scores
     try:
         if not ranking.parts:
@@ -105,7 +110,7 @@ def best_nodes(attempt: PodAttempt, ranking: Ranking, selected: int, count: int)
 def _best_few(attempt: PodAttempt, ranking: Ranking, count: int) -> list[int]:
     best, total = ranking.best, ranking.total
     if len(best) >= count:
-        return best[:count].tolist() if isinstance(best, np.ndarray) else list(islice(best, count))
+        return best[:count].tolist() if isinstance(best, np.ndarray) else [*islice(best, count)]
     if total is None:
         total = np.where(attempt.results.fits, attempt.results.totals(), REJECTED)
     count = min(count, attempt.feasible_count, len(total))

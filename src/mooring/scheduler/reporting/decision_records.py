@@ -87,15 +87,13 @@ class DecisionRecord(msgspec.Struct, gc=False):
     @property
     def bytes_estimated(self) -> int:
         nodes = self.best_nodes
-        return (
-            _RECORD_BYTES
-            + len(self.message)
-            + len(self.pod)
-            + (len(nodes) * (_NODE_BYTES + _SCORE_BYTES * len(nodes[0].values)) if nodes else 0)
-            + _REJECTION_BYTES * len(self.rejections)
-            + _VICTIM_BYTES * len(self.victims)
-            + (sum([miss.bytes_estimated for miss in self.nearest]) if self.nearest else 0)
-        )
+        size = _RECORD_BYTES + len(self.pod) + _REJECTION_BYTES * len(self.rejections)
+        if nodes:
+            size += len(nodes) * (_NODE_BYTES + _SCORE_BYTES * len(nodes[0].values))
+        if self.node is None:
+            size += len(self.message) + _VICTIM_BYTES * len(self.victims)
+            size += sum([miss.bytes_estimated for miss in self.nearest])
+        return size
 
     def document(self) -> dict[str, object]:
         """The record as JSON. Empty parts are left out."""
