@@ -30,15 +30,17 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.memory import release_memory
 from mooring.scheduler.engine import Engine
-from mooring.simulator.autoscaler.autoscaler import Autoscaler
+from mooring.simulator.autoscaler import Autoscaler
 from mooring.simulator.budgets import NAMESPACE, budget_documents
 from mooring.simulator.cluster_objects import (
+    applied_object,
     arrival_document,
     deployment_document,
     dump_documents,
     is_of_dump,
     namespaces,
     node_document,
+    objects_implied,
     priority_classes,
     rollout_patch,
 )
@@ -61,12 +63,9 @@ from mooring.simulator.events import (
 )
 from mooring.simulator.measures import Figures, Progress, SimulationMeter, sample_times_s
 from mooring.simulator.observer import ClusterMeter, MeasuringClock
-from mooring.simulator.pools import POOL, NodePools
-from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario
-from mooring.simulator.scenario.values import seconds
-from mooring.simulator.simkube.trace import SimkubeTrace, log_left_out
-from mooring.simulator.sources import read_input
-from mooring.simulator.trace_objects import applied_object, objects_implied
+from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario, seconds
+from mooring.simulator.simkube import SimkubeTrace, log_left_out
+from mooring.simulator.sources import POOL, NodePools, read_input
 
 ROLLOUT_CHECK_S = 1.0
 END_S = 0.001

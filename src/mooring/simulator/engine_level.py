@@ -29,7 +29,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import PreemptionPlan
 from mooring.scheduler.engine import Engine, UnknownProfileError
 from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of
-from mooring.simulator.autoscaler.autoscaler import Autoscaler
+from mooring.simulator.autoscaler import Autoscaler
 from mooring.simulator.budgets import EngineBudgets
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.events import (
@@ -49,10 +49,8 @@ from mooring.simulator.events import (
 from mooring.simulator.measures import Figures, Progress, SimulationMeter, sample_times_s
 from mooring.simulator.pending_pods import PendingPods, SimulatedPod
 from mooring.simulator.policies import loaded_policy, smallest_name
-from mooring.simulator.pools import POOL, NodePools
-from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario, ScenarioEvent
-from mooring.simulator.scenario.values import seconds
-from mooring.simulator.sources import SimulationInput, gpu_milli, group_pod, read_input
+from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario, ScenarioEvent, seconds
+from mooring.simulator.sources import POOL, NodePools, SimulationInput, gpu_milli, group_pod, read_input
 from mooring.simulator.workload import FOREVER_S, Arrival, PodTypes
 
 PROGRESS_EVERY = 100

@@ -19,11 +19,9 @@ from mooring.cli.errors import input_error
 from mooring.cli.terminal import ProgressBar
 from mooring.kit.clock import Clock
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario.fields import Scenario
+from mooring.simulator.scenario.fields import Scenario, seeds_of
 from mooring.simulator.scenario.reading import read_scenario
-from mooring.simulator.scenario.values import seeds_of
-from mooring.simulator.simulation import SimulationResult
-from mooring.simulator.sweep import ResultStore, SweepTask
+from mooring.simulator.simulation import ResultStore, SimulationResult, SweepTask
 from mooring.simulator.workers import run_sweep as run_sweep
 
 _ASSERTION = re.compile(r"\s*(?:([\w-]+)\.)?([A-Za-z_][\w-]*)\s*(<=|>=|==|<|>)\s*(-?[0-9]+(?:\.[0-9]+)?)\s*")
