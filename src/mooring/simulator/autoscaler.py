@@ -1,6 +1,7 @@
 """The node autoscaler of simulations: a generator of commands, like an event.
 
-It follows Cluster Autoscaler, with its terms and defaults. A scan asks the engine by plans, which are undone. Either level carries out the commands.
+It follows Cluster Autoscaler, with its terms and defaults. A scan asks the engine by plans, which are undone.
+Either level carries out the commands.
 
 Scale-up:
 

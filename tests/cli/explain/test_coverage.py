@@ -8,8 +8,7 @@ import json
 import pytest
 import yaml
 
-from mooring.cli.explain.data import as_data
-from mooring.cli.explain.report import Report
+from mooring.cli.explain.report import Report, as_data
 from mooring.cli.explain.run import ExplainRequest, run_explain
 from mooring.cli.explain.text import as_lines
 from mooring.cli.terminal import Terminal

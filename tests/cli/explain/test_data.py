@@ -11,8 +11,7 @@ import yaml
 from mooring.api.kinds import kind_of_view
 from mooring.cli.cluster_source.live import KINDS_READ
 from mooring.cli.explain.command import explain
-from mooring.cli.explain.data import as_data, as_json, as_yaml
-from mooring.cli.explain.report import Outcome, PodExplanation, Preemption, Report, Victim
+from mooring.cli.explain.report import Outcome, PodExplanation, Preemption, Report, Victim, as_data, as_json, as_yaml
 from mooring.cli.explain.text import HEADINGS
 from mooring.scheduler.framework.obstacle import Obstacle, ObstacleKind
 from tests.cli.screens import PROMPT, ROOT, command_of, run, screen_of

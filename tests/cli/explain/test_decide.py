@@ -10,10 +10,10 @@ import pytest
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
+from mooring.cli.cluster_source.assemble import in_queue_order
 from mooring.cli.cluster_source.cluster_input import ClusterInput
-from mooring.cli.cluster_source.pods import in_queue_order
-from mooring.cli.explain.decide import Explainer
 from mooring.cli.explain.report import Outcome, PodExplanation
+from mooring.cli.explain.run import Explainer
 from tests.api.builders import selector
 from tests.builders import budget, node, pod
 from tests.device_builders import claim, claiming, device_class, gpus, wants

@@ -6,8 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from mooring.cli.explain.data import as_data
-from mooring.cli.explain.report import Outcome, PodExplanation, Report
+from mooring.cli.explain.report import Outcome, PodExplanation, Report, as_data
 from mooring.cli.explain.text import as_lines
 from mooring.cli.terminal import Terminal
 from tests.builders import node, pod

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from mooring.cli.flags import shown
 from mooring.cli.main import main
-from mooring.cli.scheduler.flags import FLAGS, all_flags
+from mooring.cli.scheduler.command import FLAGS, all_flags
 
 # What kube-scheduler v1.36.4 shows on /flagz when it is started without any (but for help and version).
 KUBE_SCHEDULER_FLAGS = Path(__file__).with_name("kube_scheduler_flags.txt").read_text().splitlines()

@@ -8,8 +8,8 @@ import pytest
 
 from mooring.cli.errors import InputError
 from mooring.cli.flags import FlagValue
+from mooring.cli.scheduler.command import all_flags
 from mooring.cli.scheduler.configuration import configuration_of
-from mooring.cli.scheduler.flags import all_flags
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -24,8 +24,16 @@ from mooring.api.labels import parse_selector
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
-from mooring.cli.cluster_source.assemble import Note, SourceCluster, assemble, build_engine, read_sources
-from mooring.cli.cluster_source.pods import chosen_pod, in_queue_order, pending_pods
+from mooring.cli.cluster_source.assemble import (
+    Note,
+    SourceCluster,
+    assemble,
+    build_engine,
+    chosen_pod,
+    in_queue_order,
+    pending_pods,
+    read_sources,
+)
 from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject, Manifests, find_sources

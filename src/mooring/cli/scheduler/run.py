@@ -18,8 +18,8 @@ import click
 from mooring import __version__
 from mooring.cli.errors import input_error
 from mooring.cli.flags import FlagValue, shown, size_bytes
+from mooring.cli.scheduler.command import all_flags
 from mooring.cli.scheduler.configuration import check_recordable, configuration_of, write_configuration
-from mooring.cli.scheduler.flags import all_flags
 from mooring.client.election import ElectionSettings, ElectionSettingsError, LeadershipLostError
 from mooring.client.http.connection import Connection
 from mooring.client.http.tls import TlsError

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from mooring.cli.cluster_source.assemble import assemble, build_engine
+from mooring.cli.cluster_source.assemble import assemble, build_engine, chosen_pod, in_queue_order
 from mooring.cli.cluster_source.live import connect
-from mooring.cli.cluster_source.pods import chosen_pod, in_queue_order
 from mooring.cli.errors import input_error
 from mooring.cli.manifests.read import Manifests
 from mooring.cli.options import SchedulerAddress
