@@ -15,7 +15,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ReplicaSet
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import Client
-from mooring.controllers.adoption import AdoptionError, claim_objects, plan_claim
+from mooring.controllers.owner_controller import AdoptionError, claim_objects, plan_claim
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from tests.api_servers import open_loopback_client

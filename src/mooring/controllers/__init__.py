@@ -3,9 +3,8 @@
 Read in this order:
 
     context            `ControllerContext` and `Controller`: what a controller gets and what it implements
-    owner_controller   base classes of controllers whose objects own others
+    owner_controller   base classes of controllers whose objects own others; keep, adopt or release these
     expectations       requests that the informers do not show yet
-    adoption           controller references: keep, adopt or release
     pod_control        create and delete pods, with events
     documents, pods, pod_indexes, revisions, served_kinds                                      shared helpers
     replicaset, deployment, statefulset, daemonset, job, cronjob, ttl_after_finished           workloads

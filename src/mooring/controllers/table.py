@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from mooring.controllers.clusterrole_aggregation import ClusterRoleAggregationController
 from mooring.controllers.context import Controller, ControllerContext
-from mooring.controllers.cronjob.controller import CronJobController
+from mooring.controllers.cronjob import CronJobController
 from mooring.controllers.daemonset.controller import DaemonSetController
 from mooring.controllers.deployment.controller import DeploymentController
 from mooring.controllers.disruption.controller import DisruptionController

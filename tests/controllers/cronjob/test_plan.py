@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.cron_schedule import parse_schedule
 from mooring.api.document import Document
-from mooring.controllers.cronjob.plan import (
+from mooring.controllers.cronjob import (
     ImpossibleScheduleError,
     Missed,
     excess_jobs,

@@ -9,7 +9,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.controllers.daemonset.nodes import FitCache, NodeFit, pin_to_node, target_node, with_daemon_tolerations
+from mooring.controllers.daemonset.plan import FitCache, NodeFit, pin_to_node, target_node, with_daemon_tolerations
 from tests.controllers.batch_builders import daemon_set_view, identity, node_view, view_of
 
 RUNS, STAYS, LEAVES = NodeFit(True, True), NodeFit(False, True), NodeFit(False, False)

@@ -9,13 +9,14 @@ import pytest
 
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import DaemonSetStatus
-from mooring.controllers.daemonset.nodes import NodeFit, daemon_pod
 from mooring.controllers.daemonset.plan import (
     FORGOTTEN_AFTER_S,
     DaemonSetPlan,
     DaemonSetSync,
     FailedPodsBackoff,
+    NodeFit,
     count_status,
+    daemon_pod,
     is_same_status,
     plan_nodes,
     plan_update,

@@ -16,7 +16,7 @@ from mooring.api.kinds import ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Endpoint, EndpointConditions, EndpointSlice
 from mooring.client.interface import Deletion
-from mooring.controllers.endpoint.slices_plan import (
+from mooring.controllers.endpoint.slices import (
     DesiredSlice,
     SliceChanges,
     endpoint_of,

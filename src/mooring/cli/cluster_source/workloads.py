@@ -45,8 +45,8 @@ from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject
 from mooring.cli.terminal import counted
 from mooring.client.errors import StatusError
-from mooring.controllers.cronjob.plan import job_document, schedule_text
-from mooring.controllers.daemonset.nodes import FitCache, daemon_pod, pin_to_node, target_node
+from mooring.controllers.cronjob import job_document, schedule_text
+from mooring.controllers.daemonset.plan import FitCache, daemon_pod, pin_to_node, target_node
 from mooring.controllers.deployment.history import generations, new_set_document, next_revision
 from mooring.controllers.deployment.sizes import RECREATE, is_scaling, new_set_size, plan_scaling, rolling_up
 from mooring.controllers.documents import document_of, finished_condition

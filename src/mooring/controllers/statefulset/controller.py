@@ -37,10 +37,9 @@ from mooring.api.well_known import CONTROLLER_HASH_LABEL
 from mooring.client.cache.informer import Informer
 from mooring.client.errors import ClientError, ConflictError
 from mooring.client.interface import Client
-from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.context import DONE, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import document_of
-from mooring.controllers.owner_controller import PodOwnerController
+from mooring.controllers.owner_controller import AdoptionError, PodOwnerController, claim_objects
 from mooring.controllers.pod_control import PodControlError
 from mooring.controllers.pods import BY_CONTROLLER, controller_index, orphan_key
 from mooring.controllers.revisions import (
