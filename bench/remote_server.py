@@ -16,22 +16,24 @@ It prints `{"port": …}` when it listens, and ends when its standard input does
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from time import perf_counter
-import msgspec
-from bench.scenario import Scenario
-from bench.workload import Size, read_workload
 import asyncio
 import gc
 import os
+import re
 import ssl
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from time import perf_counter
 from typing import cast
 from urllib.parse import parse_qs, unquote
+
 import click
+import msgspec
 import uvloop
+
+from bench.scenario import Scenario
+from bench.workload import Size, read_workload
 from mooring.api.kinds import all_kinds
 from mooring.kit.clock import SystemClock
 from mooring.serving.tls import self_signed
@@ -146,7 +148,7 @@ class Cluster:
             self.events_s = perf_counter()
 
     def result(self) -> dict[str, object]:
-        """What became of everybody."""
+        """The outcome of all pods."""
         return {
             "bound": self.bound,
             "events": self.events,

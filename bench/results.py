@@ -1,8 +1,23 @@
-"""A figure: a measured value, its unit, and its target if there is one. Printed as a line, or written as JSON."""
+"""Results of runs, as they are stored and plotted, and single figures with their targets.
+
+Input: times and sizes of the two runners: of the engine (`runner`) and of the scheduler (`live`). Output: JSON in
+`history/`, and the tables and plots of `docs/benchmarks.md`.
+
+1. A result with `problems` is no measurement. It is reported, and the exit code is 1.
+2. `pods_per_second` of a `Result` covers record, decide and assume: the cost of a new pod in the scheduling loop once
+   its JSON is decoded.
+3. `pods_per_second` of a `SchedulerResult` covers everything from the first pod that is created in the store to the
+   last one that is bound in it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
 import msgspec
+
 
 class Figure(msgspec.Struct, frozen=True):
     """One measured figure; without a target it is there for comparison only."""
@@ -29,12 +44,23 @@ class Figure(msgspec.Struct, frozen=True):
         return " ".join(words).rstrip()
 
 
+def print_figures(figures: Iterable[Figure], output: Path | None = None) -> list[Figure]:
+    """Print each figure when it is measured; then write all of them to a file, as JSON, if one is named."""
+    printed: list[Figure] = []
+    for figure in figures:
+        click.echo(str(figure))
+        printed.append(figure)
+    if output is not None:
+        output.write_bytes(msgspec.json.format(msgspec.json.encode(printed), indent=1) + b"\n")
+    return printed
+
+
 UNDISTURBED_SHARE = 0.95
 """Below this share of the wall time, the machine had other things to do and the figures are too bad."""
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True):
-    """Measured with so many pods placed."""
+    """The figures at one number of placed pods."""
 
     placed: int
     pods: int

@@ -16,19 +16,19 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from bench.client import request
 from bench.machine import free_port
 from bench.processes import Program, running, wait_ready, write_kubeconfig
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import Any, NamedTuple
-import msgspec
-from bench.client import request
 from bench.scenario import Scenario
 from bench.workload import Outcome, Size, Workload
 from mooring.api.kinds import kind_named

@@ -1,4 +1,4 @@
-"""The live runner, its cluster and its witness: a broken scheduler is reported."""
+"""The live runner, its cluster and its observer: a broken scheduler is reported."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ import msgspec
 import pytest
 
 from bench.live import run_live
-from bench.live_cluster import ComingPod, LiveCluster, coming, creatable, expected, live_cluster
-from bench.live_witness import Witness
+from bench.live_cluster import (
+    LiveCluster,
+    PodToCreate,
+    StoreObserver,
+    creatable,
+    expected,
+    live_cluster,
+    pods_to_create,
+)
 from bench.scenario import Scenario
 from bench.workload import Size, read_workload
 from mooring.kit.clock import VirtualClock
@@ -92,8 +99,8 @@ def test_a_scheduler_that_is_stuck_is_told() -> None:
 SIZE = Size(nodes=6, placed=12, waiting=5, pods=10)
 
 
-def coming_pods(workload: str, count: int) -> list[ComingPod]:
-    return coming(islice(Scenario(read_workload(workload), SIZE).measured(), count))
+def coming_pods(workload: str, count: int) -> list[PodToCreate]:
+    return pods_to_create(islice(Scenario(read_workload(workload), SIZE).measured(), count))
 
 
 def in_a_cluster(story: Callable[[LiveCluster], Awaitable[None]]) -> None:
@@ -131,7 +138,7 @@ def test_pods_that_come_are_decided_and_then_it_is_quiet() -> None:
 
 def test_a_pod_that_cannot_be_placed_is_given_up_after_a_time() -> None:
     async def story(cluster: LiveCluster) -> None:
-        (pod,) = coming(islice(Scenario(read_workload("loop-plain-beside-unschedulable"), SIZE).waiting(), 1))
+        (pod,) = pods_to_create(islice(Scenario(read_workload("loop-plain-beside-unschedulable"), SIZE).waiting(), 1))
         assert await cluster.decide([pod._replace(outcome="placed")], seconds_max=0.1) == 1
 
     in_a_cluster(story)
@@ -155,7 +162,7 @@ def test_what_is_expected_of_those_who_come(workload: str, placed: int, refused:
     assert all(key.startswith("/registry/pods/") for key in (*keys[0], *keys[1]))
 
 
-# --- The witness: it believes the store and nobody else --------------------------------------------------------------
+# --- The observer of the store --------------------------------------------------------------------------------------
 
 
 PENDING = b'{"kind":"Pod","metadata":{"name":"a"},"spec":{},"status":{}}'
@@ -165,17 +172,17 @@ REFUSED = b'{"kind":"Pod","metadata":{"name":"a"},"spec":{},"status":{"condition
 KEY = "/registry/pods/shop/a"
 
 
-def watched(story: Callable[[MemoryStore, Witness, VirtualClock], Awaitable[None]]) -> None:
-    """Plays a story on virtual time, with a witness who watches."""
+def watched(story: Callable[[MemoryStore, StoreObserver, VirtualClock], Awaitable[None]]) -> None:
+    """Plays a story on virtual time, with an observer."""
     clock = VirtualClock()
 
     async def play() -> None:
         store = MemoryStore()
-        witness = Witness(store)
+        observer = StoreObserver(store)
         async with TaskGroup("test") as group:
-            group.start_background(witness.run(), name="witness")
-            await witness.watches.wait()
-            await story(store, witness, clock)
+            group.start_background(observer.run(), name="observer")
+            await observer.watches.wait()
+            await story(store, observer, clock)
 
     run(play(), clock)
 
@@ -192,11 +199,11 @@ def watched(story: Callable[[MemoryStore, Witness, VirtualClock], Awaitable[None
     ],
 )
 def test_when_a_pod_is_decided(values: list[bytes], expected: str, left: int) -> None:
-    async def story(store: MemoryStore, witness: Witness, clock: VirtualClock) -> None:
-        witness.expect([KEY] if expected == "placed" else [], [KEY] if expected == "refused" else [])
+    async def story(store: MemoryStore, observer: StoreObserver, clock: VirtualClock) -> None:
+        observer.expect([KEY] if expected == "placed" else [], [KEY] if expected == "refused" else [])
         for value in values:
             await store.put(KEY, value)
-        assert await witness.wait_until_decided(10.0) == left
+        assert await observer.wait_until_decided(10.0) == left
 
     watched(story)
 
@@ -210,29 +217,29 @@ def test_when_a_pod_is_decided(values: list[bytes], expected: str, left: int) ->
     ],
 )
 def test_bindings_are_counted(values: list[bytes], count: int) -> None:
-    async def story(store: MemoryStore, witness: Witness, clock: VirtualClock) -> None:
+    async def story(store: MemoryStore, observer: StoreObserver, clock: VirtualClock) -> None:
         for value in values:
             await store.put(KEY, value)
         await clock.wait(1.0)
-        assert witness.bindings.get(KEY, 0) == count
-        assert (KEY in witness.bound_ns) == (count > 0)
+        assert observer.bindings.get(KEY, 0) == count
+        assert (KEY in observer.bound_ns) == (count > 0)
 
     watched(story)
 
 
 def test_who_expects_nobody_need_not_wait() -> None:
-    async def story(store: MemoryStore, witness: Witness, clock: VirtualClock) -> None:
-        witness.expect([], [])
-        assert await witness.wait_until_decided(10.0) == 0
+    async def story(store: MemoryStore, observer: StoreObserver, clock: VirtualClock) -> None:
+        observer.expect([], [])
+        assert await observer.wait_until_decided(10.0) == 0
         assert clock.now_s() == 0.0
 
     watched(story)
 
 
 def test_what_was_given_up_is_expected_no_more() -> None:
-    async def story(store: MemoryStore, witness: Witness, clock: VirtualClock) -> None:
-        witness.expect([KEY], [])
-        assert await witness.wait_until_decided(10.0) == 1
-        assert await witness.wait_until_decided(10.0) == 0
+    async def story(store: MemoryStore, observer: StoreObserver, clock: VirtualClock) -> None:
+        observer.expect([KEY], [])
+        assert await observer.wait_until_decided(10.0) == 1
+        assert await observer.wait_until_decided(10.0) == 0
 
     watched(story)

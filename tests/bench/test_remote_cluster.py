@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from bench.remote import measure
-from bench.remote_cluster import Cluster
+from bench.remote_server import Cluster
 from mooring.api.decode import decode_as
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod

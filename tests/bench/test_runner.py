@@ -9,7 +9,7 @@ import pytest
 
 import bench.workload
 from bench.runner import run
-from bench.workload import Size, Workload, WorkloadError, put_together, read_workload, workload_names
+from bench.workload import Size, Workload, WorkloadError, merge_layers, read_workload, workload_names
 from mooring.api.yaml import load_document
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
@@ -194,11 +194,11 @@ def test_an_unknown_workload_is_told_with_those_that_exist() -> None:
 
 def test_an_unknown_template_is_told() -> None:
     with pytest.raises(WorkloadError, match="there is no template 'podd'"):
-        put_together("podd")
+        merge_layers("podd")
 
 
 def test_layers_are_merged_and_their_variables_are_taken_out() -> None:
-    manifest, variables = put_together(("pod", "claiming", {"spec": {"priority": 9}}))
+    manifest, variables = merge_layers(("pod", "claiming", {"spec": {"priority": 9}}))
     assert manifest["kind"] == "Pod"
     assert isinstance(manifest["spec"], dict)
     assert manifest["spec"]["priority"] == 9
