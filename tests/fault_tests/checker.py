@@ -14,7 +14,7 @@ Input: every write, in order. Output: violations, with their revision; a hash of
  6. A Job counts each pod once: never more successes than pods that succeeded, never more finished pods than pods, and
     counts never decrease.
 
-Objects are decoded into types of this module, not into the views of the project, whose mistakes the checker would share.
+Objects are decoded into types of this module, not into the views of the project, whose mistakes it would share.
 """
 
 from __future__ import annotations
@@ -347,9 +347,8 @@ class InvariantChecker:
         requested = sum(each.spec.replicas for each in sets if each.metadata.owner_uid() == owner)
         if requested > max(limits.values()):
             grown = f"{now.metadata.name} grows from {size_before} to {now.spec.replicas}"
-            self._report(
-                revision, f"{grown}: its Deployment asks for {requested} pods and may for {max(limits.values())}"
-            )
+            allowed = f"its Deployment may have {max(limits.values())} pods and requests {requested}"
+            self._report(revision, f"{grown}: {allowed}")
 
     def _check_counts(self, revision: int, before: SeenWorkload | None, now: SeenWorkload) -> None:
         name, uid, status = now.metadata.name, now.metadata.uid, now.status

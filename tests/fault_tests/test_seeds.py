@@ -1,4 +1,8 @@
-"""Clusters with faults reach the desired state, a crash at any request does no harm, and seeds report mutations of the code."""
+"""Clusters with faults and crashes reach the desired state, and the seeds report mutations of the code.
+
+The scenario is a Deployment that is created, updated and scaled without other faults. Seeds crash components at random
+times; in the scenario a component crashes at each of its requests.
+"""
 
 from __future__ import annotations
 
