@@ -286,8 +286,8 @@ class InvariantChecker:
             pod.cpu_milli() for pod in self.pods.values() if pod.spec.node_name == name and not pod.is_finished
         )
         if requested > node.cpu_milli():
-            has = f"{name} has {node.cpu_milli()}m and {requested}m are requested"
-            self._report(revision, f"{has} when {bound.metadata.name} comes")
+            text = f"{name} has {node.cpu_milli()}m and {requested}m are requested"
+            self._report(revision, f"{text} when {bound.metadata.name} is bound")
 
     def _check_new_pod(self, revision: int, owner: SeenWorkload, created: SeenPod) -> None:
         if owner.kind == "StatefulSet":
