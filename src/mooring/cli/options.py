@@ -26,7 +26,7 @@ class SchedulerAddress:
 
 cluster_option = click.option(
     "--cluster",
-    "clusters",
+    "files",
     multiple=True,
     metavar="FILE",
     help="A dump of the cluster: a file, a folder, or - for standard input. May be repeated.",

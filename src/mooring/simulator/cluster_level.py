@@ -29,6 +29,7 @@ from mooring.client.interface import PatchForm
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.memory import release_memory
+from mooring.kit.tasks import errors_in
 from mooring.scheduler.engine import Engine
 from mooring.simulator.autoscaler import Autoscaler
 from mooring.simulator.budgets import NAMESPACE, budget_documents
@@ -89,7 +90,7 @@ def simulate_cluster(
         logging.getLogger(LOOP_LOGGER).setLevel(logging.CRITICAL)
         raise
     except BaseExceptionGroup as group:
-        cause = next(_scenario_errors(group), None)
+        cause = next((error for error in errors_in(group) if isinstance(error, ScenarioError)), None)
         if cause is None:
             raise
         raise cause from group
@@ -359,11 +360,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-def _scenario_errors(group: BaseExceptionGroup[BaseException]) -> Iterator[ScenarioError]:
-    for error in group.exceptions:
-        if isinstance(error, ScenarioError):
-            yield error
-        elif isinstance(error, BaseExceptionGroup):
-            yield from _scenario_errors(error)

@@ -80,7 +80,7 @@ def explained(*objects: str, empty: str = "") -> Report:
     """What is decided about pod p; `empty` are kinds of which the input holds an empty list."""
     lists = [f"{{apiVersion: {EMPTY[kind]}, kind: {kind}List, items: []}}" for kind in empty.split()]
     text = "\n---\n".join([NODES, *objects, *lists])
-    request = ExplainRequest(("-",), ("p",))
+    request = ExplainRequest(files=("-",), pods=("p",))
     return run_explain(request, io.BytesIO(text.encode()), lambda note: None, VirtualClock())
 
 

@@ -35,7 +35,11 @@ CONFIGURATION = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeScheduler
 
 def explained(text: str, config: Path | None = None, pod: str | None = None) -> tuple[Report, list[str]]:
     notes: list[str] = []
-    request = ExplainRequest(("-",), (pod,) if pod is not None else (), str(config) if config is not None else None)
+    request = ExplainRequest(
+        files=("-",),
+        pods=(pod,) if pod is not None else (),
+        config=str(config) if config is not None else None,
+    )
     return run_explain(request, io.BytesIO(text.encode()), notes.append, VirtualClock()), notes
 
 
@@ -104,7 +108,7 @@ def test_the_time_that_is_decided_for(
             super().__init__(*arguments, services=services, **options)
 
     monkeypatch.setattr(assemble, "Engine", Watched)
-    request = ExplainRequest(("-",), now_s=now_s)
+    request = ExplainRequest(files=("-",), now_s=now_s)
     report = run_explain(request, io.BytesIO((NODE + POD).encode()), lambda text: None, VirtualClock())
     assert (report.decided_at_s, told) == (decided_at_s, [decided_at_s])
 

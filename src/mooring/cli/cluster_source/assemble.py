@@ -32,6 +32,21 @@ from mooring.scheduler.engine import Engine
 Note = Callable[[str], None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """Where the cluster comes from."""
+
+    files: tuple[str, ...] = ()
+    kubeconfig: str = ""
+    context: str = ""
+    seed: int = 1
+
+    @property
+    def is_live(self) -> bool:
+        """Whether an API server is read: without files always, otherwise if one is named."""
+        return not self.files or bool(self.kubeconfig or self.context)
+
+
 @dataclass(frozen=True, slots=True)
 class SourceCluster:
     """The cluster as a scheduler would find it."""
@@ -55,27 +70,24 @@ def read_sources(sources: Sequence[Source], stdin: BinaryIO) -> Manifests:
 
 def assemble(
     manifests: Manifests,
+    options: SourceOptions,
     *,
-    is_live: bool,
-    kubeconfig: str,
-    context: str,
-    seed: int,
     now_s: float,
     clock: Clock,
     note: Note,
-    names: str,
-    file_option: str,
+    file_option: str = "",
+    other_files: Sequence[str] = (),
 ) -> SourceCluster:
-    """Completes the objects of the files, over those of the live cluster if one is asked. Raises `InputError`.
+    """Completes the objects of the files, over those of the live cluster if one is read. Raises `InputError`.
 
-    `names` names the files in errors, `file_option` the option of the command that takes them."""
+    `file_option` is the option of the command that takes the files."""
     live = None
-    if is_live:
-        connection = connect(kubeconfig, context, clock, file_option=file_option)
-        live = _read_live(connection, seed, manifests, clock, note)
+    if options.is_live:
+        connection = connect(options.kubeconfig, options.context, clock, file_option=file_option)
+        live = _read_live(connection, options.seed, manifests, clock, note)
     supplied = Supplied(frozenset(manifests.kinds)) if live is None else live.supplied
     objects = live.objects if live is not None else []
-    cluster = complete(manifests.objects, objects, supplied.kinds, Entropy(seed), now_s, manifests.policies)
+    cluster = complete(manifests.objects, objects, supplied.kinds, Entropy(options.seed), now_s, manifests.policies)
     if manifests.skipped:
         note(skipped_note(manifests.skipped))
     for text in cluster.notes:
@@ -84,7 +96,7 @@ def assemble(
         if live is not None:
             raise input_error(f"the cluster at {live.server} has no nodes")
         wanted = f"wanted at least one: kubectl get nodes -o yaml > nodes.yaml, then add {file_option} nodes.yaml"
-        raise input_error(f"found no nodes in {names}; {wanted}")
+        raise input_error(f"found no nodes in {', '.join((*options.files, *other_files))}; {wanted}")
     if live is None:
         return SourceCluster(cluster, supplied)
     return SourceCluster(cluster, supplied, live.server, live.namespace)

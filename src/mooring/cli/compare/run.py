@@ -26,7 +26,14 @@ from mooring.api.views.devices import ResourceClaim
 from mooring.api.views.meta import controller_of
 from mooring.api.views.pod import Pod, PodStatus
 from mooring.api.well_known import NODE_BOUND_OWNERS
-from mooring.cli.cluster_source.assemble import Note, assemble, build_engine, in_queue_order, read_sources
+from mooring.cli.cluster_source.assemble import (
+    Note,
+    SourceOptions,
+    assemble,
+    build_engine,
+    in_queue_order,
+    read_sources,
+)
 from mooring.cli.cluster_source.cluster_input import ClusterInput
 from mooring.cli.errors import input_error
 from mooring.cli.manifests.read import find_sources
@@ -41,21 +48,14 @@ from mooring.scheduler.plan.what_if import released_claim
 DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class CompareOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions(SourceOptions):
     """The options of the command."""
 
-    clusters: tuple[str, ...] = ()
-    kubeconfig: str = ""
-    context: str = ""
     configs: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     places_all: bool = False
     seeds: int = 3
-
-    @property
-    def is_live(self) -> bool:
-        return not self.clusters or bool(self.kubeconfig or self.context)
 
 
 class ConfigurationComparison(msgspec.Struct, frozen=True, rename="camel"):
@@ -75,19 +75,8 @@ def run_compare(options: CompareOptions, stdin: BinaryIO, note: Note, clock: Clo
         name: build_engine(None if name == DEFAULT else name, options.plugins, 1, now_s, note)
         for name in options.configs
     }
-    dump = read_sources(find_sources(options.clusters, "--cluster"), stdin)
-    source = assemble(
-        dump,
-        is_live=options.is_live,
-        kubeconfig=options.kubeconfig,
-        context=options.context,
-        seed=1,
-        now_s=now_s,
-        clock=clock,
-        note=note,
-        names=", ".join(options.clusters),
-        file_option="--cluster",
-    )
+    dump = read_sources(find_sources(options.files, "--cluster"), stdin)
+    source = assemble(dump, options, now_s=now_s, clock=clock, note=note, file_option="--cluster")
     pods, staying, node_today = _divided(source.cluster, options.places_all)
     if not pods:
         raise input_error("found no pods to place: none is pending; --pods all places those of controllers anew")

@@ -22,6 +22,7 @@ from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.api.well_known import DEFAULT_SCHEDULER_NAME, TERMINAL_PHASES
 from mooring.cli.cluster_source.assemble import (
     Note,
+    SourceOptions,
     assemble,
     build_engine,
     chosen_pod,
@@ -57,11 +58,10 @@ from mooring.scheduler.plan.what_if import ClaimAllocationStep, names_claims
 from mooring.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainRequest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainRequest(SourceOptions):
     """The options of the command."""
 
-    files: tuple[str, ...] = ()
     pods: tuple[str, ...] = ()
     """Names, or NAMESPACE/NAME; empty for all pending pods."""
     config: str | None = None
@@ -70,16 +70,8 @@ class ExplainRequest:
     ignores_others: bool = False
     """Decide for each of `pods` as if no other pod were pending."""
     node_limit: int | None = 5
-    seed: int = 1
     now_s: float | None = None
     """Decide as of this time instead of now."""
-    kubeconfig: str = ""
-    context: str = ""
-
-    @property
-    def is_live(self) -> bool:
-        """Whether an API server is asked: without files always, otherwise if one is named."""
-        return not self.files or bool(self.kubeconfig or self.context)
 
 
 def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clock) -> Report:
@@ -87,18 +79,7 @@ def run_explain(request: ExplainRequest, stdin: BinaryIO, note: Note, clock: Clo
     decided_at_s = request.now_s if request.now_s is not None else clock.wall_s()
     engine = build_engine(request.config, request.plugins, request.seed, decided_at_s, note)
     manifests = read_sources(find_sources(request.files), stdin)
-    source = assemble(
-        manifests,
-        is_live=request.is_live,
-        kubeconfig=request.kubeconfig,
-        context=request.context,
-        seed=request.seed,
-        now_s=decided_at_s,
-        clock=clock,
-        note=note,
-        names=", ".join(request.files),
-        file_option="-f",
-    )
+    source = assemble(manifests, request, now_s=decided_at_s, clock=clock, note=note, file_option="-f")
     cluster = source.cluster
     coverage = Coverage(source.supplied)
     coverage.limit(cluster)

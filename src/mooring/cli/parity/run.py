@@ -37,7 +37,7 @@ from mooring.api.kinds import Kind
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import DEFAULT_SCHEDULER_NAME, TERMINAL_PHASES
 from mooring.apiserver.server import ApiServer
-from mooring.cli.cluster_source.live import connect, first_error
+from mooring.cli.cluster_source.live import connect
 from mooring.cli.errors import InputError, input_error
 from mooring.cli.manifests.read import find_sources, read_objects
 from mooring.cli.parity.compare import DEVICES_MINOR, TOTAL, Difference, Observed, Tally, compare_pod
@@ -61,6 +61,7 @@ from mooring.kit.build import KUBERNETES_VERSION
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
+from mooring.kit.tasks import errors_in
 from mooring.kit.temporary_directory import temporary_directory
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
@@ -146,7 +147,7 @@ def run_parity(options: ParityOptions, stdin: BinaryIO, note: Note, clock: Clock
         known = group.subgroup((KubeSchedulerError, InputError))
         if known is None:
             raise
-        raise input_error(str(first_error(known))) from group
+        raise input_error(str(next(errors_in(known)))) from group
     if not result.pods:
         left = "; ".join(f"{count} {reason}" for reason, count in result.left_out.items())
         raise input_error(f"found no pending pods to compare{f' ({left})' if left else ''}")

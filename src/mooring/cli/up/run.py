@@ -52,7 +52,7 @@ from mooring.kit.entropy import system_entropy
 from mooring.kit.logs import ATTEMPTS, start_logs
 from mooring.kit.loop import run_real
 from mooring.kit.memory import end_loading
-from mooring.kit.tasks import TaskGroup
+from mooring.kit.tasks import TaskGroup, errors_in
 from mooring.kit.temporary_directory import remove_temporary_directories, temporary_directory
 
 if TYPE_CHECKING:
@@ -65,6 +65,9 @@ FAILURE_LETTERS_MAX = 300
 ADDED_SHOWN_MAX = 5
 EXTRA_NODES_SHOWN_MAX = 3
 EXIT_FAILED = 1
+CHECK_S = 0.05
+"""The interval at which `--detach` looks whether the cluster is ready."""
+LOG_LINES_SHOWN_MAX = 20
 
 
 def _print_line(line: str) -> None:
@@ -141,7 +144,9 @@ def _run(run: _Run) -> None:
         click.echo(f"mooring: {error}", err=True)
         raise SystemExit(EXIT_FAILED) from None
     except ExceptionGroup as group:
-        _print_failures(group)
+        for failure in errors_in(group):
+            click.echo(f"mooring: {failure}", err=True)
+            logging.getLogger(__name__).info("the failure in full", exc_info=failure)
         raise SystemExit(EXIT_FAILED) from None
 
 
@@ -364,19 +369,6 @@ def _warning(settings: ClusterSettings) -> list[str]:
         f"  pods         run on this machine {users}:",
         "               users who may create pods run commands here",
     ]
-
-
-def _print_failures(group: ExceptionGroup[Exception]) -> None:
-    for error in group.exceptions:
-        if isinstance(error, ExceptionGroup):
-            _print_failures(error)
-        else:
-            click.echo(f"mooring: {error}", err=True)
-            logging.getLogger(__name__).info("the failure in full", exc_info=error)
-
-
-CHECK_S = 0.05
-LOG_LINES_SHOWN_MAX = 20
 
 
 def detach(registration: Registration, wait_s: float | None) -> bool:
