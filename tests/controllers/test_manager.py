@@ -18,7 +18,7 @@ from mooring.api.views.meta import Condition, ObjectMeta
 from mooring.client.cache.informer import Informer
 from mooring.client.interface import Change
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome, split_key
-from mooring.controllers.manager import ControllerManager
+from mooring.controllers.manager import CONTROLLERS, NOT_IMPLEMENTED, OLD_NAMES, ControllerManager, enabled_names
 from mooring.controllers.served_kinds import ServedKinds, kinds_of
 from mooring.controllers.settings import (
     IN_PROCESS_DEFAULTS,
@@ -27,7 +27,6 @@ from mooring.controllers.settings import (
     flag_names,
     settings_of_flags,
 )
-from mooring.controllers.table import CONTROLLERS, NOT_IMPLEMENTED, OLD_NAMES, enabled_names
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

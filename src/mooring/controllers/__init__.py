@@ -11,7 +11,7 @@ Read in this order:
     node, podgc        nodes and their pods
     volume, resourceclaim, endpoint, disruption, quota      storage, devices, services, budgets, quotas
     garbagecollector, namespace, serviceaccount, clusterrole_aggregation                       housekeeping
-    settings, table, manager   flags, the list of controllers, and the process that runs them
+    settings, manager          flags; the list of controllers, and the manager that runs them
 
 A controller decides in plain functions over views without I/O (modules `plan`, `sizes`, `status`, …) and acts in
 its `Controller` class.

@@ -25,6 +25,5 @@ In reading order:
     inputs          the files of a scenario, for workers that do not have them
     simulation      one simulation, at either level: its identity and its stored result
     workers         runs a sweep in worker processes, or on a Dask or Ray cluster
-    recordings      read the recording of a scheduler
-    replay          decide again what a recording has
+    replay          read the recording of a scheduler, and decide again
 """

@@ -29,7 +29,7 @@ from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import DEPLOYMENT_REVISION
 from mooring.cluster.clone import clone_body, implied_objects
-from mooring.kubelet.simulated.selection import STAGES_ANNOTATION
+from mooring.kubelet.simulated.stage_file import STAGES_ANNOTATION
 from mooring.simulator.budgets import NAMESPACE
 from mooring.simulator.scenario.fields import APP, PodTemplatePart, RolloutPart, seconds
 from mooring.simulator.simkube import CLAIMS, SimkubeTrace, identity

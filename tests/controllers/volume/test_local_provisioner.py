@@ -10,7 +10,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from mooring.api.well_known import LOCAL_PROVISIONER
-from mooring.controllers.table import CONTROLLERS
+from mooring.controllers.manager import CONTROLLERS
 from mooring.controllers.volume.local_provisioner import LocalProvisionerController, unsupported
 from tests.api_servers import store_object
 from tests.controllers.cluster_builders import claim, claim_view, storage_class
