@@ -250,7 +250,7 @@ class Autoscaler:
         scan_s = seconds(self._settings.scan_interval)
         while True:
             yield Pause(scan_s)
-            self._look()
+            self._update_nodes()
             yield from self._scale_up()
             yield from self._scale_down()
 
@@ -260,8 +260,8 @@ class Autoscaler:
             return {}
         return {"nodes_added": float(self.nodes_added), "nodes_removed": float(self.nodes_removed)}
 
-    def _look(self) -> None:
-        """Which nodes there are. A requested one that the scheduler knows is like others; some may be gone already."""
+    def _update_nodes(self) -> None:
+        """Read the nodes of the pools. A requested node that the scheduler knows is no longer a requested one."""
         cluster, row_of = self._cluster, self._cluster.engine.columns.row_of
         self._pool_of = {
             name: pool for pool in self._pools for name in (*cluster.pool_nodes(pool), *cluster.failed_nodes(pool))
@@ -364,7 +364,7 @@ class Autoscaler:
 
     def _remove(self, name: str, is_failed: bool) -> Steps:
         began_s = self._cluster.now_s()
-        if not is_failed:  # nobody stops the pods of a failed node
+        if not is_failed:  # a failed node has no kubelet that stops its pods
             yield CordonNode(name, True)
             yield DrainNodes((name,), EVICTION_S_MAX)
         now_s = self._cluster.now_s()

@@ -22,7 +22,7 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.views import FullPod, HostPathVolume
 from mooring.kubelet.volumes.manager import (
-    LOOK_S,
+    REFRESH_S,
     HostPathError,
     VolumeManager,
     check_host_path,
@@ -228,7 +228,7 @@ def test_tokens_are_renewed_before_they_expire(tmp_path: Path) -> None:
             token = tmp_path / "uid-1/volumes/t/token"
             await clock.wait(0.8 * TOKEN_EXPIRY_S - 1.0)
             assert token.read_text() == "token-1"
-            await clock.wait(1.0 + LOOK_S)
+            await clock.wait(1.0 + REFRESH_S)
             assert token.read_text() == "token-2"
             volumes.forget("uid-1")
             await clock.wait(2 * TOKEN_EXPIRY_S)

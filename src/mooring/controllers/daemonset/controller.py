@@ -335,9 +335,10 @@ class DaemonSetRevisions:
         excess = len(old) - (limit if limit is not None else 10)
         if excess <= 0:
             return
-        alive = {pod.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) for pod in pods}
-        dead = [each for each in in_order(old) if each.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) not in alive]
-        for revision in dead[:excess]:
+        label = CONTROLLER_REVISION_HASH_LABEL
+        used = {pod.metadata.labels.get(label) for pod in pods}
+        unused = [revision for revision in in_order(old) if revision.metadata.labels.get(label) not in used]
+        for revision in unused[:excess]:
             metadata = revision.metadata
             await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
 

@@ -336,8 +336,8 @@ class DeploymentController(OwnerController[Deployment]):
         limit = state.stored.spec.revision_history_limit
         if limit is None or limit == _NO_LIMIT:
             return
-        alive = [each for each in state.old if each.metadata.deletion_timestamp is None]
-        for each in by_revision(alive)[: max(0, len(alive) - limit)]:
+        remaining = [each for each in state.old if each.metadata.deletion_timestamp is None]
+        for each in by_revision(remaining)[: max(0, len(remaining) - limit)]:
             is_seen = each.status.observed_generation >= each.metadata.generation
             if each.status.replicas == 0 and replicas_of(each) == 0 and is_seen:
                 try:

@@ -295,11 +295,11 @@ class StatefulSetRevisions:
         """Delete the revisions beyond the limit. Raises `ClientError`."""
         limit = stateful_set.spec.revision_history_limit
         limit = limit if limit is not None else 10
-        alive = {history.current_name, history.update_name, *(revision_of(pod) for pod in pods)}
-        dead = [each for each in history.revisions if each.metadata.name not in alive]
-        if limit < 0 or len(dead) <= limit:
+        used = {history.current_name, history.update_name, *(revision_of(pod) for pod in pods)}
+        unused = [each for each in history.revisions if each.metadata.name not in used]
+        if limit < 0 or len(unused) <= limit:
             return
-        for revision in dead[: len(dead) - limit]:
+        for revision in unused[: len(unused) - limit]:
             metadata = revision.metadata
             await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
 

@@ -55,7 +55,7 @@ RENEW_PART = 0.8
 """The part of its lifetime after which a token is renewed."""
 RENEW_S_MAX = 24 * 3600.0
 NEVER_S = float("inf")
-LOOK_S = 60.0
+REFRESH_S = 60.0
 """The interval of `run`, and the delay after a failed renewal."""
 
 logger = logging.getLogger(__name__)
@@ -193,7 +193,7 @@ class VolumeManager:
     async def run(self) -> None:
         """Renew tokens until cancelled."""
         while True:
-            await self._clock.wait(LOOK_S)
+            await self._clock.wait(REFRESH_S)
             for known in list(self._pods.values()):
                 if known.renew_s <= self._clock.wall_s():
                     await self._renew(known)
@@ -294,7 +294,7 @@ class VolumeManager:
             for volume in volumes:
                 self._make(volume, pod, found, tokens, known.place)
         except VolumeError as error:
-            known.renew_s = self._clock.wall_s() + LOOK_S
+            known.renew_s = self._clock.wall_s() + REFRESH_S
             logger.warning("renewing the tokens of pod %s failed: %s", pod.key, error)
 
     def _directory(self, pod_uid: str) -> Path:
