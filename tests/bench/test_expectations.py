@@ -1,4 +1,4 @@
-"""Expectations: what is as it must be passes, and each way to be wrong is told."""
+"""Expectations of workloads: correct clusters pass, and each violation is reported."""
 
 from __future__ import annotations
 

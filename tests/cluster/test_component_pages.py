@@ -1,4 +1,4 @@
-"""What `mooring up` shows of its scheduler, in one process and in two: to those who may see it."""
+"""The pages of the scheduler on the port of `mooring up`, in one process and in two, with authorization."""
 
 from __future__ import annotations
 

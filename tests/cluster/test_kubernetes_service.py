@@ -1,4 +1,4 @@
-"""What an API server writes about itself."""
+"""The Service `kubernetes`, its EndpointSlice and the authority of client certificates."""
 
 from __future__ import annotations
 

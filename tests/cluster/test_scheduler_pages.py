@@ -245,7 +245,7 @@ def test_a_metric_can_be_left_out() -> None:
 @pytest.mark.parametrize(
     ("method", "body", "code", "set_to"),
     [("PUT", b"4", 200, [4]), ("PUT", b"x", 400, []), ("PUT", b"9" * 5_000, 400, []), ("GET", b"", 406, [])],
-    ids=["a number", "no number", "too many digits", "asked, not told"],
+    ids=["a number", "no number", "too many digits", "GET"],
 )
 def test_how_much_is_logged(method: str, body: bytes, code: int, set_to: list[int]) -> None:
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Whose an object is."""
+"""Claiming objects: keep, adopt, release."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def matches(pod: Pod) -> bool:
     [
         pytest.param(OWN, "web", {}, "kept", id="its own that matches"),
         pytest.param(OWN, "x", {}, "released", id="its own that does not match"),
-        pytest.param(NOBODY, "web", {}, "adopted", id="nobody's that matches"),
-        pytest.param(NOBODY, "x", {}, "left", id="nobody's that does not match"),
+        pytest.param(NOBODY, "web", {}, "adopted", id="an orphan that matches"),
+        pytest.param(NOBODY, "x", {}, "left", id="an orphan that does not match"),
         pytest.param(OTHER, "web", {}, "left", id="another's"),
-        pytest.param(NOBODY, "web", {"going": True}, "left", id="nobody's that is going"),
+        pytest.param(NOBODY, "web", {"going": True}, "left", id="a terminating orphan"),
         pytest.param(OWN, "web", {"going": True}, "kept", id="its own that is going"),
     ],
 )

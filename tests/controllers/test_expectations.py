@@ -101,7 +101,7 @@ def test_deletions_are_told_whatever_happens() -> None:
     expectations = Expectations(VirtualClock(), lambda revision: True)
     expectations.expect("a", 1, ["p1"])
     expectations.creation_answered("a", "10")
-    assert not expectations.are_met("a"), "the copy had the pod, so it hears of its end"
+    assert not expectations.are_met("a"), "the informer has the pod, and will report its deletion"
 
 
 def test_versions_that_are_no_numbers_prove_nothing() -> None:

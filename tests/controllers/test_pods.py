@@ -255,7 +255,7 @@ def test_the_answer_follows_the_selectors() -> None:
         informer.apply(Change.DELETED, at(3))
         assert selectors.keys(POD) == ("default/db",)
         informer.apply(Change.DELETED, at(4, "db"))
-        assert not selectors.is_any_in("default"), "the broken one selects nobody"
+        assert not selectors.is_any_in("default"), "the broken one selects no pod"
         informer.apply(Change.ADDED, at(5, "db", selector={"tier": "front"}))
         informer.apply(Change.ADDED, at(6, "new"))
         assert selectors.keys(POD) == ("default/db", "default/new")

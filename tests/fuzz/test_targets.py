@@ -1,4 +1,4 @@
-"""Every input of the corpus through its target: the seeds, and what `make fuzz` has found.
+"""Every input of the corpus through its target: the seeds, and the findings of `make fuzz`.
 
 A finding of `make fuzz` is fixed where it comes from, and its input is copied into `corpus/TARGET/` under a name that
 says what it showed.

@@ -33,7 +33,7 @@ def waits(reason: str) -> Body:
         pytest.param(RUNS, {}, False, "", id="it runs"),
         pytest.param(ENDED, {}, False, "", id="it has ended"),
         pytest.param(waits("CrashLoopBackOff"), ENDED, False, "", id="it will be started again"),
-        pytest.param(LOST, {}, False, f"{WHO} is terminated", id="nobody knows how it ended"),
+        pytest.param(LOST, {}, False, f"{WHO} is terminated", id="its end is unknown"),
         pytest.param(
             waits("ContainerCreating"), {}, False, f"{WHO} is waiting to start: ContainerCreating", id="not yet"
         ),

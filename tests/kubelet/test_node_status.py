@@ -75,8 +75,8 @@ def test_a_node_registers_with_its_labels_and_amounts() -> None:
 
 
 def test_the_conditions_are_the_kubelets() -> None:
-    told = [(c["type"], c["status"], c["reason"], c["message"]) for c in registered()["status"]["conditions"]]
-    assert told == [
+    reported = [(c["type"], c["status"], c["reason"], c["message"]) for c in registered()["status"]["conditions"]]
+    assert reported == [
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
         ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
         ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),

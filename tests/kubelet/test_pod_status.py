@@ -393,7 +393,7 @@ def test_a_readiness_gate_says_so(status: str, condition: Body) -> None:
         pytest.param({"phase": "Running"}, {"phase": "Running"}, {}, id="nothing changed"),
         pytest.param({"phase": "Running", "hostIP": "h"}, {"hostIP": "h"}, {"phase": "Running"}, id="a new field"),
         pytest.param({"phase": "Running"}, {"phase": "Pending"}, {"phase": "Running"}, id="another value"),
-        pytest.param({}, {"reason": "Evicted"}, {"reason": None}, id="a field that is told no more"),
+        pytest.param({}, {"reason": "Evicted"}, {"reason": None}, id="a field that is no longer reported"),
         pytest.param({"conditions": [READY]}, {"conditions": [READY]}, {}, id="the same conditions"),
         pytest.param(
             {"conditions": [NOT_READY, RESIZE]},
@@ -405,13 +405,13 @@ def test_a_readiness_gate_says_so(status: str, condition: Body) -> None:
             {"conditions": [READY]},
             {"conditions": [READY, RESIZE]},
             {"conditions": [{"type": "PodResizePending", "$patch": "delete"}]},
-            id="a condition that is told no more",
+            id="a condition that is no longer reported",
         ),
         pytest.param(
             {"containerStatuses": [{"name": "a", "ready": True}, {"name": "b"}]},
             {"containerStatuses": [{"name": "a", "ready": False}, {"name": "b"}]},
             {"containerStatuses": [{"name": "a", "ready": True}, {"name": "b"}]},
-            id="containers are told together",
+            id="containers are reported together",
         ),
     ],
 )

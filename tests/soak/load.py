@@ -1,4 +1,4 @@
-"""The clients of the soak test: writers, users of workloads, strangers, a probe and a watch.
+"""The clients of the soak test: writers, users of workloads, hostile clients, a probe and a watch.
 
 Input: a control plane, a seed. Output: histories for the checker (`history.py`).
 

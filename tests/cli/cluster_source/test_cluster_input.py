@@ -123,7 +123,7 @@ def test_claims_get_the_default_class(claim: str, storage_class: str | None) -> 
 @pytest.mark.parametrize(
     ("volume", "phase"),
     [
-        pytest.param("{metadata: {name: v}}", "Available", id="nobody's"),
+        pytest.param("{metadata: {name: v}}", "Available", id="without an owner"),
         pytest.param("{metadata: {name: v}, spec: {claimRef: {name: c}}}", "Pending", id="somebody's"),
         pytest.param("{metadata: {name: v}, status: {phase: Released}}", "Released", id="as it says"),
     ],

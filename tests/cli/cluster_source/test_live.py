@@ -1,4 +1,4 @@
-"""Asking a live cluster, over HTTP: the answers are those of the scheduler that runs there, to the letter."""
+"""Reading a live cluster over HTTP: decisions equal those of the scheduler that runs there."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_one_node(fit: NodeFit, pods: Sequence[Pod] | None, expected: tuple[list
 @pytest.mark.parametrize(
     ("pods", "expected"),
     [
-        pytest.param([old("a", going=True)], (["n1"], []), id="nobody but one that goes"),
+        pytest.param([old("a", going=True)], (["n1"], []), id="only a terminating pod"),
         pytest.param([old("a"), new("b", ready=False)], ([], []), id="the new one is not available yet"),
         pytest.param([old("a"), new("b")], ([], ["a"]), id="the new one is available"),
         pytest.param([old("a", ready=False), new("b", ready=False)], ([], ["a"]), id="the old one is not ready"),

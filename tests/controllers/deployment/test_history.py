@@ -1,4 +1,4 @@
-"""Which ReplicaSet is the new one; revisions, and what is copied where."""
+"""The new ReplicaSet of a Deployment, revisions, and copied annotations."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_what_was_left_over_is_deleted_at_the_start_unless_leaders_are_elected_t
     async def story(world: World) -> None:
         await world.create(endpoints("left-over"), endpoints("election", annotations={LEADER: "{}"}))
         await world.settle()
-        assert len(await world.list(ENDPOINTS)) == 2, "nobody looks at what comes later"
+        assert len(await world.list(ENDPOINTS)) == 2, "later changes are ignored"
         world.start_manager(["endpoints-controller"])
         await world.settle()
         assert [each["metadata"]["name"] for each in await world.list(ENDPOINTS)] == ["election"]

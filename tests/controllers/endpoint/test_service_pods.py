@@ -1,4 +1,4 @@
-"""When a service is looked at again, and what is found."""
+"""When a service is synced, and its endpoints."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def test_a_pod_can_be_an_endpoint(parts: dict[str, Any], is_one: bool) -> None:
             [8080],
             id="of a sidecar",
         ),
-        pytest.param({"containers": [], "initContainers": [{"name": "c", "ports": WEB}]}, [], id="of nobody who runs"),
+        pytest.param(
+            {"containers": [], "initContainers": [{"name": "c", "ports": WEB}]}, [], id="of init containers only"
+        ),
         pytest.param({}, [], id="it has none of that name"),
     ],
 )
@@ -74,7 +76,7 @@ def test_a_named_port_is(spec: dict[str, Any], ports: list[int]) -> None:
         pytest.param({}, ("IPv4",), id="it says"),
         pytest.param({"ipFamilies": ["IPv6", "IPv4"]}, ("IPv6", "IPv4"), id="it says two"),
         pytest.param({"ipFamilies": [], "clusterIP": "fd00::1"}, ("IPv6",), id="its address says"),
-        pytest.param({"ipFamilies": [], "clusterIP": "None"}, ("IPv4", "IPv6"), id="nobody says"),
+        pytest.param({"ipFamilies": [], "clusterIP": "None"}, ("IPv4", "IPv6"), id="not specified"),
     ],
 )
 def test_a_service_is_reached_by(spec: dict[str, Any], families: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Stories of owners that go and of what becomes of those whom they own."""
+"""Deleted owners and their dependents, on virtual time."""
 
 from __future__ import annotations
 
@@ -216,7 +216,9 @@ def test_an_owner_that_waits_gives_way_to_one_that_stays() -> None:
         pytest.param(ABSENT, False, id="an owner that never was"),
         pytest.param(ABSENT | {"kind": "Node"}, False, id="an owner of the cluster that never was"),
         pytest.param(ABSENT | {"name": "real"}, False, id="a namesake with another uid"),
-        pytest.param(ABSENT | {"kind": "Unheard", "apiVersion": "x.example.com/v1"}, True, id="a kind nobody serves"),
+        pytest.param(
+            ABSENT | {"kind": "Unheard", "apiVersion": "x.example.com/v1"}, True, id="a kind that is not served"
+        ),
     ],
 )
 def test_owners_that_do_not_exist(reference: Document, stays: bool) -> None:

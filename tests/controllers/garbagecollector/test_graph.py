@@ -1,4 +1,4 @@
-"""The graph of owners and dependents, and whom it wants to be checked."""
+"""The graph of owners and dependents, and the nodes to be checked."""
 
 from __future__ import annotations
 

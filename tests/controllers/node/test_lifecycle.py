@@ -1,4 +1,4 @@
-"""Stories of nodes that fall silent, and of what becomes of them."""
+"""Nodes that stop sending heartbeats, on virtual time."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def key(zone: str) -> str:
         pytest.param(2, 3, ZoneState.PARTIAL_DISRUPTION, id="three of five are"),
         pytest.param(9, 11, ZoneState.PARTIAL_DISRUPTION, id="exactly the threshold"),
         pytest.param(10, 11, ZoneState.NORMAL, id="less than the threshold"),
-        pytest.param(0, 1, ZoneState.FULL_DISRUPTION, id="nobody is ready"),
+        pytest.param(0, 1, ZoneState.FULL_DISRUPTION, id="no node is ready"),
     ],
 )
 def test_the_state_of_a_zone(ready: int, not_ready: int, state: ZoneState) -> None:

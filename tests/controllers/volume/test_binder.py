@@ -193,7 +193,7 @@ def test_a_pod_uses_a_claim(pod: Document, is_user: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "is_user"), [pytest.param("uid-p", True, id="its own"), pytest.param("x", False, id="somebody else's")]
+    ("owner", "is_user"), [pytest.param("uid-p", True, id="its own"), pytest.param("x", False, id="of another owner")]
 )
 def test_a_pod_uses_the_claim_of_its_ephemeral_volume(owner: str, is_user: bool) -> None:
     document = claim("p-d")

@@ -1,4 +1,4 @@
-"""Stories of volumes that come and go with a pod."""
+"""Ephemeral volumes, on virtual time."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_the_directory_goes_with_its_volume(tmp_path: Path, policy: str, is_kept
         (tmp_path / name / "deep").mkdir(parents=True)
         (tmp_path / name / "deep/file").touch()
         (tmp_path / "other").mkdir()
-        # The API server lets nobody change the path; another writer of the store might.
+        # The API server rejects a change of the path; another writer of the store might make one.
         elsewhere = {"persistentVolumeReclaimPolicy": policy, "hostPath": {"path": str(tmp_path / "other")}}
         found = await world.get(PERSISTENT_VOLUME, name)
         await store_object(world.store, PERSISTENT_VOLUME, "", {**found, "spec": {**found["spec"], **elsewhere}})

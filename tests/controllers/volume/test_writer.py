@@ -1,4 +1,4 @@
-"""The binder's writes: each only if it changes something, and believed from then on."""
+"""The writes of the binder: only changes, and the cache of own writes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,11 @@ def test_a_volume_is_unbound(annotations: dict[str, str], reference: bool, left:
     ("claim", "annotations"),
     [
         pytest.param({}, BOUND, id="both marks"),
-        pytest.param({"volume": "v"}, {"pv.kubernetes.io/bind-completed": "yes"}, id="the user's own wish: one mark"),
+        pytest.param(
+            {"volume": "v"},
+            {"pv.kubernetes.io/bind-completed": "yes"},
+            id="a volume that the user chose: one annotation",
+        ),
     ],
 )
 def test_a_claim_names_its_volume(claim: dict[str, Any], annotations: dict[str, str]) -> None:
@@ -99,7 +103,7 @@ LENT = {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storag
     [
         pytest.param({}, "Bound", {}, LENT, id="bound: it has what its volume has"),
         pytest.param({"status": LENT}, "Bound", {}, None, id="nothing new"),
-        pytest.param({"status": LENT}, "Bound", {"storage": "2Gi"}, None, id="growth is somebody else's to record"),
+        pytest.param({"status": LENT}, "Bound", {"storage": "2Gi"}, None, id="another controller records growth"),
         pytest.param({"status": LENT}, "Lost", None, {"phase": "Lost"}, id="lost: it has nothing"),
         pytest.param({}, "Pending", None, None, id="pending as before"),
         pytest.param(

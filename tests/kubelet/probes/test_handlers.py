@@ -254,7 +254,7 @@ def test_nobody_there_is_a_failure() -> None:
         pytest.param([], "Accept", "*/*", id="anything will do"),
         pytest.param([], "Accept-Encoding", None, id="but nothing compressed"),
         pytest.param([("Accept", "")], "Accept", None, id="an empty Accept is none"),
-        pytest.param([("user-agent", "me")], "User-Agent", "me", id="somebody else's name"),
+        pytest.param([("user-agent", "me")], "User-Agent", "me", id="another name"),
         pytest.param([("Host", "web.example")], "Host", "web.example", id="for another host"),
         pytest.param([("X-Key", "1")], "X-Key", "1", id="whatever it wants"),
     ],
@@ -305,7 +305,7 @@ def message(health: int) -> bytes:
 
 
 def grpc_result(said: bytes | None, *, service: str = "web", timeout_s: float = LIMIT_S) -> tuple[ProbeResult, bytes]:
-    """Of a server that says so, or nothing at all; and what it was told."""
+    """The result of a health check, and the request that the server got."""
     heard = bytearray()
     has_heard_all = asyncio.Event()
 
@@ -368,7 +368,7 @@ def grpc_result(said: bytes | None, *, service: str = "web", timeout_s: float = 
         pytest.param(
             b"HTTP/1.1 400 Bad Request\r\n\r\n",
             ProbeResult(ProbeOutcome.FAILURE, "error: health rpc probe failed: the server does not speak HTTP/2"),
-            id="it speaks something else",
+            id="another protocol",
         ),
     ],
 )

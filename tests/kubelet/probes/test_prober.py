@@ -93,7 +93,7 @@ def other(**changes: Any) -> dict[str, Any]:
 
 
 class Stage:
-    """Answers as told, and writes down what is asked and heard, with the time."""
+    """Returns the given results, and records probes and reports with their time."""
 
     def __init__(self, clock: VirtualClock, answers: dict[str, list[ProbeResult | ProbeError]], takes_s: float) -> None:
         self._clock = clock
@@ -164,7 +164,7 @@ def for_s(duration_s: float) -> Callable[[Prober, FullPod, VirtualClock], Awaita
 @pytest.mark.parametrize(
     ("probes", "until_s", "wanted"),
     [
-        pytest.param({}, 60, [], id="without probes nobody is asked"),
+        pytest.param({}, 60, [], id="without probes nothing is probed"),
         pytest.param(
             {"livenessProbe": PROBE}, 35, ["10 liveness", "20 liveness", "30 liveness"], id="once in each period"
         ),
@@ -196,7 +196,7 @@ def test_a_slow_answer_costs_the_turns_that_it_misses() -> None:
 @pytest.mark.parametrize(
     ("probes", "answers", "until_s", "wanted"),
     [
-        pytest.param({"readinessProbe": PROBE}, {}, 25, ["0 main/2 ready"], id="ready is told once"),
+        pytest.param({"readinessProbe": PROBE}, {}, 25, ["0 main/2 ready"], id="ready is reported once"),
         pytest.param(
             {"livenessProbe": other(failureThreshold=2, terminationGracePeriodSeconds=7)},
             {"liveness": [BAD, BAD]},
@@ -207,7 +207,7 @@ def test_a_slow_answer_costs_the_turns_that_it_misses() -> None:
                 "20 Normal Killing: Container main failed liveness probe, will be restarted",
                 "20 kill main/2 within 7",
             ],
-            id="two failures kill it, and then nobody asks",
+            id="two failures kill it, and probing ends",
         ),
         pytest.param(
             {"startupProbe": other(failureThreshold=1)},
@@ -258,7 +258,7 @@ def test_a_slow_answer_costs_the_turns_that_it_misses() -> None:
 def test_the_listener_hears(
     probes: dict[str, Any], answers: dict[str, list[ProbeResult | ProbeError]], until_s: float, wanted: list[str]
 ) -> None:
-    # Copied, as a parameter is shared by whoever runs the same row again.
+    # Copied, as a parameter is shared by other runs of the same row.
     assert staged(for_s(until_s), probes, {word: list(said) for word, said in answers.items()}).heard == wanted
 
 
@@ -413,7 +413,7 @@ def test_why_it_is_killed(policy: str, own: str | None, is_sidecar: bool, wanted
     [
         pytest.param(20, 5, 5.0, id="the probe's own"),
         pytest.param(20, None, 20.0, id="the pod's"),
-        pytest.param(None, None, 30.0, id="nobody's"),
+        pytest.param(None, None, 30.0, id="without an owner"),
         pytest.param(20, 0, 0.0, id="none at all"),
     ],
 )

@@ -93,7 +93,7 @@ def hooked(handler: dict[str, Any], s_max: float = 10.0) -> float:
         pytest.param({"exec": {"command": ["end", "0"]}}, 0.0, id="a command that goes well"),
         pytest.param({"sleep": {"seconds": 4}}, 4.0, id="a sleep"),
         pytest.param({"sleep": {"seconds": 40}}, 10.0, id="not longer than there is time"),
-        pytest.param({"tcpSocket": {"port": 1}}, 0.0, id="what nobody does"),
+        pytest.param({"tcpSocket": {"port": 1}}, 0.0, id="an unsupported hook"),
     ],
 )
 def test_what_goes_well(handler: dict[str, Any], took_s: float) -> None:
@@ -136,21 +136,21 @@ class Prepares(ContainerPreparer):
 
 
 class Nobody:
-    """Asks no probe, and hears of none."""
+    """Runs no probes."""
 
     def __getattr__(self, name: str) -> object:
         raise AssertionError("nothing is probed here")
 
 
 class Stage:
-    """A container, and everything that was told of it."""
+    """A container, and the states that were reported."""
 
     def __init__(self, group: TaskGroup, folder: Path, script: str, missing: list[Exception]) -> None:
         clock = SystemClock()
         self._clock = clock
         self._directories = PodDirectories.open(folder / "pods")
         self.preparation = Prepares(self._directories, script, missing)
-        self.told: list[tuple[int, ContainerState]] = []
+        self.reported: list[tuple[int, ContainerState]] = []
         self.events: list[tuple[str, str]] = []
         self.when_told: Callable[[ContainerState], None] = lambda state: None
         prober = Prober(clock, Nobody(), Nobody())  # type: ignore[arg-type]
@@ -182,7 +182,7 @@ class Stage:
         return pid
 
     async def wait_told(self, kind: type[ContainerState], count: int = 1) -> None:
-        while sum(isinstance(state, kind) for _, state in self.told) < count:
+        while sum(isinstance(state, kind) for _, state in self.reported) < count:
             await self._clock.wait(LOOK_S)
 
     def close(self) -> None:
@@ -190,10 +190,10 @@ class Stage:
 
     @property
     def lines(self) -> list[str]:
-        return [f"{attempt} {_words(state)}" for attempt, state in self.told]
+        return [f"{attempt} {_words(state)}" for attempt, state in self.reported]
 
     def _tell(self, pod_uid: str, container: str, attempt: int, state: ContainerState) -> None:
-        self.told.append((attempt, state))
+        self.reported.append((attempt, state))
         self.when_told(state)
 
     def _record_event(self, pod: KubeletPod, is_warning: bool, reason: str, note: str) -> None:
@@ -244,7 +244,7 @@ def test_a_run_is_told_from_its_beginning_to_its_end(tmp_path: Path, script: str
         stage.container.start(4)
         await stage.container.wait_ended()
         assert stage.lines == ["4 running", f"4 {end}"]
-        (_, running), (_, exited) = stage.told
+        (_, running), (_, exited) = stage.reported
         assert isinstance(running, Running)
         assert isinstance(exited, Exited)
         assert exited.started_s == running.started_s <= exited.finished_s
@@ -323,7 +323,7 @@ def test_what_can_never_be_there_is_not_waited_for(tmp_path: Path) -> None:
     play(tmp_path, story, missing=(never,))
 
 
-# --- 3. Ends that nobody foresaw --------------------------------------------------------------------------------------
+# --- 3. Unexpected ends --------------------------------------------------------------------------------------
 
 
 def test_a_run_that_ends_as_nobody_foresaw_is_told_as_one_that_could_not_be_started(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_a_run_that_ends_as_nobody_foresaw_is_told_as_one_that_could_not_be_star
         await stage.container.wait_ended()
         assert stage.lines == ["0 exited 128 StartError"]
         assert stage.events == [("Failed", "Error: RuntimeError: the moon fell")]
-        _, state = stage.told[0]
+        _, state = stage.reported[0]
         assert isinstance(state, Exited)
         assert (state.started_s, state.message) == (0.0, "RuntimeError: the moon fell")
 
@@ -369,7 +369,7 @@ def test_to_stop_it_again_only_moves_its_end(tmp_path: Path) -> None:
         assert stage.lines[-1] == "0 exited 137 Error"
         stage.container.stop(1)
         stage.container.kill()
-        assert len(stage.told) == 2, "what has ended cannot be stopped"
+        assert len(stage.reported) == 2, "what has ended cannot be stopped"
 
     play(tmp_path, story, STUBBORN)
 

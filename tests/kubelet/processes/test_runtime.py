@@ -61,8 +61,8 @@ def test_a_container_that_crashes_is_started_again_and_then_has_to_wait(tmp_path
     async def story(play: RealPlay) -> None:
         await play.create(shell_pod("web", "echo run $$; exit 1"))
         await play.wait_line("web", "Running main=waiting:CrashLoopBackOff*")
-        (told,) = (await play.status("web"))["containerStatuses"]
-        assert told["lastState"]["terminated"]["exitCode"] == 1
+        (reported,) = (await play.status("web"))["containerStatuses"]
+        assert reported["lastState"]["terminated"]["exitCode"] == 1
         assert (await play.log("web")).startswith("run ")
 
     played_for_real(story, tmp_path)
@@ -97,10 +97,10 @@ def test_what_cannot_be_started_says_why(tmp_path: Path, command: list[str], lin
     async def story(play: RealPlay) -> None:
         await play.create(pod("web", on=HOST.name, containers=[container(command=command)]))
         await play.wait_line("web", line)
-        (told,) = (await play.status("web"))["containerStatuses"]
-        assert words in told["state"]["waiting"]["message"]
+        (reported,) = (await play.status("web"))["containerStatuses"]
+        assert words in reported["state"]["waiting"]["message"]
         if command:
-            ended = told["lastState"]["terminated"]
+            ended = reported["lastState"]["terminated"]
             assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
         await play.delete("web")
         await play.wait_line("web", "gone")
@@ -180,8 +180,8 @@ def test_the_last_words_are_in_the_status(tmp_path: Path, policy: str, script: s
         fields = {"terminationMessagePolicy": policy}
         await play.create(shell_pod("job", script, fields=fields, restartPolicy="Never"))
         await play.wait_line("job", "Failed main=terminated:Error(1)")
-        (told,) = (await play.status("job"))["containerStatuses"]
-        assert told["state"]["terminated"]["message"].strip() == "why"
+        (reported,) = (await play.status("job"))["containerStatuses"]
+        assert reported["state"]["terminated"]["message"].strip() == "why"
 
     played_for_real(story, tmp_path)
 
@@ -217,8 +217,8 @@ def test_who_starts_anew_starts_pods_again_and_keeps_their_logs(tmp_path: Path) 
 
     async def second(play: RealPlay) -> None:
         await play.wait_line("web", "Running ready main=running*1")
-        (told,) = (await play.status("web"))["containerStatuses"]
-        ended = told["lastState"]["terminated"]
+        (reported,) = (await play.status("web"))["containerStatuses"]
+        ended = reported["lastState"]["terminated"]
         assert (ended["exitCode"], ended["reason"]) == (255, "Unknown")
         assert (await play.log("web", is_previous=True)).startswith("first")
 
@@ -314,10 +314,10 @@ def test_limits_that_cannot_be_set_are_told_of_the_node(tmp_path: Path, monkeypa
     async def story(play: RealPlay) -> None:
         while not (events := (await play.client.list(CORE_EVENT)).items):
             await play.wait(0.05)
-        told = msgspec.json.decode(events[0])
-        assert (told["involvedObject"]["kind"], told["involvedObject"]["name"]) == ("Node", HOST.name)
-        assert (told["type"], told["reason"]) == ("Warning", "LimitsNotEnforced")
-        assert told["message"].startswith("limits of memory and cpu are not enforced")
+        reported = msgspec.json.decode(events[0])
+        assert (reported["involvedObject"]["kind"], reported["involvedObject"]["name"]) == ("Node", HOST.name)
+        assert (reported["type"], reported["reason"]) == ("Warning", "LimitsNotEnforced")
+        assert reported["message"].startswith("limits of memory and cpu are not enforced")
 
     played_for_real(story, tmp_path)
 

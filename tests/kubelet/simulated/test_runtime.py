@@ -144,7 +144,7 @@ class RecordingHandler:
 def observed(
     do: Callable[[Runtime, VirtualClock, float], None], at_s: float, until_s: float = 60.0
 ) -> list[tuple[float, int, ContainerState]]:
-    """What is told of a container that is started at once, if something is done to it later."""
+    """The reported states of a container that is started at once, with an action later."""
     clock = VirtualClock()
 
     async def main() -> list[tuple[float, int, ContainerState]]:

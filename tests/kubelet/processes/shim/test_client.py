@@ -138,14 +138,14 @@ def test_what_is_said_to_one_that_has_ended_is_not_heard_and_hurts_nobody(tmp_pa
     played(story)
 
 
-def test_what_a_shim_is_told_of_a_container(tmp_path: Path) -> None:
+def test_the_configuration_of_a_shim(tmp_path: Path) -> None:
     cgroup = Cgroup(("/cg/a", "/cg/b"), ("/cg/a/cgroup.kill",), ("/cg/a/memory.events",))
-    told = shim_config(["/bin/true"], {"A": "b"}, tmp_path / "0.log", tmp_path / "run.json", cgroup, Sandbox(user=7))
-    assert (list(told.command), told.environment) == (["/bin/true"], {"A": "b"})
-    assert (told.log, told.record) == (str(tmp_path / "0.log"), str(tmp_path / "run.json"))
-    assert (told.cgroups, told.kill_files, told.oom_files) == (
+    config = shim_config(["/bin/true"], {"A": "b"}, tmp_path / "0.log", tmp_path / "run.json", cgroup, Sandbox(user=7))
+    assert (list(config.command), config.environment) == (["/bin/true"], {"A": "b"})
+    assert (config.log, config.record) == (str(tmp_path / "0.log"), str(tmp_path / "run.json"))
+    assert (config.cgroups, config.kill_files, config.oom_files) == (
         ("/cg/a", "/cg/b"),
         ("/cg/a/cgroup.kill",),
         ("/cg/a/memory.events",),
     )
-    assert (told.sandbox.user, told.log_bytes_max) == (7, LOG_BYTES_MAX)
+    assert (config.sandbox.user, config.log_bytes_max) == (7, LOG_BYTES_MAX)
