@@ -79,18 +79,8 @@ class VolumeBinderController(Controller):
         recorder = context.recorder("persistentvolume-controller")
         self._writer = VolumeWriter(context.client, recorder, self._volume_cache, self._claim_cache)
         self._provisioner = VolumeProvisioner(context.client, self._writer, self.storage_class, self._is_released)
-        self._claims.add_handler(
-            self.name,
-            on_add=lambda claim, is_initial: self.queue.add(claim.key),
-            on_update=lambda old, new: self.queue.add(new.key),
-            on_delete=self._on_claim_deleted,
-        )
-        self._volumes.add_handler(
-            self.name,
-            on_add=lambda volume, is_initial: self.queue.add(volume.key),
-            on_update=lambda old, new: self.queue.add(new.key),
-            on_delete=self._on_volume_deleted,
-        )
+        self.handle_changes(self._claims, lambda claim: self.queue.add(claim.key), self._on_claim_deleted)
+        self.handle_changes(self._volumes, lambda volume: self.queue.add(volume.key), self._on_volume_deleted)
 
     def start(self, group: TaskGroup) -> None:
         super().start(group)

@@ -37,15 +37,8 @@ class ClaimProtectionController(Controller):
         self._claims = context.informers.informer(PersistentVolumeClaim)
         self._pods = context.informers.informer(Pod)
         add_claim_index(self._pods)
-        self._claims.add_handler(
-            self.name, on_add=self._on_claim, on_update=lambda old, new: self._on_claim(new, False)
-        )
-        self._pods.add_handler(
-            self.name,
-            on_add=lambda pod, is_initial: self._on_pod(pod),
-            on_update=lambda old, new: self._on_pod(new),
-            on_delete=self._add_claims_of,
-        )
+        self.handle_changes(self._claims, self._on_claim)
+        self.handle_changes(self._pods, self._on_pod, self._add_claims_of)
 
     async def sync(self, key: str) -> Outcome:
         claim = self._claims.lister.by_key(key)
@@ -64,7 +57,7 @@ class ClaimProtectionController(Controller):
         listing = await self.client.list(POD, Selection(namespace=claim.metadata.namespace))
         return any(uses(decode_as(Pod, raw), claim) for raw in listing.items)
 
-    def _on_claim(self, claim: PersistentVolumeClaim, is_initial: bool) -> None:
+    def _on_claim(self, claim: PersistentVolumeClaim) -> None:
         if needs_sync(claim, PVC_PROTECTION_FINALIZER):
             self.queue.add(claim.key)
 
@@ -87,9 +80,7 @@ class VolumeProtectionController(Controller):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._volumes = context.informers.informer(PersistentVolume)
-        self._volumes.add_handler(
-            self.name, on_add=self._on_volume, on_update=lambda old, new: self._on_volume(new, False)
-        )
+        self.handle_changes(self._volumes, self._on_volume)
 
     async def sync(self, key: str) -> Outcome:
         volume = self._volumes.lister.by_key(key)
@@ -101,7 +92,7 @@ class VolumeProtectionController(Controller):
             await remove_finalizer(self.client, PERSISTENT_VOLUME, volume, PV_PROTECTION_FINALIZER)
         return DONE
 
-    def _on_volume(self, volume: PersistentVolume, is_initial: bool) -> None:
+    def _on_volume(self, volume: PersistentVolume) -> None:
         if needs_sync(volume, PV_PROTECTION_FINALIZER):
             self.queue.add(volume.key)
 
@@ -116,9 +107,7 @@ class AttributesClassProtectionController(Controller):
         self._classes = context.informers.informer(VolumeAttributesClass)
         self._claims = context.informers.informer(PersistentVolumeClaim)
         self._volumes = context.informers.informer(PersistentVolume)
-        self._classes.add_handler(
-            self.name, on_add=self._on_class, on_update=lambda old, new: self._on_class(new, False)
-        )
+        self.handle_changes(self._classes, self._on_class)
         self._claims.add_handler(
             self.name,
             on_update=lambda old, new: self._release(classes_of_claim(old) - classes_of_claim(new)),
@@ -145,7 +134,7 @@ class AttributesClassProtectionController(Controller):
             name in classes_of_volume(volume) for volume in self._volumes.lister
         )
 
-    def _on_class(self, found: VolumeAttributesClass, is_initial: bool) -> None:
+    def _on_class(self, found: VolumeAttributesClass) -> None:
         if needs_sync(found, VAC_PROTECTION_FINALIZER):
             self.queue.add(found.key)
 
@@ -153,7 +142,7 @@ class AttributesClassProtectionController(Controller):
         for name in names:
             found = self._classes.lister.get("", name)
             if found is not None:
-                self._on_class(found, False)
+                self._on_class(found)
 
 
 def classes_of_claim(claim: PersistentVolumeClaim) -> frozenset[str]:
