@@ -143,7 +143,7 @@ class Mover:
 
 
 @dataclass(frozen=True, slots=True)
-class _PodState:
+class _EvictedPod:
     """What an eviction changes, and the replacement of the pod restores."""
 
     pod: str
@@ -155,7 +155,7 @@ class _PodState:
     allowed: dict[str, int]
     """By name: the disruptions that the budgets of the pod allow."""
 
-    def missing(self, before: _PodState) -> str:
+    def missing(self, before: _EvictedPod) -> str:
         """What is not as before the eviction; empty if the pod has been replaced."""
         if self.exists:
             return f"{self.pod} has not ended"
@@ -170,14 +170,14 @@ class _PodState:
         return ""
 
 
-async def _read_state(client: HttpClient, pod: Pod) -> _PodState:
+async def _read_state(client: HttpClient, pod: Pod) -> _EvictedPod:
     metadata = pod.metadata
     owner = controller_of(metadata)
     assert owner is not None, f"{pod.key} has no controller: plans do not move it"
     listing = await client.list(POD, Selection(metadata.namespace))
     pods = [decode_as(Pod, item) for item in listing.items]
     placed = [each for each in pods if _is_of(each, owner.uid) and each.spec.node_name]
-    return _PodState(
+    return _EvictedPod(
         pod.key,
         f"{owner.kind} {metadata.namespace}/{owner.name}",
         any(each.metadata.uid == metadata.uid for each in pods),
