@@ -187,6 +187,9 @@ def _pieces(raw: bytes) -> tuple[bytes, bytes, bytes]:
     return head, raw[:hole], raw[hole:]
 
 
+# --- the server -----------------------------------------------------------------------------------------------
+
+
 HEADERS = (
     b"Audit-Id: 0b5a2f6e-7c1d-4c5e-9d43-2f6f2b1c9a10\r\nCache-Control: no-cache, private\r\n"
     b"Content-Type: application/json\r\nX-Kubernetes-Pf-Flowschema-Uid: 63ec2d5f-1f53-4a39-a38d-0cf8b1c5e6ab\r\n"

@@ -109,6 +109,9 @@ def _kube_apiserver(binary: str, folder: Path, port: int, etcd: int) -> list[str
     ]
 
 
+# --- the objects of a workload --------------------------------------------------------------------------------
+
+
 Json = dict[str, Any]
 
 SERVER_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generateName", "ownerReferences")

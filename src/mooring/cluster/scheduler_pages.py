@@ -314,6 +314,9 @@ def _first(page_request: PageRequest, name: str) -> str:
     return values[0] if values else ""
 
 
+# --- plans ----------------------------------------------------------------------------------------------------
+
+
 PLAN_RETRY_S = 0.005
 
 

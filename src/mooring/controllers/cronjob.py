@@ -159,6 +159,9 @@ def _stamp(wall_s: float, zone: ZoneInfo) -> str:
     return f"{text.removesuffix('+00:00')}Z" if text.endswith("+00:00") else text
 
 
+# --- the controller -------------------------------------------------------------------------------------------
+
+
 BY_CRON_JOB = "cron job"
 
 _DOCS = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"

@@ -197,6 +197,9 @@ def _current_name(typed: str) -> str:
     return typed.removesuffix(name) + OLD_NAMES.get(name, name)
 
 
+# --- the manager ----------------------------------------------------------------------------------------------
+
+
 STOP_S_MAX = 10.0
 """Maximum time for writing the last events."""
 

@@ -165,6 +165,9 @@ async def _why_not_adopt(client: Client, owner: ApiObject) -> str:
     return ""
 
 
+# --- controllers ----------------------------------------------------------------------------------------------
+
+
 AnyOwner = TypeVar("AnyOwner", bound=ObjectWithRaw)
 
 

@@ -56,6 +56,9 @@ from mooring.simulator.events import (
 )
 from mooring.simulator.scenario.fields import AutoscalePart, Pool, Scenario, seconds
 
+# --- scale-down -----------------------------------------------------------------------------------------------
+
+
 GPU_SUFFIX = "/gpu"
 """How the names of resources end that are GPUs."""
 
@@ -90,6 +93,9 @@ def unneeded_nodes(what_if: WhatIf, candidates: Sequence[str]) -> Slices[list[st
         else:
             yield from outcome.undo(what_if, mark, budgets)
     return unneeded
+
+
+# --- scale-up -------------------------------------------------------------------------------------------------
 
 
 MILLI_OF_CORE = 1_000
@@ -177,6 +183,9 @@ _EXPANDERS: Mapping[str, Callable[[ScaleUpOption], float]] = {
     "most-pods": _pod_count,
     "random": lambda option: 0.0,
 }
+
+
+# --- the autoscaler -------------------------------------------------------------------------------------------
 
 
 EXPENDABLE_BELOW = -10

@@ -199,6 +199,9 @@ def _plain(view: Node | Pod) -> Document:
     return document
 
 
+# --- objects of a SimKube trace -------------------------------------------------------------------------------
+
+
 _TEMPLATE_PATHS: Mapping[str, tuple[str, ...]] = {
     "Pod": (),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),

@@ -112,6 +112,9 @@ def csv_lines(path: Path, columns: tuple[str, ...]) -> Iterator[CsvLine]:
         raise ScenarioError(str(path), f"cannot be read: {what}") from error
 
 
+# --- OpenB ----------------------------------------------------------------------------------------------------
+
+
 PODS_PER_NODE = 1001
 """As in the simulator of the trace's authors."""
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
@@ -223,6 +226,9 @@ def inflated_workload(pods: list[TracePod], capacity_milli: int, demand: float, 
         total += pod.gpu_milli
     arrivals = [Arrival(float(second), pod.view, demand=pod.gpu_milli) for second, pod in enumerate(chosen)]
     return Arrivals(arrivals, PodTypes(pod.view for pod in pods))
+
+
+# --- DLRM -----------------------------------------------------------------------------------------------------
 
 
 GPU = "nvidia.com/gpu"

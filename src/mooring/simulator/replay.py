@@ -157,6 +157,9 @@ class RecordingReader:
             raise ScenarioError(str(self._path), f"cannot be read: {error.strerror or error}") from error
 
 
+# --- replay ---------------------------------------------------------------------------------------------------
+
+
 DIFFERENCES_MAX = 1000
 """Differences that are kept. Others are counted."""
 EXPLAINED_MAX = 20

@@ -170,6 +170,9 @@ def _log_once(path: Path, reason: str, kinds: str) -> None:
     logger.warning("%s: %s: %s", path, reason, kinds)
 
 
+# --- pods of a trace ------------------------------------------------------------------------------------------
+
+
 REPLICAS_MAX = 1_000_000
 """Pods of one object."""
 SCALED_KINDS = ("Deployment", "ReplicaSet", "StatefulSet")

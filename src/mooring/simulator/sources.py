@@ -83,6 +83,9 @@ def pool_node(pool: Pool, number: int) -> Node:
     return convert_as(Node, {"metadata": metadata, "status": {"allocatable": allocatable}})
 
 
+# --- sources --------------------------------------------------------------------------------------------------
+
+
 LIFETIME_S_MIN = 60.0
 """Shortest mean lifetime that is taken from a dump."""
 

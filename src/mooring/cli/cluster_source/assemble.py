@@ -137,6 +137,9 @@ def _note_extenders(configuration: SchedulerConfiguration, note: Note) -> None:
         note(f"{len(configuration.extenders)} extender(s) in the configuration are not asked")
 
 
+# --- pods -----------------------------------------------------------------------------------------------------
+
+
 MATCHES_SHOWN_MAX = 5
 _NEVER_S = float("inf")
 

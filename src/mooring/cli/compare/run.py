@@ -131,6 +131,9 @@ def _fill(engine: Engine, cluster: ClusterInput, staying: Sequence[Pod], uids: S
         engine.put(released_claim(view, uids) if isinstance(view, ResourceClaim) else view)
 
 
+# --- the result -----------------------------------------------------------------------------------------------
+
+
 PLOT_WIDTH = 960
 PLOT_ROW = 120
 PLOT_MARGIN = 28

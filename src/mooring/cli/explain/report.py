@@ -178,6 +178,9 @@ class Report:
         return any(pod.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR) for pod in self.pods)
 
 
+# --- JSON and YAML --------------------------------------------------------------------------------------------
+
+
 VERSION = 1
 Data = dict[str, object]
 

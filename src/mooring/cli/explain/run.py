@@ -145,6 +145,9 @@ def _settled(pod: Pod) -> PodExplanation:
     )
 
 
+# --- decisions ------------------------------------------------------------------------------------------------
+
+
 _PREEMPTION = "preemption: "
 
 

@@ -358,6 +358,9 @@ def _reason_to_leave_out(pod: Pod, version: BinaryVersion) -> str:
     return ""
 
 
+# --- the outcome ----------------------------------------------------------------------------------------------
+
+
 def as_json(parity: Parity) -> str:
     tally = parity.tally
     data = {
@@ -414,6 +417,9 @@ def _difference_lines(difference: Difference) -> Iterator[str]:
 
 def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
+
+
+# --- recordings -----------------------------------------------------------------------------------------------
 
 
 _encode = msgspec.json.Encoder().encode

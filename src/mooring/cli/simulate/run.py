@@ -163,6 +163,9 @@ def _seeds(options: SimulateOptions, scenario: Scenario) -> list[int]:
         raise input_error(f"--seeds: {error}") from error
 
 
+# --- tables ---------------------------------------------------------------------------------------------------
+
+
 DECIMALS = 4
 """Of figures in JSON and CSV."""
 COUNTS = ("placed", "pending", "running", "evictions", "preemptions")

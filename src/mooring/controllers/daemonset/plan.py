@@ -188,6 +188,9 @@ def template_generation(daemon_set: DaemonSet) -> str | None:
     return str(number) if number is not None and number in _INT64 else None
 
 
+# --- the plan -------------------------------------------------------------------------------------------------
+
+
 FAILED_BACKOFF = Backoff(initial_s=1.0, max_s=900.0)
 """How long a node waits until its next failed pod is deleted."""
 FORGOTTEN_AFTER_S = 2 * FAILED_BACKOFF.max_s

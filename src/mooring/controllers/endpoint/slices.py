@@ -322,6 +322,9 @@ def _is_same(one: Endpoint, other: Endpoint) -> bool:
     )
 
 
+# --- the controller -------------------------------------------------------------------------------------------
+
+
 BY_SERVICE = "slices of a service"
 
 FOREIGN_CHANGE_S = 1.0

@@ -98,6 +98,9 @@ def _matching(
     return None
 
 
+# --- the file format ------------------------------------------------------------------------------------------
+
+
 BUILTIN_STAGE_SETS = """
 stageSets:
   - name: init

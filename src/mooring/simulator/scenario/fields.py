@@ -49,6 +49,9 @@ def seeds_of(text: str | int) -> list[int]:
     return list(dict.fromkeys(seeds))
 
 
+# --- fields ---------------------------------------------------------------------------------------------------
+
+
 APP = "app"
 """The label of pods with the name of their group."""
 PRIORITY_MAX = 1_000_000_000

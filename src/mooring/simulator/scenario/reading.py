@@ -138,6 +138,9 @@ def _plugin_source(source: str, changed: Callable[[str], str]) -> str:
     return changed(source) if source.endswith(".py") else source
 
 
+# --- validation -----------------------------------------------------------------------------------------------
+
+
 INTERVAL_S_MIN = 1.0
 """The shortest time between two samples, two occurrences of an event, and two scans of the autoscaler."""
 OCCURRENCES_MAX = 1_000_000
