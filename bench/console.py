@@ -181,14 +181,14 @@ async def in_the_browser(nodes: int, updates: int) -> list[Figure]:
 
         group.start_background(keep_placing(), name="pods")
         with TemporaryDirectory() as folder:
-            figures += await asyncio.to_thread(_look, link, Path(folder), nodes, updates)
+            figures += await asyncio.to_thread(_measure_in_browser, link, Path(folder), nodes, updates)
         table = history.data.nodes()
         update = table.encoded(table.facts)
     figures.append(Figure(f"one update of {nodes:,} nodes", len(update) / 1024, "KiB"))
     return figures
 
 
-def _look(link: str, folder: Path, nodes: int, updates: int) -> list[Figure]:
+def _measure_in_browser(link: str, folder: Path, nodes: int, updates: int) -> list[Figure]:
     assert PROGRAM is not None
     drawn = "document.querySelector('.map canvas')?.style.height && performance.now()"
     counted = "import('/console/data.js').then((data) => data.updates.value)"

@@ -72,7 +72,7 @@ class Pod:
         identity = msgspec.json.decode(raw, type=Identity).metadata
         self.name = f"{identity.namespace}/{identity.name}"
         self.uid = identity.uid
-        self.pieces = _pieces(raw)
+        self.pieces = _split_pod(raw)
         self.revision = 0
         self.node = ""
         self.events = 0
@@ -100,7 +100,7 @@ class Cluster:
         self.bound = 0
         self.events = 0
         self.began_s = self.bound_s = self.events_s = 0.0
-        self.tell: Callable[[bytes], None] = lambda line: None
+        self.send_line: Callable[[bytes], None] = lambda line: None
         self._bindings = msgspec.json.Decoder(Binding)
         self._events = msgspec.json.Decoder(Event)
 
@@ -165,7 +165,7 @@ class Cluster:
     def _change(self, change: str, pod: Pod) -> None:
         self.revision += 1
         pod.revision = self.revision
-        self.tell(_line(change, pod))
+        self.send_line(_line(change, pod))
 
 
 def _line(change: str, pod: Pod) -> bytes:
@@ -179,7 +179,7 @@ def _at(raw: bytes, revision: int) -> bytes:
     return b'{"metadata":{"resourceVersion":"%d",%b' % (revision, raw[start:])
 
 
-def _pieces(raw: bytes) -> tuple[bytes, bytes, bytes]:
+def _split_pod(raw: bytes) -> tuple[bytes, bytes, bytes]:
     head = b'{"kind":"Pod","apiVersion":"v1","metadata":{'
     raw = _REVISION.sub(b"", raw, count=1)
     raw = raw[raw.index(b'"metadata":{') + len(b'"metadata":{') :]
@@ -313,11 +313,11 @@ async def _serve(cluster: Cluster, security: ssl.SSLContext) -> None:
     watchers: set[asyncio.Transport] = set()
     leases: dict[str, bytes] = {}
 
-    def tell(line: bytes) -> None:
+    def send_line(line: bytes) -> None:
         for transport in watchers:
             transport.write(chunked(line))
 
-    cluster.tell = tell
+    cluster.send_line = send_line
     server = await loop.create_server(lambda: Connection(cluster, watchers, leases), "127.0.0.1", 0, ssl=security)
     over = asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), lambda: over.set() if not os.read(sys.stdin.fileno(), 1) else None)

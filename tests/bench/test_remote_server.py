@@ -15,7 +15,7 @@ from mooring.api.views.pod import Pod
 def cluster_with(pods: int) -> tuple[Cluster, list[bytes]]:
     cluster = Cluster("plain", nodes=3, placed=4, pods=pods)
     lines: list[bytes] = []
-    cluster.tell = lines.append
+    cluster.send_line = lines.append
     cluster.create(pods)
     return cluster, lines
 

@@ -53,7 +53,7 @@ class ImpossibleScheduleError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
+class RecentSchedule:
     """The most recent schedule time."""
 
     earliest_s: float
@@ -63,7 +63,7 @@ class Recent:
     missed: Missed
 
 
-def most_recent(cron_job: CronJob, schedule: Schedule, now_s: float, *, uses_deadline: bool) -> Recent:
+def most_recent(cron_job: CronJob, schedule: Schedule, now_s: float, *, uses_deadline: bool) -> RecentSchedule:
     """The last time that was due since the CronJob was created or ran. Raises `ImpossibleScheduleError`."""
     since = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp
     earliest_s = parse_rfc3339(since) if since is not None else 0.0
@@ -73,9 +73,9 @@ def most_recent(cron_job: CronJob, schedule: Schedule, now_s: float, *, uses_dea
     first_s = schedule.next_s(earliest_s)
     second_s = schedule.next_s(first_s) if first_s is not None else None
     if first_s is not None and now_s < first_s:
-        return Recent(earliest_s, None, Missed.NONE)
+        return RecentSchedule(earliest_s, None, Missed.NONE)
     if first_s is not None and second_s is not None and now_s < second_s:
-        return Recent(earliest_s, first_s, Missed.NONE)
+        return RecentSchedule(earliest_s, first_s, Missed.NONE)
     step_s = round(second_s - first_s) if first_s is not None and second_s is not None else 0
     if first_s is None or step_s < 1:
         raise ImpossibleScheduleError("time difference between two schedules is less than 1 second")
@@ -86,7 +86,7 @@ def most_recent(cron_job: CronJob, schedule: Schedule, now_s: float, *, uses_dea
     while next_s is not None and next_s <= now_s:
         last_s = next_s
         next_s = schedule.next_s(next_s)
-    return Recent(earliest_s, last_s, Missed.MANY if count > MISSED_MANY else Missed.FEW)
+    return RecentSchedule(earliest_s, last_s, Missed.MANY if count > MISSED_MANY else Missed.FEW)
 
 
 def next_sync_in_s(cron_job: CronJob, schedule: Schedule, now_s: float) -> float:

@@ -252,14 +252,14 @@ class ClusterSimulation:
         began = meter.event_began(name, self.now_s())
         try:
             for command in steps:
-                await self._do(command)
+                await self._execute(command)
                 if not isinstance(command, Pause):
                     self._measure.invalidate()
         except ClientError as error:
             raise ScenarioError("", f"an event at {self.now_s():.0f} s: {error}") from error
         meter.event_ended(began, self.now_s())
 
-    async def _do(self, command: Command) -> None:
+    async def _execute(self, command: Command) -> None:
         client = self._cluster.client
         match command:
             case Pause(delay_s):

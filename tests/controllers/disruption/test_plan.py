@@ -11,7 +11,7 @@ from mooring.api.decode import decode_as
 from mooring.api.views.meta import Condition, LabelSelector, LabelSelectorRequirement, OwnerReference
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.controllers.disruption.plan import (
-    Disrupted,
+    DisruptedPods,
     Expected,
     Scale,
     disrupted_pods,
@@ -138,8 +138,8 @@ def test_a_disrupted_pod(since: str, going: bool, kept: list[str], overdue: int)
 
 def test_a_pod_whose_eviction_is_awaited_is_not_healthy() -> None:
     groups = [group(3, healthy=3)]
-    assert healthy_pods(groups, Disrupted({"bare-0": JUST_NOW}, [], None), NOW_S) == 2
-    assert healthy_pods(groups, Disrupted({}, [], None), NOW_S) == 3
+    assert healthy_pods(groups, DisruptedPods({"bare-0": JUST_NOW}, [], None), NOW_S) == 2
+    assert healthy_pods(groups, DisruptedPods({}, [], None), NOW_S) == 3
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,9 @@ from mooring.controllers.volume.plan import (
     EnqueueClaim,
     MarkLost,
     MarkPending,
-    Misbound,
     Mismatch,
     ProvisionVolume,
+    RejectBinding,
     Release,
     SetPhase,
     Unbind,
@@ -123,7 +123,7 @@ class VolumeBinderController(Controller):
             case ProvisionVolume():
                 if self.context.settings.enable_dynamic_provisioning:
                     await self._provisioner.provision(claim)
-            case Misbound(event, error):
+            case RejectBinding(event, error):
                 self._writer.record_event(claim, event)
                 raise VolumePlanError(error)
             case never:

@@ -212,7 +212,7 @@ class VolumeManager:
         try:
             if volume.empty_dir is not None:
                 make_empty(directory)
-                self._give_group(directory, pod, is_read_only=False)
+                self._set_group(directory, pod, is_read_only=False)
             elif volume.host_path is not None:
                 if self._has_separate_users:
                     error = reachability_error(Path(volume.host_path.path).resolve())
@@ -221,7 +221,7 @@ class VolumeManager:
                 check_host_path(volume.host_path)
             elif any((volume.config_map, volume.secret, volume.downward_api, volume.projected)):
                 write_files(directory, files_of(volume, pod, found, tokens, place))
-                self._give_group(directory, pod, is_read_only=True)
+                self._set_group(directory, pod, is_read_only=True)
             else:
                 raise volume_error(
                     volume.name,
@@ -241,11 +241,11 @@ class VolumeManager:
             mode = EMPTY_MODE if claimed.is_provisioned else DIRECTORY_MODE
             link_directory(self._directory(pod.metadata.uid) / volume.name, Path(claimed.path), mode)
             if claimed.is_local:
-                self._give_group(Path(claimed.path), pod, is_read_only=False)
+                self._set_group(Path(claimed.path), pod, is_read_only=False)
         except OSError as error:
             raise volume_error(volume.name, str(error)) from None
 
-    def _give_group(self, directory: Path, pod: FullPod, *, is_read_only: bool) -> None:
+    def _set_group(self, directory: Path, pod: FullPod, *, is_read_only: bool) -> None:
         group = pod.spec.security_context.fs_group
         if group is not None and self._sets_groups:
             give_group(directory, group, is_read_only=is_read_only)
