@@ -64,7 +64,7 @@ class Up:
         return base64.b64decode(cluster["certificate-authority-data"]).decode()
 
     def tls(self) -> ssl.SSLContext:
-        """Trusts the server, and nobody else."""
+        """Trusts only this server."""
         return ssl.create_default_context(cadata=self.authority())
 
     def ask(
