@@ -370,17 +370,17 @@ def test_answers_count(probes: dict[str, Any], answers: str, wanted: list[Contai
 def test_nobody_else_is_asked_before_it_has_come_up() -> None:
     health = RunHealth(container_with(startupProbe=TCP_PROBE, readinessProbe=TCP_PROBE, livenessProbe=TCP_PROBE))
 
-    assert [kind for kind in ProbeKind if health.wants(kind, 0.0)] == [ProbeKind.STARTUP]
+    assert [kind for kind in ProbeKind if health.is_due(kind, 0.0)] == [ProbeKind.STARTUP]
 
     health.count(ProbeKind.STARTUP, is_success=True)
 
-    assert [kind for kind in ProbeKind if health.wants(kind, 0.0)] == [ProbeKind.READINESS, ProbeKind.LIVENESS]
+    assert [kind for kind in ProbeKind if health.is_due(kind, 0.0)] == [ProbeKind.READINESS, ProbeKind.LIVENESS]
 
 
 def test_it_is_left_alone_for_the_initial_delay() -> None:
     health = RunHealth(container_with(livenessProbe={**TCP_PROBE, "initialDelaySeconds": 5}))
 
-    assert [health.wants(ProbeKind.LIVENESS, elapsed_s) for elapsed_s in (0.0, 4.9, 5.0)] == [False, False, True]
+    assert [health.is_due(ProbeKind.LIVENESS, elapsed_s) for elapsed_s in (0.0, 4.9, 5.0)] == [False, False, True]
 
 
 def test_who_is_to_be_killed_is_not_asked_again() -> None:
@@ -388,8 +388,8 @@ def test_who_is_to_be_killed_is_not_asked_again() -> None:
 
     health.count(ProbeKind.LIVENESS, is_success=False)
 
-    assert not health.wants(ProbeKind.LIVENESS, 100.0)
-    assert health.wants(ProbeKind.READINESS, 100.0)
+    assert not health.is_due(ProbeKind.LIVENESS, 100.0)
+    assert health.is_due(ProbeKind.READINESS, 100.0)
 
 
 @pytest.mark.parametrize(
