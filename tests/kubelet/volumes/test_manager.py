@@ -26,9 +26,9 @@ from mooring.kubelet.volumes.manager import (
     HostPathError,
     VolumeManager,
     check_host_path,
-    give_group,
     link_directory,
     make_empty,
+    set_volume_ownership,
     write_files,
 )
 from mooring.kubelet.volumes.projected_files import File, VolumeError
@@ -83,7 +83,7 @@ def test_a_volume_belongs_to_the_group_of_its_pod(tmp_path: Path, is_read_only: 
     write_files(tmp_path / "v", {"a": File(b"1", 0o600), "x/y": File(b"2", 0o400)})
     (tmp_path / "v/link").symlink_to("/etc/passwd")
     group = os.getgid()
-    give_group(tmp_path / "v", group, is_read_only=is_read_only)
+    set_volume_ownership(tmp_path / "v", group, is_read_only=is_read_only)
 
     paths = [tmp_path / "v" / path for path in ("", "a", "x", "x/y")]
     assert tuple(path.stat().st_mode & 0o7777 for path in paths) == modes
