@@ -63,7 +63,7 @@ def test_beside_waiting_pods_it_is_measured_without_them_too(name: str) -> None:
     ("allowed_bytes", "count"),
     [pytest.param(150_000_000, 0, id="within"), pytest.param(-(1 << 30), 1, id="above")],
 )
-def test_pods_that_take_too_much_memory_are_told(allowed_bytes: int, count: int) -> None:
+def test_pods_that_take_too_much_memory_are_reported(allowed_bytes: int, count: int) -> None:
     workload = msgspec.structs.replace(read_workload("loop-plain"), growth_bytes_max=allowed_bytes)
     found = run_live(workload, SMALL).problems
     assert len(found) == count
@@ -82,13 +82,13 @@ def everything_to_one_node(cycle: SchedulingCycle, pod: PodInfo, *, in_full: boo
         pytest.param("loop-anti-affinity", "hold more than 1", id="anti-affinity"),
     ],
 )
-def test_a_scheduler_that_forgets_a_rule_is_told(monkeypatch: pytest.MonkeyPatch, name: str, problem: str) -> None:
+def test_a_scheduler_that_ignores_a_rule_is_reported(monkeypatch: pytest.MonkeyPatch, name: str, problem: str) -> None:
     monkeypatch.setattr(SchedulingCycle, "decide_admitted", everything_to_one_node)
     found = run_live(read_workload(name), SMALL).problems
     assert any(problem in text for text in found), found
 
 
-def test_a_scheduler_that_is_stuck_is_told() -> None:
+def test_a_scheduler_that_is_stuck_is_reported() -> None:
     workload = read_workload("loop-plain-beside-unschedulable")
     hopeless = msgspec.structs.replace(workload.waiting[0], outcome="placed")
     stuck = msgspec.structs.replace(workload, measured=(hopeless,), waiting=())
@@ -231,7 +231,7 @@ def test_bindings_are_counted(values: list[bytes], count: int) -> None:
     watched(story)
 
 
-def test_who_expects_nobody_need_not_wait() -> None:
+def test_without_expected_pods_there_is_no_wait() -> None:
     async def story(store: MemoryStore, observer: StoreObserver, clock: VirtualClock) -> None:
         observer.expect([], [])
         assert await observer.wait_until_decided(10.0) == 0
@@ -345,6 +345,6 @@ def test_a_good_run_has_no_problems() -> None:
         pytest.param(leave_a_stranger, "1 pods are left in the queue", id="left in the queue"),
     ],
 )
-def test_what_is_wrong_is_told(fault: Fault, problem: str) -> None:
+def test_errors_are_reported(fault: Fault, problem: str) -> None:
     found = problems_after(fault)
     assert any(problem in text for text in found), found

@@ -65,7 +65,7 @@ def test_the_list() -> None:
 
 
 @pytest.mark.parametrize("names", [("plan",), ("plain", "plan")], ids=["alone", "before the others run"])
-def test_an_unknown_name_is_told_in_words(names: tuple[str, ...]) -> None:
+def test_an_unknown_name_is_an_error(names: tuple[str, ...]) -> None:
     done = call(*names)
     assert done.exit_code == 1
     assert done.output.startswith("Error: there is no workload 'plan'")

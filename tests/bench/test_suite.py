@@ -83,7 +83,7 @@ def test_a_quick_run_has_few_waiting_pods() -> None:
     assert (SizeOptions().size_of(beside).waiting, SizeOptions(quick=True).size_of(beside).waiting) == (10_000, 30)
 
 
-def test_a_wished_number_of_placed_pods_goes_before_a_full_cluster() -> None:
+def test_an_explicit_number_of_placed_pods_overrides_a_full_cluster() -> None:
     preemption = read_workload("preemption")
     assert SizeOptions().size_of(preemption).placed_count == 20_000
     assert SizeOptions(placed=7).size_of(preemption).placed_count == 7
@@ -217,7 +217,7 @@ def test_free_ports_differ_and_are_not_the_kernels_to_give_away() -> None:
         assert max(ports) < drawn.getsockname()[1]
 
 
-def test_those_who_were_started_belong_to_the_family() -> None:
+def test_started_processes_belong_to_the_family() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         family = family_of(os.getpid())
         child.communicate(b"\n")

@@ -202,7 +202,7 @@ DIGITS = "9" * 5_000
         ("/debug/queue", {"pod": ["a/b"], "nearest": ["\u0663"]}, "nearest: found '\u0663', wanted a number\n"),
     ],
 )
-def test_a_question_that_nobody_can_answer_is_refused(path: str, query: dict[str, list[str]], complaint: str) -> None:
+def test_an_invalid_query_is_rejected(path: str, query: dict[str, list[str]], complaint: str) -> None:
     async def main() -> None:
         answer = Play(clock).ask(path, "GET", query=query)
         assert (answer.code, answer.body.decode()) == (400, complaint)

@@ -216,7 +216,7 @@ def test_an_annotation_silences_a_node_too() -> None:
     played(story)
 
 
-def test_a_node_of_somebody_else_is_simulated_if_it_asks_for_that() -> None:
+def test_a_foreign_node_is_simulated_if_its_annotation_requests_it() -> None:
     async def story(play: Play) -> None:
         await play.client.create(NODE, "", {"metadata": {"name": "stranger"}})
         asking = {"metadata": {"name": "guest", "annotations": {"mooring.dev/simulated": "true"}}}
@@ -232,7 +232,7 @@ def test_a_node_of_somebody_else_is_simulated_if_it_asks_for_that() -> None:
     played(story)
 
 
-def test_a_node_that_is_deleted_stays_away_until_somebody_makes_it_again() -> None:
+def test_a_deleted_node_is_not_registered_until_it_is_created_again() -> None:
     async def story(play: Play) -> None:
         await play.client.delete(NODE, "", "node-0")
         await play.wait(30.0)

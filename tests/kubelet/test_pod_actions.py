@@ -156,7 +156,7 @@ def test_a_run_of_more_than_ten_minutes_makes_the_next_wait_the_first_again(ran_
     assert record.backoff_s == wait_s
 
 
-def test_a_wait_is_told_in_the_kubelets_words() -> None:
+def test_a_waiting_state_has_the_message_of_the_kubelet() -> None:
     one = view(pod("web"), uid="u-1")
     record = container_records(one.spec)["main"]
     record.backoff_s = 80.0
@@ -185,7 +185,7 @@ def test_who_waits_is_held_until_then_and_tells_why() -> None:
         pytest.param("Always", Exited(128, 0.0, 9.0, "Error", "why"), None, id="it ran"),
     ],
 )
-def test_what_is_told_of_who_could_not_be_started(policy: str, state: Exited, waiting: Waiting | None) -> None:
+def test_the_state_of_a_failed_start(policy: str, state: Exited, waiting: Waiting | None) -> None:
     one = view(pod(restartPolicy=policy))
     (record,) = slots_with(one, {"main": state}).values()
     assert start_error_waiting(record, one) == waiting

@@ -282,7 +282,7 @@ def test_a_container_to_look_around_with_is_started_beside_the_others() -> None:
     played(story, SETTINGS)
 
 
-def test_what_somebody_else_says_of_a_condition_is_set_right() -> None:
+def test_conditions_that_other_clients_changed_are_corrected() -> None:
     async def story(play: Play) -> None:
         await play.create(pod(stage_set="polite"))
         await play.wait(2.0)
@@ -294,7 +294,7 @@ def test_what_somebody_else_says_of_a_condition_is_set_right() -> None:
     played(story, SETTINGS)
 
 
-def test_a_pod_that_somebody_else_declares_over_is_stopped() -> None:
+def test_a_pod_with_a_terminal_phase_of_another_client_is_stopped() -> None:
     async def story(play: Play) -> None:
         await play.create(pod(stage_set="polite"))
         await play.wait(2.0)

@@ -102,7 +102,7 @@ def test_events_tell_all_amounts() -> None:
     ]
 
 
-def test_what_the_runtime_cannot_give_is_told_until_a_later_resize_can() -> None:
+def test_limits_that_the_runtime_cannot_set_are_a_condition_until_a_later_resize() -> None:
     harness, node = ResizeHarness(error="memory.max cannot be 1: device or resource busy"), node_of_four()
     harness.consider(requesting("2", generation=2), node)
     (condition,) = harness.resizing.conditions

@@ -142,11 +142,11 @@ def test_what_is_there_is_found_and_what_is_not_is_none() -> None:
     assert found.services == []
 
 
-def test_services_of_the_namespace_are_told_with_the_master() -> None:
+def test_services_of_the_namespace_have_variables_and_the_master_service() -> None:
     assert [service.metadata.name for service in looked_up(services).services] == ["kubernetes", "db"]
 
 
-def test_who_wants_no_links_is_told_the_master_only() -> None:
+def test_without_service_links_there_are_only_variables_of_the_master_service() -> None:
     assert [service.metadata.name for service in looked_up(services, links=False).services] == ["kubernetes"]
 
 

@@ -181,7 +181,7 @@ def test_a_failed_node_is_removed_after_20_minutes_and_counts_until_then(tmp_pat
 
 
 @LEVELS
-def test_what_the_autoscaler_asks_changes_no_decision(tmp_path: Path, level: str) -> None:
+def test_plans_of_the_autoscaler_change_no_decision(tmp_path: Path, level: str) -> None:
     """It asks in every scan which nodes are unneeded, and acts after the end."""
     path = tmp_path / "scenario.yaml"
     text = (

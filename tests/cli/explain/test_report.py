@@ -98,7 +98,7 @@ def test_every_outcome_can_be_printed_by_both_printers(outcome: Outcome) -> None
     assert any("team/web" in line for line in as_lines(report, Terminal(100)))
 
 
-def test_nobody_changes_an_explanation() -> None:
+def test_an_explanation_is_immutable() -> None:
     with pytest.raises(FrozenInstanceError):
         placed().node = "elsewhere"  # type: ignore[misc]
 
@@ -209,7 +209,7 @@ def test_what_the_page_shows_is_what_happens(screen: str, monkeypatch: pytest.Mo
         "`POD`",
     ],
 )
-def test_the_page_speaks_of_everything(word: str) -> None:
+def test_the_page_names_everything(word: str) -> None:
     assert word in PAGE
 
 

@@ -64,7 +64,7 @@ def test_a_run_without_surprises() -> None:
         ),
     ],
 )
-def test_a_bad_configuration_is_told_with_its_line(configuration: str, said: str, tmp_path: Path) -> None:
+def test_a_bad_configuration_is_reported_with_its_line(configuration: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(configuration)
     with pytest.raises(InputError) as caught:
@@ -87,7 +87,7 @@ def test_a_configuration_changes_the_decision(tmp_path: Path) -> None:
     }
 
 
-def test_extenders_are_not_asked_and_that_is_told(tmp_path: Path) -> None:
+def test_extenders_are_not_called_and_a_note_says_so(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(CONFIGURATION + "extenders:\n- urlPrefix: http://localhost:1/x\n  filterVerb: filter\n")
     assert explained(NODE, file)[1] == ["1 extender(s) in the configuration are not asked"]
@@ -260,7 +260,7 @@ def test_rejections_are_grouped_and_counted() -> None:
     ]
 
 
-def test_what_holds_everywhere_is_told_once() -> None:
+def test_an_obstacle_on_every_node_is_shown_once() -> None:
     (found,) = explanations(node("n1"), node("n2", taints=["t:NoSchedule"]), pod(claims=["data"]))
     assert [obstacle.text for obstacle in found.everywhere] == ['persistentvolumeclaim "data" not found']
     assert found.otherwise_count == 1

@@ -100,7 +100,7 @@ def test_a_configuration_wins_over_a_policy(file: str, tmp_path: Path) -> None:
     ],
     ids=["no YAML", "an unknown field", "a value that makes no sense"],
 )
-def test_what_is_wrong_is_told_with_its_line(content: str, complaint: str, tmp_path: Path) -> None:
+def test_errors_are_reported_with_their_line(content: str, complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(content)
     with pytest.raises(InputError) as raised:

@@ -27,7 +27,7 @@ def nodes(up: Up) -> dict[str, Any]:
     return {node["metadata"]["name"]: node for node in up.ask("GET", "/api/v1/nodes").document()["items"]}
 
 
-def test_nodes_have_the_shape_that_was_asked_for(tmp_path: Path) -> None:
+def test_nodes_have_the_requested_shape(tmp_path: Path) -> None:
     options = ("--nodes", "3", "--cpu", "4", "--memory", "8Gi", "--pods", "20", "--zones", "x,y")
     with running(tmp_path, "--ephemeral", *options, "--without", "scheduler,controllers") as up:
         found = nodes(up)
@@ -102,7 +102,7 @@ def test_nodes_that_others_added_are_no_concern(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["up", "nodes"])
-def test_what_is_wrong_is_told_before_the_start(tmp_path: Path, name: str, options: tuple[str, ...], said: str) -> None:
+def test_errors_are_reported_before_the_start(tmp_path: Path, name: str, options: tuple[str, ...], said: str) -> None:
     places = {"file": str(tmp_path / "t.yaml"), "empty": str(tmp_path / "e.yaml")}
     (tmp_path / "t.yaml").write_text("nodeTemplates:\n- nam: a\n", encoding="utf-8")
     (tmp_path / "e.yaml").write_text("", encoding="utf-8")
@@ -200,7 +200,7 @@ def test_a_plugin_of_an_installed_package_is_known(folder: Path, processes: str)
         pytest.param({}, ("-f", "{folder}/nowhere.yaml"), "{folder}/nowhere.yaml", id="a manifest"),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_is_printed_or_written(
+def test_errors_are_reported_before_anything_is_printed_or_written(
     tmp_path: Path, files: Mapping[str, str], options: tuple[str, ...], said: str
 ) -> None:
     for name, content in files.items():

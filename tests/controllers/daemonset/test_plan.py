@@ -91,7 +91,7 @@ def test_one_node_while_surging(pods: Sequence[Pod], expected: tuple[list[str], 
     assert events(plan_nodes(state({"n1": RUNS}, update=update), {"n1": pods}, lambda node: 0.0)) == expected
 
 
-def test_failed_pods_wait_and_are_told() -> None:
+def test_failed_pods_wait_and_are_reported() -> None:
     by_node = {"n1": [new("a", phase="Failed")], "n2": [new("b", phase="Failed", on="n2")]}
     plan = plan_nodes(state({"n1": RUNS, "n2": RUNS}), by_node, lambda node: 4.0 if node == "n2" else 0.0)
     assert (events(plan)[1], plan.later_s, plan.failed_on) == (["a"], 4.0, ["n1"])

@@ -239,7 +239,7 @@ def test_a_budget_follows_its_pods() -> None:
         pytest.param(owner("v1", "ReplicationController"), 'found no controllers for pod "p"', id="and another"),
     ],
 )
-def test_an_owner_that_cannot_be_asked_makes_the_budget_fail_safe(reference: Document, message: str) -> None:
+def test_a_budget_fails_safe_if_a_scale_cannot_be_read(reference: Document, message: str) -> None:
     async def story(world: World) -> None:
         await world.create(bare_pod("p", reference), budget(maxUnavailable=1))
         await world.settle()
@@ -254,7 +254,7 @@ def test_an_owner_that_cannot_be_asked_makes_the_budget_fail_safe(reference: Doc
     run_story(story)
 
 
-def test_a_custom_owner_is_asked_for_its_scale() -> None:
+def test_the_scale_of_a_custom_owner_is_read() -> None:
     definition: Document = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -294,7 +294,7 @@ def test_a_custom_owner_is_asked_for_its_scale() -> None:
     run_story(story)
 
 
-def test_bare_pods_are_told_of() -> None:
+def test_bare_pods_are_reported() -> None:
     async def story(world: World) -> None:
         await world.create(bare_pod("p"), budget(maxUnavailable=1), budget("number", minAvailable=1))
         await world.settle()
@@ -307,7 +307,7 @@ def test_bare_pods_are_told_of() -> None:
     run_story(story)
 
 
-def test_a_pod_of_two_budgets_is_told_of_and_counts_in_both() -> None:
+def test_a_pod_of_two_budgets_is_reported_and_counts_in_both() -> None:
     async def story(world: World) -> None:
         await world.create(budget("one", minAvailable=1), budget("two", minAvailable=1), bare_pod("p"))
         await world.settle()

@@ -117,7 +117,7 @@ def test_endpoints_are_written_only_if_they_differ() -> None:
         ),
     ],
 )
-def test_what_somebody_else_changed_is_put_right_with_the_next_look(patch: Document) -> None:
+def test_changes_of_other_clients_are_corrected_by_the_next_sync(patch: Document) -> None:
     async def story(world: World) -> None:
         await world.create(service(), backend("a"))
         await world.settle()
@@ -133,7 +133,7 @@ def test_what_somebody_else_changed_is_put_right_with_the_next_look(patch: Docum
     run_story(story)
 
 
-def test_endpoints_that_somebody_deletes_come_back() -> None:
+def test_deleted_endpoints_are_created_again() -> None:
     async def story(world: World) -> None:
         await world.create(service(), backend("a"))
         await world.settle()

@@ -41,7 +41,7 @@ async def created(world: World, *, finalizers: tuple[str, ...] = ()) -> ObjectId
         ),
     ],
 )
-def test_identities_that_cannot_be_asked_for(identity: ObjectIdentity, error: type[Exception]) -> None:
+def test_identities_that_cannot_be_located(identity: ObjectIdentity, error: type[Exception]) -> None:
     async def story(world: World) -> None:
         with pytest.raises(error):
             objects(world).locate(identity)
@@ -254,7 +254,7 @@ def test_an_owner_of_the_cluster_owns_in_every_namespace() -> None:
     run_story(story)
 
 
-def test_an_owner_in_another_namespace_is_nobody() -> None:
+def test_an_owner_in_another_namespace_is_absent() -> None:
     async def story(world: World) -> None:
         await world.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
         await world.client.create(CONFIG_MAP, "elsewhere", config_map("own"))

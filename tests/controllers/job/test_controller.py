@@ -175,7 +175,7 @@ def test_pods_without_an_owner_are_adopted_and_tracked() -> None:
     run_story(story)
 
 
-def test_nobody_is_made_while_the_watch_of_jobs_is_behind_the_own_counts() -> None:
+def test_no_pod_is_created_while_the_informer_of_jobs_is_behind() -> None:
     """Pods that were counted have lost their finalizer, and the old status does not name them either."""
     behind = Fault("next_batch", Outcome.DONE, kind=JOB, after=2, answer_delay_s=30.0)
 

@@ -52,7 +52,7 @@ def test_nothing_is_lost_on_the_way() -> None:
     assert progress_document(progress_of(job_view(status=WHOLE).status)) == WHOLE
 
 
-def test_an_empty_list_of_uncounted_is_told_as_such() -> None:
+def test_an_empty_list_of_uncounted_is_reported_as_such() -> None:
     assert progress_document(Progress(conditions=[])) == {"uncountedTerminatedPods": {}}
 
 

@@ -175,7 +175,7 @@ def test_a_rate_of_zero_keeps_the_names() -> None:
     assert play(story) == ["a at 6.0"]
 
 
-def test_changing_the_rate_gives_nobody_a_token_more() -> None:
+def test_a_change_of_the_rate_adds_no_token() -> None:
     async def story(clock: VirtualClock, queue: TimedQueue, handled: list[str]) -> None:
         queue.add("a")
         queue.add("b")

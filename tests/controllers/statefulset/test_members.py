@@ -224,7 +224,7 @@ def test_a_member_gets_its_name_back() -> None:
     run_story(story, Fault("update", Outcome.CONFLICT, kind=POD, times=2))
 
 
-def test_failures_are_told() -> None:
+def test_failures_are_reported() -> None:
     async def story(world: World) -> None:
         await world.create(stateful_set(replicas=1, claims=["data"]))
         await world.run_pods(3)
@@ -249,7 +249,7 @@ def test_failures_are_told() -> None:
     )
 
 
-def test_a_claim_that_somebody_else_controls_is_given_up() -> None:
+def test_a_claim_of_another_controller_is_given_up() -> None:
     async def story(world: World) -> None:
         other = {"apiVersion": "v1", "kind": "Other", "name": "x", "uid": "1", "controller": True}
         metadata = {"name": "data-db-0", "ownerReferences": [other]}

@@ -98,7 +98,7 @@ def test_a_volume_whose_claim_goes_is(policy: str, source: Document | None, phas
     run_story(story)
 
 
-def test_a_claim_whose_volume_vanishes_is_lost_and_says_so_once() -> None:
+def test_a_claim_whose_volume_is_gone_is_lost_with_one_event() -> None:
     async def story(world: World) -> None:
         await world.create(volume("v"), claim("c"))
         await world.settle(SYNC_PERIOD_S)
@@ -111,7 +111,7 @@ def test_a_claim_whose_volume_vanishes_is_lost_and_says_so_once() -> None:
     run_story(story)
 
 
-def test_an_external_provisioner_is_asked_and_waited_for() -> None:
+def test_an_external_provisioner_is_requested_and_awaited() -> None:
     async def story(world: World) -> None:
         await world.create(storage_class(provisioner="example.com/disk"), claim("c"))
         await world.settle()

@@ -290,7 +290,7 @@ def test_for_a_volume(volume: dict[str, Any], claim: dict[str, Any] | None, acti
     assert plan_volume(volume_view(**volume), claim_view(**claim) if claim is not None else None) == action
 
 
-def test_a_volume_and_a_claim_of_another_mode_are_told_apart_to_both() -> None:
+def test_a_mismatch_of_modes_is_an_event_of_volume_and_claim() -> None:
     planned = plan_volume(volume_view(claim="c", volumeMode="Block"), claim_view())
     assert isinstance(planned, Mismatch)
     assert planned.about_volume.message.endswith('PersistentVolumeClaim "c" due to incompatible volumeMode.')

@@ -139,7 +139,7 @@ def test_a_volume_is_not_made(storage_class: StorageClass | None, parts: Documen
     run_story(story)
 
 
-def test_others_are_asked_to_make_a_volume() -> None:
+def test_an_external_provisioner_is_requested_to_create_a_volume() -> None:
     async def story(bench: Bench) -> None:
         found = await bench.claim()
         await (await bench.start(class_view())).provision(found)

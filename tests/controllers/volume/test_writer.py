@@ -35,7 +35,7 @@ BY_CONTROLLER = {"pv.kubernetes.io/bound-by-controller": "yes"}
 STUCK = VolumeEvent("Warning", "VolumeFailedDelete", "it is stuck")
 
 
-def test_a_free_volume_names_its_claim_and_says_who_did_it() -> None:
+def test_an_available_volume_gets_its_claim_and_the_annotation() -> None:
     document = bound_volume(volume_view(), claim_view())
     assert document is not None
     assert document["spec"]["claimRef"] == {
@@ -187,7 +187,7 @@ def with_cache(scenario: Callable[[Informer[PersistentVolume], OwnWritesCache[Pe
     run(main(), VirtualClock())
 
 
-def test_our_own_write_is_believed_at_once() -> None:
+def test_own_writes_are_used_at_once() -> None:
     def scenario(informer: Informer[PersistentVolume], cache: OwnWritesCache[PersistentVolume]) -> None:
         cache.assume(at(10, phase="Bound"))
         found = cache.get("v")
@@ -286,7 +286,7 @@ def test_a_volume_that_is_unbound_is_available() -> None:
     run_story(story)
 
 
-def test_an_event_is_told_only_with_a_new_phase() -> None:
+def test_an_event_is_recorded_only_with_a_new_phase() -> None:
     async def story(bench: Bench) -> None:
         volume = await bench.volume()
         await bench.start()

@@ -183,7 +183,7 @@ def for_s(duration_s: float) -> Callable[[Prober, FullPod, VirtualClock], Awaita
         ),
     ],
 )
-def test_containers_are_asked_in_time(probes: dict[str, Any], until_s: float, wanted: list[str]) -> None:
+def test_containers_are_probed_in_time(probes: dict[str, Any], until_s: float, wanted: list[str]) -> None:
     assert staged(for_s(until_s), probes).asked == wanted
 
 
@@ -255,14 +255,14 @@ def test_a_slow_answer_costs_the_turns_that_it_misses() -> None:
         ),
     ],
 )
-def test_the_listener_hears(
+def test_the_listener_gets_reports(
     probes: dict[str, Any], answers: dict[str, list[ProbeResult | ProbeError]], until_s: float, wanted: list[str]
 ) -> None:
     # Copied, as a parameter is shared by other runs of the same row.
     assert staged(for_s(until_s), probes, {word: list(said) for word, said in answers.items()}).heard == wanted
 
 
-def test_after_the_end_nobody_is_asked_and_nothing_is_told() -> None:
+def test_after_the_end_nothing_is_probed_or_reported() -> None:
     async def story(prober: Prober, pod: FullPod, clock: VirtualClock) -> None:
         await clock.wait(11.0)  # it has been asked, and has not answered
         prober.end("uid-1", "main")
@@ -273,7 +273,7 @@ def test_after_the_end_nobody_is_asked_and_nothing_is_told() -> None:
     assert (stage.asked, stage.heard) == (["10 liveness"], [])
 
 
-def test_a_pod_that_is_forgotten_is_asked_no_more() -> None:
+def test_a_deleted_pod_is_not_probed() -> None:
     async def story(prober: Prober, pod: FullPod, clock: VirtualClock) -> None:
         prober.forget("uid-1")
         await clock.wait(60.0)
@@ -281,7 +281,7 @@ def test_a_pod_that_is_forgotten_is_asked_no_more() -> None:
     assert staged(story, {"livenessProbe": PROBE, "readinessProbe": PROBE}).asked == []
 
 
-def test_a_pod_that_stops_is_only_asked_whether_it_is_ready() -> None:
+def test_only_readiness_is_probed_while_a_pod_stops() -> None:
     async def story(prober: Prober, pod: FullPod, clock: VirtualClock) -> None:
         prober.pod_stops("uid-1")
         await clock.wait(15.0)
@@ -302,7 +302,7 @@ def test_another_run_begins_anew() -> None:
 
 
 @pytest.mark.parametrize(("role", "count"), [(Role.INIT, 0), (Role.EPHEMERAL, 0), (Role.SIDECAR, 1)])
-def test_only_containers_and_sidecars_are_asked(role: Role, count: int) -> None:
+def test_only_containers_and_sidecars_are_probed(role: Role, count: int) -> None:
     assert len(staged(for_s(15), {"livenessProbe": PROBE}, role=role).asked) == count
 
 
@@ -367,7 +367,7 @@ def test_answers_count(probes: dict[str, Any], answers: str, wanted: list[Contai
     assert seen == wanted
 
 
-def test_nobody_else_is_asked_before_it_has_come_up() -> None:
+def test_no_other_probe_runs_before_the_startup_probe_succeeds() -> None:
     health = RunHealth(container_with(startupProbe=TCP_PROBE, readinessProbe=TCP_PROBE, livenessProbe=TCP_PROBE))
 
     assert [kind for kind in ProbeKind if health.is_due(kind, 0.0)] == [ProbeKind.STARTUP]
@@ -383,7 +383,7 @@ def test_it_is_left_alone_for_the_initial_delay() -> None:
     assert [health.is_due(ProbeKind.LIVENESS, elapsed_s) for elapsed_s in (0.0, 4.9, 5.0)] == [False, False, True]
 
 
-def test_who_is_to_be_killed_is_not_asked_again() -> None:
+def test_a_probe_that_killed_a_container_does_not_run_again() -> None:
     health = RunHealth(container_with(livenessProbe={**TCP_PROBE, "failureThreshold": 1}, readinessProbe=TCP_PROBE))
 
     health.count(ProbeKind.LIVENESS, is_success=False)

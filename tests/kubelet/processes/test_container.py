@@ -58,7 +58,9 @@ def log(*texts: str) -> str:
         pytest.param("", log("x" * 3000), FALLBACK_POLICY, 1, "x" * 2047 + "\n", id="2,048 bytes"),
     ],
 )
-def test_what_is_told(tmp_path: Path, words: str, written: str, policy: str, code: int, message: str) -> None:
+def test_the_termination_message(
+    tmp_path: Path, words: str, written: str, policy: str, code: int, message: str
+) -> None:
     (tmp_path / "words").write_text(words)
     (tmp_path / "0.log").write_text(written)
     assert termination_message(tmp_path / "words", tmp_path / "0.log", policy, code) == message
@@ -239,7 +241,7 @@ def play(
         pytest.param("kill -KILL $$", "exited 137 Error", id="killed"),
     ],
 )
-def test_a_run_is_told_from_its_beginning_to_its_end(tmp_path: Path, script: str, end: str) -> None:
+def test_a_run_is_reported_from_its_beginning_to_its_end(tmp_path: Path, script: str, end: str) -> None:
     async def story(stage: Stage) -> None:
         stage.container.start(4)
         await stage.container.wait_ended()
@@ -285,7 +287,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_container_that_is_stopped_before_it_runs_is_told_no_more(tmp_path: Path) -> None:
+def test_a_container_that_is_stopped_before_it_runs_is_not_reported(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.container.start(0)
         await stage.wait_told(Waiting)
@@ -297,7 +299,7 @@ def test_a_container_that_is_stopped_before_it_runs_is_told_no_more(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("impatient")
-def test_what_is_missing_is_told_once_and_it_runs_when_it_is_there(tmp_path: Path) -> None:
+def test_a_missing_object_is_reported_once_and_the_pod_runs_when_it_exists(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.container.start(0)
         await stage.container.wait_ended()
@@ -326,7 +328,7 @@ def test_what_can_never_be_there_is_not_waited_for(tmp_path: Path) -> None:
 # --- 3. Unexpected ends --------------------------------------------------------------------------------------
 
 
-def test_a_run_that_ends_as_nobody_foresaw_is_told_as_one_that_could_not_be_started(tmp_path: Path) -> None:
+def test_an_unexpected_end_is_reported_as_a_failed_start(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.container.start(0)
         await stage.container.wait_ended()
@@ -392,7 +394,7 @@ def test_commands_beside_its_process(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_whoever_waits_for_a_command_of_a_container_that_ends_is_not_left_waiting(tmp_path: Path) -> None:
+def test_a_command_ends_with_its_container(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         await stage.start()
         begun = tmp_path / "begun"

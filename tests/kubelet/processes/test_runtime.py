@@ -68,7 +68,7 @@ def test_a_container_that_crashes_is_started_again_and_then_has_to_wait(tmp_path
     played_for_real(story, tmp_path)
 
 
-def test_a_process_that_somebody_kills_is_seen_and_replaced(tmp_path: Path) -> None:
+def test_a_killed_process_is_noticed_and_replaced(tmp_path: Path) -> None:
     async def story(play: RealPlay) -> None:
         await play.create(shell_pod("web", f"date +%s%N; {FOREVER}"))
         await play.wait_line("web", "Running ready main=running")
@@ -290,7 +290,7 @@ def test_init_containers_and_sidecars_come_in_their_order(tmp_path: Path) -> Non
     played_for_real(story, tmp_path / "pods", pod_users=HOST_USERS)
 
 
-def test_nobody_makes_this_machine_run_the_pods_of_other_nodes(tmp_path: Path) -> None:
+def test_pods_of_other_nodes_do_not_run_on_this_machine(tmp_path: Path) -> None:
     async def story(play: RealPlay) -> None:
         node = {
             "apiVersion": "v1",
@@ -308,7 +308,7 @@ def test_nobody_makes_this_machine_run_the_pods_of_other_nodes(tmp_path: Path) -
     played_for_real(story, tmp_path)
 
 
-def test_limits_that_cannot_be_set_are_told_of_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_that_cannot_be_set_are_an_event_of_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mooring.kubelet.processes.runtime.find_cgroups", lambda directory: Cgroups((), directory))
 
     async def story(play: RealPlay) -> None:

@@ -65,7 +65,7 @@ def test_no_path_leads_out_of_the_volume(tmp_path: Path, path: str) -> None:
         write_files(tmp_path / "v", {path: File(b"", 0o644)})
 
 
-def test_an_empty_directory_is_for_everybody_and_stays(tmp_path: Path) -> None:
+def test_an_empty_dir_is_writable_for_all_users_and_stays(tmp_path: Path) -> None:
     make_empty(tmp_path / "v")
     (tmp_path / "v/kept").touch()
     make_empty(tmp_path / "v")
@@ -209,7 +209,7 @@ def test_what_failed_is_tried_again(tmp_path: Path) -> None:
     played(tmp_path, story)
 
 
-def test_a_token_is_asked_for_the_account_and_bound_to_the_pod(tmp_path: Path) -> None:
+def test_a_token_is_requested_for_the_account_and_bound_to_the_pod(tmp_path: Path) -> None:
     async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
         await volumes.set_up(of_volumes(TOKEN, serviceAccountName="robot"), PLACE)
         bound = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "uid-1"}
