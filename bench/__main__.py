@@ -26,8 +26,8 @@ from bench.machine import commit, describe_machine
 from bench.report import write_report
 from bench.results import AnyResult, Level, Report, Result, SchedulerResult
 from bench.suite import (
+    SizeOptions,
     Starter,
-    Wish,
     best_runs,
     here,
     in_a_process_of_its_own,
@@ -67,17 +67,17 @@ def main(
     output: Path | None,
 ) -> None:
     """Measure how fast pods are decided and bound: named workloads, or both suites with their sweeps."""
-    wish = Wish(nodes, placed, pods, quick)
+    options = SizeOptions(nodes, placed, pods, quick)
     try:
         if only_list:
             _list()
             return
         if profile:
-            results: list[AnyResult] = [_profiled(name, wish) for name in names]
+            results: list[AnyResult] = [_profiled(name, options) for name in names]
         elif names:
-            results = _named(names, wish, as_json)
+            results = _named(names, options, as_json)
         else:
-            results = _everything(wish, output, as_json)
+            results = _everything(options, output, as_json)
     except WorkloadError as error:
         raise click.ClickException(str(error)) from error
     if as_json:
@@ -90,21 +90,21 @@ def _list() -> None:
         click.echo(f"{name:<50} {read_workload(name).description}")
 
 
-def _named(names: tuple[str, ...], wish: Wish, quiet: bool) -> list[AnyResult]:
+def _named(names: tuple[str, ...], options: SizeOptions, quiet: bool) -> list[AnyResult]:
     for name in names:
         read_workload(name)  # a name that is none is an error before anything runs
-    start: Starter = here if len(names) == 1 or wish.quick else in_a_process_of_its_own
-    return [_print(result, quiet) for result in runs(names, wish, start)]
+    start: Starter = here if len(names) == 1 or options.quick else in_a_process_of_its_own
+    return [_print(result, quiet) for result in runs(names, options, start)]
 
 
-def _everything(wish: Wish, output: Path | None, quiet: bool) -> list[AnyResult]:
-    start: Starter = here if wish.quick else in_a_process_of_its_own
+def _everything(options: SizeOptions, output: Path | None, quiet: bool) -> list[AnyResult]:
+    start: Starter = here if options.quick else in_a_process_of_its_own
     name, has_changes = commit()
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    decided = [_print(result, quiet) for result in best_runs(suite_names("engine"), wish, start)]
-    bound = [_print(result, quiet) for result in best_runs(suite_names("scheduler"), wish, start)]
-    over_nodes = [_print(result, quiet) for result in nodes_sweep(wish, start)]
-    over_placed = [_print(placed_sweep(wish, start), quiet)]
+    decided = [_print(result, quiet) for result in best_runs(suite_names("engine"), options, start)]
+    bound = [_print(result, quiet) for result in best_runs(suite_names("scheduler"), options, start)]
+    over_nodes = [_print(result, quiet) for result in nodes_sweep(options, start)]
+    over_placed = [_print(placed_sweep(options, start), quiet)]
     report = Report(
         date=date,
         commit=name,
@@ -114,21 +114,21 @@ def _everything(wish: Wish, output: Path | None, quiet: bool) -> list[AnyResult]
         nodes_sweep=tuple(through_engine(over_nodes)),
         placed_sweep=next(through_engine(over_placed)),
         through_scheduler=tuple(through_scheduler(bound)),
-        sections=() if wish.quick else tuple(sections()),
+        sections=() if options.quick else tuple(sections()),
     )
-    # A quick run says nothing about speed: it is written down only where somebody asks for it.
+    # A quick run says nothing about speed: it is written only to the file of an option.
     if output is not None:
         path = write_report(report, output / "history", output / "docs", output / "README.md")
         click.echo(f"written to {path}", err=quiet)
-    elif not wish.quick:
+    elif not options.quick:
         path = write_report(report, ROOT / "bench" / "history", ROOT / "docs", ROOT / "README.md")
         click.echo(f"written to {path.relative_to(ROOT)}, docs/benchmarks.md and README.md", err=quiet)
     return list(report.all_results)
 
 
-def _profiled(name: str, wish: Wish) -> AnyResult:
+def _profiled(name: str, options: SizeOptions) -> AnyResult:
     profile = Profile()
-    result = here(name, wish, profile)
+    result = here(name, options, profile)
     pstats.Stats(profile).sort_stats("tottime").print_stats(PROFILE_LINES)
     return _print(result, quiet=False)
 

@@ -12,21 +12,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-import subprocess
-import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
 import click
-import msgspec
 
-from bench.client import Answer, Connection, ask_all, connect, request
-from bench.figure import Figure
-from bench.machine import resident_bytes_of
+from bench.client import Connection, ask_all, request
+from bench.processes import MooringUp, check_answers, mooring_up
+from bench.results import Figure, print_figures
 
 TOKEN = "bench"
 API_SERVER_ONLY = ("--without", "scheduler,controllers,nodes")
@@ -36,111 +32,84 @@ CREATED = 201
 OK = 200
 
 
-class Server:
-    """A server that answers, and its process."""
-
-    def __init__(self, process: subprocess.Popen[str], url: str, ready_s: float) -> None:
-        self.process = process
-        self.ready_s = ready_s
-        found = re.match(r"https://([^:]+):(\d+)", url)
-        assert found is not None, f"{url} is no address"
-        self.host, self.port = found[1], int(found[2])
-
-    @property
-    def resident_bytes(self) -> int:
-        return resident_bytes_of(self.process.pid)
-
-
 @contextmanager
-def serving(directory: Path, *options: str) -> Iterator[Server]:
-    """`mooring up` on a data directory."""
-    command = [sys.executable, "-m", "mooring", "up", "--port", "0", "--data-dir", str(directory), "--token", TOKEN]
-    began_s = perf_counter()
-    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            url = next(found[0] for line in process.stdout if (found := re.search(r"https://\S+", line)))
-            server = Server(process, url, 0.0)
-            asyncio.run(_wait_ready(server))
-            server.ready_s = perf_counter() - began_s
-            yield server
-        finally:
-            process.terminate()
+def serving(directory: Path, *options: str) -> Iterator[MooringUp]:
+    """`mooring up` on a data directory, when it is ready."""
+    with mooring_up(TOKEN, "--data-dir", str(directory), *options) as server:
+        asyncio.run(_wait_ready(server))
+        yield server
 
 
-async def _wait_ready(server: Server) -> None:
-    async with _connected(server, 1) as connections:
+async def _wait_ready(server: MooringUp) -> None:
+    async with server.connected(1) as connections:
         (answer,), _ = await ask_all(connections, [request(TOKEN, "GET", "/readyz")])
         assert answer.status == OK, f"/readyz answers {answer.status}"
 
 
-@asynccontextmanager
-async def _connected(server: Server, count: int = CONNECTIONS) -> AsyncIterator[list[Connection]]:
-    connections = await connect(server.host, server.port, count)
-    try:
-        yield connections
-    finally:
-        for connection in connections:
-            connection.close()
+def start_s() -> float:
+    """The time from the start of the process until it is ready."""
+    began_s = perf_counter()
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory)):
+        return perf_counter() - began_s
 
 
 # --- what is measured -------------------------------------------------------------------------------------------
 
 
-async def gets(server: Server, count: int) -> Figure:
-    async with _connected(server) as connections:
+async def gets(server: MooringUp, count: int) -> Figure:
+    async with server.connected(CONNECTIONS) as connections:
         one = request(TOKEN, "GET", "/api/v1/namespaces/default")
         await ask_all(connections, [one] * (count // 10))
         answers, seconds = await ask_all(connections, [one] * count)
-    _check(answers, OK)
+    check_answers(answers, OK)
     return Figure("single gets", count / seconds, "/s", at_least=3_000)
 
 
 async def creates(
-    server: Server,
+    server: MooringUp,
     what: str,
     count: int,
     plural: str,
     body: Callable[[int], dict[str, object]],
     per_s: float | None = 1_500,
 ) -> Figure:
-    async with _connected(server) as connections:
+    async with server.connected(CONNECTIONS) as connections:
         path = f"/api/v1/namespaces/default/{plural}"
         bodies = (json.dumps(body(number), separators=(",", ":")).encode() for number in range(count + count // 10))
         asked = [request(TOKEN, "POST", path, body) for body in bodies]
         warm, _ = await ask_all(connections, asked[count:])
-        _check(warm, CREATED)
+        check_answers(warm, CREATED)
         answers, seconds = await ask_all(connections, asked[:count])
-    _check(answers, CREATED)
+    check_answers(answers, CREATED)
     return Figure(f"durable creates of {what}", count / seconds, "/s", at_least=per_s)
 
 
-async def list_nodes(server: Server, count: int) -> Figure:
-    async with _connected(server) as connections:
+async def list_nodes(server: MooringUp, count: int) -> Figure:
+    async with server.connected(CONNECTIONS) as connections:
         made = [request(TOKEN, "POST", "/api/v1/nodes", json.dumps(_node(index)).encode()) for index in range(count)]
         answers, _ = await ask_all(connections, made)
-        _check(answers, CREATED)
+        check_answers(answers, CREATED)
         (answer,), seconds = await ask_all(connections[:1], [request(TOKEN, "GET", "/api/v1/nodes")])
     assert len(json.loads(answer.body)["items"]) == count
     return Figure(f"listing {count:,} nodes", seconds, "s", at_most=0.5)
 
 
-async def watchers(server: Server, count: int, changes_per_s: int, seconds: int) -> Iterator[Figure]:
+async def watchers(server: MooringUp, count: int, changes_per_s: int, seconds: int) -> Iterator[Figure]:
     """Many watchers of a busy kind: how many changes a second reach all of them, and how late the last one.
 
-    More is asked for than is wanted: whoever asks for just that much gets a little less in any case.
+    The clients write 1.3 times the wanted rate: a client that writes at a rate reaches a little less in any case.
     """
-    asked_per_s = changes_per_s * 1.3
-    total = round(asked_per_s * seconds)
+    written_per_s = changes_per_s * 1.3
+    total = round(written_per_s * seconds)
     lines = [0] * count
-    async with _connected(server) as connections:
+    async with server.connected(CONNECTIONS) as connections:
         names = [f"watched-{number}" for number in range(len(connections))]
         created = [
             request(TOKEN, "POST", "/api/v1/namespaces/kube-public/configmaps", json.dumps(_config_map(name)).encode())
             for name in names
         ]
         answers, _ = await ask_all(connections, created)
-        _check(answers, CREATED)
+        check_answers(answers, CREATED)
         since = max(int(json.loads(answer.body)["metadata"]["resourceVersion"]) for answer in answers)
         path = f"/api/v1/namespaces/kube-public/configmaps?watch=1&resourceVersion={since}"
         watching = [asyncio.create_task(_count_lines(server, path, index, lines, total)) for index in range(count)]
@@ -148,18 +117,18 @@ async def watchers(server: Server, count: int, changes_per_s: int, seconds: int)
         began_s = perf_counter()
         await asyncio.gather(
             *(
-                _change_steadily(connection, name, turns, asked_per_s / len(connections))
+                _change_steadily(connection, name, turns, written_per_s / len(connections))
                 for connection, name, turns in zip(connections, names, _shares(total, len(connections)))
             )
         )
         written_s = perf_counter() - began_s
         await asyncio.wait_for(asyncio.gather(*watching), 60)
-        told_s = perf_counter() - began_s
+        seen_s = perf_counter() - began_s
     assert lines == [total] * count, f"watchers saw between {min(lines)} and {max(lines)} of {total} changes"
     return iter(
         [
-            Figure(f"changes a second, each told to {count} watchers", total / told_s, "/s", at_least=changes_per_s),
-            Figure("the last watcher behind the last change", told_s - written_s, "s", at_most=1.0),
+            Figure(f"changes a second, each told to {count} watchers", total / seen_s, "/s", at_least=changes_per_s),
+            Figure("the last watcher behind the last change", seen_s - written_s, "s", at_most=1.0),
         ]
     )
 
@@ -180,7 +149,7 @@ def _shares(total: int, parts: int) -> list[int]:
     return [total // parts + (index < total % parts) for index in range(parts)]
 
 
-async def _count_lines(server: Server, path: str, index: int, lines: list[int], total: int) -> None:
+async def _count_lines(server: MooringUp, path: str, index: int, lines: list[int], total: int) -> None:
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -193,17 +162,12 @@ async def _count_lines(server: Server, path: str, index: int, lines: list[int], 
     writer.close()
 
 
-async def memory(server: Server, count: int) -> Figure:
-    async with _connected(server) as connections:
+async def memory(server: MooringUp, count: int) -> Figure:
+    async with server.connected(CONNECTIONS) as connections:
         one = request(TOKEN, "POST", "/api/v1/namespaces/default/pods", json.dumps(_pod()).encode())
         answers, _ = await ask_all(connections, [one] * count)
-    _check(answers, CREATED)
+    check_answers(answers, CREATED)
     return Figure(f"resident memory holding {count:,} pods", server.resident_bytes / 1e9, "GB", at_most=1.5)
-
-
-def _check(answers: list[Answer], status: int) -> None:
-    wrong = [answer for answer in answers if answer.status != status]
-    assert not wrong, f"{len(wrong)} answers with another status than {status}, e.g. {wrong[0]}"
 
 
 # --- objects ----------------------------------------------------------------------------------------------------
@@ -260,11 +224,8 @@ def _node(index: int) -> dict[str, object]:
 def measure(quick: bool) -> Iterator[Figure]:
     """Every figure, one after the other."""
     scale = 50 if quick else 1
-    ready = []
-    for _ in range(1 if quick else 3):
-        with tempfile.TemporaryDirectory() as directory, serving(Path(directory)) as server:
-            ready.append(server.ready_s)
-    yield Figure("ready after the start of the process", min(ready), "s", at_most=1.5)
+    ready_s = min(start_s() for _ in range(1 if quick else 3))
+    yield Figure("ready after the start of the process", ready_s, "s", at_most=1.5)
     with tempfile.TemporaryDirectory() as directory, serving(Path(directory), *API_SERVER_ONLY) as server:
         yield asyncio.run(gets(server, 15_000 // scale))
         count = 7_500 // scale
@@ -283,12 +244,7 @@ def measure(quick: bool) -> Iterator[Figure]:
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures there, as JSON.")
 def main(quick: bool, output: Path | None) -> None:
     """Measure the API server."""
-    figures = []
-    for figure in measure(quick):
-        click.echo(str(figure))
-        figures.append(figure)
-    if output is not None:
-        output.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+    print_figures(measure(quick), output)
 
 
 if __name__ == "__main__":

@@ -38,18 +38,18 @@ from mooring.scheduler.engine import Engine
 
 BASELINE = Path(__file__).parent / "baseline.json"
 SLOWER_MAX = 1.5
-"""A workload may cost so many times what it costs in the baseline."""
+"""The largest cost of a workload, relative to the baseline."""
 LARGER_MAX = 1.25
-"""A node and a pod may take so many times the bytes of the baseline."""
+"""The largest memory of a node and of a pod, relative to the baseline."""
 TRIES = 3
 SLOWDOWN = 4
-"""The engine of the gate's own test takes so many times as long for each decision."""
+"""Factor by which `SlowEngine` slows each decision."""
 SLOWED_WORKLOAD = "plain"
 NODES = 1_000
 PLACED_PER_NODE = 2
 PODS = 400
 CHUNK = 20
-"""So many pods are decided between two calibrations."""
+"""Number of pods between two calibrations."""
 WARM_UP = 100
 MEMORY_NODES = 2_000
 MEMORY_PODS = 10_000
@@ -58,7 +58,7 @@ CALIBRATION_LENGTH = 1_000
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured when somebody last wrote the baseline."""
+    """The measurements of `--write`."""
 
     commit: str
     machine: Machine
@@ -109,7 +109,7 @@ class SlowEngine(Engine):
 
 
 def size_of(workload: Workload) -> Size:
-    """The workload in small; clusters that have to be full stay full."""
+    """A small size of the workload; a full cluster stays full."""
     return msgspec.structs.replace(
         workload.size, nodes=NODES, placed=NODES * PLACED_PER_NODE, pods=PODS, warm_up=WARM_UP, levels=(1.0,)
     )

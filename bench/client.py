@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._lost.set()
         while self._waiting:
-            self._waiting.popleft().set_exception(ConnectionError(f"the server hung up: {error}"))
+            self._waiting.popleft().set_exception(ConnectionError(f"the server closed the connection: {error}"))
 
     def ask(self, request: bytes) -> asyncio.Future[Answer]:
         assert self._transport is not None, "not connected"
@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     async def wait_closed(self) -> None:
-        """Until its socket is closed: a TLS connection says goodbye first."""
+        """Wait until the socket is closed: a TLS connection sends a close notification first."""
         await self._lost.wait()
 
 

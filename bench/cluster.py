@@ -23,12 +23,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-import subprocess
-import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter, time
@@ -36,9 +33,9 @@ from time import perf_counter, time
 import click
 import msgspec
 
-from bench.client import Answer, Connection, ask_all, connect, request
-from bench.figure import Figure
-from bench.machine import cpu_s_of, family_of, resident_bytes_of
+from bench.client import Connection, ask_all, request
+from bench.processes import MooringUp, check_answers, mooring_up
+from bench.results import Figure, print_figures
 
 TOKEN = "bench"
 CONNECTIONS = 16
@@ -66,56 +63,20 @@ class Size(msgspec.Struct, frozen=True):
 QUICK = Size(nodes=100, replicas=200, lost=10, deployments=20, idle_s=3.0)
 
 
-class Cluster:
-    """A running cluster, and its process."""
-
-    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
-        self.process = process
-        found = re.match(r"https://([^:]+):(\d+)", url)
-        assert found is not None, f"{url} is no address"
-        self.host, self.port = found[1], int(found[2])
-
-    @property
-    def cpu_s(self) -> float:
-        """What it took of the processors so far, with the processes that it started."""
-        return sum(map(cpu_s_of, family_of(self.process.pid)))
-
-    @property
-    def resident_bytes(self) -> int:
-        return sum(map(resident_bytes_of, family_of(self.process.pid)))
-
-    @asynccontextmanager
-    async def connected(self) -> AsyncIterator[list[Connection]]:
-        connections = await connect(self.host, self.port, CONNECTIONS)
-        try:
-            yield connections
-        finally:
-            for connection in connections:
-                connection.close()
-
-
-@contextmanager
-def running(nodes: int, directory: Path | None) -> Iterator[Cluster]:
+def running(nodes: int, directory: Path | None) -> AbstractContextManager[MooringUp]:
     """`mooring up` with that many nodes; on a directory, or in memory."""
-    where = ["--data-dir", str(directory)] if directory is not None else ["--ephemeral"]
-    evicting = [f"--node-eviction-rate={EVICTIONS_PER_S}", f"--node-monitor-grace-period={GRACE_S}s"]
-    command = [sys.executable, "-m", "mooring", "up", "--port", "0", "--token", TOKEN, "--nodes", str(nodes)]
-    with subprocess.Popen([*command, *where, *evicting], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            url = next(found[0] for line in process.stdout if (found := re.search(r"https://\S+", line)))
-            yield Cluster(process, url)
-        finally:
-            process.terminate()
+    place = ["--data-dir", str(directory)] if directory is not None else ["--ephemeral"]
+    eviction = [f"--node-eviction-rate={EVICTIONS_PER_S}", f"--node-monitor-grace-period={GRACE_S}s"]
+    return mooring_up(TOKEN, "--nodes", str(nodes), *place, *eviction)
 
 
 # --- what is measured -------------------------------------------------------------------------------------------
 
 
-async def settle(cluster: Cluster, size: Size) -> Figure:
+async def settle(cluster: MooringUp, size: Size) -> Figure:
     """All nodes are there and ready, and nothing is left to be done."""
     began_s = perf_counter()
-    async with cluster.connected() as (connection, *_):
+    async with cluster.connected(CONNECTIONS) as (connection, *_):
         while await _ready_nodes(connection) < size.nodes:
             _check_time(began_s, "all nodes are ready")
             await asyncio.sleep(0.5)
@@ -129,16 +90,16 @@ async def settle(cluster: Cluster, size: Size) -> Figure:
     return Figure(f"{size.nodes:,} nodes ready after the server", ready_s, "s")
 
 
-async def idle(cluster: Cluster, size: Size) -> Figure:
+async def idle(cluster: MooringUp, size: Size) -> Figure:
     began_s, began_cpu_s = perf_counter(), cluster.cpu_s
     await asyncio.sleep(size.idle_s)
     share = (cluster.cpu_s - began_cpu_s) / (perf_counter() - began_s)
     return Figure(f"{size.nodes:,} nodes with heartbeats, of one core", 100 * share, "%", at_most=20.0)
 
 
-async def one(cluster: Cluster, size: Size) -> Iterator[Figure]:
+async def one(cluster: MooringUp, size: Size) -> Iterator[Figure]:
     began_s, began_cpu_s = perf_counter(), cluster.cpu_s
-    async with cluster.connected() as connections:
+    async with cluster.connected(CONNECTIONS) as connections:
         await _create(connections, [_deployment("one", size.replicas)])
         await _wait_whole(connections[0], "one", size.replicas)
         seconds, cpu_s = perf_counter() - began_s, cluster.cpu_s - began_cpu_s
@@ -151,13 +112,13 @@ async def one(cluster: Cluster, size: Size) -> Iterator[Figure]:
     )
 
 
-async def lost(cluster: Cluster, size: Size) -> Iterator[Figure]:
+async def lost(cluster: MooringUp, size: Size) -> Iterator[Figure]:
     names = [f"node-{number}" for number in range(size.lost)]
-    async with cluster.connected() as connections:
+    async with cluster.connected(CONNECTIONS) as connections:
         silenced = json.dumps({"metadata": {"annotations": {"mooring.dev/silent": "true"}}}).encode()
         patches = [_patch(f"/api/v1/nodes/{name}", silenced) for name in names]
         answers, _ = await ask_all(connections, patches)
-        _check(answers, 200)
+        check_answers(answers, 200)
         tainted_s = await _wait_tainted(connections[0], names)
         due_s = max(tainted_s) + TOLERATED_S
         await asyncio.sleep(max(0.0, due_s - 1.0 - time()))
@@ -179,10 +140,10 @@ async def lost(cluster: Cluster, size: Size) -> Iterator[Figure]:
     )
 
 
-async def many(cluster: Cluster, size: Size) -> Iterator[Figure]:
+async def many(cluster: MooringUp, size: Size) -> Iterator[Figure]:
     names = [f"many-{number}" for number in range(size.deployments)]
     began_s, began_cpu_s = perf_counter(), cluster.cpu_s
-    async with cluster.connected() as connections:
+    async with cluster.connected(CONNECTIONS) as connections:
         await _create(connections, [_deployment(name, size.replicas_of_each) for name in names])
         created_s = perf_counter() - began_s
         for name in names:
@@ -204,7 +165,7 @@ async def many(cluster: Cluster, size: Size) -> Iterator[Figure]:
 
 async def _ready_nodes(connection: Connection) -> int:
     answer = await connection.ask(request(TOKEN, "GET", "/api/v1/nodes"))
-    _check([answer], 200)
+    check_answers([answer], 200)
     return answer.body.count(b'"reason":"KubeletReady"')
 
 
@@ -213,7 +174,7 @@ async def _wait_whole(connection: Connection, name: str, replicas: int) -> None:
     asked = request(TOKEN, "GET", f"{DEPLOYMENTS}/{name}")
     while True:
         answer = await connection.ask(asked)
-        _check([answer], 200)
+        check_answers([answer], 200)
         if json.loads(answer.body).get("status", {}).get("availableReplicas", 0) == replicas:
             return
         _check_time(began_s, f"Deployment {name} is whole: {answer.body.decode()[-400:]}")
@@ -239,16 +200,11 @@ async def _wait_tainted(connection: Connection, names: Sequence[str]) -> list[fl
 async def _create(connections: Sequence[Connection], deployments: Sequence[dict[str, object]]) -> None:
     requests = [request(TOKEN, "POST", DEPLOYMENTS, json.dumps(each).encode()) for each in deployments]
     answers, _ = await ask_all(connections, requests)
-    _check(answers, 201)
+    check_answers(answers, 201)
 
 
 def _patch(path: str, body: bytes) -> bytes:
     return request(TOKEN, "PATCH", path, body, "application/merge-patch+json")
-
-
-def _check(answers: Sequence[Answer], status: int) -> None:
-    wrong = [answer for answer in answers if answer.status != status]
-    assert not wrong, f"{len(wrong)} answers with another status than {status}, e.g. {wrong[0]}"
 
 
 def _check_time(began_s: float, what: str) -> None:
@@ -315,12 +271,7 @@ def _directory(is_ephemeral: bool) -> Iterator[Path | None]:
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures there, as JSON.")
 def main(scenarios: tuple[str, ...], quick: bool, ephemeral: bool, output: Path | None) -> None:
     """Measure a whole cluster."""
-    figures = []
-    for figure in measure(QUICK if quick else Size(), scenarios or SCENARIOS, ephemeral):
-        click.echo(str(figure))
-        figures.append(figure)
-    if output is not None:
-        output.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+    print_figures(measure(QUICK if quick else Size(), scenarios or SCENARIOS, ephemeral), output)
 
 
 if __name__ == "__main__":

@@ -24,10 +24,10 @@ from time import process_time
 
 import click
 
-from bench.figure import Figure
 from bench.live import _load
-from bench.live_cluster import ComingPod, coming, live_cluster
+from bench.live_cluster import PodToCreate, live_cluster, pods_to_create
 from bench.plans import node, pod
+from bench.results import Figure, print_figures
 from bench.scenario import Scenario
 from bench.workload import Size, read_workload
 from mooring.client.interface import UnavailableClient
@@ -111,13 +111,13 @@ async def page_cost(nodes: int, turn_s: float) -> Figure:
     async with live_cluster() as cluster, TaskGroup("bench") as group:
         await _load(cluster, scenario, items)
         await cluster.start(group)
-        pods = iter(coming(items))
+        pods = iter(pods_to_create(items))
 
         async def turn() -> float:
             """The CPU time of the process, as a share of one core."""
             cpu_s, started_s = process_time(), clock.now_s()
             for _ in range(int(turn_s * BATCHES_PER_S)):
-                batch: list[ComingPod] = list(islice(pods, PODS_PER_BATCH))
+                batch: list[PodToCreate] = list(islice(pods, PODS_PER_BATCH))
                 await cluster.create(batch)
                 await clock.wait(1 / BATCHES_PER_S)
             return (process_time() - cpu_s) / (clock.now_s() - started_s)
@@ -181,14 +181,14 @@ async def in_the_browser(nodes: int, updates: int) -> list[Figure]:
 
         group.start_background(keep_placing(), name="pods")
         with TemporaryDirectory() as folder:
-            figures += await asyncio.to_thread(_look, link, Path(folder), nodes, updates)
+            figures += await asyncio.to_thread(_measure_in_browser, link, Path(folder), nodes, updates)
         table = history.data.nodes()
         update = table.encoded(table.facts)
     figures.append(Figure(f"one update of {nodes:,} nodes", len(update) / 1024, "KiB"))
     return figures
 
 
-def _look(link: str, folder: Path, nodes: int, updates: int) -> list[Figure]:
+def _measure_in_browser(link: str, folder: Path, nodes: int, updates: int) -> list[Figure]:
     assert PROGRAM is not None
     drawn = "document.querySelector('.map canvas')?.style.height && performance.now()"
     counted = "import('/console/data.js').then((data) => data.updates.value)"
@@ -229,10 +229,7 @@ def measure(quick: bool) -> Iterator[Figure]:
 @click.option("--quick", is_flag=True, help="A small cluster: does everything work?")
 def main(quick: bool) -> None:
     """What the console costs, on the server and in the browser."""
-    figures = []
-    for figure in measure(quick):
-        click.echo(str(figure))
-        figures.append(figure)
+    figures = print_figures(measure(quick))
     if not quick and not all(figure.is_reached for figure in figures):
         raise SystemExit(1)
 

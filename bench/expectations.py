@@ -26,17 +26,17 @@ from mooring.scheduler.engine import Engine
 
 
 class Evidence(NamedTuple):
-    """What a run leaves behind."""
+    """The state after a run."""
 
     engine: Engine
     pods: Sequence[PodInfo]
     """The measured pods."""
     messages: Sequence[str]
-    """What was said of those that were refused."""
+    """The messages of the rejected pods."""
     victim_counts: Sequence[int]
-    """How many pods had to go, for each pod that preempted."""
+    """The number of victims of each pod that preempted."""
     feasible_counts: Sequence[int]
-    """How many nodes came into question, for each pod that was given one at once."""
+    """The number of feasible nodes of each pod that was placed at once."""
 
 
 class Apart(msgspec.Struct, frozen=True, tag="apart", tag_field="that", forbid_unknown_fields=True):
@@ -116,7 +116,7 @@ class Follows(msgspec.Struct, frozen=True, tag="follows", tag_field="that", forb
 
 
 class Feasible(msgspec.Struct, frozen=True, tag="feasible", tag_field="that", forbid_unknown_fields=True):
-    """Each pod had at least this share of the nodes to choose from: nothing was left out to be faster."""
+    """At least this share of the nodes was feasible for each pod: no node was skipped to be faster."""
 
     share_min: float
 
@@ -139,7 +139,7 @@ class VictimsEach(msgspec.Struct, frozen=True, tag="victims", tag_field="that", 
 
 
 class Message(msgspec.Struct, frozen=True, tag="message", tag_field="that", forbid_unknown_fields=True):
-    """What is said of every refused pod; {nodes} stands for the number of nodes."""
+    """The message of every rejected pod; {nodes} stands for the number of nodes."""
 
     text: str
 
@@ -154,7 +154,7 @@ Expectation = Apart | Together | Skew | Within | Follows | Feasible | VictimsEac
 
 
 def problems(expectations: Sequence[Expectation], evidence: Evidence) -> list[str]:
-    """Everything that is not as it must be."""
+    """All violations, and what is wrong with the columns."""
     found = [*_bookkeeping_problems(evidence.engine), *_admission_problems(evidence)]
     for expectation in expectations:
         found += expectation.problems(evidence)

@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 
 from bench.live_check import check
-from bench.live_cluster import ComingPod, LiveCluster, coming, expected, live_cluster
+from bench.live_cluster import LiveCluster, PodToCreate, expected, live_cluster, pods_to_create
 from bench.machine import forget_peak, peak_bytes, resident_bytes
 from bench.results import SchedulerResult
 from bench.scenario import PodItem, Scenario
@@ -37,7 +37,7 @@ from mooring.kit.memory import settle_memory
 from mooring.kit.tasks import TaskGroup
 
 SECONDS_MAX = 60.0
-"""After this time pods that are not decided are given up: a scheduler that is stuck is told soon enough."""
+"""Pods that are not decided after this time are reported as undecided."""
 ROUNDS = 4
 
 
@@ -75,7 +75,7 @@ def run_live(
 
 
 def _one_round(scenario: Scenario, seconds_max: float, profile: Profile | None) -> _Round:
-    # The last cluster is settled memory, which nobody would collect any more.
+    # The memory of the last cluster is frozen: the garbage collector would never free it.
     gc.unfreeze()
     gc.collect()
     return run_real(_live_round(scenario, seconds_max, profile))
@@ -87,7 +87,7 @@ async def _live_round(scenario: Scenario, seconds_max: float, profile: Profile |
     measured_items = list(islice(scenario.measured(), size.warm_up + size.pods))
     async with live_cluster() as cluster, TaskGroup("bench") as group:
         await _load(cluster, scenario, [*waiting_items, *measured_items])
-        waiting, measured = coming(waiting_items), coming(measured_items)
+        waiting, measured = pods_to_create(waiting_items), pods_to_create(measured_items)
         del waiting_items, measured_items
         warm_up, counted = measured[: size.warm_up], measured[size.warm_up :]
         await cluster.start(group)
@@ -104,7 +104,7 @@ async def _live_round(scenario: Scenario, seconds_max: float, profile: Profile |
 
 
 async def _load(cluster: LiveCluster, scenario: Scenario, pods: Sequence[PodItem]) -> None:
-    """Everything that is there before: nodes, objects, placed pods, and what the pods to come need."""
+    """Create what exists before: nodes, objects, placed pods, and what the measured pods need."""
     for item in scenario.nodes():
         await cluster.put(item)
     for item in scenario.objects():
@@ -119,10 +119,10 @@ async def _load(cluster: LiveCluster, scenario: Scenario, pods: Sequence[PodItem
 
 
 async def _measure(
-    cluster: LiveCluster, pods: Sequence[ComingPod], seconds_max: float, profile: Profile | None
+    cluster: LiveCluster, pods: Sequence[PodToCreate], seconds_max: float, profile: Profile | None
 ) -> _Round:
-    witness = cluster.witness
-    witness.expect(*expected(pods))
+    observer = cluster.observer
+    observer.expect(*expected(pods))
     settle_memory()
     forget_peak()
     resident_before = resident_bytes()
@@ -130,7 +130,7 @@ async def _measure(
         profile.enable()
     cpu_started, started = process_time_ns(), perf_counter_ns()
     created_ns = await cluster.create(pods)
-    undecided = await witness.wait_until_decided(seconds_max)
+    undecided = await observer.wait_until_decided(seconds_max)
     ended = perf_counter_ns()
     cpu_ns = process_time_ns() - cpu_started
     if profile is not None:
@@ -140,7 +140,7 @@ async def _measure(
     found = [f"{undecided} pods were not decided after {seconds_max:.0f} s"] if undecided else []
     if not is_quiet:
         found.append("the scheduler did not come to rest")
-    bound_ns = witness.bound_ns
+    bound_ns = observer.bound_ns
     waits_ns = [bound_ns[pod.key] - created for pod, created in zip(pods, created_ns) if pod.key in bound_ns]
     return _Round(ended - started, cpu_ns, quiet_ns, waits_ns, resident_before, resident_bytes(), peak_bytes(), found)
 

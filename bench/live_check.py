@@ -1,6 +1,6 @@
 """The check of a live run: compares the store with the expected outcome of each pod.
 
-Input: the store after a run, the created pods, and what the witness saw. Output: problems as sentences; none if
+Input: the store after a run, the created pods, and what the observer saw. Output: problems as sentences; none if
 everything is right.
 
  1. The stored JSON counts. Each pod is bound exactly once, rejected with a message, or gated, as its group demands; its
@@ -20,7 +20,7 @@ from typing import NamedTuple
 import msgspec
 
 from bench.expectations import Evidence, Expectation, problems
-from bench.live_cluster import STATE_OF, ComingPod, LiveCluster
+from bench.live_cluster import STATE_OF, LiveCluster, PodToCreate
 from mooring.api.decode import decode_as
 from mooring.api.kinds import EVENT, NODE, POD, kind_of_view
 from mooring.api.quantity import NANO, quantity_nano
@@ -59,12 +59,12 @@ class StoredState(NamedTuple):
     """Which events there are: the uid of the pod and the reason."""
 
 
-async def check(cluster: LiveCluster, pods: Sequence[ComingPod], expectations: Sequence[Expectation]) -> list[str]:
+async def check(cluster: LiveCluster, pods: Sequence[PodToCreate], expectations: Sequence[Expectation]) -> list[str]:
     """Everything that is not as it must be."""
     stored = await _read(cluster.client)
     fresh = await _engine_of_the_store(cluster.client)
     return [
-        *_pod_problems(stored, pods, cluster.witness.bindings),
+        *_pod_problems(stored, pods, cluster.observer.bindings),
         *_section_problems(stored),
         *problems(expectations, _evidence(fresh, stored, pods)),
         *_scheduler_problems(cluster.scheduler, fresh, stored, pods),
@@ -94,8 +94,8 @@ async def _engine_of_the_store(client: Client) -> Engine:
 # ------------------------------------------------------------------------------------------- what came
 
 
-def _pod_problems(stored: StoredState, pods: Sequence[ComingPod], bindings: Mapping[str, int]) -> Iterable[str]:
-    """Whether each pod that came is in the state that its group names, and whether its user was told."""
+def _pod_problems(stored: StoredState, pods: Sequence[PodToCreate], bindings: Mapping[str, int]) -> Iterable[str]:
+    """Whether each pod that came is in the state that its group names, and whether its condition and event say so."""
     problems: dict[str, list[str]] = defaultdict(list)
     for pod in pods:
         view = stored.pods.get(pod.key)
@@ -106,7 +106,7 @@ def _pod_problems(stored: StoredState, pods: Sequence[ComingPod], bindings: Mapp
         yield f"{len(keys)} pods {problem}, such as {keys[0]}"
 
 
-def _problem(view: Pod, pod: ComingPod, binding_count: int, events: frozenset[tuple[str, str]]) -> str | None:
+def _problem(view: Pod, pod: PodToCreate, binding_count: int, events: frozenset[tuple[str, str]]) -> str | None:
     uid = view.metadata.uid
     conditions = {(condition.type, condition.status, condition.reason) for condition in view.status.conditions}
     if pod.outcome == "placed":
@@ -149,7 +149,7 @@ def _amount(quantities: Mapping[str, RawQuantity], name: str) -> int:
     return quantity_nano(quantities.get(name, 0))
 
 
-def _evidence(fresh: Engine, stored: StoredState, pods: Sequence[ComingPod]) -> Evidence:
+def _evidence(fresh: Engine, stored: StoredState, pods: Sequence[PodToCreate]) -> Evidence:
     records: list[PodInfo] = []
     messages: list[str] = []
     for pod in pods:
@@ -158,7 +158,7 @@ def _evidence(fresh: Engine, stored: StoredState, pods: Sequence[ComingPod]) -> 
             continue
         record = fresh.columns.pods.get(view.metadata.uid)
         if record is not None:
-            record.view = view  # placed pods are counted, not read; here somebody reads
+            record.view = view  # the engine drops the view of a placed pod; the expectations read it
             records.append(record)
         messages += [condition.message for condition in view.status.conditions if condition.reason == "Unschedulable"]
     return Evidence(fresh, records, messages, (), ())
@@ -168,7 +168,7 @@ def _evidence(fresh: Engine, stored: StoredState, pods: Sequence[ComingPod]) -> 
 
 
 def _scheduler_problems(
-    scheduler: Scheduler, fresh: Engine, stored: StoredState, pods: Sequence[ComingPod]
+    scheduler: Scheduler, fresh: Engine, stored: StoredState, pods: Sequence[PodToCreate]
 ) -> Iterable[str]:
     believed, true = _sums(scheduler.engine), _sums(fresh)
     wrong = [name for name in true if believed.get(name) != true[name]]

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from bench.figure import Figure
+from bench.results import Figure, print_figures
 from mooring.api.decode import convert_as
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
@@ -148,12 +148,7 @@ def measure(quick: bool) -> Iterator[Figure]:
 @click.option("--output", type=click.Path(path_type=Path), help="Write the figures there, as JSON.")
 def main(quick: bool, output: Path | None) -> None:
     """Measure plans."""
-    figures = []
-    for figure in measure(quick):
-        click.echo(str(figure))
-        figures.append(figure)
-    if output is not None:
-        output.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+    print_figures(measure(quick), output)
 
 
 if __name__ == "__main__":

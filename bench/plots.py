@@ -21,11 +21,10 @@ GREY = "#868e96"
 
 
 class Series(NamedTuple):
-    """Points under one name; `is_mark` draws them as crosses without a line, for figures from elsewhere."""
+    """Points under one name."""
 
     name: str
     points: Sequence[Point]
-    is_mark: bool = False
 
 
 class Bars(NamedTuple):
@@ -130,10 +129,6 @@ def _grid(x_axis: Axis, y_axis: Axis) -> Iterator[str]:
 
 def _drawn(series: Series, colour: str, x_axis: Axis, y_axis: Axis) -> Iterator[str]:
     places = [(x_axis.at(x), y_axis.at(y)) for x, y in series.points]
-    if series.is_mark:
-        for x, y in places:
-            yield f'<path d="M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10" stroke="{colour}" stroke-width="2"/>'
-        return
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
     for (x, y), (x_value, y_value) in zip(places, series.points):

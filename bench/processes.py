@@ -1,4 +1,4 @@
-"""Processes of a benchmark: a program with its log, a scheduler that is ready, and what the kernel says of them.
+"""Processes of a benchmark: a program with its log, a `mooring up`, a scheduler that is ready, and their resources.
 
 1. A program ends with its block, also if the block raises: terminated, and killed after `STOP_S_MAX`.
 2. Programs run in sessions of their own: Ctrl-C reaches the benchmark only, which ends them in order.
@@ -7,17 +7,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from time import perf_counter
 
 import msgspec
 
-from bench.client import Connection, connect, request
-from bench.machine import cpu_s_of, free_port, peak_bytes_of, resident_bytes_of
+from bench.client import Answer, Connection, connect, request
+from bench.machine import cpu_s_of, family_of, free_port, peak_bytes_of, resident_bytes_of
 
 READY_S_MAX = 60.0
 READY_CHECK_S = 0.02
@@ -85,6 +86,52 @@ def running(name: str, command: Sequence[str], folder: Path) -> Iterator[Program
                 process.wait(STOP_S_MAX)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+class MooringUp:
+    """A process of `mooring up`, with the processes that it started."""
+
+    def __init__(self, pid: int, url: str) -> None:
+        self._pid = pid
+        found = re.match(r"https://([^:]+):(\d+)", url)
+        assert found is not None, f"{url} is no address"
+        self.host, self.port = found[1], int(found[2])
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time so far."""
+        return sum(map(cpu_s_of, family_of(self._pid)))
+
+    @property
+    def resident_bytes(self) -> int:
+        return sum(map(resident_bytes_of, family_of(self._pid)))
+
+    @asynccontextmanager
+    async def connected(self, count: int) -> AsyncIterator[list[Connection]]:
+        connections = await connect(self.host, self.port, count)
+        try:
+            yield connections
+        finally:
+            for connection in connections:
+                connection.close()
+
+
+@contextmanager
+def mooring_up(token: str, *options: str) -> Iterator[MooringUp]:
+    """`mooring up` on a free port, as soon as it has printed its address."""
+    command = [sys.executable, "-m", "mooring", "up", "--port", "0", "--token", token, *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url = next(found[0] for line in process.stdout if (found := re.search(r"https://\S+", line)))
+            yield MooringUp(process.pid, url)
+        finally:
+            process.terminate()
+
+
+def check_answers(answers: Sequence[Answer], status: int) -> None:
+    wrong = [answer for answer in answers if answer.status != status]
+    assert not wrong, f"{len(wrong)} answers with another status than {status}, e.g. {wrong[0]}"
 
 
 async def wait_ready(program: Program, port: int, token: str = "") -> float:

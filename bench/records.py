@@ -21,9 +21,9 @@ from typing import Any
 
 import click
 
-from bench.figure import Figure
 from bench.live import SECONDS_MAX, _load
-from bench.live_cluster import coming, live_cluster
+from bench.live_cluster import live_cluster, pods_to_create
+from bench.results import Figure
 from bench.scenario import Scenario
 from bench.workload import Size, read_workload
 from mooring.kit.loop import run_real
@@ -60,7 +60,7 @@ async def cost(nodes: int, pods: int, turns: int) -> Figure:
     async with live_cluster() as cluster, TaskGroup("bench") as group:
         await _load(cluster, scenario, items)
         await cluster.start(group)
-        waiting = iter(coming(items))
+        waiting = iter(pods_to_create(items))
 
         async def turn() -> float:
             batch = list(islice(waiting, pods))

@@ -27,8 +27,8 @@ import click
 import msgspec
 
 from bench.client import Connection, connect, request
-from bench.figure import Figure
 from bench.processes import SchedulerProcess, mooring_scheduler, scheduling, write_kubeconfig
+from bench.results import Figure, print_figures
 
 PODS_PER_S = 1_500
 CPU_MS = 0.5
@@ -94,7 +94,7 @@ async def _bind_all(port: int, count: int) -> RemoteResult:
     while (result.bound < count or result.events < count) and perf_counter() < deadline_s:
         await asyncio.sleep(0.05)
         result = await _remote_result(connection)
-    await _hang_up(connection)
+    await _close(connection)
     assert (result.bound, result.events, result.errors) == (count, count, []), f"of {count} pods: {result}"
     return result
 
@@ -104,7 +104,7 @@ async def _remote_result(connection: Connection) -> RemoteResult:
     return msgspec.json.decode(answer.body, type=RemoteResult)
 
 
-async def _hang_up(connection: Connection) -> None:
+async def _close(connection: Connection) -> None:
     connection.close()
     await connection.wait_closed()
 
@@ -117,12 +117,7 @@ async def _hang_up(connection: Connection) -> None:
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures there, as JSON.")
 def main(workload: str, nodes: int, placed: int, pods: int, output: Path | None) -> None:
     """Measure the scheduler over HTTP and TLS."""
-    figures = []
-    for figure in measure(workload, nodes, placed, pods):
-        click.echo(str(figure))
-        figures.append(figure)
-    if output is not None:
-        output.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
+    print_figures(measure(workload, nodes, placed, pods), output)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,8 @@ from typing import Protocol
 
 import msgspec
 
-from bench.figure import Figure
 from bench.plots import Series, line_plot
-from bench.results import AnyResult, Level, Machine, Report, Result, SchedulerResult
+from bench.results import AnyResult, Figure, Level, Machine, Report, Result, SchedulerResult
 from bench.workload import read_workload
 
 BEGIN = "<!-- results: written by `make bench`, down to the next mark -->"

@@ -1,27 +1,66 @@
-"""Results of runs, as they are stored and plotted.
+"""Results of runs, as they are stored and plotted, and single figures with their targets.
 
 Input: times and sizes of the two runners: of the engine (`runner`) and of the scheduler (`live`). Output: JSON in
 `history/`, and the tables and plots of `docs/benchmarks.md`.
 
- 1. A result with `problems` is no measurement. It is reported, and the exit code is 1.
- 2. `pods_per_second` of a `Result` covers record, decide and assume: the cost of a new pod in the scheduling loop once
-    its JSON is decoded.
- 3. `pods_per_second` of a `SchedulerResult` covers everything from the first pod that is created in the store to the
-    last one that is bound in it.
+1. A result with `problems` is no measurement. It is reported, and the exit code is 1.
+2. `pods_per_second` of a `Result` covers record, decide and assume: the cost of a new pod in the scheduling loop once
+   its JSON is decoded.
+3. `pods_per_second` of a `SchedulerResult` covers everything from the first pod that is created in the store to the
+   last one that is bound in it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
 import msgspec
 
-from bench.figure import Figure
+
+class Figure(msgspec.Struct, frozen=True):
+    """One measured figure; without a target it is there for comparison only."""
+
+    name: str
+    value: float
+    unit: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def is_reached(self) -> bool:
+        is_enough = self.at_least is None or self.value >= self.at_least
+        return is_enough and (self.at_most is None or self.value <= self.at_most)
+
+    def __str__(self) -> str:
+        words = [f"{self.name:<66} {self.value:>10,.2f} {self.unit:<4}"]
+        if self.at_least is not None:
+            words.append(f"(at least {self.at_least:,.2f})")
+        if self.at_most is not None:
+            words.append(f"(at most {self.at_most:,.2f})")
+        if not self.is_reached:
+            words.append("  MISSED")
+        return " ".join(words).rstrip()
+
+
+def print_figures(figures: Iterable[Figure], output: Path | None = None) -> list[Figure]:
+    """Print each figure when it is measured; then write all of them to a file, as JSON, if one is named."""
+    printed: list[Figure] = []
+    for figure in figures:
+        click.echo(str(figure))
+        printed.append(figure)
+    if output is not None:
+        output.write_bytes(msgspec.json.format(msgspec.json.encode(printed), indent=1) + b"\n")
+    return printed
+
 
 UNDISTURBED_SHARE = 0.95
 """Below this share of the wall time, the machine had other things to do and the figures are too bad."""
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True):
-    """Measured with so many pods placed."""
+    """The figures at one number of placed pods."""
 
     placed: int
     pods: int

@@ -6,7 +6,7 @@ For each measured pod, time is measured from the decoded pod to the assumed deci
 
     record -> decide -> assume                                                   bound
     record -> decide (with PostFilter and message)                               rejected
-    record -> decide -> nominate -> victims vanish -> decide -> assume           preempting
+    record -> decide -> nominate -> remove the victims -> decide -> assume       preempting
 
  1. Pods are decoded before; the cost of decoding is reported separately. Claims and volumes of measured pods exist
     before, too, as in the suite of kube-scheduler.
@@ -41,9 +41,9 @@ from mooring.scheduler.cycle.decision import Decision
 from mooring.scheduler.engine import Engine
 
 SECONDS_MAX = 20.0
-"""A level ends after this time, whatever the number of pods: a slow engine is told soon enough."""
+"""A level ends after this time, whatever the number of pods."""
 CHUNK = 10_000
-"""So many pods exist as JSON at the same time while a cluster is loaded."""
+"""Number of pods that exist as JSON at the same time while a cluster is loaded."""
 ENGINE_SEED = 1
 
 AfterChunk = Callable[[int, int], None]
@@ -63,7 +63,7 @@ def run(workload: Workload, size: Size, *, seconds_max: float = SECONDS_MAX, pro
         levels.append(_level(placed_count, loaded, times))
         found += bench.check(times)
         if number + 1 < len(size.levels):
-            bench.take_away(times.pods)
+            bench.remove_pods(times.pods)
     peak = peak_bytes()
     if workload.memory_bytes_max is not None and peak > workload.memory_bytes_max:
         found.append(f"took {peak >> 20} MiB, allowed are {workload.memory_bytes_max >> 20}")
@@ -79,7 +79,7 @@ def run(workload: Workload, size: Size, *, seconds_max: float = SECONDS_MAX, pro
 
 
 class _Loaded(NamedTuple):
-    """Pods that were placed, and how long it took to decode them and to put them in."""
+    """The number of placed pods, and the time to decode and to add them."""
 
     pods: int
     spent_ns: int
@@ -104,7 +104,7 @@ class _Times(NamedTuple):
 
 
 class EngineRun:
-    """An engine, and the streams that broadcast it."""
+    """An engine, and the streams of objects that fill it."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class EngineRun:
         self._placed_count = 0
         preempts = any(group.outcome == "preempts" for group in scenario.workload.measured)
         self._views: dict[str, Pod] | None = {} if preempts else None
-        """The placed pods as a watch would tell of their end. Kept only where pods have to go."""
+        """The placed pods by uid, for their deletion; None if no pod of the workload preempts."""
 
     def load_nodes_and_objects(self) -> float:
         """Returns the microseconds for each node."""
@@ -135,7 +135,7 @@ class EngineRun:
         return spent_ns / max(1, self._scenario.size.nodes) / 1_000
 
     def load_pods(self, placed_count: int) -> _Loaded:
-        """Places pods until there are so many."""
+        """Place pods until this number is placed."""
         count = placed_count - self._placed_count
         spent_ns = 0
         for start in range(0, count, CHUNK):
@@ -148,7 +148,7 @@ class EngineRun:
         return _Loaded(count, spent_ns)
 
     def measure(self) -> _Times:
-        """Warms up, then lets the pods come."""
+        """Warm up, then decide about the measured pods."""
         return self.measure_in_chunks(self._scenario.size.pods, None)
 
     def measure_in_chunks(self, chunk: int, after_chunk: AfterChunk | None) -> _Times:
@@ -207,7 +207,7 @@ class EngineRun:
         found = [f"{others[0]}, and {len(others) - 1} more like it"] if others else []
         return found + problems(self._scenario.workload.expect, evidence)
 
-    def take_away(self, pods: Sequence[PodInfo]) -> None:
+    def remove_pods(self, pods: Sequence[PodInfo]) -> None:
         for pod in pods:
             if pod.row >= 0:
                 self._engine.forget(pod)
@@ -229,7 +229,7 @@ class EngineRun:
 
 
 class DecisionLoop:
-    """The measured loop, and what it writes down."""
+    """The measured loop, and what it records."""
 
     def __init__(self, engine: Engine, views: dict[str, Pod] | None) -> None:
         self._engine = engine
@@ -267,9 +267,9 @@ class DecisionLoop:
                 return
 
     def _preempt(self, decision: Decision, views: dict[str, Pod]) -> Outcome:
-        """The rest of a preemption, as in life: the room is promised, the victims vanish, the pod comes back."""
+        """The rest of a preemption: nominate the node, remove the victims, decide again."""
         engine, plan = self._engine, decision.preemption
-        assert plan is not None, f"{decision.pod} preempts nobody"
+        assert plan is not None, f"{decision.pod} has no preemption"
         engine.nominate(decision)
         for victim in plan.victims:
             engine.remove(views.pop(victim.uid))

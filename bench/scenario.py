@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from bench.templates import Manifest, Template, Value, Values
-from bench.workload import NodeGroup, Outcome, Part, PodGroup, Size, Workload, put_together
+from bench.workload import NodeGroup, Outcome, Part, PodGroup, Size, Workload, merge_layers
 from mooring.api.decode import view_of
 from mooring.api.views.meta import ApiObject
 from mooring.kit.entropy import Entropy
@@ -38,7 +38,7 @@ class Item(NamedTuple):
 
 
 class PodItem(NamedTuple):
-    """One pod as JSON, the objects that are there before it, and what must become of it."""
+    """One pod as JSON, the objects that exist before it, and its expected outcome."""
 
     raw: bytes
     companions: tuple[Item, ...]
@@ -67,15 +67,15 @@ class Scenario:
                 yield maker.item(serial)
 
     def placed(self) -> Iterator[PodItem]:
-        """The placed pods, without an end."""
+        """The placed pods: an infinite stream."""
         return self._pods(self.workload.placed, "placed")
 
     def measured(self) -> Iterator[PodItem]:
-        """The pods that come while the clock runs, without an end."""
+        """The measured pods: an infinite stream."""
         return self._pods(self.workload.measured, "measured")
 
     def waiting(self) -> Iterator[PodItem]:
-        """The pods that come before and wait in vain, without an end."""
+        """The pods that wait in the queue meanwhile: an infinite stream."""
         return self._pods(self.workload.waiting, "waiting")
 
     def _pods(self, groups: Sequence[PodGroup], role: str) -> Iterator[PodItem]:
@@ -91,14 +91,14 @@ class Scenario:
 
 
 class _Maker:
-    """Fills the templates of one group, again and again."""
+    """Fills the templates of one group for each object."""
 
     def __init__(self, group: Part, role: str, number: int, entropy: Entropy, node_count: int) -> None:
         manifest, variables = group.read()
         names = (*BUILT_IN, *variables)
         companions = group.with_each if isinstance(group, PodGroup) else ()
         self._object = _Encoded(manifest, names)
-        self._companions = [_Encoded(put_together(layers)[0], names) for layers in companions]
+        self._companions = [_Encoded(merge_layers(layers)[0], names) for layers in companions]
         self._sequences = [
             (name, variable.sequence(entropy.fork(name), node_count)) for name, variable in variables.items()
         ]
@@ -131,7 +131,7 @@ class _Maker:
 
 
 class _Encoded:
-    """A template whose objects come out as JSON."""
+    """A template whose objects are encoded as JSON."""
 
     def __init__(self, manifest: Manifest, names: Sequence[str]) -> None:
         self._template = Template(manifest, names)
@@ -151,5 +151,5 @@ def node_name(node_count: int, serial: int, only_every: int = 1) -> str:
 
 
 def _turns(groups: Sequence[NodeGroup | PodGroup]) -> Iterator[int]:
-    """Whose turn it is, again and again: of shares 2 and 1 it is 0, 0, 1."""
+    """Indices of the groups in turn, by share, for ever: 0, 0, 1 for shares 2 and 1."""
     return cycle([number for number, group in enumerate(groups) for _ in range(group.share)])

@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from bench.figure import Figure
 from bench.live import ROUNDS, run_live
-from bench.results import AnyResult, Result, SchedulerResult, Section
+from bench.results import AnyResult, Figure, Result, SchedulerResult, Section
 from bench.runner import run
 from bench.workload import Size, Way, Workload, read_workload, workload_names
 
@@ -46,8 +45,8 @@ class RunFailedError(RuntimeError):
     """The process of a run ended without a result."""
 
 
-class Wish(NamedTuple):
-    """What whoever started the benchmark said about sizes; None leaves the workload's own."""
+class SizeOptions(NamedTuple):
+    """The sizes of the command line; None: as in the workload."""
 
     nodes: int | None = None
     placed: int | None = None
@@ -59,13 +58,19 @@ class Wish(NamedTuple):
         if self.quick:
             few = min(size.waiting, QUICK_WAITING)
             size = msgspec.structs.replace(size, nodes=60, placed=120, pods=40, waiting=few, warm_up=5)
-        if self.placed is not None:  # whoever names a number wants that number, also where a cluster would be full
+        if self.placed is not None:  # also for a workload with `placed_per_node`
             size = msgspec.structs.replace(size, placed=self.placed, placed_per_node=None)
-        wishes = {"nodes": self.nodes, "pods": self.pods}
-        return msgspec.structs.replace(size, **{name: wish for name, wish in wishes.items() if wish is not None})
+        numbers = {"nodes": self.nodes, "pods": self.pods}
+        return msgspec.structs.replace(size, **{name: number for name, number in numbers.items() if number is not None})
+
+    def arguments(self) -> list[str]:
+        """The options for the command line of another process."""
+        numbers = {"--nodes": self.nodes, "--placed": self.placed, "--pods": self.pods}
+        arguments = [part for name, number in numbers.items() if number is not None for part in (name, str(number))]
+        return [*arguments, "--quick"] if self.quick else arguments
 
 
-Starter = Callable[[str, Wish], AnyResult]
+Starter = Callable[[str, SizeOptions], AnyResult]
 
 
 def suite_names(through: Way) -> list[str]:
@@ -75,20 +80,20 @@ def suite_names(through: Way) -> list[str]:
     return [workload.name for workload in sorted(workloads, key=lambda w: -(w.target_pods_per_second or 0))]
 
 
-def runs(names: Sequence[str], wish: Wish, start: Starter) -> Iterator[AnyResult]:
+def runs(names: Sequence[str], options: SizeOptions, start: Starter) -> Iterator[AnyResult]:
     for name in names:
-        yield start(name, wish)
+        yield start(name, options)
 
 
-def best_runs(names: Sequence[str], wish: Wish, start: Starter) -> Iterator[AnyResult]:
-    """Each workload several times, and the fastest run of it: what else the machine does only ever makes one slower.
+def best_runs(names: Sequence[str], options: SizeOptions, start: Starter) -> Iterator[AnyResult]:
+    """The fastest of several runs of each workload: other load of the machine only makes a run slower.
 
     A run with a wrong outcome is no measurement, however fast, and is what is reported. A workload beside waiting pods
     takes turns by itself, and is started once.
     """
     for name in names:
         takes_turns = bool(read_workload(name).waiting)
-        tries = [start(name, wish) for _ in range(1 if wish.quick or takes_turns else TRIES)]
+        tries = [start(name, options) for _ in range(1 if options.quick or takes_turns else TRIES)]
         wrong = [result for result in tries if result.problems]
         if wrong:
             yield wrong[0]
@@ -109,17 +114,17 @@ def through_scheduler(results: Iterable[AnyResult]) -> Iterator[SchedulerResult]
         yield result
 
 
-def nodes_sweep(wish: Wish, start: Starter) -> Iterator[AnyResult]:
-    """The same workloads on ever more nodes."""
+def nodes_sweep(options: SizeOptions, start: Starter) -> Iterator[AnyResult]:
+    """The same workloads on increasing numbers of nodes."""
     for name in NODES_SWEEP_WORKLOADS:
-        for nodes in NODES_SWEEP_QUICK if wish.quick else NODES_SWEEP:
-            pods = wish.pods if wish.pods is not None or wish.quick else SWEEP_PODS
-            yield start(name, wish._replace(nodes=nodes, placed=PLACED_PER_NODE * nodes, pods=pods))
+        for nodes in NODES_SWEEP_QUICK if options.quick else NODES_SWEEP:
+            pods = options.pods if options.pods is not None or options.quick else SWEEP_PODS
+            yield start(name, options._replace(nodes=nodes, placed=PLACED_PER_NODE * nodes, pods=pods))
 
 
-def placed_sweep(wish: Wish, start: Starter) -> AnyResult:
-    """Ever more placed pods on the most nodes."""
-    return start(PLACED_SWEEP_WORKLOAD, wish)
+def placed_sweep(options: SizeOptions, start: Starter) -> AnyResult:
+    """Increasing numbers of placed pods on the largest cluster."""
+    return start(PLACED_SWEEP_WORKLOAD, options)
 
 
 def sections() -> Iterator[Section]:
@@ -132,25 +137,19 @@ def sections() -> Iterator[Section]:
             yield Section(title, f"python -m {module}", msgspec.json.decode(file.read_bytes(), type=tuple[Figure, ...]))
 
 
-def here(name: str, wish: Wish, profile: Profile | None = None) -> AnyResult:
+def here(name: str, options: SizeOptions, profile: Profile | None = None) -> AnyResult:
     """Runs a workload in this process."""
     workload = read_workload(name)
     if workload.through == "engine":
-        return run(workload, wish.size_of(workload), profile=profile)
-    rounds = 1 if wish.quick or profile is not None else ROUNDS
-    return run_live(workload, wish.size_of(workload), rounds=rounds, profile=profile)
+        return run(workload, options.size_of(workload), profile=profile)
+    rounds = 1 if options.quick or profile is not None else ROUNDS
+    return run_live(workload, options.size_of(workload), rounds=rounds, profile=profile)
 
 
-def in_a_process_of_its_own(name: str, wish: Wish) -> AnyResult:
-    command = [sys.executable, "-m", "bench", name, "--json", *_options(wish)]
+def in_a_process_of_its_own(name: str, options: SizeOptions) -> AnyResult:
+    command = [sys.executable, "-m", "bench", name, "--json", *options.arguments()]
     done = subprocess.run(command, cwd=Path(__file__).parent.parent, stdout=subprocess.PIPE, check=False)
     try:
         return msgspec.json.decode(done.stdout, type=list[AnyResult])[0]
     except (msgspec.DecodeError, IndexError) as error:
         raise RunFailedError(f"{' '.join(command[2:])} ended with code {done.returncode} and no result") from error
-
-
-def _options(wish: Wish) -> list[str]:
-    numbers = {"--nodes": wish.nodes, "--placed": wish.placed, "--pods": wish.pods}
-    options = [part for name, number in numbers.items() if number is not None for part in (name, str(number))]
-    return [*options, "--quick"] if wish.quick else options

@@ -28,25 +28,25 @@ _HOLE = re.compile(r"\{([a-z_]+)\}")
 
 
 class TemplateError(ValueError):
-    """A template, or a rule for a value, that makes no sense."""
+    """A template, or a rule for a value, is invalid."""
 
 
 class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a value follows from an object's index. Exactly one of these is given."""
 
     cycle: int | tuple[Value, ...] | None = None
-    """One after the other, and again from the start: of a list, or of 0, 1, …, n - 1."""
+    """The values of a list in turn, or of 0, 1, …, n - 1."""
     block: int | None = None
     """The first n objects have 0, the next n have 1, and so on."""
     block_per_node: float | None = None
     """As `block`, with n being this share of the number of nodes."""
     draw: tuple[int, int] | None = None
-    """A number by chance, from the first to the second, both included."""
+    """A random number from the first to the second, both included."""
     choose: tuple[Value, ...] | None = None
-    """One of a list, by chance."""
+    """A random one of a list."""
 
     def sequence(self, entropy: Entropy, node_count: int) -> Callable[[int], Value]:
-        """The value for each index; to be asked in the order of the indices."""
+        """The value for each index; called in the order of the indices."""
         given = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
         if len(given) != 1:
             raise TemplateError(f"a variable has exactly one rule, found {', '.join(given) or 'none'}")
@@ -63,7 +63,7 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Template:
-    """A manifest with holes, read once."""
+    """A manifest with variables, parsed once."""
 
     __slots__ = ("_filled", "names")
 
@@ -78,7 +78,7 @@ class Template:
 
 
 def merged(base: object, patch: object) -> object:
-    """The base with the patch over it: mappings are merged, everything else is replaced; null takes a field away."""
+    """The base with the patch over it: mappings are merged, everything else is replaced; null removes a field."""
     if not isinstance(base, dict) or not isinstance(patch, dict):
         return patch
     result = {key: value for key, value in base.items() if key not in patch or patch[key] is not None}
@@ -92,7 +92,7 @@ _Filler = Callable[[Values], object]
 
 
 def _reader(plain: object, names: frozenset[str]) -> _Filler:
-    """Reads a part: returns how it is filled."""
+    """Parse a part. Returns the function that fills it."""
     if isinstance(plain, dict):
         return _mapping_reader(plain, names)
     if isinstance(plain, list):
@@ -103,7 +103,7 @@ def _reader(plain: object, names: frozenset[str]) -> _Filler:
 
 
 class _Constant:
-    """A part without holes: always the same object."""
+    """A part without variables: always the same object."""
 
     __slots__ = ("plain",)
 

@@ -37,11 +37,11 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     template: Layers
     variables: Mapping[str, Variable] = {}
-    """Rules for the holes of the template: before those that the template brings itself."""
+    """Values of the variables of the template. They take precedence over those of the template."""
 
     def read(self) -> tuple[Manifest, Mapping[str, Variable]]:
-        """The manifest, and the rules for all of its holes."""
-        manifest, variables = put_together(self.template)
+        """The manifest, and the values of all of its variables."""
+        manifest, variables = merge_layers(self.template)
         return manifest, {**variables, **self.variables}
 
 
@@ -63,25 +63,25 @@ class PodGroup(Part, frozen=True, kw_only=True):
 
     share: int = 1
     outcome: Outcome = "placed"
-    """What must become of a measured or a waiting pod."""
+    """The expected outcome of a measured or a waiting pod."""
     with_each: tuple[Layers, ...] = ()
     """Objects that exist once for each pod, with the pod's own values: its claim, its volume."""
     only_every: int = 1
-    """Of placed pods: they lie on every n-th node only."""
+    """Of placed pods: only every n-th node has them."""
 
 
 class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How much of everything. `placed_per_node` takes the place of `placed` where a cluster has to be full."""
+    """The size of a run. `placed_per_node` replaces `placed` for full clusters."""
 
     nodes: int = 5_000
     placed: int = 10_000
     placed_per_node: int | None = None
     pods: int = 10_000
     waiting: int = 0
-    """Pods that wait in vain beside the measured ones."""
+    """Pods that wait in the queue while others are measured."""
     warm_up: int = 300
     levels: tuple[float, ...] = (1.0,)
-    """The shares of the placed pods at which is measured, ascending."""
+    """The shares of the placed pods at which the cost is measured, ascending."""
 
     @property
     def placed_count(self) -> int:
@@ -104,7 +104,7 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     through: Way = "engine"
     """`engine`: decisions alone. `scheduler`: from pods created in the store to pods bound in it."""
     waiting: tuple[PodGroup, ...] = ()
-    """Only through the scheduler: pods that were tried in vain, or are gated, before the clock starts."""
+    """Only through the scheduler: pods that were rejected, or are gated, before the clock starts."""
     size: Size = Size()
     expect: tuple[Expectation, ...] = ()
     target_pods_per_second: float | None = None
@@ -133,7 +133,7 @@ def read_workload(name: str) -> Workload:
 
 
 def _contradiction(workload: Workload) -> str | None:
-    """What the fields of a workload cannot mean together."""
+    """Why the fields of a workload contradict each other."""
     outcomes = {group.outcome for group in workload.measured} | {group.outcome for group in workload.waiting}
     if workload.through == "engine":
         if workload.waiting or workload.growth_bytes_max is not None or workload.slowdown_max is not None:
@@ -147,12 +147,12 @@ def _contradiction(workload: Workload) -> str | None:
 
 
 def workload_names() -> list[str]:
-    """All workloads there are, by name."""
+    """The names of all workloads."""
     return sorted(path.stem for path in WORKLOADS.glob("*.yaml"))
 
 
-def put_together(layers: Layers) -> tuple[Manifest, Mapping[str, Variable]]:
-    """One manifest out of its layers, and the variables that they bring."""
+def merge_layers(layers: Layers) -> tuple[Manifest, Mapping[str, Variable]]:
+    """The manifest of some layers, and their variables."""
     combined: object = {}
     for layer in (layers,) if isinstance(layers, str) else layers:
         combined = merged(combined, read_template(layer) if isinstance(layer, str) else layer)

@@ -25,7 +25,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.loop import run_real
 from mooring.store.etcd.store import EtcdStore
 from tests.recordings.players import api_player
-from tools.recorder import RECORDINGS, Json, read_transcripts, recorder_options, target_of, write_transcripts
+from tools.record import RECORDINGS, Json, read_transcripts, recorder_options, target_of, write_transcripts
 
 FILE = "storage.jsonl.xz"
 OF_KIND_MAX = 12

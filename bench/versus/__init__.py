@@ -1,5 +1,5 @@
 """Both schedulers on the same real API server: `python -m bench.versus`.
 
-Reading order: `servers` (the control plane), `cluster` (the objects of a workload), `rounds` (what one round measures),
+Reading order: `cluster` (the control plane, and the objects of a workload), `rounds` (what one round measures),
 `results` (medians, JSON), `report` (table and plot), `__main__` (the command).
 """

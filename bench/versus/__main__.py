@@ -21,11 +21,10 @@ import msgspec
 from bench.machine import commit, describe_machine
 from bench.processes import ProgramError, kube_scheduler, mooring_scheduler
 from bench.report import with_results
-from bench.versus.cluster import cluster_of
+from bench.versus.cluster import Binaries, cluster_of, control_plane, version_of
 from bench.versus.report import BEGIN, END, PLOT, page_text, plot, readme_text, table
 from bench.versus.results import KUBE_SCHEDULER, MOORING, ApiPath, Comparison, Round, WorkloadComparison
 from bench.versus.rounds import RoundError, api_path_round, load, scheduler_round
-from bench.versus.servers import Binaries, control_plane, version_of
 from bench.workload import Size, Workload, WorkloadError, read_workload
 
 ROOT = Path(__file__).parents[2]

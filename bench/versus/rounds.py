@@ -24,9 +24,8 @@ import numpy as np
 from bench.client import Answer, Connection, ask_all, connect, request
 from bench.machine import cpu_s_of
 from bench.processes import Command, scheduling
-from bench.versus.cluster import VersusCluster, VersusPod, bindings
+from bench.versus.cluster import TOKEN, ControlPlane, VersusCluster, VersusPod, bindings
 from bench.versus.results import ApiPath, Round
-from bench.versus.servers import TOKEN, ControlPlane
 
 CONNECTIONS = 32
 DECIDE_S_MAX = 120.0

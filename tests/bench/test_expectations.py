@@ -1,4 +1,4 @@
-"""Expectations: what is as it must be passes, and each way to be wrong is told."""
+"""Expectations of workloads: correct clusters pass, and each violation is reported."""
 
 from __future__ import annotations
 
@@ -139,13 +139,13 @@ def test_not_as_it_must_be(expectation: Expectation, seen: Evidence, problem: st
         ),
     ],
 )
-def test_what_no_pod_may_do_is_told_without_being_asked_for(seen: Evidence, problem: str) -> None:
+def test_violations_of_any_workload_are_reported(seen: Evidence, problem: str) -> None:
     found = problems([], seen)
     assert len(found) == 1
     assert problem in found[0]
 
 
-def test_sums_that_are_not_those_of_the_pods_are_told() -> None:
+def test_sums_that_are_not_those_of_the_pods_are_reported() -> None:
     seen = evidence(("red", "n1"))
     seen.engine.columns.resources.used[0, 0] += 1
     assert problems([], seen) == ["the sums of the columns are not those of the pods"]

@@ -1,18 +1,29 @@
-"""The live runner, its cluster and its witness: a broken scheduler is reported."""
+"""The live runner, its cluster, its observer and its check: a broken scheduler is reported."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from itertools import islice
+from typing import TypeAlias
 
 import msgspec
 import pytest
 
 from bench.live import run_live
-from bench.live_cluster import ComingPod, LiveCluster, coming, creatable, expected, live_cluster
-from bench.live_witness import Witness
+from bench.live_check import check
+from bench.live_cluster import (
+    LiveCluster,
+    PodToCreate,
+    StoreObserver,
+    creatable,
+    expected,
+    live_cluster,
+    pods_to_create,
+)
 from bench.scenario import Scenario
 from bench.workload import Size, read_workload
+from mooring.api.kinds import EVENT, POD
+from mooring.client.interface import Deletion, PatchForm
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run, run_real
 from mooring.kit.tasks import TaskGroup
@@ -52,7 +63,7 @@ def test_beside_waiting_pods_it_is_measured_without_them_too(name: str) -> None:
     ("allowed_bytes", "count"),
     [pytest.param(150_000_000, 0, id="within"), pytest.param(-(1 << 30), 1, id="above")],
 )
-def test_pods_that_take_too_much_memory_are_told(allowed_bytes: int, count: int) -> None:
+def test_pods_that_take_too_much_memory_are_reported(allowed_bytes: int, count: int) -> None:
     workload = msgspec.structs.replace(read_workload("loop-plain"), growth_bytes_max=allowed_bytes)
     found = run_live(workload, SMALL).problems
     assert len(found) == count
@@ -71,13 +82,13 @@ def everything_to_one_node(cycle: SchedulingCycle, pod: PodInfo, *, in_full: boo
         pytest.param("loop-anti-affinity", "hold more than 1", id="anti-affinity"),
     ],
 )
-def test_a_scheduler_that_forgets_a_rule_is_told(monkeypatch: pytest.MonkeyPatch, name: str, problem: str) -> None:
+def test_a_scheduler_that_ignores_a_rule_is_reported(monkeypatch: pytest.MonkeyPatch, name: str, problem: str) -> None:
     monkeypatch.setattr(SchedulingCycle, "decide_admitted", everything_to_one_node)
     found = run_live(read_workload(name), SMALL).problems
     assert any(problem in text for text in found), found
 
 
-def test_a_scheduler_that_is_stuck_is_told() -> None:
+def test_a_scheduler_that_is_stuck_is_reported() -> None:
     workload = read_workload("loop-plain-beside-unschedulable")
     hopeless = msgspec.structs.replace(workload.waiting[0], outcome="placed")
     stuck = msgspec.structs.replace(workload, measured=(hopeless,), waiting=())
@@ -92,8 +103,8 @@ def test_a_scheduler_that_is_stuck_is_told() -> None:
 SIZE = Size(nodes=6, placed=12, waiting=5, pods=10)
 
 
-def coming_pods(workload: str, count: int) -> list[ComingPod]:
-    return coming(islice(Scenario(read_workload(workload), SIZE).measured(), count))
+def coming_pods(workload: str, count: int) -> list[PodToCreate]:
+    return pods_to_create(islice(Scenario(read_workload(workload), SIZE).measured(), count))
 
 
 def in_a_cluster(story: Callable[[LiveCluster], Awaitable[None]]) -> None:
@@ -131,7 +142,7 @@ def test_pods_that_come_are_decided_and_then_it_is_quiet() -> None:
 
 def test_a_pod_that_cannot_be_placed_is_given_up_after_a_time() -> None:
     async def story(cluster: LiveCluster) -> None:
-        (pod,) = coming(islice(Scenario(read_workload("loop-plain-beside-unschedulable"), SIZE).waiting(), 1))
+        (pod,) = pods_to_create(islice(Scenario(read_workload("loop-plain-beside-unschedulable"), SIZE).waiting(), 1))
         assert await cluster.decide([pod._replace(outcome="placed")], seconds_max=0.1) == 1
 
     in_a_cluster(story)
@@ -155,7 +166,7 @@ def test_what_is_expected_of_those_who_come(workload: str, placed: int, refused:
     assert all(key.startswith("/registry/pods/") for key in (*keys[0], *keys[1]))
 
 
-# --- The witness: it believes the store and nobody else --------------------------------------------------------------
+# --- The observer of the store --------------------------------------------------------------------------------------
 
 
 PENDING = b'{"kind":"Pod","metadata":{"name":"a"},"spec":{},"status":{}}'
@@ -165,17 +176,17 @@ REFUSED = b'{"kind":"Pod","metadata":{"name":"a"},"spec":{},"status":{"condition
 KEY = "/registry/pods/shop/a"
 
 
-def watched(story: Callable[[MemoryStore, Witness, VirtualClock], Awaitable[None]]) -> None:
-    """Plays a story on virtual time, with a witness who watches."""
+def watched(story: Callable[[MemoryStore, StoreObserver, VirtualClock], Awaitable[None]]) -> None:
+    """Plays a story on virtual time, with an observer."""
     clock = VirtualClock()
 
     async def play() -> None:
         store = MemoryStore()
-        witness = Witness(store)
+        observer = StoreObserver(store)
         async with TaskGroup("test") as group:
-            group.start_background(witness.run(), name="witness")
-            await witness.watches.wait()
-            await story(store, witness, clock)
+            group.start_background(observer.run(), name="observer")
+            await observer.watches.wait()
+            await story(store, observer, clock)
 
     run(play(), clock)
 
@@ -192,11 +203,11 @@ def watched(story: Callable[[MemoryStore, Witness, VirtualClock], Awaitable[None
     ],
 )
 def test_when_a_pod_is_decided(values: list[bytes], expected: str, left: int) -> None:
-    async def story(store: MemoryStore, witness: Witness, clock: VirtualClock) -> None:
-        witness.expect([KEY] if expected == "placed" else [], [KEY] if expected == "refused" else [])
+    async def story(store: MemoryStore, observer: StoreObserver, clock: VirtualClock) -> None:
+        observer.expect([KEY] if expected == "placed" else [], [KEY] if expected == "refused" else [])
         for value in values:
             await store.put(KEY, value)
-        assert await witness.wait_until_decided(10.0) == left
+        assert await observer.wait_until_decided(10.0) == left
 
     watched(story)
 
@@ -210,29 +221,130 @@ def test_when_a_pod_is_decided(values: list[bytes], expected: str, left: int) ->
     ],
 )
 def test_bindings_are_counted(values: list[bytes], count: int) -> None:
-    async def story(store: MemoryStore, witness: Witness, clock: VirtualClock) -> None:
+    async def story(store: MemoryStore, observer: StoreObserver, clock: VirtualClock) -> None:
         for value in values:
             await store.put(KEY, value)
         await clock.wait(1.0)
-        assert witness.bindings.get(KEY, 0) == count
-        assert (KEY in witness.bound_ns) == (count > 0)
+        assert observer.bindings.get(KEY, 0) == count
+        assert (KEY in observer.bound_ns) == (count > 0)
 
     watched(story)
 
 
-def test_who_expects_nobody_need_not_wait() -> None:
-    async def story(store: MemoryStore, witness: Witness, clock: VirtualClock) -> None:
-        witness.expect([], [])
-        assert await witness.wait_until_decided(10.0) == 0
+def test_without_expected_pods_there_is_no_wait() -> None:
+    async def story(store: MemoryStore, observer: StoreObserver, clock: VirtualClock) -> None:
+        observer.expect([], [])
+        assert await observer.wait_until_decided(10.0) == 0
         assert clock.now_s() == 0.0
 
     watched(story)
 
 
 def test_what_was_given_up_is_expected_no_more() -> None:
-    async def story(store: MemoryStore, witness: Witness, clock: VirtualClock) -> None:
-        witness.expect([KEY], [])
-        assert await witness.wait_until_decided(10.0) == 1
-        assert await witness.wait_until_decided(10.0) == 0
+    async def story(store: MemoryStore, observer: StoreObserver, clock: VirtualClock) -> None:
+        observer.expect([KEY], [])
+        assert await observer.wait_until_decided(10.0) == 1
+        assert await observer.wait_until_decided(10.0) == 0
 
     watched(story)
+
+
+Fault: TypeAlias = Callable[[LiveCluster, list[PodToCreate]], Awaitable[None]]
+
+CHECKED_SIZE = Size(nodes=6, placed=6, waiting=4, pods=5)
+WORKLOAD = read_workload("loop-plain-beside-unschedulable")
+
+
+def problems_after(fault: Fault) -> list[str]:
+    """What is found after a fault is injected into a correct run of five placed and four rejected pods."""
+
+    async def play() -> list[str]:
+        scenario = Scenario(WORKLOAD, CHECKED_SIZE)
+        pods = [
+            *pods_to_create(islice(scenario.measured(), CHECKED_SIZE.pods)),
+            *pods_to_create(islice(scenario.waiting(), CHECKED_SIZE.waiting)),
+        ]
+        async with live_cluster() as cluster, TaskGroup("test") as group:
+            for item in scenario.nodes():
+                await cluster.put(item)
+            for pod in islice(scenario.placed(), CHECKED_SIZE.placed_count):
+                await cluster.place(pod)
+            await cluster.start(group)
+            assert await cluster.decide(pods, LIMIT_S) == 0
+            assert await cluster.wait_until_quiet(LIMIT_S)
+            await fault(cluster, pods)
+            return await check(cluster, pods, ())
+
+    return run_real(play())
+
+
+async def nothing(cluster: LiveCluster, pods: list[PodToCreate]) -> None:
+    """All is well."""
+
+
+async def lose_a_pod(cluster: LiveCluster, pods: list[PodToCreate]) -> None:
+    await cluster.client.delete(POD, "shop", name_of(pods[0]), Deletion(grace_s=0))
+    await cluster.clock.wait(0.02)
+
+
+async def lose_the_events(cluster: LiveCluster, pods: list[PodToCreate]) -> None:
+    folder = EVENT.key_prefix
+    for record in (await cluster.store.list(folder)).records:
+        await cluster.store.delete(record.key)
+
+
+async def lose_the_conditions(cluster: LiveCluster, pods: list[PodToCreate]) -> None:
+    for pod in pods:
+        nothing_said = {"status": {"conditions": None}}
+        await cluster.client.patch(POD, "shop", name_of(pod), nothing_said, form=PatchForm.MERGE, subresource="status")
+    await cluster.clock.wait(0.02)
+
+
+async def bind_twice(cluster: LiveCluster, pods: list[PodToCreate]) -> None:
+    cluster.observer.bindings[pods[0].key] += 1
+
+
+async def expect_otherwise(cluster: LiveCluster, pods: list[PodToCreate]) -> None:
+    pods[0] = pods[0]._replace(outcome="refused")
+
+
+async def forget_a_placed_pod(cluster: LiveCluster, pods: list[PodToCreate]) -> None:
+    columns = cluster.scheduler.engine.columns
+    columns.displace(next(iter(columns.pods.values())))
+
+
+async def lose_a_waiting_pod(cluster: LiveCluster, pods: list[PodToCreate]) -> None:
+    cluster.scheduler.queue.delete(next(iter(cluster.scheduler.queue.entries())).pod.uid)
+
+
+async def leave_a_stranger(cluster: LiveCluster, pods: list[PodToCreate]) -> None:
+    pods.pop()
+
+
+def name_of(pod: PodToCreate) -> str:
+    return pod.key.rsplit("/", 1)[1]
+
+
+def test_a_good_run_has_no_problems() -> None:
+    assert problems_after(nothing) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        pytest.param(lose_a_pod, "1 pods are gone, such as /registry/pods/shop/", id="a pod is gone"),
+        pytest.param(lose_the_events, "5 pods have a node and no event Scheduled", id="no event of a binding"),
+        pytest.param(lose_the_events, "4 pods were refused and have no event FailedScheduling", id="nor of a refusal"),
+        pytest.param(lose_the_conditions, "5 pods have a node and no condition", id="no condition of a binding"),
+        pytest.param(lose_the_conditions, "4 pods were refused and have no condition", id="nor of a refusal, either"),
+        pytest.param(bind_twice, "1 pods were bound 2 times", id="bound twice"),
+        pytest.param(expect_otherwise, "1 pods have a node and should be refused", id="placed against all odds"),
+        pytest.param(forget_a_placed_pod, "columns differ from the store on 1 nodes", id="wrong columns"),
+        pytest.param(forget_a_placed_pod, "counts 10 placed pods, not 11", id="a pod that the columns forgot"),
+        pytest.param(lose_a_waiting_pod, "1 pods wait in another section of the queue", id="lost by the queue"),
+        pytest.param(leave_a_stranger, "1 pods are left in the queue", id="left in the queue"),
+    ],
+)
+def test_errors_are_reported(fault: Fault, problem: str) -> None:
+    found = problems_after(fault)
+    assert any(problem in text for text in found), found

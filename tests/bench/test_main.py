@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from bench import curves, simulate
 from bench.__main__ import main
 from bench.cluster import QUICK, TOLERATED_S, Size, _deployment
 from bench.plans import measure
@@ -63,7 +65,7 @@ def test_the_list() -> None:
 
 
 @pytest.mark.parametrize("names", [("plan",), ("plain", "plan")], ids=["alone", "before the others run"])
-def test_an_unknown_name_is_told_in_words(names: tuple[str, ...]) -> None:
+def test_an_unknown_name_is_an_error(names: tuple[str, ...]) -> None:
     done = call(*names)
     assert done.exit_code == 1
     assert done.output.startswith("Error: there is no workload 'plan'")
@@ -101,3 +103,45 @@ def test_quick_is_a_fiftieth() -> None:
         whole.lost // 50,
         whole.deployments // 50,
     )
+
+
+@pytest.mark.parametrize(
+    ("points", "slope"),
+    [
+        pytest.param([(1, 5.0), (10, 5.0), (100, 5.0)], 0.0, id="constant"),
+        pytest.param([(1, 2.0), (10, 20.0), (100, 200.0)], 1.0, id="linear"),
+        pytest.param([(1, 3.0), (10, 300.0)], 2.0, id="quadratic"),
+    ],
+)
+def test_the_exponent(points: list[tuple[float, float]], slope: float) -> None:
+    assert curves.exponent(points) == pytest.approx(slope)
+
+
+def test_every_axis_of_the_cost_curves_is_measured() -> None:
+    done = CliRunner().invoke(curves.main, ["--quick"])
+    assert done.exit_code == 0, done.output
+    for axis in curves.QUICK_AXES:
+        assert f"| {axis} |" in done.output
+
+
+def test_the_plot_of_cost_curves_names_the_exponents() -> None:
+    curve = curves.Curve("nodes", (1, 10), (curves.Measure(2.0, 100.0), curves.Measure(20.0, 100.0)))
+    drawn = curves.plot([curve])
+    assert ElementTree.fromstring(drawn).tag.endswith("svg")
+    assert "nodes: 1.00" in drawn
+
+
+def test_every_axis_of_simulations_is_measured() -> None:
+    done = CliRunner().invoke(simulate.main, ["--quick"])
+    assert done.exit_code == 0, done.output
+    for line in ("Against pods, CPU time has the exponent", "Against nodes, CPU time has the exponent"):
+        assert line in done.output
+
+
+def test_the_plot_of_simulations_names_the_exponents() -> None:
+    curve = simulate.CostCurve(
+        "pods", (simulate.SimulationCost(10, 100, 1.0, 50.0), simulate.SimulationCost(10, 1000, 10.0, 60.0))
+    )
+    drawn = simulate.plot([curve])
+    assert ElementTree.fromstring(drawn).tag.endswith("svg")
+    assert "pods: 0.00" in drawn

@@ -10,8 +10,7 @@ from click.testing import CliRunner
 
 from bench import check
 from bench.check import SLOWED_WORKLOAD, SLOWER_MAX, Memory, SlowEngine, Verdict, cost_of, main, read_baseline
-from bench.figure import Figure
-from bench.results import Level, Machine, Report, Result, SchedulerResult
+from bench.results import Figure, Level, Machine, Report, Result, SchedulerResult
 from bench.suite import suite_names
 from bench.workload import Size, read_workload
 from mooring.scheduler.engine import Engine

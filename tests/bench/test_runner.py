@@ -9,7 +9,7 @@ import pytest
 
 import bench.workload
 from bench.runner import run
-from bench.workload import Size, Workload, WorkloadError, put_together, read_workload, workload_names
+from bench.workload import Size, Workload, WorkloadError, merge_layers, read_workload, workload_names
 from mooring.api.yaml import load_document
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import Decision
@@ -48,7 +48,7 @@ def test_time_is_limited() -> None:
     ("allowed_bytes", "problems"),
     [pytest.param(4_000_000_000, 0, id="within its memory"), pytest.param(1 << 20, 1, id="above its memory")],
 )
-def test_a_workload_that_takes_too_much_memory_is_told(allowed_bytes: int, problems: int) -> None:
+def test_a_workload_that_takes_too_much_memory_is_reported(allowed_bytes: int, problems: int) -> None:
     workload = msgspec.structs.replace(read_workload("plain"), memory_bytes_max=allowed_bytes)
     found = run(workload, SMALL).problems
     assert len(found) == problems
@@ -82,7 +82,9 @@ def nothing_fits(engine: Engine, pod: PodInfo, *, in_full: bool = False) -> Deci
         pytest.param("node-affinity", everything_to_one_node, "gave more than they have", id="affinity is ignored"),
     ],
 )
-def test_a_broken_engine_is_told(monkeypatch: pytest.MonkeyPatch, workload: str, decide: object, problem: str) -> None:
+def test_a_broken_engine_is_reported(
+    monkeypatch: pytest.MonkeyPatch, workload: str, decide: object, problem: str
+) -> None:
     monkeypatch.setattr(Engine, "decide", decide)
     size = Size(nodes=30, placed=60, pods=40 if decide is everything_to_one_node else 20, warm_up=5)
     found = run(read_workload(workload), size).problems
@@ -149,7 +151,7 @@ def test_the_largest_cluster_fits_in_4_gb() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in workload_names() if "beside" in name])
-def test_beside_10000_waiting_pods_nobody_is_slowed_down_by_more_than_a_tenth(name: str) -> None:
+def test_10000_waiting_pods_slow_others_down_by_at_most_a_tenth(name: str) -> None:
     workload = read_workload(name)
     assert (workload.size.waiting, workload.slowdown_max) == (10_000, 1.1)
 
@@ -187,18 +189,18 @@ def test_a_file_that_makes_no_sense_is_refused(folder: Path, text: str, message:
         read_workload("mine")
 
 
-def test_an_unknown_workload_is_told_with_those_that_exist() -> None:
+def test_an_unknown_workload_is_reported_with_those_that_exist() -> None:
     with pytest.raises(WorkloadError, match=r"there is no workload 'plan'; there are: .*different, .*plain"):
         read_workload("plan")
 
 
-def test_an_unknown_template_is_told() -> None:
+def test_an_unknown_template_is_reported() -> None:
     with pytest.raises(WorkloadError, match="there is no template 'podd'"):
-        put_together("podd")
+        merge_layers("podd")
 
 
 def test_layers_are_merged_and_their_variables_are_taken_out() -> None:
-    manifest, variables = put_together(("pod", "claiming", {"spec": {"priority": 9}}))
+    manifest, variables = merge_layers(("pod", "claiming", {"spec": {"priority": 9}}))
     assert manifest["kind"] == "Pod"
     assert isinstance(manifest["spec"], dict)
     assert manifest["spec"]["priority"] == 9

@@ -68,7 +68,7 @@ def test_measured_pods_have_no_node() -> None:
     assert {pod.spec.node_name for pod in measured("plain", 10)} == {""}
 
 
-def test_waiting_pods_are_nobody_else() -> None:
+def test_waiting_pods_are_other_pods() -> None:
     beside = scenario("loop-plain-beside-gated")
     waiting = [decode_as(Pod, item.raw) for item in islice(beside.waiting(), 10)]
     assert {len(pod.spec.scheduling_gates) for pod in waiting} == {1}
@@ -153,7 +153,7 @@ def test_filling_leaves_the_template_alone() -> None:
     assert [template.fill({"index": index})["labels"] for index in (1, 2)] == [{"app": "app-1"}, {"app": "app-2"}]
 
 
-def test_a_hole_that_nobody_fills_is_told_when_the_template_is_read() -> None:
+def test_an_unknown_variable_is_an_error_when_the_template_is_read() -> None:
     with pytest.raises(TemplateError, match=r"'node-\{nmae\}' asks for \{nmae\}, but there is only index, name"):
         Template({"name": "node-{nmae}"}, ("index", "name"))
 

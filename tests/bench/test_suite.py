@@ -30,8 +30,8 @@ from bench.machine import (
 from bench.results import AnyResult, Result, SchedulerResult
 from bench.suite import (
     NODES_SWEEP,
+    SizeOptions,
     Starter,
-    Wish,
     best_runs,
     here,
     in_a_process_of_its_own,
@@ -46,20 +46,22 @@ from tests.bench.test_results import LEVEL, SCHEDULER_RESULT
 
 
 @pytest.mark.parametrize(
-    ("wish", "size"),
+    ("options", "size"),
     [
-        pytest.param(Wish(), Size(pods=20_000), id="nothing wished: the workload's own size"),
+        pytest.param(SizeOptions(), Size(pods=20_000), id="no option: the workload's own size"),
         pytest.param(
-            Wish(nodes=10, placed=0, pods=5), Size(nodes=10, placed=0, pods=5), id="every number can be wished"
+            SizeOptions(nodes=10, placed=0, pods=5), Size(nodes=10, placed=0, pods=5), id="every number can be set"
         ),
-        pytest.param(Wish(quick=True), Size(nodes=60, placed=120, pods=40, warm_up=5), id="quick is tiny"),
+        pytest.param(SizeOptions(quick=True), Size(nodes=60, placed=120, pods=40, warm_up=5), id="quick is tiny"),
         pytest.param(
-            Wish(nodes=9, quick=True), Size(nodes=9, placed=120, pods=40, warm_up=5), id="numbers go before quick"
+            SizeOptions(nodes=9, quick=True),
+            Size(nodes=9, placed=120, pods=40, warm_up=5),
+            id="a number overrides quick",
         ),
     ],
 )
-def test_wishes(wish: Wish, size: Size) -> None:
-    assert wish.size_of(read_workload("plain")) == size
+def test_sizes_of_the_command_line(options: SizeOptions, size: Size) -> None:
+    assert options.size_of(read_workload("plain")) == size
 
 
 def test_the_suite_starts_with_the_highest_targets_and_leaves_the_largest_cluster_out() -> None:
@@ -78,49 +80,49 @@ def test_the_suite_through_the_scheduler_starts_with_the_highest_targets() -> No
 
 def test_a_quick_run_has_few_waiting_pods() -> None:
     beside = read_workload("loop-plain-beside-gated")
-    assert (Wish().size_of(beside).waiting, Wish(quick=True).size_of(beside).waiting) == (10_000, 30)
+    assert (SizeOptions().size_of(beside).waiting, SizeOptions(quick=True).size_of(beside).waiting) == (10_000, 30)
 
 
-def test_a_wished_number_of_placed_pods_goes_before_a_full_cluster() -> None:
+def test_an_explicit_number_of_placed_pods_overrides_a_full_cluster() -> None:
     preemption = read_workload("preemption")
-    assert Wish().size_of(preemption).placed_count == 20_000
-    assert Wish(placed=7).size_of(preemption).placed_count == 7
+    assert SizeOptions().size_of(preemption).placed_count == 20_000
+    assert SizeOptions(placed=7).size_of(preemption).placed_count == 7
 
 
 class Recorder:
     """Writes down what would have been started."""
 
     def __init__(self) -> None:
-        self.started: list[tuple[str, Wish]] = []
+        self.started: list[tuple[str, SizeOptions]] = []
 
-    def __call__(self, name: str, wish: Wish) -> Result:
-        self.started.append((name, wish))
-        return Result(name=name, nodes=wish.nodes or 0, node_load_us=0.0, levels=(), peak_bytes=0)
+    def __call__(self, name: str, options: SizeOptions) -> Result:
+        self.started.append((name, options))
+        return Result(name=name, nodes=options.nodes or 0, node_load_us=0.0, levels=(), peak_bytes=0)
 
 
 def test_the_nodes_sweep_goes_from_100_to_100000_nodes_with_two_pods_each() -> None:
     recorder = Recorder()
-    results = list(nodes_sweep(Wish(), recorder))
+    results = list(nodes_sweep(SizeOptions(), recorder))
     assert [result.nodes for result in results if result.name == "plain"] == list(NODES_SWEEP)
     assert (NODES_SWEEP[0], NODES_SWEEP[-1]) == (100, 100_000)
     assert {result.name for result in results} == {"plain", "spread-hard"}
-    assert all(wish.placed == 2 * (wish.nodes or 0) for _, wish in recorder.started)
+    assert all(options.placed == 2 * (options.nodes or 0) for _, options in recorder.started)
 
 
 def test_the_placed_sweep_is_the_largest_cluster() -> None:
-    assert placed_sweep(Wish(), Recorder()).name == "huge"
+    assert placed_sweep(SizeOptions(), Recorder()).name == "huge"
 
 
 @pytest.mark.parametrize("start", [here, in_a_process_of_its_own], ids=["in this process", "in one of its own"])
 def test_a_run(start: Starter) -> None:
-    result = start("plain", Wish(nodes=12, quick=True))
+    result = start("plain", SizeOptions(nodes=12, quick=True))
     assert isinstance(result, Result)
     assert (result.name, result.nodes, result.last.pods, result.problems) == ("plain", 12, 40, ())
 
 
 @pytest.mark.parametrize("start", [here, in_a_process_of_its_own], ids=["in this process", "in one of its own"])
 def test_a_run_through_the_scheduler(start: Starter) -> None:
-    result = start("loop-plain", Wish(nodes=12, quick=True))
+    result = start("loop-plain", SizeOptions(nodes=12, quick=True))
     assert isinstance(result, SchedulerResult)
     assert (result.name, result.nodes, result.pods, result.problems) == ("loop-plain", 12, 40, ())
 
@@ -128,11 +130,11 @@ def test_a_run_through_the_scheduler(start: Starter) -> None:
 def test_beside_waiting_pods_a_workload_is_started_once() -> None:
     started: list[str] = []
 
-    def start(name: str, wish: Wish) -> AnyResult:
+    def start(name: str, options: SizeOptions) -> AnyResult:
         started.append(name)
         return SCHEDULER_RESULT
 
-    list(best_runs(["loop-plain", "loop-plain-beside-gated"], Wish(), start))
+    list(best_runs(["loop-plain", "loop-plain-beside-gated"], SizeOptions(), start))
     assert started == ["loop-plain"] * 3 + ["loop-plain-beside-gated"]
 
 
@@ -144,10 +146,10 @@ def test_results_are_not_mixed(keep: Callable[[Iterable[AnyResult]], Iterator[An
 
 def test_of_several_runs_the_fastest_counts_and_a_wrong_one_before_all() -> None:
     speeds = iter([100.0, 300.0, 200.0])
-    fastest = list(best_runs(["plain"], Wish(), lambda name, wish: a_result(next(speeds))))
+    fastest = list(best_runs(["plain"], SizeOptions(), lambda name, options: a_result(next(speeds))))
     assert [result.pods_per_second for result in fastest] == [300.0]
     outcomes = iter([(), ("two pods were lost",), ()])
-    wrong = list(best_runs(["plain"], Wish(), lambda name, wish: a_result(100.0, next(outcomes))))
+    wrong = list(best_runs(["plain"], SizeOptions(), lambda name, options: a_result(100.0, next(outcomes))))
     assert [result.problems for result in wrong] == [("two pods were lost",)]
 
 
@@ -215,7 +217,7 @@ def test_free_ports_differ_and_are_not_the_kernels_to_give_away() -> None:
         assert max(ports) < drawn.getsockname()[1]
 
 
-def test_those_who_were_started_belong_to_the_family() -> None:
+def test_started_processes_belong_to_the_family() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         family = family_of(os.getpid())
         child.communicate(b"\n")

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from bench.client import dechunked
 from bench.machine import describe_machine
 from bench.versus.__main__ import JSON_FILE, ROOT, compare_on, main, size_for, write_pages
+from bench.versus.cluster import Binaries
 from bench.versus.report import BEGIN, END, page_text, plot, readme_text, table
 from bench.versus.results import KUBE_SCHEDULER, MOORING, ApiPath, Comparison, Round, WorkloadComparison, spread
-from bench.versus.servers import Binaries
 from bench.workload import Size, read_workload
 
 

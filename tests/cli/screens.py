@@ -3,7 +3,7 @@
 Each file in `screens/` begins with a command (`$ mooring explain …`, run in the repository's root at 80 columns);
 below it stands everything that the command prints, and its exit code if that is not 0.
 
-    python -m tests.cli.screens      writes all of them anew: look at the difference before you believe it
+    python -m tests.cli.screens      writes all of them anew: check the difference before you commit it
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROMPT = "$ mooring "
 
 
 def run(*arguments: str, stdin: str | bytes | None = None, columns: int = 80) -> Result:
-    """What happens when somebody types `mooring` and these arguments."""
+    """The result of `mooring` with these arguments."""
     environment = {"COLUMNS": str(columns), "NO_COLOR": "1"}
     return CliRunner().invoke(main, arguments, input=stdin, env=environment, prog_name="mooring")
 

@@ -119,7 +119,7 @@ def test_a_problem_is_one_line(problem: Problem, line: str) -> None:
     assert str(problem) == line
 
 
-def test_a_problem_is_told_once() -> None:
+def test_a_problem_is_reported_once() -> None:
     assert InputError([Problem("a", "x"), Problem("a", "x"), Problem("b", "x")]).lines() == ["a: x", "b: x"]
 
 

@@ -81,7 +81,7 @@ class FakeTerminal(io.StringIO):
         pytest.param(False, PATIENCE_S + 1, False, id="slow work into a file"),
     ],
 )
-def test_a_bar_is_drawn_only_where_somebody_waits(
+def test_a_bar_is_drawn_only_on_a_terminal_after_a_delay(
     is_terminal: bool, elapsed_s: float, drawn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = FakeTerminal() if is_terminal else io.StringIO()

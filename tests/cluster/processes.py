@@ -1,4 +1,4 @@
-"""Our API server and our schedulers as processes of their own, over TLS, with a bad network between them if wanted.
+"""Our API server and our schedulers as processes of their own, over TLS, with an optional proxy that injects faults.
 
     async with api_server(folder) as server:
         proxy = await stack.enter_async_context(FaultProxy(server))
@@ -53,7 +53,7 @@ class ApiServer:
     clock: SystemClock = field(default_factory=SystemClock)
 
     def kubeconfig(self, name: str, url: str, *, user: str = "") -> Path:
-        """A file by which somebody finds this server at another address; perhaps in the name of a `user`."""
+        """A kubeconfig for this server at another address, for a `user` if one is given."""
         file = self.folder / f"{name}.kubeconfig"
         credentials = {"token": TOKEN, **({"as": user} if user else {})}
         document = {
@@ -123,12 +123,12 @@ class ApiServer:
             return ElectionRecord()
 
     async def expire_lease(self, name: str) -> None:
-        """Make a lease that nobody renews expire in a second."""
+        """Make a lease that is not renewed expire in a second."""
         short = {"spec": {"leaseDurationSeconds": 1}}
         await self.client.patch(LEASE, "kube-system", name, short, form=PatchForm.MERGE)
 
     async def wait_holder(self, lease: str, is_right: Callable[[str], bool], s_max: float = LIMIT_S) -> str:
-        """Who holds a lease, once somebody does who is the right one."""
+        """Wait until the holder of a lease satisfies a condition. Returns the holder."""
 
         async def has_changed() -> bool:
             return is_right((await self.lease(lease)).holder)

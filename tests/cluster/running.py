@@ -1,4 +1,4 @@
-"""`mooring up` as a process: started, asked, watched from outside, ended in every way that there is.
+"""`mooring up` as a process: started, requested, watched from outside, ended in every way.
 
 with running(tmp_path, "--ephemeral") as up:
     up.ask("GET", "/api/v1/namespaces").document()["items"]
@@ -27,7 +27,7 @@ import yaml
 from tests.waiting import LIMIT_S
 
 ADMIN_TOKEN = "token-of-the-administrator"
-LIMITED_TOKEN = "token-of-somebody-with-few-rights"
+LIMITED_TOKEN = "token-of-a-limited-user"
 WITHOUT_OTHERS = ("--without", "scheduler,controllers,nodes")
 
 
@@ -64,7 +64,7 @@ class Up:
         return base64.b64decode(cluster["certificate-authority-data"]).decode()
 
     def tls(self) -> ssl.SSLContext:
-        """Trusts the server, and nobody else."""
+        """Trusts only this server."""
         return ssl.create_default_context(cadata=self.authority())
 
     def ask(

@@ -408,7 +408,7 @@ def test_fields(kind: str, given: Document, expected: Document) -> None:
 @pytest.mark.parametrize(
     ("observed", "expected"), [pytest.param(3, 1, id="up to date"), pytest.param(2, 0, id="the controller is behind")]
 )
-def test_the_status_speaks_of_the_clone(observed: int, expected: int) -> None:
+def test_the_status_names_the_clone(observed: int, expected: int) -> None:
     status = {
         "observedGeneration": observed,
         "conditions": [{"type": "A", "observedGeneration": observed}],

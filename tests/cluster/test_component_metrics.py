@@ -116,7 +116,7 @@ def test_the_clients_of_a_process_are_counted_together() -> None:
     assert longest == [f'rest_client_request_duration_seconds_bucket{{{host},le="60",verb="GET"}} 0.0']
 
 
-def test_turns_are_told_apart_from_answers() -> None:
+def test_turns_are_distinguished_from_answers() -> None:
     asked = RequestStatistics()
     asked.turns["POST"].observe(0.0)
     asked.turns["POST"].observe(1.5)

@@ -1,4 +1,4 @@
-"""What `mooring up` shows of its scheduler, in one process and in two: to those who may see it."""
+"""The pages of the scheduler on the port of `mooring up`, in one process and in two, with authorization."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_plan_is_an_object_that_is_created_only(tmp_path: Path, processes: str
         assert up.ask("POST", PLANS, a_plan(), token=LIMITED_TOKEN).code == 403
 
 
-def test_only_those_see_it_who_may(tmp_path: Path) -> None:
+def test_pages_need_authorization(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--nodes", "1") as up:
         wait_until(lambda: shown(up, "/debug/queue"))
         for path in SCHEDULER_PATHS:

@@ -1,4 +1,4 @@
-"""A control plane that is killed: what was acknowledged is there again, and watches go on or know that they cannot."""
+"""A control plane that is killed: acknowledged writes survive, and watches continue or expire."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRITERS = 3
 
 
 class Writer(threading.Thread):
-    """Creates and changes objects as quickly as it can until nobody answers; knows what was acknowledged."""
+    """Creates and changes objects as quickly as it can until the server is gone; records what was acknowledged."""
 
     def __init__(self, up: Up, name: str) -> None:
         super().__init__(name=name)
@@ -104,7 +104,7 @@ def _check_everything(up: Up, expected: dict[str, str]) -> None:
 
 
 def _check_watch_from(up: Up, version: int) -> None:
-    """A watch from before the kill hears of the first change after it."""
+    """A watch from before the kill delivers the first change after it."""
     since = up.ask("GET", CONFIG_MAPS).document()["metadata"]["resourceVersion"]
     assert int(since) >= version
     name = f"after-{version}"

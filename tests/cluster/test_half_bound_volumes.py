@@ -1,7 +1,7 @@
 """A scheduler is killed while volumes are half bound, and the next one goes on from what the API server knows.
 
 Nobody binds claims or makes volumes here but the test itself. So the first scheduler gets as far as its writes, and
-waits for ever; where a write is kept back it does not even get that far. While nobody schedules, everything is done to
+waits for ever; where a write is kept back it does not even get that far. While no scheduler runs, everything is done to
 lead the next scheduler astray: a better node, smaller volumes there and at home, no nomination any more. What was
 written has to win; the pod that comes only then, and one whose provisioner gave up, show that the temptation is real.
 

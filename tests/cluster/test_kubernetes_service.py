@@ -1,4 +1,4 @@
-"""What an API server writes about itself."""
+"""The Service `kubernetes`, its EndpointSlice and the authority of client certificates."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_the_service_has_the_first_address_and_the_port_of_the_server() -> None:
 @pytest.mark.parametrize(
     ("authorities", "published"),
     [
-        pytest.param([OURS], OURS, id="one server tells its authority"),
-        pytest.param([OURS, OURS], OURS, id="a server that starts again tells nothing new"),
+        pytest.param([OURS], OURS, id="one server publishes its authority"),
+        pytest.param([OURS, OURS], OURS, id="a restarted server publishes nothing new"),
         pytest.param([THEIRS, OURS], THEIRS + OURS, id="two servers on one store tell both"),
     ],
 )

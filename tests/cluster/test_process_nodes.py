@@ -55,8 +55,8 @@ def wait(up: Up, path: str, is_right: Callable[[Any], Any]) -> Any:
 
 def wait_running(up: Up, name: str, restarts: int = 0) -> dict[str, Any]:
     def is_right(pod: Any) -> bool:
-        told = pod.get("status", {}).get("containerStatuses") or [{}]
-        return "running" in told[0].get("state", {}) and told[0]["restartCount"] == restarts
+        statuses = pod.get("status", {}).get("containerStatuses") or [{}]
+        return "running" in statuses[0].get("state", {}) and statuses[0]["restartCount"] == restarts
 
     found: dict[str, Any] = wait(up, f"{PODS}/{name}", is_right)
     return found

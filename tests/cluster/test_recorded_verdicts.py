@@ -90,7 +90,7 @@ async def _is_as_recorded(server: ApiServer, scheduler: SchedulerProcess, scenar
 
 
 def _ending(wanted: Json) -> tuple[set[str], str]:
-    """The nodes of which one must be chosen; or what the pod is told."""
+    """The nodes of which one must be chosen; or the message of the pod."""
     if wanted["chosen"] is None:
         return set(), wanted["message"]
     totals = {node: scores["total"] for node, scores in (wanted["scores"] or {}).items()}
@@ -125,8 +125,8 @@ async def _decided(server: ApiServer, place: tuple[Kind, str, str]) -> str:
     async def is_decided() -> bool:
         pod = msgspec.json.decode(await server.client.get(*place))
         conditions = pod.get("status", {}).get("conditions", ())
-        told = [each.get("message", "") for each in conditions if each["type"] == "PodScheduled"]
-        found[:] = [pod["spec"].get("nodeName") or "".join(told)]
+        messages = [each.get("message", "") for each in conditions if each["type"] == "PodScheduled"]
+        found[:] = [pod["spec"].get("nodeName") or "".join(messages)]
         return bool(found[0])
 
     await server.wait_until(is_decided, f"{place[2]} is decided about")

@@ -1,4 +1,4 @@
-"""What a scheduler shows of itself, while it starts, stands by, leads and ends."""
+"""The pages of a scheduler while it starts, stands by, leads and ends; the pods of a manifest for the console."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import asyncio
 import json
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mooring.api.kinds import NODE, POD
+from mooring.api.document import Document
+from mooring.api.kinds import NODE, POD, Kind
+from mooring.apiserver.worker import WorkerThread
 from mooring.client.election import ElectionSettings, LeaderElector
-from mooring.client.interface import Client, UnavailableClient
+from mooring.client.errors import ForbiddenError
+from mooring.client.interface import Client, JsonObject, UnavailableClient
+from mooring.cluster.console_pods import manifest_pods_page
 from mooring.cluster.scheduler_pages import PageSources, scheduler_pages
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
@@ -25,6 +30,7 @@ from mooring.scheduler.scheduler import Scheduler
 from mooring.serving.pages import PageRequest, PageResponse
 from mooring.serving.server import Page
 from tests.api_servers import open_loopback_client
+from tests.console.clusters import MANIFEST
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 AMOUNTS = {"cpu": "4", "memory": "8Gi", "pods": "110"}
@@ -196,7 +202,7 @@ DIGITS = "9" * 5_000
         ("/debug/queue", {"pod": ["a/b"], "nearest": ["\u0663"]}, "nearest: found '\u0663', wanted a number\n"),
     ],
 )
-def test_a_question_that_nobody_can_answer_is_refused(path: str, query: dict[str, list[str]], complaint: str) -> None:
+def test_an_invalid_query_is_rejected(path: str, query: dict[str, list[str]], complaint: str) -> None:
     async def main() -> None:
         answer = Play(clock).ask(path, "GET", query=query)
         assert (answer.code, answer.body.decode()) == (400, complaint)
@@ -239,7 +245,7 @@ def test_a_metric_can_be_left_out() -> None:
 @pytest.mark.parametrize(
     ("method", "body", "code", "set_to"),
     [("PUT", b"4", 200, [4]), ("PUT", b"x", 400, []), ("PUT", b"9" * 5_000, 400, []), ("GET", b"", 406, [])],
-    ids=["a number", "no number", "too many digits", "asked, not told"],
+    ids=["a number", "no number", "too many digits", "GET"],
 )
 def test_how_much_is_logged(method: str, body: bytes, code: int, set_to: list[int]) -> None:
     async def main() -> None:
@@ -259,3 +265,41 @@ def test_profiles_are_served_only_where_they_are_wanted() -> None:
 
     clock = VirtualClock()
     run(main(), clock)
+
+
+class _MayNotCreate(UnavailableClient):
+    async def dry_run_create(self, kind: Kind, namespace: str, body: JsonObject) -> Document:
+        raise ForbiddenError('pods is forbidden: User "viewer" cannot create resource "pods"')
+
+
+def asked(may_read: bool, there: int = 0) -> PageResponse:
+    async def main() -> PageResponse:
+        async def reads(namespace: str) -> bool:
+            return may_read
+
+        async def pods_there(kind: str, namespace: str, name: str) -> int:
+            assert (kind, namespace, name) == ("Deployment", "default", "web")
+            return there
+
+        body = msgspec.json.encode({"manifest": MANIFEST.replace('requests: {cpu: "1"}, ', "")})
+        async with WorkerThread() as worker:
+            page = manifest_pods_page(_MayNotCreate(), worker, pods_there)
+            answer = page(PageRequest("POST", "/console/data/pods", {}, body=body, may_read=reads))
+            assert not isinstance(answer, PageResponse)
+            return await answer
+
+    return run(main(), VirtualClock())
+
+
+def test_pods_that_may_not_be_created_have_defaults_and_a_note() -> None:
+    found = msgspec.json.decode(asked(may_read=True, there=1).body)
+    [pod] = found["pods"]
+    assert pod["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1"}, "the limit, as the API server does"
+    assert found["copies"] == [1]
+    assert any("has 1 of 2 pods already" in note for note in found["notes"])
+    assert any("without priority" in note and 'User "viewer" cannot create' in note for note in found["notes"])
+
+
+def test_who_may_not_list_the_pods_of_a_namespace_plans_nothing_there() -> None:
+    answer = asked(may_read=False)
+    assert (answer.code, b"cannot list pods" in answer.body) == (422, True)

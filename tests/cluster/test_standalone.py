@@ -89,7 +89,7 @@ def _wait(up: Up, path: str, is_right: Callable[[Any], bool]) -> None:
     wait_until(lambda: is_right(up.ask("GET", path).document()), each_s=0.1, why=lambda: up.ask("GET", path).body)
 
 
-def test_a_machine_alone_runs_pods_and_serves_their_logs_to_who_may_read_them(tmp_path: Path) -> None:
+def test_a_standalone_machine_runs_pods_and_serves_their_logs_with_authorization(tmp_path: Path) -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -113,7 +113,7 @@ def test_a_machine_alone_runs_pods_and_serves_their_logs_to_who_may_read_them(tm
         assert shown(port, "/metrics", LIMITED_TOKEN, address)[0] == 403
 
 
-def test_the_api_server_asks_a_machine_elsewhere_for_its_logs(tmp_path: Path) -> None:
+def test_the_api_server_reads_logs_from_another_machine(tmp_path: Path) -> None:
     script = "trap 'echo bye; exit 3' TERM; date +%s%N; while :; do sleep 0.1; done"
     pod = {
         "apiVersion": "v1",

@@ -1,13 +1,17 @@
-"""The console over HTTP: who gets in, with which headers, and what the data are."""
+"""The console over HTTP: logins, headers, data, and the files of the page."""
 
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from mooring.console import STATIC, assets
 from tests.cluster.running import LIMITED_TOKEN, Answer, Up, running
 from tests.console.clusters import MANIFEST, create_pod, data, decoded_nodes, login_link, nodes
 from tests.waiting import wait_until
@@ -346,3 +350,31 @@ def plain_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     with running(tmp_path_factory.mktemp("plain"), "--ephemeral", "--nodes", "1") as up:
         wait_until(lambda: up.ask("GET", "/api/v1/namespaces/default/serviceaccounts/default").code == 200)
         yield up
+
+
+ROOT = Path(__file__).parents[2]
+PAGE_BYTES_MAX = 300 * 1024
+OWN = sorted(path for path in STATIC.iterdir() if path.suffix in (".html", ".css", ".js"))
+
+
+def test_the_whole_page_is_small() -> None:
+    assert sum(len(asset.body) for asset in assets().values()) <= PAGE_BYTES_MAX
+
+
+def test_vendored_modules_are_those_of_the_manifest() -> None:
+    checked = subprocess.run([sys.executable, "tools/vendor_console.py", "--check"], cwd=ROOT, capture_output=True)
+    assert checked.returncode == 0, checked.stdout.decode()
+
+
+@pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
+def test_no_file_loads_from_elsewhere_or_writes_html(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"https?://", text)
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", text)
+    assert not re.search(r"<script>|<style|\son[a-z]+=\"", text), "the policy forbids inline scripts and styles"
+
+
+@pytest.mark.parametrize("path", sorted(STATIC.rglob("*.js")), ids=lambda path: path.name)
+def test_imports_are_files(path: Path) -> None:
+    for name in re.findall(r"""\b(?:from|import)\s*["']([^"']+)["']""", path.read_text(encoding="utf-8")):
+        assert (path.parent / name).is_file(), name

@@ -195,7 +195,7 @@ def test_kinds_that_may_not_be_read_are_named(tmp_path: Path) -> None:
             assert any("rules about them are ignored" in line for line in console.printed)
 
 
-def test_a_taken_port_is_told(tmp_path: Path) -> None:
+def test_a_taken_port_is_reported(tmp_path: Path) -> None:
     with running(tmp_path, *WITHOUT_SCHEDULER) as up, socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -215,6 +215,6 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
         pytest.param(("console", "--port", "70000"), "70000", id="no such port"),
     ],
 )
-def test_wrong_options_are_told(arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_options_are_reported(arguments: tuple[str, ...], message: str) -> None:
     ended = subprocess.run([sys.executable, "-m", "mooring", *arguments], capture_output=True, text=True)
     assert (ended.returncode, message in ended.stderr) == (2, True), ended.stderr

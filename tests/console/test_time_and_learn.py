@@ -152,7 +152,7 @@ def test_the_pages_fit_their_width(up: Up, browser: Browser, width: int) -> None
         assert browser.evaluate("document.documentElement.scrollWidth") <= width, address
 
 
-def test_a_used_link_logs_nobody_in(up: Up, browser: Browser) -> None:
+def test_a_link_logs_in_only_once(up: Up, browser: Browser) -> None:
     link = up.ask("GET", "/console/link").body.decode().strip()
     for text in ("Overview", "Not logged in"):
         browser.open("about:blank")

@@ -11,7 +11,7 @@ from mooring.api.views.workloads import Namespace
 from mooring.client.errors import AlreadyExistsError, ClientError
 from mooring.controllers import manager
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Outcome
-from mooring.controllers.table import CONTROLLERS, enabled_names
+from mooring.controllers.manager import CONTROLLERS, enabled_names
 from tests.controllers.world import World, play
 from tests.docs.pages import ROOT
 
@@ -70,5 +70,5 @@ def test_the_flag_knows_it() -> None:
 def test_the_recipe_names_these_steps() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     recipe = page.partition("### Add a controller")[2].partition("###")[0]
-    for place in ("src/mooring/controllers/context.py", "src/mooring/controllers/table.py", "pyproject.toml"):
+    for place in ("src/mooring/controllers/context.py", "src/mooring/controllers/manager.py", "pyproject.toml"):
         assert place in recipe

@@ -1,4 +1,4 @@
-"""Whose an object is."""
+"""Claiming objects: keep, adopt, release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ReplicaSet
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import Client
-from mooring.controllers.adoption import AdoptionError, claim_objects, plan_claim
+from mooring.controllers.owner_controller import AdoptionError, claim_objects, plan_claim
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from tests.api_servers import open_loopback_client
@@ -33,10 +33,10 @@ def matches(pod: Pod) -> bool:
     [
         pytest.param(OWN, "web", {}, "kept", id="its own that matches"),
         pytest.param(OWN, "x", {}, "released", id="its own that does not match"),
-        pytest.param(NOBODY, "web", {}, "adopted", id="nobody's that matches"),
-        pytest.param(NOBODY, "x", {}, "left", id="nobody's that does not match"),
+        pytest.param(NOBODY, "web", {}, "adopted", id="an orphan that matches"),
+        pytest.param(NOBODY, "x", {}, "left", id="an orphan that does not match"),
         pytest.param(OTHER, "web", {}, "left", id="another's"),
-        pytest.param(NOBODY, "web", {"going": True}, "left", id="nobody's that is going"),
+        pytest.param(NOBODY, "web", {"going": True}, "left", id="a terminating orphan"),
         pytest.param(OWN, "web", {"going": True}, "kept", id="its own that is going"),
     ],
 )

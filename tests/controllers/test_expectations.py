@@ -46,7 +46,7 @@ def test_creations_are_counted_down() -> None:
     assert expectations.are_met("a")
 
 
-def test_a_deletion_is_seen_once_however_often_it_is_told() -> None:
+def test_a_deletion_counts_once() -> None:
     expectations = Expectations(VirtualClock(), has_seen_nothing)
     expectations.expect_deletions("a", ["p1", "p2"])
     expectations.deletion_seen("a", "p1")
@@ -97,11 +97,11 @@ def test_an_informer_that_is_older_has_seen_nothing_yet() -> None:
     assert expectations.are_met("a")
 
 
-def test_deletions_are_told_whatever_happens() -> None:
+def test_deletions_are_reported_whatever_happens() -> None:
     expectations = Expectations(VirtualClock(), lambda revision: True)
     expectations.expect("a", 1, ["p1"])
     expectations.creation_answered("a", "10")
-    assert not expectations.are_met("a"), "the copy had the pod, so it hears of its end"
+    assert not expectations.are_met("a"), "the informer has the pod, and will report its deletion"
 
 
 def test_versions_that_are_no_numbers_prove_nothing() -> None:
@@ -158,7 +158,7 @@ def test_what_is_forgotten_is_not_waited_for() -> None:
     play(story)
 
 
-def test_a_write_without_an_answer_is_asked_for_and_then_waited_for() -> None:
+def test_a_write_without_an_answer_is_read_and_then_awaited() -> None:
     async def story(fixture: WritesFixture) -> None:
         raw = await fixture.create("web-1")
         fixture.writes.failed("web", "default", "web-1", NO_ANSWER)
@@ -177,7 +177,7 @@ def test_a_write_without_an_answer_is_asked_for_and_then_waited_for() -> None:
         pytest.param(ServerError("broken"), [], id="it was refused"),
     ],
 )
-def test_a_write_that_was_not_carried_out_holds_nobody_up(error: ClientError, verbs: list[str]) -> None:
+def test_a_failed_write_is_not_awaited(error: ClientError, verbs: list[str]) -> None:
     async def story(fixture: WritesFixture) -> None:
         fixture.writes.failed("web", "default", "web-1", error)
         assert await fixture.writes.are_met("web")
@@ -186,7 +186,7 @@ def test_a_write_that_was_not_carried_out_holds_nobody_up(error: ClientError, ve
     play(story)
 
 
-def test_who_cannot_be_asked_is_asked_again() -> None:
+def test_a_probe_that_cannot_run_is_retried() -> None:
     async def story(fixture: WritesFixture) -> None:
         fixture.writes.failed("web", "default", "web-1", NO_ANSWER)
         with pytest.raises(ServerError):
@@ -249,7 +249,7 @@ def test_a_pod_of_a_template() -> None:
     }
 
 
-def test_creations_and_deletions_are_told() -> None:
+def test_creations_and_deletions_are_reported() -> None:
     async def story(fixture: PodControlFixture) -> None:
         pod = pod_of_template(template({"app": "web"}), OWNER)
         name = (await fixture.control.create("default", pod, OWNER)).name
@@ -265,7 +265,7 @@ def test_creations_and_deletions_are_told() -> None:
     play_pod_control(story)
 
 
-def test_failures_are_told() -> None:
+def test_failures_are_reported() -> None:
     async def story(fixture: PodControlFixture) -> None:
         pod = pod_of_template(template({"app": "web"}), OWNER)
         with pytest.raises(ServerError):

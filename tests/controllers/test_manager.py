@@ -18,7 +18,7 @@ from mooring.api.views.meta import Condition, ObjectMeta
 from mooring.client.cache.informer import Informer
 from mooring.client.interface import Change
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome, split_key
-from mooring.controllers.manager import ControllerManager
+from mooring.controllers.manager import CONTROLLERS, NOT_IMPLEMENTED, OLD_NAMES, ControllerManager, enabled_names
 from mooring.controllers.served_kinds import ServedKinds, kinds_of
 from mooring.controllers.settings import (
     IN_PROCESS_DEFAULTS,
@@ -27,7 +27,6 @@ from mooring.controllers.settings import (
     flag_names,
     settings_of_flags,
 )
-from mooring.controllers.table import CONTROLLERS, NOT_IMPLEMENTED, OLD_NAMES, enabled_names
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
@@ -54,7 +53,7 @@ def context(clock: VirtualClock) -> ControllerContext:
     return ControllerContext(NO_CLIENT, clock, Entropy(2))
 
 
-def test_a_controller_hears_every_key_and_stops_when_it_is_told_to() -> None:
+def test_a_controller_syncs_every_key_until_it_is_stopped() -> None:
     clock = VirtualClock()
 
     async def main() -> None:
@@ -153,12 +152,12 @@ def test_which_controllers_are_meant(typed: list[str], names: list[str]) -> None
 
 
 @pytest.mark.parametrize("typed", ["deploymnt", "-deploymnt"])
-def test_a_controller_that_nobody_knows_is_refused(typed: str) -> None:
+def test_an_unknown_controller_is_rejected(typed: str) -> None:
     with pytest.raises(SettingError, match="there is no controller 'deploymnt'; there are deployment-controller, job"):
         enabled_names([typed], KNOWN)
 
 
-def test_a_controller_that_is_wanted_and_not_here_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_enabled_controller_that_is_not_implemented_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     assert enabled_names(["*", "bootstrapsigner", "-nodeipam"], KNOWN) == list(KNOWN)
     assert caplog.messages == ["controller bootstrap-signer-controller is not implemented and is skipped"]
 
@@ -205,7 +204,7 @@ def test_flags_are_read_by_their_kind() -> None:
     )
 
 
-def test_what_no_flag_says_is_as_those_who_ask_have_it() -> None:
+def test_settings_without_a_flag_keep_the_given_defaults() -> None:
     flags = {"--concurrent-replicaset-syncs": "7"}
     assert settings_of_flags(flags, IN_PROCESS_DEFAULTS) == replace(IN_PROCESS_DEFAULTS, concurrent_replicaset_syncs=7)
     assert settings_of_flags(flags) == ControllerSettings(concurrent_replicaset_syncs=7)

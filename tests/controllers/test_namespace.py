@@ -36,7 +36,7 @@ def test_a_namespace_that_is_empty_is_well() -> None:
     assert true_conditions(ContentDeletion()) == {}
 
 
-def test_what_remains_is_told_in_order() -> None:
+def test_remaining_content_is_reported_in_order() -> None:
     assert true_conditions(REMAINING) == {
         "NamespaceContentRemaining": (
             "SomeResourcesRemain",
@@ -55,7 +55,7 @@ def test_while_pods_remain_the_rest_is_not_counted() -> None:
     assert true_conditions(REMAINING, with_totals=False) == {}
 
 
-def test_errors_are_told_in_order() -> None:
+def test_errors_are_reported_in_order() -> None:
     assert true_conditions(ContentDeletion(errors=["second", "first"])) == {
         "NamespaceDeletionContentFailure": (
             "ContentDeletionFailed",

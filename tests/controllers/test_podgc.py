@@ -1,4 +1,4 @@
-"""Stories of pods for which there is no kubelet."""
+"""Deletion of pods that no kubelet deletes."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ TERMINATED = [
 @pytest.mark.parametrize(
     ("threshold", "gone"),
     [
-        pytest.param(4, [], id="up to the threshold nobody"),
+        pytest.param(4, [], id="no pod up to the threshold"),
         pytest.param(3, ["evicted"], id="evicted ones first"),
         pytest.param(1, ["evicted", "a-old", "b-old"], id="then the oldest, then by name"),
-        pytest.param(0, [], id="no threshold: nobody"),
+        pytest.param(0, [], id="no threshold: no pod"),
     ],
 )
 def test_terminated_pods_above_the_threshold(threshold: int, gone: list[str]) -> None:

@@ -218,7 +218,7 @@ def test_whatever_happens_to_pods_the_groups_know_them(events: list[tuple[Pod, b
     run(main(), VirtualClock())
 
 
-def test_who_selects_nobody_makes_nobody_be_followed() -> None:
+def test_a_selector_that_selects_nothing_follows_no_pod() -> None:
     async def main() -> None:
         informer: Informer[Pod] = Informer("pods")
         groups = PodGroupIndex(informer)
@@ -255,7 +255,7 @@ def test_the_answer_follows_the_selectors() -> None:
         informer.apply(Change.DELETED, at(3))
         assert selectors.keys(POD) == ("default/db",)
         informer.apply(Change.DELETED, at(4, "db"))
-        assert not selectors.is_any_in("default"), "the broken one selects nobody"
+        assert not selectors.is_any_in("default"), "the broken one selects no pod"
         informer.apply(Change.ADDED, at(5, "db", selector={"tier": "front"}))
         informer.apply(Change.ADDED, at(6, "new"))
         assert selectors.keys(POD) == ("default/db", "default/new")
@@ -335,7 +335,7 @@ def test_finished_pods_do_not_count_as_related() -> None:
     assert pods_to_delete(pods, related, 1, NOW_S) == [pods[1]]
 
 
-def test_if_all_go_nobody_is_compared() -> None:
+def test_if_all_pods_are_deleted_none_is_compared() -> None:
     pods = [pod_view("a"), pod_view("b")]
     assert pods_to_delete(pods, [], 2, NOW_S) == pods
 

@@ -1,4 +1,4 @@
-"""What namespaces use of their quotas."""
+"""The usage of resource quotas."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_a_failed_pod_is_replaced_and_left_lying() -> None:
     run_story(story)
 
 
-def test_scaling_down_takes_the_pods_that_serve_nobody() -> None:
+def test_scaling_down_deletes_the_pods_that_are_not_ready() -> None:
     async def story(world: World) -> None:
         await world.create(replica_set("web", replicas=4))
         await world.settle()

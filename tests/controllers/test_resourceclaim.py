@@ -218,7 +218,7 @@ def test_a_pod_needs_no_devices_any_more(found: Pod, is_done: bool) -> None:
         pytest.param([{**OWNER, "uid": "v"}], "default", False, id="created for one of that name before"),
         pytest.param([{**OWNER, "controller": False}], "default", False, id="owned beside others"),
         pytest.param([OWNER], "other", False, id="elsewhere"),
-        pytest.param([], "default", False, id="owned by nobody"),
+        pytest.param([], "default", False, id="without an owner"),
     ],
 )
 def test_a_claim_is_for_a_pod(owners: list[Document], namespace: str, is_its_own: bool) -> None:
@@ -230,7 +230,7 @@ def test_a_claim_is_for_a_pod(owners: list[Document], namespace: str, is_its_own
     [
         pytest.param(OWNER, True, id="a pod"),
         pytest.param({**OWNER, "kind": "Job"}, False, id="a job"),
-        pytest.param({**OWNER, "apiVersion": "example.com/v1"}, False, id="what somebody else calls a pod"),
+        pytest.param({**OWNER, "apiVersion": "example.com/v1"}, False, id="a pod of another group"),
     ],
 )
 def test_a_claim_is_owned_by_a_pod(owner: Document, is_pod: bool) -> None:
@@ -264,7 +264,7 @@ def test_a_pod_is_added_to_those_for_whom_a_claim_is_reserved() -> None:
             claim("a", "b", is_allocated=True, finalizers=[RESOURCE_CLAIM_FINALIZER]),
             ["a"],
             {"reservedFor": [{"resource": "pods", "name": "b", "uid": "b"}], "allocation": {"devices": {}}},
-            id="somebody stays",
+            id="one consumer stays",
         ),
         pytest.param(
             claim("a", is_allocated=True, finalizers=[RESOURCE_CLAIM_FINALIZER]),

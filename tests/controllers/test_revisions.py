@@ -1,4 +1,4 @@
-"""Revisions: what they hold, how they are called, in which order they come."""
+"""Revisions: data, names and order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bench for what writes volumes and claims: a store, a writer that is overheard, a provisioner.
+"""A harness for the writers of volumes and claims: a store, a recorded writer, a provisioner.
 
 async def story(bench: Bench) -> None:
     found = await bench.claim()
@@ -36,7 +36,7 @@ from tests.controllers.cluster_builders import claim, volume
 
 
 class Bench:
-    """A provisioner at work on what is stored; it hears at once of what is created before `start`."""
+    """A provisioner at work on what is stored; it gets objects that are created before `start` at once."""
 
     def __init__(self, clock: VirtualClock, group: TaskGroup, store: MemoryStore, client: Client) -> None:
         self.clock, self.group = clock, group

@@ -107,7 +107,7 @@ class World:
         await self.client.delete(kind, namespace, name, Deletion(grace_s=grace_s))
 
     async def settle(self, for_s: float = 1.0) -> None:
-        """Lets everybody work for a while."""
+        """Let all components run for a while."""
         await self.clock.wait(for_s)
 
     # Pods: what a scheduler and a kubelet would do

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from mooring import __version__
 from mooring.api.kinds import NODE, POD, kind_of_view
-from mooring.cli.scheduler.flags import all_flags
+from mooring.cli.scheduler.command import all_flags
 from mooring.client.interface import UnavailableClient
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

@@ -1,4 +1,4 @@
-"""The pictures in the README show what the commands print, and its commands run as printed."""
+"""README.md and docs/library.md: pictures show what commands print, and commands and examples run as printed."""
 
 from __future__ import annotations
 
@@ -100,3 +100,23 @@ def test_make_up_starts_the_same_cluster() -> None:
     assert recipe is not None
     make_up = recipe[1].replace("$(VENV)/kubeconfig", "kubeconfig").replace("$(DEMO)", "examples/manifests/demo.yaml")
     assert make_up in shell_commands()
+
+
+EXAMPLES = page("docs/library.md").blocks("python")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[str(number) for number in range(len(EXAMPLES))])
+def test_an_example_runs(example: str) -> None:
+    subprocess.run([sys.executable, "-c", example], cwd=ROOT, check=True, timeout=120)
+
+
+def test_the_package_alone_imports_nothing_else() -> None:
+    script = (
+        "import sys, mooring\n"
+        "assert mooring.__version__\n"
+        "found = [name for name in sys.modules if name.startswith(('mooring.', 'numpy', 'msgspec'))]\n"
+        "assert found == [], found\n"
+        "from mooring import Cluster, Engine, load\n"
+        "assert {'Cluster', 'Engine', 'load'} <= set(dir(mooring))\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from mooring.apiserver.http.request import RequestLimits
-from mooring.cli.scheduler.flags import FLAGS, all_flags
+from mooring.cli.scheduler.command import FLAGS, all_flags
 from mooring.cli.up.command import up
 from mooring.cluster.scheduler_pages import LISTED
 from mooring.controllers.settings import ControllerSettings, flag_names, settings_of_flags

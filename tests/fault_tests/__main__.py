@@ -15,7 +15,7 @@ def main() -> int:
         if first == last or not outcome.is_good:
             print(outcome, flush=True)
         if first == last:
-            print(*outcome.wishes, sep="\n")
+            print(*outcome.actions, sep="\n")
     print(f"{last - first + 1 - bad} of {last - first + 1} seeds are good")
     return min(bad, 1)
 

@@ -1,9 +1,9 @@
-"""Faults between a component and the API: lost, late, rejected and repeated requests, and the death of the component.
+"""Faults between a component and the API: lost, late, rejected and repeated requests, and the crash of the component.
 
 1. Each lifetime has one random stream: the same requests get the same faults.
-2. In calm weather nothing is lost and no component dies.
-3. A dead component sends nothing: a request after the death hangs until its task is cancelled. The request at which it
-   died was carried out or not; its response is lost.
+2. When the injection is off, no request fails and no component crashes.
+3. A crashed component sends nothing: a request after the crash hangs until its task is cancelled. The request at which
+   it crashed is carried out or not; its response is lost.
 4. A watch may repeat an event directly after itself, and never goes back.
 """
 
@@ -25,8 +25,8 @@ from tests.client.faulty import Answer, Fault, FaultyClient, Outcome, Request
 
 DELAY_S_MAX = 3.0
 WRITE_S = 0.05
-"""What a write takes at least. Without it two who undo each other's work while a watch is late would do so for ever, in
-no time: the watch would never come."""
+"""The shortest duration of a write. Otherwise two components that undo each other's writes while a watch is late would
+do so for ever, without any virtual time passing."""
 
 WRITES = ("create", "update", "patch", "delete", "bind")
 _LOST = (Outcome.REQUEST_LOST, Outcome.ANSWER_LOST, Outcome.BROKEN, Outcome.DONE)
@@ -39,65 +39,65 @@ _OUTCOMES = {
     "watch": (Outcome.REQUEST_LOST, Outcome.EXPIRED, Outcome.BROKEN, Outcome.DONE),
     "next_batch": (Outcome.DONE, Outcome.DONE, Outcome.DONE, Outcome.ENDED, Outcome.REQUEST_LOST, Outcome.EXPIRED),
 }
-"""A batch that is lost breaks its watch: what it held is told again by the next one."""
+"""A lost batch ends its watch: the next watch delivers its events again."""
 
 
 @dataclass
-class Weather:
-    """For everybody: how much goes wrong, until it is calm."""
+class FaultInjection:
+    """The probability of faults of all components, until it is switched off, and the number of faults so far."""
 
-    likelihood: float
-    is_calm: bool = False
-    faults_met: dict[str, int] = field(default_factory=dict)
+    probability: float
+    is_off: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
 
 
-class Death(NamedTuple):
-    """At which request of a component, and whether that one was carried out still."""
+class Crash(NamedTuple):
+    """The number of the request at which a component crashes, and whether that request is carried out."""
 
     at_request: int
     is_carried_out: bool
 
 
 class Lifetime:
-    """A plan of faults for one life of a component; and its end, if there is one."""
+    """The faults of one lifetime of a component, and its crash, if it has one."""
 
-    def __init__(self, weather: Weather, entropy: Entropy, death: Death | None) -> None:
-        self.died = asyncio.Event()
-        self._weather = weather
+    def __init__(self, injection: FaultInjection, entropy: Entropy, crash: Crash | None) -> None:
+        self.crashed = asyncio.Event()
+        self._injection = injection
         self._entropy = entropy
-        self._death = death
+        self._crash = crash
 
     def __call__(self, request: Request) -> Fault | None:
-        if self._weather.is_calm or self._entropy.uniform() >= self._weather.likelihood:
+        if self._injection.is_off or self._entropy.uniform() >= self._injection.probability:
             return None
         outcome = self._entropy.choose(_OUTCOMES.get(request.verb, _LOST))
         delay_s, answer_delay_s = (self._entropy.uniform(0.0, DELAY_S_MAX) for _ in range(2))
         name = f"{request.verb} {outcome.name}"
-        self._weather.faults_met[name] = self._weather.faults_met.get(name, 0) + 1
+        self._injection.counts[name] = self._injection.counts.get(name, 0) + 1
         return Fault(request.verb, outcome, delay_s=delay_s, answer_delay_s=answer_delay_s)
 
     def is_last(self, request: Request) -> bool:
-        return self._death is not None and self._death.at_request == request.number and not self._weather.is_calm
+        return self._crash is not None and self._crash.at_request == request.number and not self._injection.is_off
 
-    def is_told_twice(self) -> bool:
-        return not self._weather.is_calm and self._entropy.uniform() < self._weather.likelihood
+    def is_repeated(self) -> bool:
+        return not self._injection.is_off and self._entropy.uniform() < self._injection.probability
 
     def is_last_carried_out(self) -> bool:
-        return self._death is not None and self._death.is_carried_out
+        return self._crash is not None and self._crash.is_carried_out
 
 
 @dataclass
-class MortalClient(FaultyClient):
-    """The way to the API for one life of a component."""
+class CrashingClient(FaultyClient):
+    """The client of one lifetime of a component."""
 
     lifetime: Lifetime = field(kw_only=True)
 
     def watch(self, kind: Kind, selection: Selection = EVERYTHING, *, since: str, bookmarks: bool = True) -> Watch:
-        return _StammeringWatch(super().watch(kind, selection, since=since, bookmarks=bookmarks), self.lifetime)
+        return _RepeatingWatch(super().watch(kind, selection, since=since, bookmarks=bookmarks), self.lifetime)
 
     async def _answer(self, request: Request, carry_out: Callable[[], Awaitable[Answer]]) -> Answer:
         if self.lifetime.is_last(request):
-            self.lifetime.died.set()
+            self.lifetime.crashed.set()
             if self.lifetime.is_last_carried_out() and request.verb != "next_batch":
                 with suppress(ClientError):
                     await carry_out()
@@ -105,29 +105,29 @@ class MortalClient(FaultyClient):
             await self.clock.wait(WRITE_S)
         fault = self.lifetime(request)
         if fault is None:
-            await self._hang_if_dead()
+            await self._hang_if_crashed()
             return await carry_out()
-        return await self._meet(fault, request, self._unless_dead(carry_out))
+        return await self._meet(fault, request, self._unless_crashed(carry_out))
 
-    def _unless_dead(self, carry_out: Callable[[], Awaitable[Answer]]) -> Callable[[], Awaitable[Answer]]:
-        """A request that was late leaves the component only if it lives still."""
+    def _unless_crashed(self, carry_out: Callable[[], Awaitable[Answer]]) -> Callable[[], Awaitable[Answer]]:
+        """A delayed request is sent only if the component has not crashed meanwhile."""
 
         async def carried_out() -> Answer:
-            await self._hang_if_dead()
+            await self._hang_if_crashed()
             return await carry_out()
 
         return carried_out
 
-    async def _hang_if_dead(self) -> None:
-        if self.lifetime.died.is_set():
+    async def _hang_if_crashed(self) -> None:
+        if self.lifetime.crashed.is_set():
             await asyncio.get_running_loop().create_future()
 
 
-def mortal_client(inner: Client, clock: Clock, lifetime: Lifetime) -> MortalClient:
-    return MortalClient(inner, clock, lifetime, lifetime=lifetime)
+def crashing_client(inner: Client, clock: Clock, lifetime: Lifetime) -> CrashingClient:
+    return CrashingClient(inner, clock, lifetime, lifetime=lifetime)
 
 
-class _StammeringWatch:
+class _RepeatingWatch:
     def __init__(self, inner: Watch, lifetime: Lifetime) -> None:
         self._inner = inner
         self._lifetime = lifetime
@@ -143,6 +143,6 @@ class _StammeringWatch:
 
     async def next_batch(self) -> Sequence[WatchEvent]:
         batch = await self._inner.next_batch()
-        if not self._lifetime.is_told_twice():
+        if not self._lifetime.is_repeated():
             return batch
-        return [told for event in batch for told in (event, event)]
+        return [repeated for event in batch for repeated in (event, event)]

@@ -1,8 +1,4 @@
-"""Mistakes to be made on purpose: what a seed must notice, or it notices nothing.
-
-Each takes a rule out of the project that holds only because somebody thought of a fault. A run in which such a
-mistake goes unnoticed would not have found it either when it was made in earnest.
-"""
+"""Mutations of the code: each removes a rule that exists because of a fault, and some seed must report a violation."""
 
 from __future__ import annotations
 
@@ -32,18 +28,18 @@ from mooring.scheduler.cache.arrays import ChangeLog
 
 @dataclass(frozen=True)
 class Mutation:
-    """One mistake, and by which words it is known."""
+    """One mutation, and the text of the violation that it causes."""
 
-    mistake: str
+    description: str
     make: Callable[[], AbstractContextManager[object]]
-    told: str
-    cast: Kind | None = None
-    """Which seeds can notice it: those in which this kind plays."""
+    violation: str
+    kind: Kind | None = None
+    """Only seeds with this kind can report it."""
     first_seed: int = 0
-    """From which one on they are tried. Any would do; this one saves the time of those before it."""
+    """The first seed to try: earlier ones do not report it."""
 
 
-async def _yes(*_: object) -> bool:
+async def _true(*_: object) -> bool:
     return True
 
 
@@ -66,13 +62,13 @@ def _accept_any_revision(
 
 
 @contextmanager
-def _writing_blindly() -> Iterator[None]:
-    """Three rules at once. Who waits for its own writes has nothing old to write, so that the lock alone is not missed;
-    and the API server rejects counts that decrease."""
+def _without_conflicts() -> Iterator[None]:
+    """Three rules at once: a controller that waits for its own writes never conflicts with itself, and the API server
+    rejects counts that decrease."""
     with (
         patch.object(job_status, "_validate_transition", return_value=[]),
         patch.object(update, "_check_revision", _accept_any_revision),
-        patch.object(WriteExpectations, "are_met", _yes),
+        patch.object(WriteExpectations, "are_met", _true),
     ):
         yield
 
@@ -98,24 +94,24 @@ MUTATIONS = (
     ),
     Mutation(
         "a Deployment is rolled before its new ReplicaSets are seen",
-        lambda: patch.object(WriteExpectations, "are_met", _yes),
-        "its Deployment asks for",
+        lambda: patch.object(WriteExpectations, "are_met", _true),
+        "its Deployment may have",
         first_seed=190,
     ),
     Mutation(
-        "a Job is looked at before its last counts are seen",
-        lambda: patch.object(WriteExpectations, "are_met", _yes),
-        "is made when",
+        "a Job is synced before its last counts are seen",
+        lambda: patch.object(WriteExpectations, "are_met", _true),
+        "is created when",
         JOB,
         first_seed=1070,
     ),
     Mutation(
-        "a node that a pod was given to is not looked at again",
+        "cached results of a node are kept after a pod was placed on it",
         lambda: patch.object(ChangeLog, "append"),
-        "and is asked for",
+        "are requested when",
     ),
     Mutation(
-        "a Job counts pods again whose finalizer it took a moment ago",
+        "a Job counts pods again whose finalizer it has just removed",
         lambda: patch.object(job_controller, "summarize_pods", _summarize_without_removed),
         "counts",
         JOB,
@@ -123,20 +119,20 @@ MUTATIONS = (
     Mutation(
         "a StatefulSet makes all of its pods at once",
         lambda: patch.object(stateful_set_plan, "is_parallel", return_value=True),
-        "is made before",
+        "is created before",
         STATEFUL_SET,
         first_seed=40,
     ),
     Mutation(
-        "who lists again does not notice who went meanwhile",
+        "an informer that lists again keeps deleted objects",
         lambda: patch.object(Informer, "replace", _replaced_without_deletions),
-        "are wished for",
+        "are desired",
         first_seed=20,
     ),
     Mutation(
-        "an update overwrites what its writer has not seen and does not wait for",
-        _writing_blindly,
-        "takes back what it counted",
+        "updates ignore conflicts, and controllers do not wait for their own writes",
+        _without_conflicts,
+        "decreases its counts",
         JOB,
         first_seed=290,
     ),

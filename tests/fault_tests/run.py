@@ -1,13 +1,13 @@
 """One seed, one history: a whole cluster with faults, then without faults until all workloads are complete.
 
-    run_seed(7) -> Outcome(seed=7, hash="…", broken=[], …)
+    run_seed(7) -> Outcome(seed=7, hash="…", violations=[], …)
 
-Input: a seed. Output: an `Outcome`: broken invariants, and the hash of everything that was written.
+Input: a seed. Output: an `Outcome`: violations, and the hash of everything that was written.
 
  1. Only the seed decides: two runs of one seed write the same bytes in the same order.
  2. Every request goes through the API server.
- 3. Each seed has Deployments, and three of four have one other kind (`wishes`).
- 4. Invariants are checked at every revision (`witness`), completeness when the faults are over.
+ 3. Each seed has Deployments, and three of four have one other kind (`workloads`).
+ 4. Invariants are checked at every revision (`checker`), completeness when the faults are over.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ from mooring.scheduler.scheduler import Scheduler
 from mooring.store.interface import Record
 from mooring.store.memory import MemoryStore
 from tests.api_servers import TOKEN_KEY
-from tests.fault_tests.faults import Weather
-from tests.fault_tests.plane import COMPONENTS, CONFIGURATION, ClientFor, Plane, fate_by_chance
+from tests.fault_tests.checker import CheckedStore, InvariantChecker
+from tests.fault_tests.control_plane import COMPONENTS, CONFIGURATION, ClientFor, ControlPlane, random_crash_plan
+from tests.fault_tests.faults import FaultInjection
 from tests.fault_tests.user import User
-from tests.fault_tests.wishes import CASTS, Cast
-from tests.fault_tests.witness import Witness, WitnessedStore
+from tests.fault_tests.workloads import SEED_KINDS, SeedKinds
 
 Result = TypeVar("Result")
 
 SETTINGS = Settings(TOKEN_KEY, disabled_admission_plugins=frozenset(("ServiceAccount",)))
 """No controller makes service accounts."""
-STORM_S = 12.0
+FAULTS_S = 12.0
 STEP_S_MAX = 1.6
 CONVERGED_S_MAX = 300.0
-LOOK_S = 1.0
-STAYS_S = 8.0
-"""What has converged must stay so, when the last requests of the storm have come in."""
+CHECK_S = 1.0
+STABLE_S = 8.0
+"""Converged workloads must stay so for this time: delayed requests may still arrive."""
 CPU_OF_NODE = 2
 """Whole cores, for pods that ask for one. And a half, for those of DaemonSets."""
 
@@ -70,64 +70,64 @@ _PLANS = expand_profiles(CONFIGURATION, _REGISTRY.implements)
 
 @dataclass
 class Outcome:
-    """What came of a seed."""
+    """The outcome of a seed."""
 
     seed: int
     hash: str = ""
-    broken: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
     converged_s: float = 0.0
-    """How long it took, after the storm."""
-    deaths: int = 0
+    """The time from the end of the faults."""
+    crashes: int = 0
     faults: int = 0
     revisions: int = 0
-    wishes: list[str] = field(default_factory=list)
+    actions: list[str] = field(default_factory=list)
 
     @property
     def is_good(self) -> bool:
-        return not self.broken
+        return not self.violations
 
     def __str__(self) -> str:
         head = (
-            f"seed {self.seed}: {self.revisions} revisions, {self.faults} faults, {self.deaths} deaths, "
+            f"seed {self.seed}: {self.revisions} revisions, {self.faults} faults, {self.crashes} crashes, "
             f"converged after {self.converged_s:.0f} s, history {self.hash}"
         )
         if self.is_good:
             return head
         return "\n".join(
-            [head, *(f"  {each}" for each in self.broken), f"replay: python -m tests.fault_tests {self.seed}"]
+            [head, *(f"  {each}" for each in self.violations), f"replay: python -m tests.fault_tests {self.seed}"]
         )
 
 
 def run_seed(seed: int) -> Outcome:
-    """Play a seed to its end."""
-    clock, cast = VirtualClock(), cast_of(seed)
-    return play(_play(seed, cast, clock), cast, clock)
+    """Run a seed to its end."""
+    clock, seed_kinds = VirtualClock(), kinds_of_seed(seed)
+    return play(_play(seed, seed_kinds, clock), seed_kinds, clock)
 
 
-def play(story: Coroutine[Any, Any, Result], cast: Cast, clock: VirtualClock) -> Result:
-    furniture()
-    with _shared(cast), _quiet():
+def play(story: Coroutine[Any, Any, Result], seed_kinds: SeedKinds, clock: VirtualClock) -> Result:
+    initial_records()
+    with _shared(seed_kinds), without_logs():
         return run(story, clock)
 
 
-def cast_of(seed: int) -> Cast:
-    """Each in turn."""
-    return CASTS[seed % len(CASTS)]
+def kinds_of_seed(seed: int) -> SeedKinds:
+    """The kinds of a seed, in turn."""
+    return SEED_KINDS[seed % len(SEED_KINDS)]
 
 
 def run_seeds(seeds: Iterable[int]) -> Iterator[Outcome]:
-    """One after the other."""
-    with collecting_between():
+    """Run seeds one after the other."""
+    with collect_between():
         for seed in seeds:
             yield run_seed(seed)
             gc.collect()
 
 
 @contextmanager
-def collecting_between() -> Iterator[None]:
-    """A cluster is full of cycles: whoever plays looks for them when it is over.
+def collect_between() -> Iterator[None]:
+    """Disable the garbage collector during the block; the caller collects between clusters, which are full of cycles.
 
-    Walking the whole process for them at all times costs a third of the time.
+    Otherwise the collector takes a third of the time.
     """
     gc.collect()
     gc.freeze()
@@ -139,31 +139,33 @@ def collecting_between() -> Iterator[None]:
         gc.unfreeze()
 
 
-async def _play(seed: int, cast: Cast, clock: VirtualClock) -> Outcome:
+async def _play(seed: int, seed_kinds: SeedKinds, clock: VirtualClock) -> Outcome:
     entropy = Entropy(seed, "simulation")
     chance = entropy.fork("shape")
     nodes = 3 + chance.integer_below(3)
-    planes: list[Plane] = []
-    witness = Witness(lambda owner: planes[0].lost_pod_answers(owner))
-    store = WitnessedStore(witness)
-    weather = Weather(likelihood=chance.uniform(0.0, 0.15))
+    control_planes: list[ControlPlane] = []
+    checker = InvariantChecker(lambda owner: control_planes[0].lost_pod_answers(owner))
+    store = CheckedStore(checker)
+    injection = FaultInjection(probability=chance.uniform(0.0, 0.15))
     async with open_clients(store, clock, entropy) as client_for, TaskGroup("fault test") as group:
         kubelets = kubelets_of(nodes)
-        fate = fate_by_chance(lifetime_requests_max=60 + chance.integer_below(300))
-        plane = Plane(client_for, clock, entropy.fork("plane"), weather, kubelets, cast.controllers, fate)
-        planes.append(plane)
+        crash_plan = random_crash_plan(lifetime_requests_max=60 + chance.integer_below(300))
+        control_plane = ControlPlane(
+            client_for, clock, entropy.fork("plane"), injection, kubelets, seed_kinds.controllers, crash_plan
+        )
+        control_planes.append(control_plane)
         client = client_for("user")
-        user = User(client, entropy.fork("user"), witness, cast, nodes, nodes * CPU_OF_NODE - 2)
-        plane.start(group)
-        await _storm(plane, user, entropy.fork("storm"))
+        user = User(client, entropy.fork("user"), checker, seed_kinds, nodes, nodes * CPU_OF_NODE - 2)
+        control_plane.start(group)
+        await _inject_faults(control_plane, user, entropy.fork("storm"))
         outcome = Outcome(seed)
-        outcome.converged_s = await converge(plane, user)
-        outcome.broken = [*witness.broken, *user.unfinished()]
-        outcome.hash = witness.history_hash()
-        outcome.deaths = plane.deaths
-        outcome.faults = sum(weather.faults_met.values())
+        outcome.converged_s = await converge(control_plane, user)
+        outcome.violations = [*checker.violations, *user.unfinished()]
+        outcome.hash = checker.history_hash()
+        outcome.crashes = control_plane.crashes
+        outcome.faults = sum(injection.counts.values())
         outcome.revisions = await store.revision()
-        outcome.wishes = user.done
+        outcome.actions = user.actions
         return outcome
 
 
@@ -179,64 +181,64 @@ def kubelets_of(nodes: int) -> KubeletSettings:
 
 @asynccontextmanager
 async def open_clients(
-    store: WitnessedStore, clock: VirtualClock, entropy: Entropy, settings: Settings = SETTINGS
+    store: CheckedStore, clock: VirtualClock, entropy: Entropy, settings: Settings = SETTINGS
 ) -> AsyncIterator[ClientFor]:
     """A client of the same API server for each component."""
     async with open_api_server(store, clock, entropy.fork("apiserver"), settings) as api_server:
         yield lambda name: LoopbackClient(api_server, Identity(f"system:{name}"), name)
 
 
-async def _storm(plane: Plane, user: User, chance: Entropy) -> None:
-    """Wishes, deaths and silence, one after the other, in bad weather."""
-    nodes = [f"node-{number}" for number in range(plane.kubelet_settings.count)]
-    while plane.clock.now_s() < STORM_S:
+async def _inject_faults(control_plane: ControlPlane, user: User, chance: Entropy) -> None:
+    """Change workloads, crash components and silence nodes, one after the other, while requests fail."""
+    nodes = [f"node-{number}" for number in range(control_plane.kubelet_settings.count)]
+    while control_plane.clock.now_s() < FAULTS_S:
         match chance.integer_below(10):
             case 0:
-                plane.kill(chance.choose(COMPONENTS))
+                control_plane.crash(chance.choose(COMPONENTS))
             case 1:
-                plane.silence(chance.choose(nodes))
+                control_plane.silence(chance.choose(nodes))
             case 2:
-                plane.resume(chance.choose(nodes))
+                control_plane.resume(chance.choose(nodes))
             case _:
                 await user.act()
-        await plane.clock.wait(chance.uniform(0.0, STEP_S_MAX))
-    plane.weather.is_calm = True
+        await control_plane.clock.wait(chance.uniform(0.0, STEP_S_MAX))
+    control_plane.injection.is_off = True
     for node in nodes:
-        plane.resume(node)
+        control_plane.resume(node)
     await user.resume_all()
 
 
-async def converge(plane: Plane, user: User) -> float:
-    began_s = plane.clock.now_s()
-    while plane.clock.now_s() - began_s < CONVERGED_S_MAX:
-        await plane.clock.wait(LOOK_S)
+async def converge(control_plane: ControlPlane, user: User) -> float:
+    began_s = control_plane.clock.now_s()
+    while control_plane.clock.now_s() - began_s < CONVERGED_S_MAX:
+        await control_plane.clock.wait(CHECK_S)
         if not user.unfinished():
             break
-    converged_s = plane.clock.now_s() - began_s
-    await plane.clock.wait(STAYS_S)
+    converged_s = control_plane.clock.now_s() - began_s
+    await control_plane.clock.wait(STABLE_S)
     return converged_s
 
 
 @contextmanager
-def _shared(cast: Cast) -> Iterator[None]:
-    """What is the same in every life of every seed is made once; and what is for a process, not for a thousand, is not.
+def _shared(seed_kinds: SeedKinds) -> Iterator[None]:
+    """Share what is equal in all lifetimes of all seeds, and leave out what is meant for a single process.
 
-    The scheduler would tell the garbage collector to forget what is there. The garbage collector of the cluster would
-    watch sixty kinds of which a fault test has none.
+    The scheduler would freeze all objects of the process. The garbage collector of the cluster would watch sixty kinds
+    of which a fault test has none.
     """
     with ExitStack() as patches:
         patches.enter_context(patch(f"{Scheduler.__module__}.settle_memory", lambda: None))
         patches.enter_context(patch(f"{Engine.__module__}.default_registry", lambda: _REGISTRY))
         patches.enter_context(patch(f"{Engine.__module__}.expand_profiles", lambda *_: dict(_PLANS)))
-        patches.enter_context(patch(f"{open_api_server.__module__}.bootstrap", furnish))
+        patches.enter_context(patch(f"{open_api_server.__module__}.bootstrap", create_initial_records))
         patches.enter_context(patch(f"{Kubelets.__module__}.load_stage_sets", _STAGES))
-        patches.enter_context(patch(f"{ServedKinds.__module__}.all_kinds", lambda: iter(cast.watched_kinds())))
+        patches.enter_context(patch(f"{ServedKinds.__module__}.all_kinds", lambda: iter(seed_kinds.watched_kinds())))
         yield
 
 
 @cache
-def furniture() -> Sequence[Record]:
-    """What every cluster has from its beginning, made once; but for the roles, because no request is authorized."""
+def initial_records() -> Sequence[Record]:
+    """The first objects of every cluster, made once; without roles, because no request is authorized."""
 
     async def make() -> Sequence[Record]:
         store = MemoryStore()
@@ -248,16 +250,16 @@ def furniture() -> Sequence[Record]:
     return run(make())
 
 
-async def furnish(object_storage: ObjectStorage, clock: Clock, entropy: Entropy) -> None:
-    """In the place of `bootstrap`."""
-    for record in furniture():
+async def create_initial_records(object_storage: ObjectStorage, clock: Clock, entropy: Entropy) -> None:
+    """Replaces `bootstrap`."""
+    for record in initial_records():
         document = decoded(record.value)
         await object_storage.create(kind_named(str(document["apiVersion"]), str(document["kind"])), document)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Components complain of every fault, which is the point; a thousand seeds would complain for a long time."""
+def without_logs() -> Iterator[None]:
+    """Components log every fault: a thousand seeds would log too much."""
     logging.disable(logging.CRITICAL)
     try:
         yield

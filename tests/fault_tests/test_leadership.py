@@ -4,7 +4,7 @@ Inputs: a seed, which decides when a scheduler stalls, for how long, and how lon
 violations of two rules:
 
 1. When a binding is carried out, the Lease names the scheduler that sent it.
-2. No node is overcommitted, and no pod moves (`Witness`).
+2. No node is overcommitted, and no pod moves (`InvariantChecker`).
 
 A scheduler that stalls sends nothing; requests that wait meanwhile leave it when the stall is over, as those of a
 process after SIGCONT or of a machine that was suspended. A scheduler that loses its lease ends and starts again.
@@ -29,14 +29,14 @@ from mooring.scheduler.scheduler import Scheduler
 from tests.api_servers import WITHOUT_CONTROLLERS
 from tests.builders import node, pod
 from tests.client.faulty import Answer, FaultyClient, Request
+from tests.fault_tests.checker import CheckedStore, InvariantChecker
+from tests.fault_tests.control_plane import CONFIGURATION
 from tests.fault_tests.faults import WRITES
-from tests.fault_tests.plane import CONFIGURATION
-from tests.fault_tests.run import _quiet, open_clients
-from tests.fault_tests.witness import Witness, WitnessedStore
+from tests.fault_tests.run import open_clients, without_logs
 from tests.scheduler.world import plain
 
 SEEDS = 15
-PLAY_S = 90.0
+DURATION_S = 90.0
 NODES, CPU_OF_NODE = 4, 4
 PODS_EACH = 3
 REQUEST_WAITS_S_MAX = 4.0
@@ -85,39 +85,41 @@ class StallingClient(FaultyClient):
 
 
 @dataclass
-class Play:
+class SeedResult:
     """What happened in one seed."""
 
-    broken: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
     terms: int = 0
     dropped: int = 0
     bound: int = 0
 
 
-def run_seed(seed: int, *, is_checked: bool = True) -> Play:
-    clock, outcome = VirtualClock(), Play()
-    with _quiet(), patch(f"{Scheduler.__module__}.settle_memory", lambda: None):
+def run_seed(seed: int, *, is_checked: bool = True) -> SeedResult:
+    clock, outcome = VirtualClock(), SeedResult()
+    with without_logs(), patch(f"{Scheduler.__module__}.settle_memory", lambda: None):
         run(_play(outcome, clock, Entropy(seed, "leadership"), is_checked), clock)
     return outcome
 
 
-async def _play(outcome: Play, clock: VirtualClock, entropy: Entropy, is_checked: bool) -> None:
-    witness = Witness(lambda owner: 0)
-    store = WitnessedStore(witness)
+async def _play(outcome: SeedResult, clock: VirtualClock, entropy: Entropy, is_checked: bool) -> None:
+    checker = InvariantChecker(lambda owner: 0)
+    store = CheckedStore(checker)
     async with open_clients(store, clock, entropy, WITHOUT_CONTROLLERS) as client_for, TaskGroup("leadership") as group:
         user = client_for("user")
         for number in range(NODES):
             await user.create(NODE, "", plain(node(f"n{number}", cpu=str(CPU_OF_NODE), others={"pods": "110"})))
 
-        async def live(name: str, chance: Entropy, stalling: StallingClock) -> None:
+        async def run_process(name: str, chance: Entropy, stalling: StallingClock) -> None:
             for lifetime in range(1_000):
-                await _live(outcome, stalling, user, chance.fork(f"life {lifetime}"), f"{name}-{lifetime}", is_checked)
+                await _run_lifetime(
+                    outcome, stalling, user, chance.fork(f"life {lifetime}"), f"{name}-{lifetime}", is_checked
+                )
 
         clocks = {name: StallingClock(clock) for name in ("a", "b")}
         for name, stalling in clocks.items():
-            group.start_background(live(name, entropy.fork(name), stalling), name=name)
+            group.start_background(run_process(name, entropy.fork(name), stalling), name=name)
         chance, number = entropy.fork("storm"), 0
-        while clock.now_s() < PLAY_S:
+        while clock.now_s() < DURATION_S:
             for _ in range(PODS_EACH):
                 await user.create(POD, "default", plain(pod(f"p{number}", cpu="1")))
                 number += 1
@@ -126,14 +128,14 @@ async def _play(outcome: Play, clock: VirtualClock, entropy: Entropy, is_checked
             going.clear()
             asyncio.get_running_loop().call_later(chance.uniform(0.0, STALL_S_MAX), going.set)
             if chance.uniform() < 0.3:
-                finished = [key for key, seen in witness.pods.items() if seen.spec.node_name]
+                finished = [key for key, seen in checker.pods.items() if seen.spec.node_name]
                 for key in finished[: NODES * CPU_OF_NODE // 2]:
                     await user.delete(POD, "default", key.rpartition("/")[2])
-    outcome.broken += witness.broken
+    outcome.violations += checker.violations
 
 
-async def _live(
-    outcome: Play,
+async def _run_lifetime(
+    outcome: SeedResult,
     clock: StallingClock,
     api: Client,
     entropy: Entropy,
@@ -146,7 +148,7 @@ async def _live(
         holder = record_in(await api.get(LEASE, "kube-system", "scheduler")).holder
         outcome.bound += 1
         if holder != identity:
-            outcome.broken.append(f"{clock.now_s():.1f} s: {identity} binds, and {holder} holds the lease")
+            outcome.violations.append(f"{clock.now_s():.1f} s: {identity} binds, and {holder} holds the lease")
 
     def client(stream: str, waits_s_max: float, may_write: Callable[[], bool]) -> StallingClient:
         return StallingClient(
@@ -175,14 +177,14 @@ async def _live(
 
 
 def test_the_old_leader_binds_nothing() -> None:
-    plays = [run_seed(seed) for seed in range(SEEDS)]
-    broken = [f"seed {seed}: {each}" for seed, play in enumerate(plays) for each in play.broken]
-    assert broken == []
-    assert sum(play.dropped for play in plays) > SEEDS, "requests outlasted the lease"
-    assert min(play.bound for play in plays) > 0
-    assert sum(play.terms for play in plays) > 2 * SEEDS, "the lease changed hands"
+    results = [run_seed(seed) for seed in range(SEEDS)]
+    violations = [f"seed {seed}: {each}" for seed, result in enumerate(results) for each in result.violations]
+    assert violations == []
+    assert sum(result.dropped for result in results) > SEEDS, "requests outlasted the lease"
+    assert min(result.bound for result in results) > 0
+    assert sum(result.terms for result in results) > 2 * SEEDS, "the lease changed hands"
 
 
 def test_without_the_check_before_sending_it_does() -> None:
-    broken = [each for seed in range(SEEDS) for each in run_seed(seed, is_checked=False).broken]
-    assert any("holds the lease" in each for each in broken)
+    violations = [each for seed in range(SEEDS) for each in run_seed(seed, is_checked=False).violations]
+    assert any("holds the lease" in each for each in violations)

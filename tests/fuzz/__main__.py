@@ -103,7 +103,7 @@ def _inputs(findings: Path) -> list[Path]:
 
 
 def _summary(output: str) -> str:
-    """The line that tells how much was tried."""
+    """The line with the number of inputs."""
     lines = [
         line for line in output.splitlines() if line.startswith(("Done ", "seed ")) or " operations, answered" in line
     ]

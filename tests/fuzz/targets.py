@@ -1,4 +1,4 @@
-"""The parsers that strangers reach, as fuzz targets: one function for each, which takes any bytes.
+"""The parsers of untrusted input, as fuzz targets: one function for each, which takes any bytes.
 
 Input: bytes. Output: nothing; an exception that the target does not expect, or a broken invariant, is a finding.
 

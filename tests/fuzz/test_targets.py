@@ -1,4 +1,4 @@
-"""Every input of the corpus through its target: the seeds, and what `make fuzz` has found.
+"""Every input of the corpus through its target: the seeds, and the findings of `make fuzz`.
 
 A finding of `make fuzz` is fixed where it comes from, and its input is copied into `corpus/TARGET/` under a name that
 says what it showed.
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.__main__ import START_S, WEIGHTS, part_of, share_s
 from tests.fuzz.targets import CORPUS, TARGETS, WORDS, Target
 
 INPUTS = [
@@ -66,3 +67,23 @@ def test_an_unexpected_exception_is_a_finding() -> None:
     strict(b"bad")
     with pytest.raises(KeyError):
         strict(b"worse")
+
+
+@pytest.mark.parametrize("seconds", [200, 600, 6_000])
+def test_the_parts_share_the_time(seconds: int) -> None:
+    names, left_s = list(WEIGHTS), float(seconds)
+    while names:
+        left_s -= share_s(names, left_s) + START_S
+        names.pop(0)
+    assert 0.0 <= left_s <= len(WEIGHTS)
+
+
+def test_without_time_each_part_has_a_second() -> None:
+    assert share_s(list(WEIGHTS), 0.0) == 1
+
+
+def test_a_part_is_repeated_by_its_command(tmp_path: Path) -> None:
+    options = ["--seed", "7", "--seconds", "9", "--findings", str(tmp_path)]
+    assert part_of("cel", 7, 9, tmp_path).command == ["-m", "tests.fuzz.coverage", "cel", *options]
+    assert part_of("openapi", 7, 9, tmp_path).command == ["-m", "tests.fuzz.openapi", *options]
+    assert TARGETS.keys() < WEIGHTS.keys()

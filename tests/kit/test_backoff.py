@@ -32,7 +32,7 @@ def test_jitter_only_lengthens_and_by_no_more_than_its_fraction(seed: int, failu
     assert plain_s <= backoff.jittered_delay_s(failures, Entropy(seed)) <= plain_s * (1 + jitter)
 
 
-def test_jitter_separates_those_who_reached_the_limit_together() -> None:
+def test_jitter_separates_keys_that_reach_the_limit_together() -> None:
     backoff = Backoff(initial_s=1.0, max_s=10.0, jitter=0.1)
     entropy = Entropy(4)
     assert len({backoff.jittered_delay_s(50, entropy) for _ in range(20)}) == 20
@@ -69,7 +69,7 @@ def test_beyond_the_limit_of_keys_the_one_that_failed_longest_ago_is_forgotten()
     assert backoff.statistics() == {"keys": 2, "keys_max": 2, "evictions": 1}
 
 
-def test_a_known_key_at_the_limit_evicts_nobody() -> None:
+def test_a_known_key_at_the_limit_evicts_no_key() -> None:
     backoff = KeyedBackoff[str](SCHEDULER, Entropy(1), keys_max=2)
     for key in ("a", "b", "b", "a"):
         backoff.fail(key)

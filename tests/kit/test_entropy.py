@@ -60,7 +60,7 @@ def test_streams_differ(one: Entropy, other: Entropy) -> None:
     assert some_draws(one) != some_draws(other)
 
 
-def test_a_child_does_not_depend_on_what_its_parent_drew_or_who_else_was_forked() -> None:
+def test_a_child_depends_neither_on_its_parent_nor_on_its_siblings() -> None:
     quiet, busy = Entropy(5), Entropy(5)
     some_draws(busy)
     some_draws(busy.fork("another consumer"))

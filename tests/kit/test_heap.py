@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.kit.heap import DEAD_MIN, KeyedHeap
+from mooring.kit.heap import STALE_MIN, KeyedHeap
 
 Heap = KeyedHeap[str, int]
 
@@ -144,13 +144,13 @@ def test_tuples_are_an_order() -> None:
     assert heap.pop() == ("high", (9, "b"))
 
 
-def test_dead_entries_are_swept_out() -> None:
+def test_stale_entries_are_swept() -> None:
     heap = heap_of(by_order, bottom=1_000_000)
     for value in range(10_000):
         heap.put("restless", value)
     statistics = heap.statistics()
     assert statistics.size == statistics.size_max == 2
-    assert statistics.dead <= DEAD_MIN
+    assert statistics.stale <= STALE_MIN
     assert statistics.sweeps > 0
     assert drain(heap) == ["restless", "bottom"]
 
@@ -163,13 +163,13 @@ def test_what_comes_out_of_order_finds_its_place_beside_the_line(make: Callable[
     assert drain(heap) == ["b", "c", "d", "e", "f", "g"]
 
 
-def test_the_dead_are_swept_out_of_the_line_too() -> None:
+def test_stale_entries_are_swept_from_the_queue_too() -> None:
     heap = by_order()
     for number in range(1_000):
         heap.push(f"{number:03}", number)
     for number in range(1, 1_000):
         heap.delete(f"{number:03}")
-    assert heap.statistics().dead <= DEAD_MIN
+    assert heap.statistics().stale <= STALE_MIN
     assert drain(heap) == ["000"]
 
 

@@ -197,7 +197,7 @@ async def wait_for_godot() -> None:
         pytest.param(lambda: asyncio.sleep(math.inf), id="an alarm at the end of time"),
     ],
 )
-def test_a_deadlock_is_an_error_that_says_so(make: Callable[[], Coroutine[object, object, None]]) -> None:
+def test_a_deadlock_is_an_error(make: Callable[[], Coroutine[object, object, None]]) -> None:
     with pytest.raises(
         DeadlockError, match=r"deadlock at 0\.0 s of virtual time: nothing is ready and no timer is set"
     ):
@@ -389,7 +389,7 @@ def test_an_error_in_a_callback_fails_the_run() -> None:
 
 
 @pytest.mark.parametrize("is_kept", [True, False], ids=["still referred to", "already collected"])
-def test_an_error_in_a_task_that_nobody_awaited_fails_the_run(is_kept: bool) -> None:
+def test_an_error_in_a_task_that_was_not_awaited_fails_the_run(is_kept: bool) -> None:
     kept: list[object] = []
 
     async def main() -> None:
@@ -405,7 +405,7 @@ def test_an_error_in_a_task_that_nobody_awaited_fails_the_run(is_kept: bool) -> 
     assert [repr(error) for error in group.value.exceptions] == ["KeyError('lost')"]
 
 
-def test_when_main_fails_the_errors_that_nobody_awaited_are_noted_on_its_own() -> None:
+def test_when_main_fails_errors_of_other_tasks_are_notes() -> None:
     async def main() -> None:
         orphan = asyncio.get_running_loop().create_task(fail_at_once())
         await asyncio.sleep(1.0)

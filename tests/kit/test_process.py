@@ -77,7 +77,7 @@ def test_this_build() -> None:
 # --- Settings of the garbage collector, and the sampling profiler
 
 
-def test_what_lives_when_memory_is_settled_is_not_walked_again() -> None:
+def test_objects_that_exist_when_memory_is_settled_are_not_traversed_again() -> None:
     threshold = gc.get_threshold()
     pods = [{"pod": [number]} for number in range(1000)]
     try:

@@ -33,7 +33,7 @@ def waits(reason: str) -> Body:
         pytest.param(RUNS, {}, False, "", id="it runs"),
         pytest.param(ENDED, {}, False, "", id="it has ended"),
         pytest.param(waits("CrashLoopBackOff"), ENDED, False, "", id="it will be started again"),
-        pytest.param(LOST, {}, False, f"{WHO} is terminated", id="nobody knows how it ended"),
+        pytest.param(LOST, {}, False, f"{WHO} is terminated", id="its end is unknown"),
         pytest.param(
             waits("ContainerCreating"), {}, False, f"{WHO} is waiting to start: ContainerCreating", id="not yet"
         ),
@@ -56,7 +56,7 @@ def test_why_there_is_no_log(state: Body, last: Body, is_previous: bool, why: st
     assert log_error(body, "main", is_previous=is_previous) == why
 
 
-def test_a_container_of_which_nothing_was_told() -> None:
+def test_a_container_without_a_reported_state() -> None:
     assert log_error({"metadata": {"name": "web"}}, "main", is_previous=False) == f"{WHO} is not available"
 
 
@@ -151,6 +151,6 @@ def test_what_is_asked_for(query: dict[str, list[str]], asked: RunLogOptions) ->
     [{"tailLines": ["-1"]}, {"limitBytes": ["0"]}, {"sinceSeconds": ["x"]}, {"sinceTime": ["yesterday"]}],
     ids=str,
 )
-def test_what_cannot_be_asked_for(query: dict[str, list[str]]) -> None:
+def test_invalid_options(query: dict[str, list[str]]) -> None:
     with pytest.raises(BadRequestError):
         log_options(PageRequest("GET", "/", query))

@@ -64,7 +64,7 @@ def test_a_text_is_expanded(text: str, wanted: str) -> None:
     assert expanded(text, VARIABLES) == wanted
 
 
-def test_somebody_else_can_say_what_a_name_means() -> None:
+def test_a_caller_can_expand_names_itself() -> None:
     assert expanded_by("a-$(b)-$$(c)", str.upper) == "a-B-$(c)"
 
 
@@ -72,7 +72,7 @@ def service(name: str, address: str, *ports: dict[str, Any]) -> Service:
     return convert_as(Service, {"metadata": {"name": name}, "spec": {"clusterIP": address, "ports": list(ports)}})
 
 
-def test_a_service_is_told_by_host_port_and_links() -> None:
+def test_a_service_has_variables_for_host_port_and_links() -> None:
     assert service_variables([service("foo-bar", "1.2.3.4", {"port": 8080, "protocol": "TCP"})]) == {
         "FOO_BAR_SERVICE_HOST": "1.2.3.4",
         "FOO_BAR_SERVICE_PORT": "8080",
@@ -84,7 +84,7 @@ def test_a_service_is_told_by_host_port_and_links() -> None:
     }
 
 
-def test_every_port_has_its_variables_and_the_first_one_speaks_for_the_service() -> None:
+def test_every_port_has_variables_and_the_first_one_those_of_the_service() -> None:
     variables = service_variables(
         [
             service(
@@ -112,7 +112,7 @@ def test_an_address_of_version_6_stands_in_brackets_only_where_a_port_follows() 
 
 
 @pytest.mark.parametrize("address", ["", "None"])
-def test_who_has_no_address_is_told_to_nobody(address: str) -> None:
+def test_a_service_without_an_address_has_no_variables(address: str) -> None:
     assert service_variables([service("headless", address, {"port": 80})]) == {}
 
 
@@ -128,7 +128,7 @@ def from_key(kind: str, name: str, key: str, **more: Any) -> list[dict[str, Any]
     return [{"name": "X", "valueFrom": {f"{kind}KeyRef": {"name": name, "key": key, **more}}}]
 
 
-def test_every_container_knows_the_api_its_host_and_the_path() -> None:
+def test_every_container_has_the_variables_of_the_api_host_and_path() -> None:
     one = pod_with()
 
     environment = environment_of(one, one.spec.containers[0], FOUND, PLACE, BASE)

@@ -26,7 +26,7 @@ from tests.kubelet.simulated.test_runtime import Asked
 
 
 class RecordingHandler:
-    """Notes what it is told."""
+    """Records reports."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -74,7 +74,7 @@ def test_pods_come_the_oldest_first_and_those_without_a_node_not_at_all() -> Non
 @pytest.mark.parametrize(
     ("node_name", "revision", "is_wanted"),
     [
-        pytest.param("node-0", "7", True, id="somebody changed a pod with a node"),
+        pytest.param("node-0", "7", True, id="another client changed a pod with a node"),
         pytest.param("", "7", False, id="a pod that has no node yet"),
         pytest.param("node-0", "8", False, id="what we wrote ourselves"),
     ],
@@ -216,7 +216,7 @@ def test_an_annotation_silences_a_node_too() -> None:
     played(story)
 
 
-def test_a_node_of_somebody_else_is_simulated_if_it_asks_for_that() -> None:
+def test_a_foreign_node_is_simulated_if_its_annotation_requests_it() -> None:
     async def story(play: Play) -> None:
         await play.client.create(NODE, "", {"metadata": {"name": "stranger"}})
         asking = {"metadata": {"name": "guest", "annotations": {"mooring.dev/simulated": "true"}}}
@@ -232,7 +232,7 @@ def test_a_node_of_somebody_else_is_simulated_if_it_asks_for_that() -> None:
     played(story)
 
 
-def test_a_node_that_is_deleted_stays_away_until_somebody_makes_it_again() -> None:
+def test_a_deleted_node_is_not_registered_until_it_is_created_again() -> None:
     async def story(play: Play) -> None:
         await play.client.delete(NODE, "", "node-0")
         await play.wait(30.0)
@@ -346,13 +346,13 @@ def test_events_tell_what_went_wrong() -> None:
         await play.create(pod("boom", stage_set="crash-loop"))
         await play.create(pod("lost", nodeSelector={"zone": "elsewhere"}))
         await play.wait(10.0)
-        told: list[Body] = [msgspec.json.decode(raw) for raw in (await play.client.list(CORE_EVENT)).items]
-        assert [(each["involvedObject"]["name"], each["type"], each["reason"]) for each in told] == [
+        reported: list[Body] = [msgspec.json.decode(raw) for raw in (await play.client.list(CORE_EVENT)).items]
+        assert [(each["involvedObject"]["name"], each["type"], each["reason"]) for each in reported] == [
             ("boom", "Warning", "BackOff"),
             ("lost", "Warning", "NodeAffinity"),
         ]
-        assert told[0]["message"].startswith("Back-off restarting failed container main in pod boom_default(")
-        assert told[0]["source"]["component"] == "kubelet"
+        assert reported[0]["message"].startswith("Back-off restarting failed container main in pod boom_default(")
+        assert reported[0]["source"]["component"] == "kubelet"
 
     played(story)
 
@@ -363,9 +363,9 @@ def test_and_what_went_well_if_that_is_wanted() -> None:
         await play.wait(2.0)
         await play.delete("web")
         await play.wait(2.0)
-        told: list[Body] = [msgspec.json.decode(raw) for raw in (await play.client.list(CORE_EVENT)).items]
-        assert sorted(each["reason"] for each in told) == ["Created", "Killing", "Pulled", "Started"]
-        pulled = next(each["message"] for each in told if each["reason"] == "Pulled")
+        reported: list[Body] = [msgspec.json.decode(raw) for raw in (await play.client.list(CORE_EVENT)).items]
+        assert sorted(each["reason"] for each in reported) == ["Created", "Killing", "Pulled", "Started"]
+        pulled = next(each["message"] for each in reported if each["reason"] == "Pulled")
         assert pulled == 'Container image "example.com/web:1" already present on machine and can be accessed by the pod'
 
     played(story, KubeletSettings(count=1, records_normal_events=True))

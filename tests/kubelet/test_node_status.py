@@ -75,8 +75,8 @@ def test_a_node_registers_with_its_labels_and_amounts() -> None:
 
 
 def test_the_conditions_are_the_kubelets() -> None:
-    told = [(c["type"], c["status"], c["reason"], c["message"]) for c in registered()["status"]["conditions"]]
-    assert told == [
+    reported = [(c["type"], c["status"], c["reason"], c["message"]) for c in registered()["status"]["conditions"]]
+    assert reported == [
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
         ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
         ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
@@ -135,14 +135,14 @@ def test_a_node_that_was_taken_for_lost_says_that_it_is_not() -> None:
     }
 
 
-def test_a_node_that_somebody_else_made_is_told_whole() -> None:
+def test_a_node_that_another_client_created_gets_its_whole_status() -> None:
     node = known_as({"metadata": {"name": "node-1"}})
     assert not is_healthy(node)
     status = heartbeat_patch(node, SETTINGS, VIRTUAL_WALL_S)["status"]
     assert {"addresses", "allocatable", "capacity", "conditions", "daemonEndpoints", "nodeInfo"} == set(status)
 
 
-def test_a_node_with_resources_that_somebody_else_made_gets_the_rest() -> None:
+def test_a_node_that_another_client_created_with_resources_gets_the_rest() -> None:
     node = known_as({"metadata": {"name": "node-1"}, "status": {"allocatable": {"cpu": "2"}}})
     assert not is_healthy(node)
     status = heartbeat_patch(node, SETTINGS, VIRTUAL_WALL_S)["status"]
@@ -212,7 +212,7 @@ def test_leases_of_adopted_nodes_are_spread_over_time_too() -> None:
     played(story, KubeletSettings(count=0))
 
 
-def test_a_status_is_told_each_five_minutes() -> None:
+def test_the_status_is_written_every_five_minutes() -> None:
     async def story(play: Play) -> None:
         await play.wait(300.0)
         stamps: Counter[str] = Counter()
@@ -227,7 +227,7 @@ def test_a_status_is_told_each_five_minutes() -> None:
     played(story, KubeletSettings(count=10))
 
 
-def test_a_lease_that_somebody_deleted_is_made_again() -> None:
+def test_a_deleted_lease_is_created_again() -> None:
     async def story(play: Play) -> None:
         await play.client.delete(LEASE, "kube-node-lease", "node-0")
         await play.wait(11.0)

@@ -156,7 +156,7 @@ def test_a_run_of_more_than_ten_minutes_makes_the_next_wait_the_first_again(ran_
     assert record.backoff_s == wait_s
 
 
-def test_a_wait_is_told_in_the_kubelets_words() -> None:
+def test_a_waiting_state_has_the_message_of_the_kubelet() -> None:
     one = view(pod("web"), uid="u-1")
     record = container_records(one.spec)["main"]
     record.backoff_s = 80.0
@@ -185,7 +185,7 @@ def test_who_waits_is_held_until_then_and_tells_why() -> None:
         pytest.param("Always", Exited(128, 0.0, 9.0, "Error", "why"), None, id="it ran"),
     ],
 )
-def test_what_is_told_of_who_could_not_be_started(policy: str, state: Exited, waiting: Waiting | None) -> None:
+def test_the_state_of_a_failed_start(policy: str, state: Exited, waiting: Waiting | None) -> None:
     one = view(pod(restartPolicy=policy))
     (record,) = slots_with(one, {"main": state}).values()
     assert start_error_waiting(record, one) == waiting
@@ -217,7 +217,7 @@ def test_every_container_has_a_slot_those_that_go_first_in_front() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "state", "last", "attempt"),
+    ("reported", "state", "last", "attempt"),
     [
         pytest.param({"state": {"waiting": {"reason": "ContainerCreating"}}}, None, None, -1, id="never ran"),
         pytest.param(
@@ -241,8 +241,10 @@ def test_every_container_has_a_slot_those_that_go_first_in_front() -> None:
         ),
     ],
 )
-def test_what_was_told_is_recalled(told: Body, state: ContainerState | None, last: Exited | None, attempt: int) -> None:
-    one = view({**pod(), "status": {"containerStatuses": [{"name": "main", **told}]}})
+def test_records_are_restored_from_statuses(
+    reported: Body, state: ContainerState | None, last: Exited | None, attempt: int
+) -> None:
+    one = view({**pod(), "status": {"containerStatuses": [{"name": "main", **reported}]}})
     records = container_records(one.spec)
     restore_records(records, one)
     record = records["main"]
@@ -252,12 +254,12 @@ def test_what_was_told_is_recalled(told: Body, state: ContainerState | None, las
 @pytest.mark.parametrize(
     ("state", "is_starting", "is_so"),
     [
-        pytest.param(None, False, False, id="nobody has begun"),
-        pytest.param(None, True, True, id="it was told to start"),
+        pytest.param(None, False, False, id="no container has started"),
+        pytest.param(None, True, True, id="it is starting"),
         pytest.param(Waiting(), False, True, id="it waits for something"),
         pytest.param(Running(10.0), False, True, id="it runs"),
         pytest.param(END, False, False, id="it has ended"),
-        pytest.param(END, True, True, id="it was told to start again"),
+        pytest.param(END, True, True, id="it is starting again"),
     ],
 )
 def test_a_container_is_under_way(state: ContainerState | None, is_starting: bool, is_so: bool) -> None:

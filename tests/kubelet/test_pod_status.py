@@ -229,7 +229,7 @@ def test_one_that_could_not_be_found_has_neither_times_nor_an_id() -> None:
     assert state == {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "gone"}}
 
 
-def test_amounts_and_mounts_are_told() -> None:
+def test_amounts_and_mounts_are_reported() -> None:
     one = record(Running(1.0))
     one.container = KubeletContainer(
         name="main",
@@ -250,7 +250,7 @@ def test_amounts_and_mounts_are_told() -> None:
 
 
 @pytest.mark.parametrize("running", [Running(70.0), Running(70.0, is_ready=False), Running(70.0, is_started=False)])
-def test_a_first_run_is_told_as_any_other_but_for_its_past(running: Running) -> None:
+def test_a_first_run_has_no_last_state(running: Running) -> None:
     first, later = reported_status(record(running, 1)), reported_status(record(running, 1, last=FIRST_END))
     assert list(first.items()) == list({**later, "lastState": {}}.items())  # in the same order, too
 
@@ -393,7 +393,7 @@ def test_a_readiness_gate_says_so(status: str, condition: Body) -> None:
         pytest.param({"phase": "Running"}, {"phase": "Running"}, {}, id="nothing changed"),
         pytest.param({"phase": "Running", "hostIP": "h"}, {"hostIP": "h"}, {"phase": "Running"}, id="a new field"),
         pytest.param({"phase": "Running"}, {"phase": "Pending"}, {"phase": "Running"}, id="another value"),
-        pytest.param({}, {"reason": "Evicted"}, {"reason": None}, id="a field that is told no more"),
+        pytest.param({}, {"reason": "Evicted"}, {"reason": None}, id="a field that is no longer reported"),
         pytest.param({"conditions": [READY]}, {"conditions": [READY]}, {}, id="the same conditions"),
         pytest.param(
             {"conditions": [NOT_READY, RESIZE]},
@@ -405,13 +405,13 @@ def test_a_readiness_gate_says_so(status: str, condition: Body) -> None:
             {"conditions": [READY]},
             {"conditions": [READY, RESIZE]},
             {"conditions": [{"type": "PodResizePending", "$patch": "delete"}]},
-            id="a condition that is told no more",
+            id="a condition that is no longer reported",
         ),
         pytest.param(
             {"containerStatuses": [{"name": "a", "ready": True}, {"name": "b"}]},
             {"containerStatuses": [{"name": "a", "ready": False}, {"name": "b"}]},
             {"containerStatuses": [{"name": "a", "ready": True}, {"name": "b"}]},
-            id="containers are told together",
+            id="containers are reported together",
         ),
     ],
 )

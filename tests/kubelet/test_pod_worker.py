@@ -219,8 +219,8 @@ def test_a_resize_is_granted_or_waits_for_room() -> None:
         await play.wait(2.0)
         await play.change("web", amounts("2"), subresource="resize")
         await play.wait(1.0)
-        (told,) = (await play.status("web"))["containerStatuses"]
-        assert told["resources"]["requests"] == told["allocatedResources"] == {"cpu": "2"}
+        (reported,) = (await play.status("web"))["containerStatuses"]
+        assert reported["resources"]["requests"] == reported["allocatedResources"] == {"cpu": "2"}
         assert (await play.status("web"))["observedGeneration"] == 2
 
         await play.change("web", amounts("4"), subresource="resize")
@@ -250,8 +250,8 @@ def test_a_resize_that_asks_for_a_new_run_gets_one() -> None:
         resized = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}}
         await play.change("web", resized, subresource="resize")
         await play.wait(6.0)
-        (told,) = (await play.status("web"))["containerStatuses"]
-        assert (told["allocatedResources"], told["restartCount"]) == ({"cpu": "2"}, 1)
+        (reported,) = (await play.status("web"))["containerStatuses"]
+        assert (reported["allocatedResources"], reported["restartCount"]) == ({"cpu": "2"}, 1)
 
     played(story, SETTINGS)
 
@@ -262,10 +262,10 @@ def test_another_image_is_another_run() -> None:
         await play.wait(2.0)
         await play.change("web", {"spec": {"containers": [{"name": "main", "image": "example.com/web:2"}]}})
         await play.wait(6.0)
-        (told,) = (await play.status("web"))["containerStatuses"]
-        assert (told["image"], told["restartCount"]) == ("example.com/web:2", 1)
-        assert told["imageID"].startswith("example.com/web@sha256:")
-        assert told["lastState"]["terminated"]["exitCode"] == 0
+        (reported,) = (await play.status("web"))["containerStatuses"]
+        assert (reported["image"], reported["restartCount"]) == ("example.com/web:2", 1)
+        assert reported["imageID"].startswith("example.com/web@sha256:")
+        assert reported["lastState"]["terminated"]["exitCode"] == 0
 
     played(story, SETTINGS)
 
@@ -282,7 +282,7 @@ def test_a_container_to_look_around_with_is_started_beside_the_others() -> None:
     played(story, SETTINGS)
 
 
-def test_what_somebody_else_says_of_a_condition_is_set_right() -> None:
+def test_conditions_that_other_clients_changed_are_corrected() -> None:
     async def story(play: Play) -> None:
         await play.create(pod(stage_set="polite"))
         await play.wait(2.0)
@@ -294,7 +294,7 @@ def test_what_somebody_else_says_of_a_condition_is_set_right() -> None:
     played(story, SETTINGS)
 
 
-def test_a_pod_that_somebody_else_declares_over_is_stopped() -> None:
+def test_a_pod_with_a_terminal_phase_of_another_client_is_stopped() -> None:
     async def story(play: Play) -> None:
         await play.create(pod(stage_set="polite"))
         await play.wait(2.0)
@@ -309,8 +309,8 @@ def test_a_condition_that_holds_gives_no_reason_any_more() -> None:
     async def story(play: Play) -> None:
         await play.create(pod(initContainers=[container("init")]))
         await play.wait(0.15)
-        told = {each["type"]: each for each in (await play.status("web"))["conditions"]}
-        assert told["Initialized"]["reason"] == "ContainersNotInitialized"
+        reported = {each["type"]: each for each in (await play.status("web"))["conditions"]}
+        assert reported["Initialized"]["reason"] == "ContainersNotInitialized"
         await play.wait(5.0)
         for each in (await play.status("web"))["conditions"]:
             assert (each["status"], "reason" in each, "message" in each) == ("True", False, False)

@@ -29,8 +29,8 @@ class Amounts:
         return self._error
 
 
-class Told:
-    """A resize, its runtime and what it told."""
+class ResizeHarness:
+    """A resize, its runtime and its events."""
 
     def __init__(self, error: str = "") -> None:
         self.runtime = Amounts(error)
@@ -71,13 +71,13 @@ def node_of_four() -> NodeState:
     ],
 )
 def test_a_resize(cpu: str, granted: str, reason: str, events: list[str]) -> None:
-    told, node = Told(), node_of_four()
-    for _ in range(2):  # the second look finds and tells nothing new
-        assert told.consider(requesting(cpu, generation=2), node) == []
-    assert told.resizing.allocated["main"].requests == {"cpu": granted}
-    assert told.runtime.given == ([("main", granted, 3)] if granted != "1" else [])
-    assert [event for _, event, _ in told.events] == events
-    pending = told.resizing.pending or {}
+    harness, node = ResizeHarness(), node_of_four()
+    for _ in range(2):  # the second time nothing changes and nothing is reported
+        assert harness.consider(requesting(cpu, generation=2), node) == []
+    assert harness.resizing.allocated["main"].requests == {"cpu": granted}
+    assert harness.runtime.given == ([("main", granted, 3)] if granted != "1" else [])
+    assert [event for _, event, _ in harness.events] == events
+    pending = harness.resizing.pending or {}
     assert pending.get("reason", "") == reason
     if reason:
         assert (pending["type"], pending["status"], pending["observedGeneration"]) == ("PodResizePending", "True", 2)
@@ -85,36 +85,36 @@ def test_a_resize(cpu: str, granted: str, reason: str, events: list[str]) -> Non
 
 
 def test_an_ephemeral_container_is_not_a_resize() -> None:
-    told = Told()
+    harness = ResizeHarness()
     main = container(resources={"requests": {"cpu": "1"}})
     debugged = view(pod(containers=[main], ephemeralContainers=[{"name": "debugger", "image": "x"}]), generation=2)
-    assert told.consider(debugged, node_of_four()) == []
-    assert (told.events, told.runtime.given) == ([], [])
+    assert harness.consider(debugged, node_of_four()) == []
+    assert (harness.events, harness.runtime.given) == ([], [])
 
 
 def test_events_tell_all_amounts() -> None:
-    told = Told()
-    told.consider(requesting("2", generation=7), node_of_four())
+    harness = ResizeHarness()
+    harness.consider(requesting("2", generation=7), node_of_four())
     amounts = '{"containers":[{"name":"main","resources":{"requests":{"cpu":"2"}}}],"generation":7}'
-    assert told.events == [
+    assert harness.events == [
         (False, "ResizeStarted", f"Pod resize started: {amounts}"),
         (False, "ResizeCompleted", f"Pod resize completed: {amounts}"),
     ]
 
 
-def test_what_the_runtime_cannot_give_is_told_until_a_later_resize_can() -> None:
-    told, node = Told(error="memory.max cannot be 1: device or resource busy"), node_of_four()
-    told.consider(requesting("2", generation=2), node)
-    (condition,) = told.resizing.conditions
+def test_limits_that_the_runtime_cannot_set_are_a_condition_until_a_later_resize() -> None:
+    harness, node = ResizeHarness(error="memory.max cannot be 1: device or resource busy"), node_of_four()
+    harness.consider(requesting("2", generation=2), node)
+    (condition,) = harness.resizing.conditions
     assert (condition["type"], condition["reason"]) == ("PodResizeInProgress", "Error")
     assert condition["message"] == "memory.max cannot be 1: device or resource busy"
-    assert [(is_warning, event) for is_warning, event, _ in told.events] == [
+    assert [(is_warning, event) for is_warning, event, _ in harness.events] == [
         (False, "ResizeStarted"),
         (True, "ResizeError"),
     ]
-    told.runtime._error = ""
-    told.consider(requesting("1500m", generation=3), node)
-    assert told.resizing.conditions == []
+    harness.runtime._error = ""
+    harness.consider(requesting("1500m", generation=3), node)
+    assert harness.resizing.conditions == []
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_what_the_runtime_cannot_give_is_told_until_a_later_resize_can() -> None
 def test_a_container_is_started_again_if_its_policy_asks_for_that(
     resource: str, policy: str, starts_again: bool
 ) -> None:
-    told = Told()
+    harness = ResizeHarness()
     wanted = requesting("2", generation=2, policies=[{"resourceName": resource, "restartPolicy": policy}])
-    assert bool(told.consider(wanted, node_of_four())) is starts_again
-    assert bool(told.runtime.given) is not starts_again
+    assert bool(harness.consider(wanted, node_of_four())) is starts_again
+    assert bool(harness.runtime.given) is not starts_again

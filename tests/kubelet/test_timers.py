@@ -50,7 +50,7 @@ def test_an_alarm_may_set_others_and_itself() -> None:
     assert rung == [0.0, 1.0, 2.0, 3.0]
 
 
-def test_a_failing_action_is_logged_and_costs_nobody_else_his_alarm(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_action_is_logged_and_does_not_affect_other_timers(caplog: pytest.LogCaptureFixture) -> None:
     clock = VirtualClock()
     rung: list[str] = []
 

@@ -69,16 +69,16 @@ RAW = b"""{"metadata":{"name":"web","uid":"u","deletionGracePeriodSeconds":7},
 
 def test_a_pod_is_read() -> None:
     pod = decode_as(KubeletPod, RAW)
-    (main,), (told,) = pod.spec.containers, pod.status.container_statuses
+    (main,), (reported,) = pod.spec.containers, pod.status.container_statuses
     assert pod.metadata.deletion_grace_period_seconds == 7
     assert (pod.spec.restart_policy, pod.spec.readiness_gates[0].condition_type) == ("Never", "lb")
     codes = main.restart_policy_rules[0].exit_codes
     assert codes is not None
     assert (codes.operator, codes.values) == ("In", (3,))
     assert pod.status.pod_ip == "10.0.0.2"
-    assert told.last_state.terminated is not None
-    assert (told.last_state.terminated.exit_code, told.last_state.terminated.container_id) == (3, "c")
-    assert (told.restart_count, told.started) == (2, True)
+    assert reported.last_state.terminated is not None
+    assert (reported.last_state.terminated.exit_code, reported.last_state.terminated.container_id) == (3, "c")
+    assert (reported.restart_count, reported.started) == (2, True)
     assert fit_filter_requests(pod) == {"cpu": 1500}
 
 
@@ -142,11 +142,11 @@ def test_what_is_there_is_found_and_what_is_not_is_none() -> None:
     assert found.services == []
 
 
-def test_services_of_the_namespace_are_told_with_the_master() -> None:
+def test_services_of_the_namespace_have_variables_and_the_master_service() -> None:
     assert [service.metadata.name for service in looked_up(services).services] == ["kubernetes", "db"]
 
 
-def test_who_wants_no_links_is_told_the_master_only() -> None:
+def test_without_service_links_there_are_only_variables_of_the_master_service() -> None:
     assert [service.metadata.name for service in looked_up(services, links=False).services] == ["kubernetes"]
 
 

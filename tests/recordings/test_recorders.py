@@ -16,8 +16,7 @@ from tests.recordings.players import api_player, kubectl_player
 from tests.recordings.served import ADMIN_TOKEN, LIMITED_TOKEN, Served, serving
 from tests.recordings.test_kubectl import KUBECTL
 from tests.waiting import LIMIT_S
-from tools import record_api, record_controllers, record_kubectl
-from tools.recorder import read_transcripts
+from tools.record import main, read_transcripts
 
 API_TRANSCRIPT = "valid-clusterroles"
 SESSION = "auth"
@@ -44,7 +43,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def test_an_api_transcript(server: Served, tmp_path: Path) -> None:
     arguments = ["--kubeconfig", str(server.kubeconfig), "--output", str(tmp_path), API_TRANSCRIPT]
-    done = CliRunner().invoke(record_api.main, [*arguments, "--limited-token", LIMITED_TOKEN])
+    done = CliRunner().invoke(main, ["api", *arguments, "--limited-token", LIMITED_TOKEN])
     assert done.exit_code == 0, done.output
     transcripts = {each["name"]: each for each in read_transcripts(tmp_path / "api.jsonl.xz")}
     recorded = transcripts[API_TRANSCRIPT]
@@ -59,7 +58,7 @@ def test_an_api_transcript(server: Served, tmp_path: Path) -> None:
 
 def test_a_controller_transcript(server: Served, tmp_path: Path) -> None:
     arguments = ["--kubeconfig", str(server.kubeconfig), "--output", str(tmp_path), CONTROLLER_TRANSCRIPT]
-    done = CliRunner().invoke(record_controllers.main, [*arguments, "--plays", "1"])
+    done = CliRunner().invoke(main, ["controllers", *arguments, "--plays", "1"])
     assert done.exit_code == 0, done.output
     recorded = {each["name"]: each for each in read_transcripts(tmp_path / "controllers.jsonl.xz")}
     assert recorded[CONTROLLER_TRANSCRIPT]["recorded"]["version"].startswith(KUBERNETES_VERSION)
@@ -69,7 +68,7 @@ def test_a_controller_transcript(server: Served, tmp_path: Path) -> None:
 @pytest.mark.parametrize("session", [SESSION] if KUBECTL else [])
 def test_a_kubectl_session(session: str, server: Served, tmp_path: Path) -> None:
     arguments = ["--kubeconfig", str(server.kubeconfig), "--output", str(tmp_path), session]
-    done = CliRunner().invoke(record_kubectl.main, arguments)
+    done = CliRunner().invoke(main, ["kubectl", *arguments])
     assert done.exit_code == 0, done.output
     file = tmp_path / "kubectl" / f"{session}.txt"
     assert file.read_text().startswith("# recorded: kubectl v")
@@ -94,6 +93,6 @@ def test_a_kubectl_session(session: str, server: Served, tmp_path: Path) -> None
 def test_a_bad_kubeconfig(content: str, text: str, tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text(content)
-    done = CliRunner().invoke(record_api.main, ["--kubeconfig", str(file), "--output", str(tmp_path)])
+    done = CliRunner().invoke(main, ["api", "--kubeconfig", str(file), "--output", str(tmp_path)])
     assert done.exit_code == 1
     assert text in done.output

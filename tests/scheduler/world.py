@@ -39,8 +39,7 @@ from mooring.scheduler.config import SchedulerConfiguration, load_configuration
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.reporting.recording import Recording
 from mooring.scheduler.scheduler import Limits, Scheduler
-from mooring.simulator.recordings import RecordingReader
-from mooring.simulator.replay import Replay, ReplayReport
+from mooring.simulator.replay import RecordingReader, Replay, ReplayReport
 from mooring.store.memory import MemoryStore
 from tests.api_servers import create, open_loopback_client
 

@@ -14,11 +14,11 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.plan.slices import run_to_end
 from mooring.scheduler.plan.what_if import WhatIf
-from mooring.simulator.autoscaler.scale_up import ScaleUpOption, choose_option, scale_up_options
-from mooring.simulator.pools import NodePools
+from mooring.simulator.autoscaler import ScaleUpOption, choose_option, scale_up_options
 from mooring.simulator.scenario.fields import Pool
 from mooring.simulator.scenario.reading import read_scenario
 from mooring.simulator.simulation import SimulationResult, simulate
+from mooring.simulator.sources import NodePools
 
 LEVELS = pytest.mark.parametrize("level", ["engine", "cluster"])
 POOL = 'cluster: {pools: [{name: node, count: 1, cpu: "4", memory: 16Gi, price: 0.5, autoscale: AUTOSCALE}]}\n'
@@ -181,7 +181,7 @@ def test_a_failed_node_is_removed_after_20_minutes_and_counts_until_then(tmp_pat
 
 
 @LEVELS
-def test_what_the_autoscaler_asks_changes_no_decision(tmp_path: Path, level: str) -> None:
+def test_plans_of_the_autoscaler_change_no_decision(tmp_path: Path, level: str) -> None:
     """It asks in every scan which nodes are unneeded, and acts after the end."""
     path = tmp_path / "scenario.yaml"
     text = (

@@ -26,7 +26,7 @@ from mooring.scheduler.config import load_configuration
 from mooring.scheduler.reporting import recording as recording_module
 from mooring.scheduler.reporting.recording import PREVIOUS, Recording, RecordingError, RecordingLine
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.recordings import RecordingReader
+from mooring.simulator.replay import RecordingReader
 from tests.builders import HOSTNAME, node, pod
 from tests.client.faulty import Fault, FaultyClient, Outcome, Script
 from tests.device_builders import GPU, claim, claiming, device_class, gpus, wants

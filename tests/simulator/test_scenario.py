@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario.fields import Scenario
+from mooring.simulator.scenario.fields import Scenario, rate_per_h, seconds, seeds_of
 from mooring.simulator.scenario.reading import read_scenario
-from mooring.simulator.scenario.values import rate_per_h, seconds, seeds_of
 
 GOOD = """\
 cluster:

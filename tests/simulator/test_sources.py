@@ -10,9 +10,8 @@ import pytest
 
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.scenario.reading import read_scenario
-from mooring.simulator.simulation import simulate
+from mooring.simulator.simulation import SweepTask, simulate
 from mooring.simulator.sources import SimulationInput, read_input
-from mooring.simulator.sweep import SweepTask
 from tests.simulator.test_traces import CPU_INSTANCE, GPU_INSTANCE, HEADER, deployment, event, trace, written
 
 ROOT = Path(__file__).parents[2]

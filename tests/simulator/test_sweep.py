@@ -18,8 +18,7 @@ from mooring.simulator.errors import ScenarioError
 from mooring.simulator.inputs import content_hash, packed_input, unpacked_inputs
 from mooring.simulator.scenario.fields import Scenario
 from mooring.simulator.scenario.reading import read_scenario, with_files
-from mooring.simulator.simulation import SimulationResult
-from mooring.simulator.sweep import ResultStore, SweepTask
+from mooring.simulator.simulation import ResultStore, SimulationResult, SweepTask
 from mooring.simulator.workers import run_sweep
 from tests.waiting import wait_until
 

@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.simulator.csv_lines import csv_lines
-from mooring.simulator.dlrm import GPU, MAX_PER_NODE, RDMA_PERCENT, dlrm_workload
+from mooring.simulator.csv_traces import GPU, MAX_PER_NODE, RDMA_PERCENT, csv_lines, dlrm_workload
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.simkube.pods import simkube_workload
+from mooring.simulator.simkube import simkube_workload
 from mooring.simulator.workload import FOREVER_S, Arrivals
 
 # --- DLRM -------------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class Soak:
                 for number in range(WRITERS):
                     group.start(clients.write(number), name=f"writer-{number}")
                 group.start(clients.use_pods(), name="pods")
-                group.start(clients.attack(), name="strangers")
+                group.start(clients.attack(), name="hostile clients")
                 group.start(clients.probe(), name="probe")
                 group.start(clients.measure_lateness(), name="lateness")
                 group.start_background(clients.watch_pods(), name="watch")
@@ -88,7 +88,7 @@ class Soak:
     async def _samples(self) -> Mapping[str, Sample]:
         """The smallest sizes of the processes within a moment in which no large request is handled."""
         plane, smallest = self._clients.plane, dict[str, Sample]()
-        self._clients.are_strangers_away = True
+        self._clients.are_hostile_clients_paused = True
         for _ in range(SAMPLES):
             await self._clock.wait(1.0)
             for program in (plane.server, *plane.schedulers):
@@ -96,7 +96,7 @@ class Soak:
                     sample, known = program.sample(), smallest.get(program.name)
                     if known is None or known.pid != sample.pid or sample.resident_bytes < known.resident_bytes:
                         smallest[program.name] = sample
-        self._clients.are_strangers_away = False
+        self._clients.are_hostile_clients_paused = False
         return smallest
 
     async def _verify(self) -> None:
@@ -105,7 +105,7 @@ class Soak:
             if not self._clients.faults_active:
                 await self._clients.verify()
             if not self._clients.plane.server.is_alive and not self._clients.faults_active:
-                self._clients.violations.add("the server keeps running", self._clients.plane.server.last_words())
+                self._clients.violations.add("the server keeps running", self._clients.plane.server.log_tail())
 
     async def _report(self) -> None:
         while True:

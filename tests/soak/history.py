@@ -1,4 +1,4 @@
-"""The checker of the soak test: what clients saw, compared with what must be.
+"""The checker of the soak test: compares what clients saw with the rules.
 
 Input: the writes of clients with their outcomes; the pods and nodes that a watch delivers; samples of processes.
 Output: `Violation`s.

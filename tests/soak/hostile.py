@@ -1,4 +1,4 @@
-"""Requests of a user who means harm: each is valid HTTP, and costs as much as its kind can.
+"""Hostile requests: each is valid HTTP, and as expensive as its kind can be.
 
 All of them are dry runs, so that they leave nothing behind. What the server answers does not matter, unless it is 5xx;
 `/readyz` must answer in time meanwhile.

@@ -1,4 +1,4 @@
-"""The clients of the soak test: writers, users of workloads, strangers, a probe and a watch.
+"""The clients of the soak test: writers, users of workloads, hostile clients, a probe and a watch.
 
 Input: a control plane, a seed. Output: histories for the checker (`history.py`).
 
@@ -42,7 +42,7 @@ POD_CPUS = ("500m", "1", "2", "4", "7")
 REQUEST_S_MAX = 8.0
 """Beyond it a client gives up, and the outcome is unknown."""
 CUT_SHARE = 0.02
-"""Writes whose client hangs up before the answer."""
+"""Share of writes whose client closes the connection before the answer."""
 READY_S_MAX = 1.0
 """`/readyz` answers within this time while no fault is active, not counting the time in which the operating system ran
 other processes."""
@@ -75,7 +75,7 @@ class Clients:
         self.counts: Counter[str] = Counter()
         self.ready_s_worst = 0.0
         self.last_hostile = "none"
-        self.are_strangers_away = False
+        self.are_hostile_clients_paused = False
         self.faults_active = 0
         self.fault_number = 0
         """Grows with each beginning and end of a fault, so that a client sees whether one was active in between."""
@@ -97,7 +97,7 @@ class Clients:
 
     @asynccontextmanager
     async def fault(self, name: str) -> AsyncIterator[None]:
-        """While a fault is active, and until the server is ready again, nobody expects an answer."""
+        """While a fault is active, and until the server is ready again, no answer is expected."""
         self.faults_active += 1
         self.fault_number += 1
         self.counts[name] += 1
@@ -140,7 +140,7 @@ class Clients:
         began_s = self.clock.now_s()
         while (await self.send("GET", "/readyz", s_max=READY_S_MAX))[0] != 200:
             if self.clock.now_s() - began_s > RECOVERY_S_MAX:
-                words = self.plane.server.last_words()
+                words = self.plane.server.log_tail()
                 self.violations.add("the server comes back", f"not ready {RECOVERY_S_MAX:g} s after {after}: {words}")
                 return
             await self.clock.wait(0.1)
@@ -212,7 +212,7 @@ class Clients:
             self.writes.acknowledge(attempt, None)
         elif 400 <= code < 500:
             self.writes.reject(attempt)
-            if code != 429:  # nobody else writes this name, and its revision is known
+            if code != 429:  # no other client writes this name, and its revision is known
                 self.violations.add("every acknowledged write is present", f"{method} {path}: {code} {content[:300]!r}")
         else:
             self.writes.lose(attempt)
@@ -320,12 +320,12 @@ class Clients:
                     return
                 status = found["status"]
             await self.clock.wait(0.5)
-        words = "\n".join(f"{each.name}: {each.last_words()[-1_500:]}" for each in self.plane.schedulers)
+        words = "\n".join(f"{each.name}: {each.log_tail()[-1_500:]}" for each in self.plane.schedulers)
         _, lease = await self.send("GET", LEASE)
         text = f"not bound within {RECOVERY_S_MAX:g} s: {status}\nlease: {lease.decode()[-600:]}\n{words}"
         self.violations.add("pods are scheduled", text)
 
-    # ---------------------------------------------------------------------------------------------- strangers
+    # ---------------------------------------------------------------------------------------------- hostile clients
 
     async def attack(self) -> None:
         """Malformed requests, hostile bodies and patterns."""
@@ -333,7 +333,7 @@ class Clients:
         hostile = hostile_requests()
         while not self.is_over:
             await self.clock.wait(0.2 + entropy.uniform() * 0.4)
-            if self.faults_active or self.are_strangers_away:
+            if self.faults_active or self.are_hostile_clients_paused:
                 continue
             if entropy.uniform() < 0.5:
                 await self._break_rules(entropy)

@@ -108,7 +108,7 @@ class Program:
         assert found is not None, status
         return Sample(self.pid, int(found[1]) * 1024, len(os.listdir(f"/proc/{self.pid}/fd")))
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")[-LOG_BYTES_SHOWN:]
 
 

@@ -185,6 +185,17 @@ def duration_option(*names: str, help: str, default: str | None = None) -> Calla
     )
 
 
+def with_options(*options: Callable[..., Any]) -> Callable[[Decorated], Decorated]:
+    """A decorator that adds options, in the order of the help."""
+
+    def decorate(command: Decorated) -> Decorated:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 def names_in(text: str) -> tuple[str, ...]:
     """Names that are separated by commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

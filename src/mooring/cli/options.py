@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import click
 
-from mooring.cli.flags import Decorated
+from mooring.cli.flags import Decorated, with_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class SchedulerAddress:
 
 cluster_option = click.option(
     "--cluster",
-    "clusters",
+    "files",
     multiple=True,
     metavar="FILE",
     help="A dump of the cluster: a file, a folder, or - for standard input. May be repeated.",
@@ -54,19 +54,16 @@ def output_option(*formats: str) -> Callable[[Decorated], Decorated]:
     )
 
 
-def connection_options(command: Decorated) -> Decorated:
-    """`--kubeconfig` and `--context`."""
-    for option in (
-        click.option("--context", default="", metavar="NAME", help="The context of the kubeconfig."),
-        click.option(
-            "--kubeconfig",
-            default="",
-            metavar="FILE",
-            help="The kubeconfig of the cluster. Default: $KUBECONFIG, ~/.kube/config.",
-        ),
-    ):
-        command = option(command)
-    return command
+connection_options = with_options(
+    click.option(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="The kubeconfig of the cluster. Default: $KUBECONFIG, ~/.kube/config.",
+    ),
+    click.option("--context", default="", metavar="NAME", help="The context of the kubeconfig."),
+)
+"""`--kubeconfig` and `--context`."""
 
 
 def note(text: str) -> None:

@@ -68,8 +68,9 @@ def wrapped(text: str, width: int, *, indent: int, hanging: int | None = None) -
 
 
 def shortened_names(names: Sequence[str], width: int) -> list[str]:
-    """Shortens names by what they have in common: first their end, then their beginning. What tells them apart is never
-    cut, so that a name may still be longer than the width."""
+    """Shortens names by what they have in common: first their end, then their beginning.
+
+    The part in which they differ is never cut, so that a name may still be longer than the width."""
     if all(len(name) <= width for name in names):
         return list(names)
     end = _common_start([name[::-1] for name in names])

@@ -22,7 +22,6 @@ In reading order:
     scheduler_pages      the pages of its secure port
     console_pages        those of them about the console's source, its past and its pause
     observer             decides for the console what another scheduler decides in the cluster
-    plan_pages           those of them that plan
     secure_port          the secure port of a component
     standalone           standalone controllers and nodes
 """

@@ -79,7 +79,7 @@ def console_pages(
     def learn(page_request: PageRequest) -> PageResponse:
         return as_json(_learn(scheduler, clock, _first(page_request, "pod")))
 
-    def does(action: Callable[[], None]) -> Page:
+    def action_page(action: Callable[[], None]) -> Page:
         def page(page_request: PageRequest) -> PageResponse:
             if page_request.method != "POST":
                 return text("wanted POST\n", 405)
@@ -96,9 +96,9 @@ def console_pages(
     if source.can_pause:
         pages |= {
             "/console/data/learn": learn,
-            "/console/do/pause": does(scheduler.pause.pause),
-            "/console/do/resume": does(lambda: scheduler.pause.resume("a user resumed it")),
-            "/console/do/step": does(scheduler.pause.step),
+            "/console/do/pause": action_page(scheduler.pause.pause),
+            "/console/do/resume": action_page(lambda: scheduler.pause.resume("a user resumed it")),
+            "/console/do/step": action_page(scheduler.pause.step),
         }
     return pages
 

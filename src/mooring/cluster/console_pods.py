@@ -9,8 +9,8 @@ The answer is what POST /plan takes, and the manifest with the changes.
    their priority and tolerations. Copies are named NAME-new-0, NAME-new-1 and so on. If this process may not create
    pods, they get defaults only, and a note says so.
 2. Pods that a workload of the cluster has already are not planned again, as in `mooring plan`.
-3. The caller must be allowed to list the pods of the namespaces that the manifest names: the answer tells of their
-   workloads, limit ranges and quotas.
+3. The caller must be allowed to list the pods of the namespaces that the manifest names: the answer depends on
+   their workloads, limit ranges and quotas.
 4. What needs more than a template is an error that names `mooring plan`: DaemonSets, CronJobs, and claim templates.
 """
 

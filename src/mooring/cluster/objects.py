@@ -60,7 +60,7 @@ async def create_object(api_server: ApiServer, client: LoopbackClient, document:
 
 
 async def _wait_served(api_server: ApiServer, definition: Document) -> None:
-    """Until the versions of a definition are served; not for ever, as its names may be taken."""
+    """Wait until the versions of a definition are served, at most `ESTABLISHED_S_MAX`: its names may be taken."""
     spec = definition["spec"]
     wanted = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version.get("served")]
     for _ in range(int(ESTABLISHED_S_MAX / POLL_S)):

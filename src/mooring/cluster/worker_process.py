@@ -27,7 +27,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.logs import start_logs
 from mooring.kit.loop import run_real
 from mooring.kit.memory import end_loading, loading
-from mooring.kit.tasks import TaskGroup
+from mooring.kit.tasks import TaskGroup, errors_in
 
 LIMITS = HttpLimits(requests_per_s=0.0, in_flight_max=150)
 """The API server of the same cluster is the only limit. It accepts 400 requests at a time, of all clients."""
@@ -42,7 +42,7 @@ def main(control: socket.socket) -> None:
     try:
         run_real(_run(message, control))
     except ExceptionGroup as group:
-        error = _setting_error_in(group)
+        error = next((error for error in errors_in(group) if isinstance(error, SettingError)), None)
         if error is None:
             raise
         print(f"mooring: {error}", file=sys.stderr)
@@ -78,15 +78,6 @@ async def _follow(control: socket.socket, stop: asyncio.Event) -> None:
     while await asyncio.get_running_loop().sock_recv(control, 1):
         stop.set()
     os._exit(EXIT_ABANDONED)
-
-
-def _setting_error_in(group: ExceptionGroup[Exception]) -> SettingError | None:
-    """An error that would come again at every start."""
-    for error in group.exceptions:
-        found = _setting_error_in(error) if isinstance(error, ExceptionGroup) else error
-        if isinstance(found, SettingError):
-            return found
-    return None
 
 
 if __name__ == "__main__":

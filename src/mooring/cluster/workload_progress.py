@@ -68,8 +68,8 @@ class Workload:
     def title(self) -> str:
         return f"{self.kind.kind.lower()}/{self.name}"
 
-    def is_news(self, reason: str) -> bool:
-        """Whether the reason was not reported yet. It is, from now on."""
+    def mark_reported(self, reason: str) -> bool:
+        """Record that the reason is reported. Returns whether it was not reported before."""
         key = _TIMES.sub("", reason)
         if key in self.reported or len(self.reported) >= REASONS_MAX:
             return False
@@ -106,7 +106,7 @@ async def follow_progress(
                 yield progress_line(workload, available, wanted)
             elif clock.now_s() >= max(started_s + FIRST_REASON_S, workload.reported_s + REASON_EACH_S):
                 reason = await _reason(client, workload, live, has_controllers)
-                if reason and workload.is_news(reason):
+                if reason and workload.mark_reported(reason):
                     workload.reported_s = clock.now_s()
                     yield f"{progress_line(workload, available, wanted)}: {reason}"
         await clock.wait(POLL_S)

@@ -31,12 +31,7 @@ class ClusterRoleAggregationController(Controller):
         super().__init__(context)
         self._roles = context.informers.informer(ClusterRole)
         self._aggregated: dict[str, None] = {}
-        self._roles.add_handler(
-            self.name,
-            on_add=lambda role, is_initial: self._on_role(role),
-            on_update=lambda old, new: self._on_role(new),
-            on_delete=self._on_deleted,
-        )
+        self.handle_changes(self._roles, self._on_role, self._on_deleted)
 
     async def sync(self, key: str) -> Outcome:
         role = self._roles.lister.by_key(key)

@@ -12,11 +12,12 @@ closer to its desired state.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mooring.api.views.pod import Pod
-from mooring.client.cache.informer import SharedInformers
+from mooring.client.cache.informer import AnyObject, Informer, SharedInformers
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.events.recorder import EventRecorder
 from mooring.client.events.writer import CoreFormat, EventWriter
@@ -88,6 +89,20 @@ class Controller(ABC):
         self.client = context.client
         self.clock = context.clock
         self.queue = context.queue(self.name)
+
+    def handle_changes(
+        self,
+        informer: Informer[AnyObject],
+        on_change: Callable[[AnyObject], None],
+        on_delete: Callable[[AnyObject], None] | None = None,
+    ) -> None:
+        """Call `on_change` for each added and each updated object, and `on_delete` for each deleted one."""
+        informer.add_handler(
+            self.name,
+            on_add=lambda added, is_initial: on_change(added),
+            on_update=lambda old, new: on_change(new),
+            on_delete=on_delete,
+        )
 
     @abstractmethod
     async def sync(self, key: str) -> Outcome:

@@ -128,7 +128,7 @@ class PodGroupIndex:
         self._pods = informer.lister
         self._by_namespace: dict[str, dict[_GroupKey, PodGroup]] = {}
         # Registered before the handlers of controllers, which must see the groups after the change.
-        informer.add_handler("pod groups", on_add=self._on_add, on_update=self._on_update, on_delete=self._take_out)
+        informer.add_handler("pod groups", on_add=self._on_add, on_update=self._on_update, on_delete=self._remove)
 
     def of(self, namespace: str) -> Iterable[PodGroup]:
         """The groups of a namespace. Valid until the next event."""
@@ -168,10 +168,10 @@ class PodGroupIndex:
         is_same_group = before.labels == after.labels and before.owner_references == after.owner_references
         if is_same_group and is_healthy_pod(old) == is_healthy_pod(new):
             return
-        self._take_out(old)
+        self._remove(old)
         self._on_add(new, False)
 
-    def _take_out(self, pod: Pod) -> None:
+    def _remove(self, pod: Pod) -> None:
         groups = self._by_namespace.get(pod.metadata.namespace)
         if groups is None:
             return

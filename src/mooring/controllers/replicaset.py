@@ -33,11 +33,10 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import ReplicaSet, ReplicaSetStatus, ReplicationController
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.client.ratelimit import TokenBucket
-from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import REPLICA_FAILURE, condition_document, document_of
 from mooring.controllers.expectations import RESYNC_S
-from mooring.controllers.owner_controller import PodOwnerController
+from mooring.controllers.owner_controller import AdoptionError, PodOwnerController, claim_objects
 from mooring.controllers.pod_control import pod_of_template
 from mooring.controllers.pod_indexes import LabelsKey, StateCounts
 from mooring.controllers.pods import (

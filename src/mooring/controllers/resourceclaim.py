@@ -67,18 +67,8 @@ class ResourceClaimController(Controller):
         self._created: dict[tuple[str, str], str] = {}
         """Names of created claims that the informer does not show yet, by uid of the pod and name of the use."""
         self._deleted_uids: dict[str, None] = {}
-        self._pods.add_handler(
-            self.name,
-            on_add=lambda pod, is_initial: self._on_pod(pod),
-            on_update=lambda old, new: self._on_pod(new),
-            on_delete=lambda pod: self._on_pod(pod, is_deleted=True),
-        )
-        self._claims.add_handler(
-            self.name,
-            on_add=lambda claim, is_initial: self._on_claim(claim),
-            on_update=lambda old, new: self._on_claim(new),
-            on_delete=self._on_claim_deleted,
-        )
+        self.handle_changes(self._pods, self._on_pod, lambda pod: self._on_pod(pod, is_deleted=True))
+        self.handle_changes(self._claims, self._on_claim, self._on_claim_deleted)
         self._templates.add_handler(self.name, on_add=lambda template, is_initial: self._on_template(template))
 
     async def sync(self, key: str) -> Outcome:

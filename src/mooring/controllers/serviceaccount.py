@@ -42,11 +42,7 @@ class ServiceAccountController(Controller):
         super().__init__(context)
         self._namespaces = context.informers.informer(Namespace)
         self._accounts = context.informers.informer(ServiceAccount)
-        self._namespaces.add_handler(
-            self.name,
-            on_add=lambda namespace, is_initial: self.queue.add(namespace.metadata.name),
-            on_update=lambda old, new: self.queue.add(new.metadata.name),
-        )
+        self.handle_changes(self._namespaces, lambda namespace: self.queue.add(namespace.metadata.name))
         self._accounts.add_handler(self.name, on_delete=lambda account: self.queue.add(account.metadata.namespace))
 
     async def sync(self, key: str) -> Outcome:

@@ -3,8 +3,8 @@
  1. A key is in the heap at most once. Among equal items the first one that was added comes first.
  2. An updated item keeps its place among equal items.
  3. The order is read when a value is pushed or updated. A value whose order changes in place must be updated.
- 4. A deleted or replaced entry stays in the heap until it reaches the top or dead entries outnumber the live ones. So
-    every operation takes amortized O(log n), with at most max(live, `DEAD_MIN`) dead entries.
+ 4. A deleted or replaced entry stays in the heap until it reaches the top or stale entries outnumber the live ones. So
+    every operation takes amortized O(log n), with at most max(live, `STALE_MIN`) stale entries.
  5. Items that arrive in order, which is the common case, are appended to a queue beside the heap: taking the first one
     needs a single comparison.
 
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
-DEAD_MIN = 64  # fewer dead entries are not swept
+STALE_MIN = 64  # fewer stale entries are not swept
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -41,7 +41,7 @@ VALUE: Final = 4
 class HeapStatistics:
     size: int
     size_max: int
-    dead: int
+    stale: int
     sweeps: int
 
 
@@ -51,8 +51,8 @@ class KeyedHeap(Generic[Key, Value]):
     def __init__(self, rank: Callable[[Value], Ordered]) -> None:
         self._rank = rank
         self._heap: list[Entry[Key, Value]] = []
-        self._line: deque[Entry[Key, Value]] = deque()
-        self._living: dict[Key, Entry[Key, Value]] = {}
+        self._queue: deque[Entry[Key, Value]] = deque()
+        self._entries: dict[Key, Entry[Key, Value]] = {}
         self._sequence = 0
         self._version = 0
         self._size_max = 0
@@ -74,23 +74,23 @@ class KeyedHeap(Generic[Key, Value]):
 
     def push(self, key: Key, value: Value) -> None:
         """Add a value under a key that is not in the heap."""
-        if key in self._living:
+        if key in self._entries:
             raise KeyError(f"{key!r} is already in the heap; update it instead")
         self._sequence += 1
         self._add(key, value, self._sequence)
 
     def update(self, key: Key, value: Value) -> None:
         """Replace the value of a key in the heap."""
-        if key not in self._living:
+        if key not in self._entries:
             raise KeyError(f"{key!r} is not in the heap; push it first")
-        self._add(key, value, self._living[key][SEQUENCE])
-        dead = len(self._line) + len(self._heap) - len(self._living)
-        if dead > DEAD_MIN and dead > len(self._living):
+        self._add(key, value, self._entries[key][SEQUENCE])
+        stale = len(self._queue) + len(self._heap) - len(self._entries)
+        if stale > STALE_MIN and stale > len(self._entries):
             self._sweep()
 
     def put(self, key: Key, value: Value) -> None:
         """Push, or update if the key is in the heap."""
-        if key in self._living:
+        if key in self._entries:
             self.update(key, value)
         else:
             self._sequence += 1
@@ -98,28 +98,28 @@ class KeyedHeap(Generic[Key, Value]):
 
     def delete(self, key: Key) -> Value | None:
         """Remove and return the value of a key; None if it is not in the heap."""
-        living = self._living
-        entry = living.pop(key, None)
+        entries = self._entries
+        entry = entries.pop(key, None)
         if entry is None:
             return None
-        dead = len(self._line) + len(self._heap) - len(living)
-        if dead > DEAD_MIN and dead > len(living):
+        stale = len(self._queue) + len(self._heap) - len(entries)
+        if stale > STALE_MIN and stale > len(entries):
             self._sweep()
         return entry[VALUE]
 
     def get(self, key: Key) -> Value | None:
-        entry = self._living.get(key)
+        entry = self._entries.get(key)
         return None if entry is None else entry[VALUE]
 
     def peek(self) -> tuple[Key, Value] | None:
         """The least item; None if the heap is empty."""
-        line, heap, living = self._line, self._heap, self._living
-        while line and living.get(line[0][KEY]) is not line[0]:
-            line.popleft()
-        while heap and living.get(heap[0][KEY]) is not heap[0]:
+        queue, heap, entries = self._queue, self._heap, self._entries
+        while queue and entries.get(queue[0][KEY]) is not queue[0]:
+            queue.popleft()
+        while heap and entries.get(heap[0][KEY]) is not heap[0]:
             heapq.heappop(heap)
-        if line and not (heap and heap[0] < line[0]):
-            return line[0][KEY], line[0][VALUE]
+        if queue and not (heap and heap[0] < queue[0]):
+            return queue[0][KEY], queue[0][VALUE]
         return (heap[0][KEY], heap[0][VALUE]) if heap else None
 
     def pop(self) -> tuple[Key, Value] | None:
@@ -131,44 +131,44 @@ class KeyedHeap(Generic[Key, Value]):
 
     def in_order(self) -> list[tuple[Key, Value]]:
         """All items in the order of `pop`; O(n log n)."""
-        return [(entry[KEY], entry[VALUE]) for entry in sorted(self._living.values())]
+        return [(entry[KEY], entry[VALUE]) for entry in sorted(self._entries.values())]
 
     def first(self, count: int) -> list[Value]:
         """The first values in the order of `pop`; O(n)."""
-        return [entry[VALUE] for entry in heapq.nsmallest(count, self._living.values())]
+        return [entry[VALUE] for entry in heapq.nsmallest(count, self._entries.values())]
 
     def statistics(self) -> HeapStatistics:
         return HeapStatistics(
-            size=len(self._living),
+            size=len(self._entries),
             size_max=self._size_max,
-            dead=len(self._line) + len(self._heap) - len(self._living),
+            stale=len(self._queue) + len(self._heap) - len(self._entries),
             sweeps=self._sweeps,
         )
 
     def __len__(self) -> int:
-        return len(self._living)
+        return len(self._entries)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._living
+        return key in self._entries
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(self._living)
+        return iter(self._entries)
 
     def _add(self, key: Key, value: Value, sequence: int) -> None:
         self._version += 1
         entry = (self._rank(value), sequence, self._version, key, value)
-        self._living[key] = entry
-        if not self._line or self._line[-1] < entry:
-            self._line.append(entry)
+        self._entries[key] = entry
+        if not self._queue or self._queue[-1] < entry:
+            self._queue.append(entry)
         else:
             heapq.heappush(self._heap, entry)
-        if len(self._living) > self._size_max:
-            self._size_max = len(self._living)
+        if len(self._entries) > self._size_max:
+            self._size_max = len(self._entries)
 
     def _sweep(self) -> None:
-        living = self._living
-        self._line = deque([entry for entry in self._line if living.get(entry[KEY]) is entry])
-        self._heap = [entry for entry in self._heap if living.get(entry[KEY]) is entry]
+        entries = self._entries
+        self._queue = deque([entry for entry in self._queue if entries.get(entry[KEY]) is entry])
+        self._heap = [entry for entry in self._heap if entries.get(entry[KEY]) is entry]
         heapq.heapify(self._heap)
         self._sweeps += 1
 

@@ -136,7 +136,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 if not self._rung and self._jump():
                     events_this_instant = 0
                 self._ring_due()
-                events_this_instant += self._turn_once()
+                events_this_instant += self._run_ready_once()
                 if events_this_instant > self._events_per_instant_max:
                     raise LivelockError(self._livelock_report(events_this_instant))
 
@@ -165,7 +165,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             else:
                 self._alarms_cancelled -= 1
 
-    def _turn_once(self) -> int:
+    def _run_ready_once(self) -> int:
         # Only handles that are ready now: those that they schedule wait for the next iteration, as in asyncio.
         rung = self._rung
         count = len(rung)
@@ -470,17 +470,17 @@ class LoopMonitor:
             self._timer = self._loop.call_later(TICK_S, self._tick)
 
 
-class _OfThread(threading.local):
+class _ThreadMonitors(threading.local):
     """The monitor of each thread."""
 
     def __init__(self) -> None:
         self.monitor = LoopMonitor()
 
 
-_of_thread = _OfThread()
+_thread_monitors = _ThreadMonitors()
 
 
 def thread_monitor() -> LoopMonitor:
     """The monitor of the loops that `run_real` runs in this thread, one after the other. Clusters in one process have a
     thread each, so that each is measured for itself."""
-    return _of_thread.monitor
+    return _thread_monitors.monitor

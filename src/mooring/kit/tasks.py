@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
@@ -44,6 +44,15 @@ class TaskGroupStatistics:
 
 class StrayCancellationError(RuntimeError):
     """A task ended with a `CancelledError`, and nothing had cancelled the task."""
+
+
+def errors_in(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """The exceptions of a group, and of the groups in it."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from errors_in(error)
+        else:
+            yield error
 
 
 class TaskGroup:

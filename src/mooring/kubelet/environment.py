@@ -97,7 +97,7 @@ def _variable_name(name: str) -> str:
 
 
 def environment_of(
-    pod: FullPod, container: FullContainer, found: ReferencedObjects, place: NodeFacts, base: Mapping[str, str]
+    pod: FullPod, container: FullContainer, found: ReferencedObjects, node: NodeFacts, base: Mapping[str, str]
 ) -> dict[str, str]:
     """All variables of a container. Raises `ContainerConfigError`."""
     services = service_variables(found.services)
@@ -105,7 +105,7 @@ def environment_of(
     for source in container.env_from:
         own |= _from_object(source, found)
     for variable in container.env:
-        value = _value(variable, pod, container, found, place, services | own)
+        value = _value(variable, pod, container, found, node, services | own)
         if value is not None:
             own[variable.name] = value
     environment = {**base, "HOSTNAME": host_name(pod), **services, **own}
@@ -141,7 +141,7 @@ def _value(
     pod: FullPod,
     container: FullContainer,
     found: ReferencedObjects,
-    place: NodeFacts,
+    node: NodeFacts,
     known: Mapping[str, str],
 ) -> str | None:
     """The value of a variable; None if its source is optional and does not exist."""
@@ -149,9 +149,9 @@ def _value(
         return expanded(variable.value, known)
     source = variable.value_from
     if source.field_ref is not None:
-        return field_value(source.field_ref, pod, place)
+        return field_value(source.field_ref, pod, node)
     if source.resource_field_ref is not None:
-        return resource_value(source.resource_field_ref, pod, container, place)
+        return resource_value(source.resource_field_ref, pod, container, node)
     if source.config_map_key_ref is not None or source.secret_key_ref is not None:
         return _value_of_key(variable, pod.metadata.namespace, found)
     if source.file_key_ref is not None:
@@ -207,7 +207,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\a
 }
 
 
-def field_value(source: FieldSource, pod: FullPod, place: NodeFacts) -> str:
+def field_value(source: FieldSource, pod: FullPod, node: NodeFacts) -> str:
     """The value of a fieldRef. Raises `ContainerConfigError`."""
     if source.api_version != "v1":
         raise ContainerConfigError(f"unsupported pod version: {source.api_version}")
@@ -230,17 +230,17 @@ def field_value(source: FieldSource, pod: FullPod, place: NodeFacts) -> str:
         "spec.nodeName": pod.spec.node_name,
         "spec.host": pod.spec.node_name,
         "spec.serviceAccountName": pod.spec.service_account_name,
-        "status.hostIP": place.host_ip,
-        "status.hostIPs": place.host_ip,
-        "status.podIP": place.pod_ip,
-        "status.podIPs": place.pod_ip,
+        "status.hostIP": node.host_ip,
+        "status.hostIPs": node.host_ip,
+        "status.podIP": node.pod_ip,
+        "status.podIPs": node.pod_ip,
     }
     if path not in values:
         raise ContainerConfigError(f"field label not supported: {path}")
     return values[path]
 
 
-def resource_value(source: ResourceSource, pod: FullPod, container: FullContainer | None, place: NodeFacts) -> str:
+def resource_value(source: ResourceSource, pod: FullPod, container: FullContainer | None, node: NodeFacts) -> str:
     """The value of a resourceFieldRef. Raises `ContainerConfigError`.
 
     `container` is the container with the reference; None where the reference must name one.
@@ -253,19 +253,19 @@ def resource_value(source: ResourceSource, pod: FullPod, container: FullContaine
         raise ContainerConfigError(f"unsupported container resource : {source.resource}")
     amount = container.resources.requests.get(name, 0)
     if side == "limits":
-        amount = _limit(name, pod, container, place)
+        amount = _limit(name, pod, container, node)
     if name == "cpu":
         return _divided(quantity_milli(amount), quantity_milli(source.divisor) or 1000)
     return _divided(quantity_value(amount), quantity_value(source.divisor) or 1)
 
 
-def _limit(name: str, pod: FullPod, container: FullContainer, place: NodeFacts) -> RawQuantity:
+def _limit(name: str, pod: FullPod, container: FullContainer, node: NodeFacts) -> RawQuantity:
     own = container.resources.limits.get(name, 0)
-    if quantity_milli(own) or name not in _LIMITED_BY_NODE or name not in place.allocatable:
+    if quantity_milli(own) or name not in _LIMITED_BY_NODE or name not in node.allocatable:
         return own
     limits = pod.spec.resources.limits if pod.spec.resources is not None else {}
     of_pod = limits.get(name, 0) if name in _LIMITED_BY_POD else 0
-    return of_pod if quantity_milli(of_pod) else place.allocatable[name]
+    return of_pod if quantity_milli(of_pod) else node.allocatable[name]
 
 
 def _container_named(name: str, pod: FullPod) -> FullContainer:

@@ -239,12 +239,12 @@ class NodeState:
 
 
 def node_address(index: int) -> str:
-    return _dotted(_NODE_NETWORK + (index + 1) % _NODE_NETWORK_SIZE)
+    return _address_text(_NODE_NETWORK + (index + 1) % _NODE_NETWORK_SIZE)
 
 
 def pod_address(index: int, number: int) -> str:
-    return _dotted(_POD_NETWORK + (index * ADDRESSES_PER_NODE + number) % _POD_NETWORK_SIZE)
+    return _address_text(_POD_NETWORK + (index * ADDRESSES_PER_NODE + number) % _POD_NETWORK_SIZE)
 
 
-def _dotted(address: int) -> str:
+def _address_text(address: int) -> str:
     return f"{address >> 24}.{address >> 16 & 255}.{address >> 8 & 255}.{address & 255}"

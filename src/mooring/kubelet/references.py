@@ -100,17 +100,17 @@ class ReferenceLookup:
     async def objects(self, namespace: str, config_maps: Iterable[str], secrets: Iterable[str]) -> ReferencedObjects:
         """ConfigMaps and Secrets by name. Raises `ClientError`."""
         return ReferencedObjects(
-            {name: await self._one(CONFIG_MAP, ConfigMap, namespace, name) for name in config_maps},
-            {name: await self._one(SECRET, Secret, namespace, name) for name in secrets},
+            {name: await self._get(CONFIG_MAP, ConfigMap, namespace, name) for name in config_maps},
+            {name: await self._get(SECRET, Secret, namespace, name) for name in secrets},
         )
 
     async def claimed_directory(self, namespace: str, claim: str) -> ClaimDirectory:
         """The volume of a claim. Raises `ContainerConfigError` and `ClientError`."""
-        found = await self._one(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim, namespace, claim)
+        found = await self._get(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim, namespace, claim)
         if found is None:
             raise ContainerConfigError(f'persistentvolumeclaim "{claim}" not found')
         name = found.spec.volume_name
-        volume = await self._one(PERSISTENT_VOLUME, PersistentVolume, "", name) if name else None
+        volume = await self._get(PERSISTENT_VOLUME, PersistentVolume, "", name) if name else None
         if volume is None:
             raise ContainerConfigError(f'persistentvolumeclaim "{claim}" has no volume yet')
         source = volume.spec.host_path or volume.spec.local
@@ -122,7 +122,7 @@ class ReferenceLookup:
         return ClaimDirectory(source.path, volume.spec.local is not None, is_provisioned)
 
     async def _services(self, namespace: str, *, has_links: bool) -> list[Service]:
-        master = self._api_server or await self._one(SERVICE, Service, MASTER_NAMESPACE, MASTER_SERVICE)
+        master = self._api_server or await self._get(SERVICE, Service, MASTER_NAMESPACE, MASTER_SERVICE)
         services = {} if master is None else {MASTER_SERVICE: master}
         if has_links:
             listing = await self._client.list(SERVICE, Selection(namespace=namespace))
@@ -135,7 +135,7 @@ class ReferenceLookup:
                     services[service.metadata.name] = service
         return list(services.values())
 
-    async def _one(self, kind: Kind, view: type[_AnyView], namespace: str, name: str) -> _AnyView | None:
+    async def _get(self, kind: Kind, view: type[_AnyView], namespace: str, name: str) -> _AnyView | None:
         try:
             return decode_as(view, await self._client.get(kind, namespace, name))
         except NotFoundError:

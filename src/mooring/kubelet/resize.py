@@ -60,7 +60,7 @@ class PodResize:
         self.grant(pod)
         node.reserve(pod, requests)
         self._record_event(pod, False, "ResizeStarted", _message(pod, "started"))
-        return self._give(pod, before, records)
+        return self._actuate(pod, before, records)
 
     def _reject_resize(self, pod: KubeletPod, reason: str, why: str) -> None:
         had = self.pending
@@ -68,16 +68,18 @@ class PodResize:
         if had is None or had["reason"] != reason:
             self._record_event(pod, True, f"Resize{reason}", _message(pod, reason, why))
 
-    def _give(
+    def _actuate(
         self, pod: KubeletPod, before: dict[str, ResourceRequirements], records: Iterable[ContainerRecord]
     ) -> list[ContainerRecord]:
         changed = [record for record in records if record.is_running and record.container.name in before]
         changed = [record for record in changed if record.container.resources != before[record.container.name]]
-        again = [record for record in changed if _must_start_again(record.container, before[record.container.name])]
+        to_restart = [
+            record for record in changed if _must_start_again(record.container, before[record.container.name])
+        ]
         errors = [
             self._runtime.resize(pod.metadata.uid, record.container, record.attempt)
             for record in changed
-            if record not in again
+            if record not in to_restart
         ]
         why = "; ".join(error for error in errors if error)
         self.failed = _condition(pod, "PodResizeInProgress", "Error", why) if why else None
@@ -85,7 +87,7 @@ class PodResize:
             self._record_event(pod, True, "ResizeError", _message(pod, "error", why))
         else:
             self._record_event(pod, False, "ResizeCompleted", _message(pod, "completed"))
-        return again
+        return to_restart
 
 
 def _requested(pod: KubeletPod) -> dict[str, ResourceRequirements]:

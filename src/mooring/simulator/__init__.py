@@ -6,12 +6,9 @@ In reading order:
     scenario        the scenario file: cluster, workload, events, policies
     workload        arrivals of pods, their lifetimes, and the pod types
     go_random       the random numbers of Go
-    csv_lines       lines of a CSV trace
-    openb           the node and pod lists of the OpenB trace
-    dlrm            the Alibaba DLRM trace of 2025
+    csv_traces      the OpenB and Alibaba DLRM traces
     simkube         SimKube's traces
-    pools           the nodes of pools
-    sources         the cluster and the workload of a scenario
+    sources         the cluster and the workload of a scenario, and the nodes of pools
     gpus            shared GPUs as columns, for plugins
     fragmentation   the GPU fragmentation of a node for typical pods
     measures        what a simulation reports
@@ -24,12 +21,9 @@ In reading order:
     cluster_level   the cluster level: the same with API server, controllers and kubelets on virtual time
     components      the components of the cluster level
     cluster_objects the API objects of the cluster level
-    trace_objects   the objects of a SimKube trace, as they are applied
     observer        measures a cluster on virtual time
-    simulation      one simulation, at either level
     inputs          the files of a scenario, for workers that do not have them
-    sweep           many simulations: their identities and stored results
+    simulation      one simulation, at either level: its identity and its stored result
     workers         runs a sweep in worker processes, or on a Dask or Ray cluster
-    recordings      read the recording of a scheduler
-    replay          decide again what a recording has
+    replay          read the recording of a scheduler, and decide again
 """

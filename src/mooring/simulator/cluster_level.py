@@ -29,16 +29,19 @@ from mooring.client.interface import PatchForm
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.memory import release_memory
+from mooring.kit.tasks import errors_in
 from mooring.scheduler.engine import Engine
-from mooring.simulator.autoscaler.autoscaler import Autoscaler
+from mooring.simulator.autoscaler import Autoscaler
 from mooring.simulator.budgets import NAMESPACE, budget_documents
 from mooring.simulator.cluster_objects import (
+    applied_object,
     arrival_document,
     deployment_document,
     dump_documents,
     is_of_dump,
     namespaces,
     node_document,
+    objects_implied,
     priority_classes,
     rollout_patch,
 )
@@ -61,12 +64,9 @@ from mooring.simulator.events import (
 )
 from mooring.simulator.measures import Figures, Progress, SimulationMeter, sample_times_s
 from mooring.simulator.observer import ClusterMeter, MeasuringClock
-from mooring.simulator.pools import POOL, NodePools
-from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario
-from mooring.simulator.scenario.values import seconds
-from mooring.simulator.simkube.trace import SimkubeTrace, log_left_out
-from mooring.simulator.sources import read_input
-from mooring.simulator.trace_objects import applied_object, objects_implied
+from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario, seconds
+from mooring.simulator.simkube import SimkubeTrace, log_left_out
+from mooring.simulator.sources import POOL, NodePools, read_input
 
 ROLLOUT_CHECK_S = 1.0
 END_S = 0.001
@@ -90,7 +90,7 @@ def simulate_cluster(
         logging.getLogger(LOOP_LOGGER).setLevel(logging.CRITICAL)
         raise
     except BaseExceptionGroup as group:
-        cause = next(_scenario_errors(group), None)
+        cause = next((error for error in errors_in(group) if isinstance(error, ScenarioError)), None)
         if cause is None:
             raise
         raise cause from group
@@ -252,14 +252,14 @@ class ClusterSimulation:
         began = meter.event_began(name, self.now_s())
         try:
             for command in steps:
-                await self._do(command)
+                await self._execute(command)
                 if not isinstance(command, Pause):
                     self._measure.invalidate()
         except ClientError as error:
             raise ScenarioError("", f"an event at {self.now_s():.0f} s: {error}") from error
         meter.event_ended(began, self.now_s())
 
-    async def _do(self, command: Command) -> None:
+    async def _execute(self, command: Command) -> None:
         client = self._cluster.client
         match command:
             case Pause(delay_s):
@@ -360,11 +360,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-def _scenario_errors(group: BaseExceptionGroup[BaseException]) -> Iterator[ScenarioError]:
-    for error in group.exceptions:
-        if isinstance(error, ScenarioError):
-            yield error
-        elif isinstance(error, BaseExceptionGroup):
-            yield from _scenario_errors(error)

@@ -2,7 +2,7 @@
 
 1. The components are those of `mooring up`, with the defaults of kube-controller-manager and, but for heartbeats, of
    the kubelet.
-2. Event objects are not stored: nobody reads them, and each would cost as much as a binding.
+2. Event objects are not stored: no component reads them, and each would cost as much as a binding.
 3. Pods need no service account, and new nodes are ready at once.
 """
 

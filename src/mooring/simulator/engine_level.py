@@ -29,7 +29,7 @@ from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cycle.decision import PreemptionPlan
 from mooring.scheduler.engine import Engine, UnknownProfileError
 from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of
-from mooring.simulator.autoscaler.autoscaler import Autoscaler
+from mooring.simulator.autoscaler import Autoscaler
 from mooring.simulator.budgets import EngineBudgets
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.events import (
@@ -49,10 +49,8 @@ from mooring.simulator.events import (
 from mooring.simulator.measures import Figures, Progress, SimulationMeter, sample_times_s
 from mooring.simulator.pending_pods import PendingPods, SimulatedPod
 from mooring.simulator.policies import loaded_policy, smallest_name
-from mooring.simulator.pools import POOL, NodePools
-from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario, ScenarioEvent
-from mooring.simulator.scenario.values import seconds
-from mooring.simulator.sources import SimulationInput, gpu_milli, group_pod, read_input
+from mooring.simulator.scenario.fields import RolloutPart, ScalePart, Scenario, ScenarioEvent, seconds
+from mooring.simulator.sources import POOL, NodePools, SimulationInput, gpu_milli, group_pod, read_input
 from mooring.simulator.workload import FOREVER_S, Arrival, PodTypes
 
 PROGRESS_EVERY = 100
@@ -194,12 +192,12 @@ class EngineSimulation:
         for number in range(len(self._scenario.events)):
             self._push_event(number, 0)
         if self._scenario.has_autoscaler:
-            self._go_on(_RunningEvent(self.meter.event_began("", 0.0), self._autoscaler.steps()))
+            self._continue_event(_RunningEvent(self.meter.event_began("", 0.0), self._autoscaler.steps()))
         if self._scenario.samples.every or not self._demand_points:
             for at_s in sample_times_s(self._scenario.samples.every, self._duration_s):
-                self._push(at_s, _Kind.SAMPLE, None)
+                self._push_entry(at_s, _Kind.SAMPLE, None)
 
-    # Things that happen
+    # Entries of the heap
 
     def _handle(self, entry: tuple[float, int, int, object]) -> None:
         match entry[3]:
@@ -211,9 +209,9 @@ class EngineSimulation:
             case Arrival() as arrival:
                 self._arrive(arrival)
             case (int() as number, int() as occurrence):
-                self._begin(number, occurrence)
+                self._begin_event(number, occurrence)
             case _RunningEvent() as event:
-                self._go_on(event)
+                self._continue_event(event)
             case other:
                 raise AssertionError(f"unknown entry of the heap: {other!r}")
 
@@ -223,7 +221,7 @@ class EngineSimulation:
         pod = SimulatedPod(arrival.pod, arrival.lifetime_s, arrival.owner, self._clock.now_s())
         self._enqueue(pod)
         if arrival.deleted_s != FOREVER_S:
-            self._push(arrival.deleted_s, _Kind.END, pod)
+            self._push_entry(arrival.deleted_s, _Kind.END, pod)
 
     def _delete(self, pod: SimulatedPod) -> None:
         """The pod is deleted, whether it runs or waits."""
@@ -235,35 +233,35 @@ class EngineSimulation:
             self._drop_pending(pod)
 
     def _end(self, pod: SimulatedPod) -> None:
-        self._take_off(pod)
+        self._remove_from_node(pod)
         self._pending.retry_all()
 
     # Events
 
-    def _begin(self, number: int, occurrence: int) -> None:
+    def _begin_event(self, number: int, occurrence: int) -> None:
         event = self._scenario.events[number]
         if event.every:
             self._push_event(number, occurrence + 1)
         found = event.change()
         assert found is not None, "the scenario was validated"
         steps = event_steps(event, self, self._entropy.fork(f"event {number} {occurrence}"))
-        self._go_on(_RunningEvent(self.meter.event_began(found[0], self.now_s()), steps))
+        self._continue_event(_RunningEvent(self.meter.event_began(found[0], self.now_s()), steps))
 
-    def _go_on(self, event: _RunningEvent) -> None:
+    def _continue_event(self, event: _RunningEvent) -> None:
         """Carry out steps of the event until it waits for something."""
         if event.drain is not None and not self._drain(event, event.drain):
             return
         for command in event.steps:
             match command:
                 case Pause(delay_s):
-                    self._push(self._clock.now_s() + delay_s, _Kind.NODES, event)
+                    self._push_entry(self._clock.now_s() + delay_s, _Kind.NODES, event)
                     return
                 case DrainNodes():
                     event.drain, event.drain_until_s = command, self._clock.now_s() + command.timeout_s
                     if not self._drain(event, command):
                         return
                 case Fork(steps):
-                    self._go_on(_RunningEvent(self.meter.event_began("", self.now_s()), steps))
+                    self._continue_event(_RunningEvent(self.meter.event_began("", self.now_s()), steps))
                 case ScalePart():
                     self._scale(command)
                 case RolloutPart():
@@ -300,7 +298,7 @@ class EngineSimulation:
     def _drain(self, event: _RunningEvent, drain: DrainNodes) -> bool:
         """Evict the pods that budgets allow to evict. Returns whether the drain has ended; if not, it will go on.
 
-        A drain ends at the first look that finds nothing to evict, so that evicted pods are placed before it goes on.
+        A drain ends at the first check that finds nothing to evict, so that evicted pods are placed before it goes on.
         """
         columns, budgets, found, blocked = self.engine.columns, self._budgets.count_evictions(), 0, 0
         for name in drain.names:
@@ -318,7 +316,7 @@ class EngineSimulation:
         if found and now_s < event.drain_until_s:
             self._pending.retry_all()
             delay_s = EVICTION_RETRY_S if blocked else DRAIN_CHECK_S
-            self._push(min(now_s + delay_s, event.drain_until_s), _Kind.NODES, event)
+            self._push_entry(min(now_s + delay_s, event.drain_until_s), _Kind.NODES, event)
             return False
         event.drain = None
         return True
@@ -357,7 +355,7 @@ class EngineSimulation:
         for pod in pending[::-1][:surplus]:
             self._drop_pending(pod)
         for pod in running[::-1][: max(surplus - len(pending), 0)]:
-            self._take_off(pod)
+            self._remove_from_node(pod)
         self._pending.retry_all()
 
     def _remove_node(self, name: str) -> Node | None:
@@ -378,7 +376,7 @@ class EngineSimulation:
 
     def _evict(self, pod: SimulatedPod) -> None:
         """The pod ends before its time. If it has an owner, it is created again."""
-        self._take_off(pod)
+        self._remove_from_node(pod)
         self.meter.evictions += 1
         owner = controller_of(pod.view.metadata)
         if owner is not None and owner.kind in NODE_BOUND_OWNERS:
@@ -389,7 +387,7 @@ class EngineSimulation:
         pod.queued_s = self._clock.now_s()
         self._enqueue(pod)
 
-    def _take_off(self, pod: SimulatedPod) -> None:
+    def _remove_from_node(self, pod: SimulatedPod) -> None:
         """Remove a placed pod from its node."""
         info = pod.info
         assert info is not None, f"{pod.view.key} is on no node"
@@ -474,24 +472,24 @@ class EngineSimulation:
 
     # The heap
 
-    def _push(self, at_s: float, kind: _Kind, what: object) -> None:
+    def _push_entry(self, at_s: float, kind: _Kind, what: object) -> None:
         self._number += 1
         heappush(self._heap, (at_s, kind, self._number, what))
 
     def _push_event(self, number: int, occurrence: int) -> None:
         event = self._scenario.events[number]
         at_s = seconds(event.at) + occurrence * (seconds(event.every) if event.every else 0.0)
-        self._push(at_s, _kind_of(event), (number, occurrence))
+        self._push_entry(at_s, _kind_of(event), (number, occurrence))
 
     def _push_end(self, pod: SimulatedPod) -> None:
         if pod.lifetime_s != FOREVER_S:
-            self._push(self._clock.now_s() + pod.lifetime_s, _Kind.END, (pod, pod.run))
+            self._push_entry(self._clock.now_s() + pod.lifetime_s, _Kind.END, (pod, pod.run))
 
     def _push_arrival(self) -> None:
         if self._arrived < len(self._arrivals):
             arrival = self._arrivals[self._arrived]
             self._arrived += 1
-            self._push(arrival.at_s, _Kind.ARRIVAL, arrival)
+            self._push_entry(arrival.at_s, _Kind.ARRIVAL, arrival)
             if self._arrived % PROGRESS_EVERY == 0:
                 self._progress(self._arrived / len(self._arrivals))
 

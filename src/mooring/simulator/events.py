@@ -18,7 +18,6 @@ from typing import Protocol, TypeAlias
 from mooring.api.views.node import Node
 from mooring.kit.entropy import Entropy
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.pools import NodePools
 from mooring.simulator.scenario.fields import (
     DrainPart,
     FailPart,
@@ -27,8 +26,9 @@ from mooring.simulator.scenario.fields import (
     ScalePart,
     ScenarioEvent,
     UpgradePart,
+    seconds,
 )
-from mooring.simulator.scenario.values import seconds
+from mooring.simulator.sources import NodePools
 from mooring.simulator.workload import FOREVER_S, exponential
 
 REDRAW_S = 600.0

@@ -24,7 +24,7 @@ from mooring.api.well_known import JOB_LABELS, POD_TEMPLATE_HASH, REGION, ZONE
 from mooring.scheduler.cache.pods import PodInfo
 from mooring.scheduler.cache.resources import CPU, CPU_NON_ZERO, MEMORY_NON_ZERO, PODS
 from mooring.scheduler.engine import Engine
-from mooring.simulator.scenario.values import seconds
+from mooring.simulator.scenario.fields import seconds
 from mooring.simulator.workload import HOUR_S, PodTypes
 
 TYPES_MAX = 20

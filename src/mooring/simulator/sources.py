@@ -1,4 +1,4 @@
-"""The cluster and the workload of a scenario, for one seed.
+"""The cluster and the workload of a scenario, for one seed; and the nodes of pools, by number.
 
 A dump has no history of pods that ended. Its arrival model takes the age of the pods of an owner for what it is in a
 steady state: pods arrive at a constant rate, and run for times with an exponential distribution. Then the mean age of
@@ -7,28 +7,34 @@ the running pods is the mean lifetime, and the rate is their number divided by i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from mooring.api.decode import convert_as
 from mooring.api.errors import ObjectError
 from mooring.api.load import load
 from mooring.api.views.meta import ApiObject, controller_of
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod, PodStatus
-from mooring.api.well_known import NODE_BOUND_OWNERS, TERMINAL_PHASES
+from mooring.api.well_known import HOSTNAME, NODE_BOUND_OWNERS, TERMINAL_PHASES, ZONE
 from mooring.kit.clock import TimestampError, parse_rfc3339
 from mooring.kit.entropy import Entropy
-from mooring.simulator.dlrm import dlrm_workload
+from mooring.simulator.csv_traces import (
+    dlrm_workload,
+    inflated_workload,
+    read_openb_nodes,
+    read_openb_pods,
+    renamed,
+    replayed_workload,
+    trace_random,
+)
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.gpus import GPU_COUNT, MILLI
-from mooring.simulator.openb import inflated_workload, read_nodes, read_pods, renamed, replayed_workload, trace_random
-from mooring.simulator.pools import pool_node
-from mooring.simulator.scenario.fields import PodTemplatePart, Scenario
-from mooring.simulator.scenario.values import rate_per_h, seconds
-from mooring.simulator.simkube.pods import simkube_workload
+from mooring.simulator.scenario.fields import PodTemplatePart, Pool, Scenario, rate_per_h, seconds
+from mooring.simulator.simkube import simkube_workload
 from mooring.simulator.workload import (
     FOREVER_S,
     HOUR_S,
@@ -39,6 +45,46 @@ from mooring.simulator.workload import (
     exponential,
     pod_view,
 )
+
+POOL = "mooring.dev/pool"
+"""Label of the nodes of a pool."""
+
+
+class NodePools:
+    """Numbers the nodes that are added to pools."""
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self._pools = {pool.name: pool for pool in pools}
+        self._created = {pool.name: pool.count for pool in pools}
+
+    def add(self, pool: str, count: int) -> list[Node]:
+        """The next nodes of a pool."""
+        nodes = self.next_nodes(pool, count)
+        self._created[pool] += count
+        return nodes
+
+    def next_nodes(self, pool: str, count: int) -> list[Node]:
+        """The nodes that `add` would return."""
+        first = self._created[pool]
+        return [pool_node(self._pools[pool], number) for number in range(first, first + count)]
+
+    def price_per_h(self, pools: Iterable[str]) -> float:
+        """The price of nodes of these pools; an empty name is of no pool."""
+        return sum(self._pools[pool].price for pool in pools if pool)
+
+
+def pool_node(pool: Pool, number: int) -> Node:
+    """The node with this number in a pool."""
+    labels = {HOSTNAME: f"{pool.name}-{number}", POOL: pool.name, **pool.labels}
+    if pool.zones:
+        labels[ZONE] = f"zone-{number % pool.zones}"
+    allocatable = {"cpu": pool.cpu, "memory": pool.memory, "pods": str(pool.pods), **pool.resources}
+    metadata = {"name": f"{pool.name}-{number}", "labels": labels}
+    return convert_as(Node, {"metadata": metadata, "status": {"allocatable": allocatable}})
+
+
+# --- sources --------------------------------------------------------------------------------------------------
+
 
 LIFETIME_S_MIN = 60.0
 """Shortest mean lifetime that is taken from a dump."""
@@ -63,7 +109,7 @@ def read_input(scenario: Scenario, seed: int) -> SimulationInput:
     objects: list[ApiObject] = []
     pods: list[Pod] = []
     if cluster.openb is not None:
-        nodes = read_nodes(Path(cluster.openb.nodes))
+        nodes = read_openb_nodes(Path(cluster.openb.nodes))
     elif cluster.dump:
         nodes, pods, objects = _read_dump(cluster.dump)
     else:
@@ -72,7 +118,7 @@ def read_input(scenario: Scenario, seed: int) -> SimulationInput:
     pending = [Arrival(0.0, pod) for pod in pods if not pod.spec.node_name]
     if workload.openb is not None:
         demand = workload.openb.demand
-        trace = read_pods(Path(workload.openb.pods), with_times=demand is None)
+        trace = read_openb_pods(Path(workload.openb.pods), with_times=demand is None)
         if demand is None:
             arrivals = replayed_workload(trace)
         else:

@@ -22,8 +22,7 @@ from typing import Protocol, TypeAlias
 
 from mooring.simulator.errors import ScenarioError
 from mooring.simulator.inputs import SENT_BYTES_MAX, PackedInput, packed_input
-from mooring.simulator.simulation import SimulationResult
-from mooring.simulator.sweep import ResultStore, SweepTask
+from mooring.simulator.simulation import ResultStore, SimulationResult, SweepTask
 
 WORKER_DEATHS_MAX = 3
 """A sweep gives up after this many failures of its engine."""

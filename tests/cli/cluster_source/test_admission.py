@@ -1,4 +1,4 @@
-"""Objects as the API server would create them. The same pod with a uid has been created already."""
+"""Objects as the API server would create them."""
 
 from __future__ import annotations
 

@@ -123,12 +123,12 @@ def test_claims_get_the_default_class(claim: str, storage_class: str | None) -> 
 @pytest.mark.parametrize(
     ("volume", "phase"),
     [
-        pytest.param("{metadata: {name: v}}", "Available", id="nobody's"),
+        pytest.param("{metadata: {name: v}}", "Available", id="without an owner"),
         pytest.param("{metadata: {name: v}, spec: {claimRef: {name: c}}}", "Pending", id="somebody's"),
         pytest.param("{metadata: {name: v}, status: {phase: Released}}", "Released", id="as it says"),
     ],
 )
-def test_volumes_that_nobody_claims_are_available(volume: str, phase: str) -> None:
+def test_unclaimed_volumes_are_available(volume: str, phase: str) -> None:
     found = only(completed(f"v1 PersistentVolume {volume}"), PersistentVolume, "v")
     assert cast(PersistentVolume, found).status.phase == phase
 

@@ -1,4 +1,4 @@
-"""Asking a live cluster, over HTTP: the answers are those of the scheduler that runs there, to the letter."""
+"""Reading a live cluster over HTTP: decisions equal those of the scheduler that runs there."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def as_limited(up: Up, directory: Path) -> str:
     return str(file)
 
 
-def test_a_user_who_may_not_list_claims_is_told_what_was_not_judged(cluster: Up, tmp_path: Path) -> None:
+def test_without_permission_to_list_claims_the_report_names_what_was_not_judged(cluster: Up, tmp_path: Path) -> None:
     kubeconfig = as_limited(cluster, tmp_path)
     refused = run("explain", "--kubeconfig", kubeconfig)
     assert refused.exit_code == 2

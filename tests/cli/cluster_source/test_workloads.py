@@ -314,7 +314,7 @@ def test_a_workload_of_which_no_pod_can_be_made(given: ApiObject, said: str) -> 
     assert caught.value.lines()[0].startswith(said)
 
 
-def test_workloads_without_a_template_are_told() -> None:
+def test_workloads_without_a_template_are_reported() -> None:
     bare = decode(b'{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"w"}}')
     cluster = completed(bare)
     assert cluster.notes == ['Deployment "default/w" has no pod template: no pods of it are added']

@@ -8,8 +8,7 @@ import json
 import pytest
 import yaml
 
-from mooring.cli.explain.data import as_data
-from mooring.cli.explain.report import Report
+from mooring.cli.explain.report import Report, as_data
 from mooring.cli.explain.run import ExplainRequest, run_explain
 from mooring.cli.explain.text import as_lines
 from mooring.cli.terminal import Terminal
@@ -81,7 +80,7 @@ def explained(*objects: str, empty: str = "") -> Report:
     """What is decided about pod p; `empty` are kinds of which the input holds an empty list."""
     lists = [f"{{apiVersion: {EMPTY[kind]}, kind: {kind}List, items: []}}" for kind in empty.split()]
     text = "\n---\n".join([NODES, *objects, *lists])
-    request = ExplainRequest(("-",), ("p",))
+    request = ExplainRequest(files=("-",), pods=("p",))
     return run_explain(request, io.BytesIO(text.encode()), lambda note: None, VirtualClock())
 
 

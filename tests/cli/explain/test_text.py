@@ -1,4 +1,4 @@
-"""Text: that it fits, whatever the names are. What it says is in `screens/`."""
+"""The width of the text with any names. `screens/` has the text itself."""
 
 from __future__ import annotations
 

@@ -300,7 +300,7 @@ def test_an_empty_folder_is_a_mistake(tmp_path: Path) -> None:
         find_sources([str(tmp_path)])
 
 
-def test_a_file_that_cannot_be_read_is_told_with_the_reason(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported_with_the_reason(tmp_path: Path) -> None:
     gone = Source("gone.yaml", tmp_path / "gone.yaml")
     with pytest.raises(InputError, match=r"gone.yaml: cannot be read: No such file or directory"):
         read_manifests([gone], io.BytesIO(), lambda amount: None)

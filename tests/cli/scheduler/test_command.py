@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from mooring.cli.flags import shown
 from mooring.cli.main import main
-from mooring.cli.scheduler.flags import FLAGS, all_flags
+from mooring.cli.scheduler.command import FLAGS, all_flags
 
 # What kube-scheduler v1.36.4 shows on /flagz when it is started without any (but for help and version).
 KUBE_SCHEDULER_FLAGS = Path(__file__).with_name("kube_scheduler_flags.txt").read_text().splitlines()
@@ -68,7 +68,7 @@ def test_what_is_refused(arguments: tuple[str, ...], complaint: str, monkeypatch
     assert complaint in result.output
 
 
-def test_a_version_is_told() -> None:
+def test_a_version_is_reported() -> None:
     assert "as Kubernetes v1.36.4" in typed("--version").output
 
 
@@ -129,7 +129,7 @@ def test_authorities_that_are_not_there(tmp_path: Path) -> None:
     assert f"mooring: {tmp_path / 'none'}: cannot be read" in said
 
 
-def test_flags_that_change_nothing_are_told(taken: int) -> None:
+def test_flags_that_change_nothing_are_reported(taken: int) -> None:
     _, said = typed_flags(taken, "--feature-gates=A=true", "--contention-profiling=true", "--vmodule=a=3")
     assert "--feature-gates=[A=true] has no effect here" in said
     assert "--vmodule=[a=3] has no effect here" in said

@@ -8,8 +8,8 @@ import pytest
 
 from mooring.cli.errors import InputError
 from mooring.cli.flags import FlagValue
+from mooring.cli.scheduler.command import all_flags
 from mooring.cli.scheduler.configuration import configuration_of
-from mooring.cli.scheduler.flags import all_flags
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -100,7 +100,7 @@ def test_a_configuration_wins_over_a_policy(file: str, tmp_path: Path) -> None:
     ],
     ids=["no YAML", "an unknown field", "a value that makes no sense"],
 )
-def test_what_is_wrong_is_told_with_its_line(content: str, complaint: str, tmp_path: Path) -> None:
+def test_errors_are_reported_with_their_line(content: str, complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(content)
     with pytest.raises(InputError) as raised:

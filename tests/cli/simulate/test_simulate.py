@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from mooring.cli.simulate import run as simulate_run
-from mooring.cli.simulate.text import as_lines
+from mooring.cli.simulate.run import as_lines
 from mooring.simulator.simulation import SimulationResult
 from tests.cli.screens import ROOT, run
 

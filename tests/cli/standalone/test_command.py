@@ -35,7 +35,7 @@ def test_what_has_no_effect_is_a_flag_there_of_the_same_sort() -> None:
     assert {name for name in VALUES if THEIRS.get(name) != ""} == set()
 
 
-def test_what_has_no_effect_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_without_effect_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[ControllerSettings] = []
     monkeypatch.setattr(
         standalone, "run_controllers", lambda options, settings, enabled, root_ca_file: ran.append(settings)
@@ -93,7 +93,7 @@ def typed(*words: str) -> tuple[int, str]:
         pytest.param(HASTY, LeaseTerms("kube-controller-manager", "kube-system", 4.0, 3.0, 0.5), id="other times"),
     ],
 )
-def test_leases_are_asked_for_as_of_kubernetes_components(
+def test_leases_have_the_names_of_kubernetes_components(
     words: tuple[str, ...], lease: LeaseTerms | None, started: Started
 ) -> None:
     assert typed("controllers", *words) == (0, "")
@@ -133,7 +133,7 @@ def test_wrong_values_are_refused_in_words(words: tuple[str, ...], said: str) ->
         ),
     ],
 )
-def test_nodes_that_cannot_be_are_refused_before_anybody_is_asked(
+def test_invalid_nodes_are_rejected_before_any_request(
     words: tuple[str, ...], said: str, tmp_path: Path, started: Started
 ) -> None:
     file = tmp_path / "stages.yaml"

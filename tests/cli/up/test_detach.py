@@ -134,7 +134,7 @@ def test_a_start_that_fails_shows_the_end_of_its_log(shell: Shell) -> None:
         pytest.param(("--wait", "5s"), "--wait needs --detach", id="waiting in the foreground"),
     ],
 )
-def test_what_is_wrong_is_told_by_the_command(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_errors_are_reported_by_the_command(shell: Shell, words: tuple[str, ...], said: str) -> None:
     failed = shell.mooring("up", *SMALL, *words)
     assert failed.returncode == 2
     assert said in failed.stderr

@@ -115,7 +115,7 @@ def test_what_only_few_need_is_not_read_in_before_it_is_ready() -> None:
     assert done.stdout == "\n"
 
 
-def test_strangers_who_are_let_in_may_not_do_more(tmp_path: Path) -> None:
+def test_anonymous_users_have_no_other_permissions(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--anonymous-auth", *WITHOUT_OTHERS) as up:
         assert up.ask("GET", "/readyz", token="").code == 200
         for path in ("/", "/api", "/metrics", "/api/v1/namespaces", "/api/v1/secrets"):
@@ -123,7 +123,7 @@ def test_strangers_who_are_let_in_may_not_do_more(tmp_path: Path) -> None:
             assert (refused.code, refused.document()["reason"]) == (403, "Forbidden"), path
 
 
-def test_who_speaks_plain_http_is_not_left_waiting(tmp_path: Path) -> None:
+def test_a_plain_http_client_gets_an_answer(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", *WITHOUT_OTHERS) as up:
         with socket.create_connection(("127.0.0.1", up.port), LIMIT_S) as plain:
             plain.sendall(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -132,7 +132,7 @@ def test_who_speaks_plain_http_is_not_left_waiting(tmp_path: Path) -> None:
         assert "Traceback" not in up.log()
 
 
-def test_nodes_keep_leases_of_the_length_that_was_asked_for(tmp_path: Path) -> None:
+def test_nodes_keep_leases_of_the_requested_duration(tmp_path: Path) -> None:
     flags = ("--nodes", "1", "--node-lease-duration-seconds", "4", "--without", "scheduler,controllers")
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-0"
     with running(tmp_path, "--ephemeral", *flags) as up:
@@ -416,7 +416,7 @@ def test_the_second_time_it_ends_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(temporary.iterdir()) == [], "keys and kubeconfig are removed"
 
 
-def test_it_ends_although_nobody_reads_what_it_says(tmp_path: Path) -> None:
+def test_it_ends_although_its_output_is_not_read(tmp_path: Path) -> None:
     words = command("--port", "0", "--ephemeral", "--kubeconfig", str(tmp_path / "kubeconfig"), *WITHOUT_OTHERS)
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None
@@ -581,7 +581,7 @@ def _refused_in_one_line(*options: str) -> str:
     return said[0]
 
 
-def test_a_second_process_on_the_same_directory_is_told_so(tmp_path: Path) -> None:
+def test_a_second_process_on_the_same_directory_fails(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     with running(tmp_path, "--data-dir", data, *WITHOUT_OTHERS) as up:
         code, said = refused("--data-dir", data, "--port", "0", "--kubeconfig", str(tmp_path / "another"))

@@ -87,7 +87,7 @@ def test_the_running_scheduler_tells_its_attempts_and_its_queue(tmp_path: Path) 
             assert (result.exit_code, words in result.output) == (2, True), result.output
 
 
-def test_a_standalone_scheduler_is_asked_by_its_secure_port(tmp_path: Path) -> None:
+def test_a_standalone_scheduler_is_read_through_its_secure_port(tmp_path: Path) -> None:
     with running(tmp_path, "--ephemeral", "--nodes", "1", "--without", "scheduler") as up:
         port, kubeconfig = free_port(), str(up.kubeconfig)
         reviews = [f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}"]
@@ -134,7 +134,7 @@ def rejected(attempt: int, nodes: int, **more: Any) -> dict[str, Any]:
     return {**ATTEMPT, "attempt": attempt, "rejections": rejections, **more}
 
 
-def test_what_changed_between_two_attempts_is_told() -> None:
+def test_changes_between_two_attempts_are_shown() -> None:
     decisions = [rejected(2, 10, requeuedBy="AssignedPodDelete"), rejected(1, 12)]
     lines = list(attempts_lines("default/web", decisions, [], 1767225620.0, 80))
     assert lines == [

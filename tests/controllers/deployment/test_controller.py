@@ -79,7 +79,7 @@ def test_a_set_that_changes_hands_wakes_both() -> None:
     assert events.enqueued() == ["default/web", "default/db"]
 
 
-def test_an_orphan_wakes_who_selects_it() -> None:
+def test_an_orphan_enqueues_the_owners_that_select_it() -> None:
     events = Events(deployment_view("web"), deployment_view("db"))
     events.sets.apply(Change.ADDED, owned("x", by="", labels={"app": "db"}))
     assert events.enqueued() == ["default/db"]
@@ -89,7 +89,7 @@ def test_an_orphan_wakes_who_selects_it() -> None:
     assert events.enqueued() == ["default/web"]
 
 
-def test_the_set_of_a_namesake_wakes_nobody() -> None:
+def test_a_set_of_an_older_owner_of_that_name_enqueues_nothing() -> None:
     events = Events(deployment_view("web"))
     reference = OwnerReference(kind="Deployment", name="web", uid="an older one", controller=True)
     view = owned("x")
@@ -221,7 +221,7 @@ def test_what_is_paused_is_scaled_but_not_rolled_out() -> None:
     run_story(story)
 
 
-def test_a_rollout_that_stands_still_is_told_and_taken_back() -> None:
+def test_a_rollout_that_stands_still_is_reported_and_taken_back() -> None:
     async def story(world: World) -> None:
         await running(world, replicas=2, deadline_s=30)
         await world.patch(DEPLOYMENT, "web", image("broken"))

@@ -1,4 +1,4 @@
-"""Which ReplicaSet is the new one; revisions, and what is copied where."""
+"""The new ReplicaSet of a Deployment, revisions, and copied annotations."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_a_long_name_is_cut_for_the_hash() -> None:
 
 
 @pytest.mark.parametrize(("text", "revision"), [("0", 0), ("3", 3), ("", None), ("x", None)])
-def test_the_wish_to_go_back(text: str, revision: int | None) -> None:
+def test_the_rollback_annotation(text: str, revision: int | None) -> None:
     assert rollback_revision(deployment_view(annotations={DEPLOYMENT_ROLLBACK_TO: text})) == revision
 
 
@@ -194,6 +194,6 @@ def test_going_back_takes_template_and_annotations_along() -> None:
     assert document["spec"]["template"]["spec"]["containers"][0]["image"] == "app:1"
 
 
-def test_a_wish_that_cannot_be_granted_is_taken_away() -> None:
+def test_a_rollback_annotation_that_cannot_be_followed_is_removed() -> None:
     deployment = deployment_view(annotations={DEPLOYMENT_ROLLBACK_TO: "9", "mine": "x"})
     assert rolled_back(deployment, None)["metadata"]["annotations"] == {"mine": "x"}

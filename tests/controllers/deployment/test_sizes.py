@@ -153,7 +153,7 @@ def test_what_has_its_size_stays() -> None:
     assert plan_scaling(deployment_view(replicas=5), grown_at("new", 5, 5, 5), []) == []
 
 
-def test_what_has_its_size_by_chance_is_told_so_or_it_would_count_as_being_scaled_for_ever() -> None:
+def test_a_set_of_its_planned_size_still_gets_its_annotations() -> None:
     new, old = grown_at("new", 0, 4, 5), grown_at("old", 3, 4, 5)
     assert sizes(plan_scaling(deployment_view(replicas=3), new, [old])) == [("old", 3)]
 

@@ -1,4 +1,4 @@
-"""How a Deployment is: counts and conditions."""
+"""The status of a Deployment: counts and conditions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_counts_are_sums_over_the_sets() -> None:
     ("statuses", "count"),
     [
         pytest.param([{"terminatingReplicas": 1}, {"terminatingReplicas": 2}], 3, id="the sum"),
-        pytest.param([{"terminatingReplicas": 1}, {}], None, id="one does not tell: nobody knows"),
+        pytest.param([{"terminatingReplicas": 1}, {}], None, id="one without the count: unknown"),
         pytest.param([{"terminatingReplicas": 1}, {"observedGeneration": 0}], 1, id="one was never looked at"),
         pytest.param([], 0, id="none"),
     ],

@@ -39,7 +39,7 @@ OWNERS = ["deployment-controller", "replicaset-controller"]
 
 
 class Cluster:
-    """Owners, and somebody who asks for their scales."""
+    """Owners, and a client that reads their scales."""
 
     def __init__(self, clock: VirtualClock, group: TaskGroup, store: MemoryStore, client: Client) -> None:
         self.clock, self.group = clock, group
@@ -101,7 +101,7 @@ def test_a_built_in_owner_wants(api_version: str, kind: str, spec: Document, rep
     [
         pytest.param({"kind": "Deployment", "name": "d"}, 7, id="a Deployment decides"),
         pytest.param({"kind": "Deployment", "name": "gone"}, None, id="a Deployment that is gone"),
-        pytest.param({"kind": "Rollout", "name": "d"}, 3, id="somebody else does not"),
+        pytest.param({"kind": "Rollout", "name": "d"}, 3, id="another kind does not"),
     ],
 )
 def test_above_a_replica_set(above: Document, replicas: int | None) -> None:
@@ -157,7 +157,7 @@ def test_a_custom_owner_wants(spec: Document, replicas: int) -> None:
         ("batch/v1", "Job", "jobs.batch does not implement the scale subresource"),
         ("apps/v9", "Thing", 'no matches for kind "Thing" in version "apps/v9"'),
     ],
-    ids=["a custom kind without one", "a built-in kind without one", "a kind that nobody knows"],
+    ids=["a custom kind without one", "a built-in kind without one", "an unknown kind"],
 )
 def test_a_kind_without_a_scale_is_refused_in_words(api_version: str, kind: str, message: str) -> None:
     async def story(cluster: Cluster) -> None:
@@ -232,14 +232,14 @@ def test_a_budget_follows_its_pods() -> None:
         pytest.param(
             owner("example.com/v1", "Foo"),
             'no matches for kind "Foo" in version "example.com/v1"',
-            id="a kind that nobody knows",
+            id="an unknown kind",
         ),
         pytest.param(owner("apps/v1", "ReplicaSet"), 'found no controllers for pod "p"', id="an owner that is gone"),
         pytest.param(owner("apps/v1", "StatefulSet"), 'found no controllers for pod "p"', id="a set that is gone"),
         pytest.param(owner("v1", "ReplicationController"), 'found no controllers for pod "p"', id="and another"),
     ],
 )
-def test_an_owner_that_cannot_be_asked_makes_the_budget_fail_safe(reference: Document, message: str) -> None:
+def test_a_budget_fails_safe_if_a_scale_cannot_be_read(reference: Document, message: str) -> None:
     async def story(world: World) -> None:
         await world.create(bare_pod("p", reference), budget(maxUnavailable=1))
         await world.settle()
@@ -254,7 +254,7 @@ def test_an_owner_that_cannot_be_asked_makes_the_budget_fail_safe(reference: Doc
     run_story(story)
 
 
-def test_a_custom_owner_is_asked_for_its_scale() -> None:
+def test_the_scale_of_a_custom_owner_is_read() -> None:
     definition: Document = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -294,7 +294,7 @@ def test_a_custom_owner_is_asked_for_its_scale() -> None:
     run_story(story)
 
 
-def test_bare_pods_are_told_of() -> None:
+def test_bare_pods_are_reported() -> None:
     async def story(world: World) -> None:
         await world.create(bare_pod("p"), budget(maxUnavailable=1), budget("number", minAvailable=1))
         await world.settle()
@@ -307,7 +307,7 @@ def test_bare_pods_are_told_of() -> None:
     run_story(story)
 
 
-def test_a_pod_of_two_budgets_is_told_of_and_counts_in_both() -> None:
+def test_a_pod_of_two_budgets_is_reported_and_counts_in_both() -> None:
     async def story(world: World) -> None:
         await world.create(budget("one", minAvailable=1), budget("two", minAvailable=1), bare_pod("p"))
         await world.settle()

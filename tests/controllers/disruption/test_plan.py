@@ -1,4 +1,4 @@
-"""What a disruption budget has to say."""
+"""The status of a disruption budget."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.api.decode import decode_as
 from mooring.api.views.meta import Condition, LabelSelector, LabelSelectorRequirement, OwnerReference
 from mooring.api.views.workloads import PodDisruptionBudget
 from mooring.controllers.disruption.plan import (
-    Disrupted,
+    DisruptedPods,
     Expected,
     Scale,
     disrupted_pods,
@@ -63,7 +63,7 @@ def group(count: int, healthy: int = 0, owner: str = "") -> PodGroup:
         pytest.param({"maxUnavailable": 2}, [group(7, owner="a")], {"a": 7}, Expected(7, 5), id="all but two"),
         pytest.param({"maxUnavailable": "30%"}, [group(7, owner="a")], {"a": 7}, Expected(7, 4), id="rounded up"),
         pytest.param({"maxUnavailable": 9}, [group(1, owner="a")], {"a": 1}, Expected(1, 0), id="never below none"),
-        pytest.param({"maxUnavailable": 1}, [group(3)], {}, Expected(0, 0, True), id="nobody owns the pods"),
+        pytest.param({"maxUnavailable": 1}, [group(3)], {}, Expected(0, 0, True), id="pods without an owner"),
         pytest.param(
             {"maxUnavailable": 1},
             [group(1, owner="a"), group(1, owner="b"), group(1)],
@@ -138,14 +138,14 @@ def test_a_disrupted_pod(since: str, going: bool, kept: list[str], overdue: int)
 
 def test_a_pod_whose_eviction_is_awaited_is_not_healthy() -> None:
     groups = [group(3, healthy=3)]
-    assert healthy_pods(groups, Disrupted({"bare-0": JUST_NOW}, [], None), NOW_S) == 2
-    assert healthy_pods(groups, Disrupted({}, [], None), NOW_S) == 3
+    assert healthy_pods(groups, DisruptedPods({"bare-0": JUST_NOW}, [], None), NOW_S) == 2
+    assert healthy_pods(groups, DisruptedPods({}, [], None), NOW_S) == 3
 
 
 @pytest.mark.parametrize(
     ("condition", "phase", "left_s"),
     [
-        pytest.param(None, "Running", None, id="nobody wants to disrupt it"),
+        pytest.param(None, "Running", None, id="no disruption requested"),
         pytest.param(("True", "EvictionByEvictionAPI", JUST_NOW), "Running", 119.0, id="it is to be disrupted"),
         pytest.param(("True", "EvictionByEvictionAPI", LONG_AGO), "Running", 0.0, id="it should have been long ago"),
         pytest.param(("False", "", LONG_AGO), "Running", None, id="that was taken back"),

@@ -1,11 +1,13 @@
-"""Stories of the older endpoints of services, on virtual time."""
+"""Endpoints of services, and slices that mirror the Endpoints of users, on virtual time."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.kinds import ENDPOINTS, POD, SERVICE
+from mooring.api.kinds import ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE
 from mooring.api.views.pod import Pod
 from mooring.controllers.endpoint.endpoints import are_subsets_same, plan_subsets, truncated
 from tests.controllers.cluster_builders import HTTP, backend, backend_view, service, service_view
@@ -115,7 +117,7 @@ def test_endpoints_are_written_only_if_they_differ() -> None:
         ),
     ],
 )
-def test_what_somebody_else_changed_is_put_right_with_the_next_look(patch: Document) -> None:
+def test_changes_of_other_clients_are_corrected_by_the_next_sync(patch: Document) -> None:
     async def story(world: World) -> None:
         await world.create(service(), backend("a"))
         await world.settle()
@@ -131,7 +133,7 @@ def test_what_somebody_else_changed_is_put_right_with_the_next_look(patch: Docum
     run_story(story)
 
 
-def test_endpoints_that_somebody_deletes_come_back() -> None:
+def test_deleted_endpoints_are_created_again() -> None:
     async def story(world: World) -> None:
         await world.create(service(), backend("a"))
         await world.settle()
@@ -146,9 +148,121 @@ def test_what_was_left_over_is_deleted_at_the_start_unless_leaders_are_elected_t
     async def story(world: World) -> None:
         await world.create(endpoints("left-over"), endpoints("election", annotations={LEADER: "{}"}))
         await world.settle()
-        assert len(await world.list(ENDPOINTS)) == 2, "nobody looks at what comes later"
+        assert len(await world.list(ENDPOINTS)) == 2, "later changes are ignored"
         world.start_manager(["endpoints-controller"])
         await world.settle()
         assert [each["metadata"]["name"] for each in await world.list(ENDPOINTS)] == ["election"]
 
     run_story(story)
+
+
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+MANAGER = "endpointslicemirroring-controller.k8s.io"
+
+
+def user_endpoints(*subsets: Document, **metadata: Any) -> Document:
+    return {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {"name": "web", **metadata},
+        "subsets": [*subsets],
+    }
+
+
+def subset(*addresses: str, unready: tuple[str, ...] = (), port: int = 80) -> Document:
+    return {
+        "addresses": [{"ip": each} for each in addresses],
+        "notReadyAddresses": [{"ip": each} for each in unready],
+        "ports": [{"name": "http", "port": port, "protocol": "TCP"}],
+    }
+
+
+def plain_service() -> Document:
+    document = service()
+    del document["spec"]["selector"]
+    return document
+
+
+async def mirrored(world: World) -> list[tuple[str, int, list[tuple[str, bool]]]]:
+    """Family, port and addresses of each slice."""
+    return [
+        (
+            each["addressType"],
+            each["ports"][0]["port"],
+            [(endpoint["addresses"][0], endpoint["conditions"]["ready"]) for endpoint in each["endpoints"]],
+        )
+        for each in await world.list(ENDPOINT_SLICE)
+        if each["metadata"]["labels"].get(MANAGED_BY) == MANAGER
+    ]
+
+
+def play_mirroring(story: Story) -> None:
+    play(story, controllers=["endpointslice-mirroring-controller"])
+
+
+def test_slices_follow_the_endpoints_that_a_user_writes() -> None:
+    async def story(world: World) -> None:
+        annotations = {"note": "x", "endpoints.kubernetes.io/last-change-trigger-time": "2026-01-01T00:00:00Z"}
+        await world.create(plain_service())
+        await world.create(user_endpoints(subset("10.0.0.1", unready=("10.0.0.2",)), annotations=annotations))
+        await world.settle()
+        assert await mirrored(world) == [("IPv4", 80, [("10.0.0.1", True), ("10.0.0.2", False)])]
+        [found] = await world.list(ENDPOINT_SLICE)
+        assert found["metadata"]["labels"]["kubernetes.io/service-name"] == "web"
+        assert found["metadata"]["annotations"] == {"note": "x"}
+        assert [owner["kind"] for owner in found["metadata"]["ownerReferences"]] == ["Endpoints"]
+        await world.patch(ENDPOINTS, "web", {"subsets": [subset("10.0.0.1", "fd00::1"), subset("10.0.0.3", port=81)]})
+        await world.settle()
+        assert sorted(await mirrored(world)) == [
+            ("IPv4", 80, [("10.0.0.1", True)]),
+            ("IPv4", 81, [("10.0.0.3", True)]),
+            ("IPv6", 80, [("fd00::1", True)]),
+        ]
+        revisions = [each["metadata"]["resourceVersion"] for each in await world.list(ENDPOINT_SLICE)]
+        await world.patch(SERVICE, "web", {"metadata": {"labels": {"a": "b"}}})
+        await world.settle()
+        assert [each["metadata"]["resourceVersion"] for each in await world.list(ENDPOINT_SLICE)] == revisions
+        await world.delete(ENDPOINTS, "web")
+        await world.settle()
+        assert await mirrored(world) == []
+
+    play_mirroring(story)
+
+
+@pytest.mark.parametrize(
+    ("of", "metadata"),
+    [
+        pytest.param(service(), {}, id="the service has a selector"),
+        pytest.param(None, {}, id="there is no service"),
+        pytest.param(
+            plain_service(), {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}}, id="a label forbids it"
+        ),
+        pytest.param(
+            plain_service(), {"annotations": {"control-plane.alpha.kubernetes.io/leader": "{}"}}, id="leader election"
+        ),
+    ],
+)
+def test_what_is_not_mirrored(of: Document | None, metadata: Document) -> None:
+    async def story(world: World) -> None:
+        if of is not None:
+            await world.create(of)
+        await world.create(user_endpoints(subset("10.0.0.1"), **metadata))
+        await world.settle()
+        assert await mirrored(world) == []
+
+    play_mirroring(story)
+
+
+def test_slices_go_with_their_service_and_come_back_when_they_are_deleted() -> None:
+    async def story(world: World) -> None:
+        await world.create(plain_service(), user_endpoints(subset("10.0.0.1")))
+        await world.settle()
+        [found] = await world.list(ENDPOINT_SLICE)
+        await world.delete(ENDPOINT_SLICE, found["metadata"]["name"])
+        await world.settle()
+        assert len(await mirrored(world)) == 1
+        await world.delete(SERVICE, "web")
+        await world.settle()
+        assert await mirrored(world) == []
+
+    play_mirroring(story)

@@ -1,4 +1,4 @@
-"""When a service is looked at again, and what is found."""
+"""When a service is synced, and its endpoints."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def test_a_pod_can_be_an_endpoint(parts: dict[str, Any], is_one: bool) -> None:
             [8080],
             id="of a sidecar",
         ),
-        pytest.param({"containers": [], "initContainers": [{"name": "c", "ports": WEB}]}, [], id="of nobody who runs"),
+        pytest.param(
+            {"containers": [], "initContainers": [{"name": "c", "ports": WEB}]}, [], id="of init containers only"
+        ),
         pytest.param({}, [], id="it has none of that name"),
     ],
 )
@@ -74,14 +76,14 @@ def test_a_named_port_is(spec: dict[str, Any], ports: list[int]) -> None:
         pytest.param({}, ("IPv4",), id="it says"),
         pytest.param({"ipFamilies": ["IPv6", "IPv4"]}, ("IPv6", "IPv4"), id="it says two"),
         pytest.param({"ipFamilies": [], "clusterIP": "fd00::1"}, ("IPv6",), id="its address says"),
-        pytest.param({"ipFamilies": [], "clusterIP": "None"}, ("IPv4", "IPv6"), id="nobody says"),
+        pytest.param({"ipFamilies": [], "clusterIP": "None"}, ("IPv4", "IPv6"), id="not specified"),
     ],
 )
 def test_a_service_is_reached_by(spec: dict[str, Any], families: tuple[str, ...]) -> None:
     assert families_of(service_view(**spec)) == families
 
 
-def test_addresses_are_told_apart_by_family() -> None:
+def test_addresses_are_distinguished_by_family() -> None:
     pod = backend_view("p", "fd00::2")
     assert (addresses_of(pod, "IPv4"), addresses_of(pod, "IPv6")) == ((), ("fd00::2",))
 
@@ -98,7 +100,7 @@ def test_a_pod_is_known_by_name(spec: dict[str, Any], name: str | None) -> None:
     assert hostname_of(backend_view("p", **spec), service_view()) == name
 
 
-def test_a_service_that_points_outside_selects_nobody() -> None:
+def test_an_external_name_service_selects_no_pod() -> None:
     assert selector_of_service(service_view(type="ExternalName")).matches_nothing
     assert selector_of_service(service_view(selector=None)).matches_nothing
     assert selector_of_service(service_view()).matches({"app": "web"})
@@ -111,7 +113,7 @@ def test_only_what_matters_to_endpoints_is_a_change() -> None:
     assert is_endpoint_changed(backend_view("p"), backend_view("p", "10.9.9.9"))
 
 
-def test_the_time_of_a_change_is_told_once() -> None:
+def test_the_trigger_time_of_a_change_is_used_once() -> None:
     times, pod = TriggerTimes(), backend_view("p")
     assert times.observe(service_view(), [pod]) == "2026-01-01T00:00:00Z"
     assert times.observe(service_view(), [pod]) == ""

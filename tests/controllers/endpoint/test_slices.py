@@ -16,7 +16,7 @@ from mooring.api.kinds import ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Endpoint, EndpointConditions, EndpointSlice
 from mooring.client.interface import Deletion
-from mooring.controllers.endpoint.slices_plan import (
+from mooring.controllers.endpoint.slices import (
     DesiredSlice,
     SliceChanges,
     endpoint_of,
@@ -88,7 +88,7 @@ def test_many_pods_lie_in_several_slices_and_nothing_is_made_twice() -> None:
     run_story(story)
 
 
-def test_a_slice_that_somebody_deletes_comes_back() -> None:
+def test_a_deleted_slice_is_created_again() -> None:
     async def story(world: World) -> None:
         await world.create(node(), service(), backend("a"))
         await world.settle()
@@ -186,7 +186,7 @@ def test_a_slice_of_a_former_service_of_that_name_goes() -> None:
     assert sizes(changes.to_create) == [1]
 
 
-def test_a_pod_on_a_node_that_nobody_knows_is_told_of() -> None:
+def test_a_pod_on_an_unknown_node_is_reported() -> None:
     changes = plan_slices(service_view(), "IPv4", backends(1), [], lambda name: None, LIMIT)
     assert changes.errors == ["skipping Pod p0 for Service default/web: Node n1 Not Found"]
 

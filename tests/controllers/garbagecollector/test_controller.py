@@ -1,4 +1,4 @@
-"""Stories of owners that go and of what becomes of those whom they own."""
+"""Deleted owners and their dependents, on virtual time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def created(world: World, *, finalizers: tuple[str, ...] = ()) -> ObjectId
         ),
     ],
 )
-def test_identities_that_cannot_be_asked_for(identity: ObjectIdentity, error: type[Exception]) -> None:
+def test_identities_that_cannot_be_located(identity: ObjectIdentity, error: type[Exception]) -> None:
     async def story(world: World) -> None:
         with pytest.raises(error):
             objects(world).locate(identity)
@@ -216,7 +216,9 @@ def test_an_owner_that_waits_gives_way_to_one_that_stays() -> None:
         pytest.param(ABSENT, False, id="an owner that never was"),
         pytest.param(ABSENT | {"kind": "Node"}, False, id="an owner of the cluster that never was"),
         pytest.param(ABSENT | {"name": "real"}, False, id="a namesake with another uid"),
-        pytest.param(ABSENT | {"kind": "Unheard", "apiVersion": "x.example.com/v1"}, True, id="a kind nobody serves"),
+        pytest.param(
+            ABSENT | {"kind": "Unheard", "apiVersion": "x.example.com/v1"}, True, id="a kind that is not served"
+        ),
     ],
 )
 def test_owners_that_do_not_exist(reference: Document, stays: bool) -> None:
@@ -252,7 +254,7 @@ def test_an_owner_of_the_cluster_owns_in_every_namespace() -> None:
     run_story(story)
 
 
-def test_an_owner_in_another_namespace_is_nobody() -> None:
+def test_an_owner_in_another_namespace_is_absent() -> None:
     async def story(world: World) -> None:
         await world.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
         await world.client.create(CONFIG_MAP, "elsewhere", config_map("own"))

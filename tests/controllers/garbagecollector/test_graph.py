@@ -1,4 +1,4 @@
-"""The graph of owners and dependents, and whom it wants to be checked."""
+"""The graph of owners and dependents, and the nodes to be checked."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_dependents_are_checked_when_their_owner_goes() -> None:
     assert identity("owner") in story.graph.absent
 
 
-def test_an_owner_that_nobody_has_seen_is_checked_itself() -> None:
+def test_an_owner_that_was_not_observed_is_checked() -> None:
     story = Story()
     assert story.put("x", of("owner")) == ["check owner (virtual)"]
     assert story.put("y", of("owner")) == []

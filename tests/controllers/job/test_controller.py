@@ -141,8 +141,8 @@ def test_every_index_has_its_pod() -> None:
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        pytest.param({"managedBy": "example.com/other"}, 0, id="managed by somebody else"),
-        pytest.param({"completionMode": "Sideways"}, 0, id="in a mode that nobody knows"),
+        pytest.param({"managedBy": "example.com/other"}, 0, id="managed by another controller"),
+        pytest.param({"completionMode": "Sideways"}, 0, id="in an unknown mode"),
         pytest.param({"parallelism": 3, "completions": None}, 3, id="a work queue"),
     ],
 )
@@ -175,7 +175,7 @@ def test_pods_without_an_owner_are_adopted_and_tracked() -> None:
     run_story(story)
 
 
-def test_nobody_is_made_while_the_watch_of_jobs_is_behind_the_own_counts() -> None:
+def test_no_pod_is_created_while_the_informer_of_jobs_is_behind() -> None:
     """Pods that were counted have lost their finalizer, and the old status does not name them either."""
     behind = Fault("next_batch", Outcome.DONE, kind=JOB, after=2, answer_delay_s=30.0)
 
@@ -319,9 +319,9 @@ JOB_THAT_IS_GONE: Document = {"apiVersion": "batch/v1", "kind": "Job", "name": "
 @pytest.mark.parametrize(
     ("owner", "stays"),
     [
-        pytest.param(None, False, id="nobody owns it"),
+        pytest.param(None, False, id="without an owner"),
         pytest.param(JOB_THAT_IS_GONE, False, id="its Job is gone"),
-        pytest.param({**JOB_THAT_IS_GONE, "apiVersion": "example.com/v1"}, True, id="somebody else's Job"),
+        pytest.param({**JOB_THAT_IS_GONE, "apiVersion": "example.com/v1"}, True, id="a Job of another group"),
     ],
 )
 def test_whose_finalizer_is_taken_away(owner: Document | None, stays: bool) -> None:

@@ -1,4 +1,4 @@
-"""What a failure means, and when enough has succeeded."""
+"""Failure policies and success policies of Jobs."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_waiting(failures: int, ago_s: float, expected: float) -> None:
 @pytest.mark.parametrize(
     ("pod", "expected"),
     [
-        pytest.param(None, 0.0, id="nobody failed yet"),
+        pytest.param(None, 0.0, id="no failure yet"),
         pytest.param(failed(4), 6.0, id="the first"),
         pytest.param(failed(4, **{JOB_INDEX_FAILURES: "1", JOB_INDEX_IGNORED_FAILURES: "1"}), 36.0, id="after two"),
     ],

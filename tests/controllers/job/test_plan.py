@@ -233,7 +233,7 @@ def test_who_has_come_least_far_goes_first() -> None:
         pytest.param("", 5, (), id="none"),
         pytest.param("1,3-5,7", 9, ((1, 1), (3, 5), (7, 7)), id="single ones and intervals"),
         pytest.param("1,2,3", 9, ((1, 3),), id="neighbours are joined"),
-        pytest.param("1,3-5,7", 5, ((1, 1), (3, 4)), id="what lies beyond is cut off"),
+        pytest.param("1,3-5,7", 5, ((1, 1), (3, 4)), id="indexes beyond the completions are cut off"),
         pytest.param("x,2,3-y,4", 9, ((2, 2), (4, 4)), id="what cannot be read is left out"),
     ],
 )

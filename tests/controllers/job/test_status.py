@@ -1,4 +1,4 @@
-"""The status of a Job while it is being worked on."""
+"""The status of a Job: counts, conditions, finalizers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_nothing_is_lost_on_the_way() -> None:
     assert progress_document(progress_of(job_view(status=WHOLE).status)) == WHOLE
 
 
-def test_an_empty_list_of_uncounted_is_told_as_such() -> None:
+def test_an_empty_list_of_uncounted_is_reported_as_such() -> None:
     assert progress_document(Progress(conditions=[])) == {"uncountedTerminatedPods": {}}
 
 
@@ -179,8 +179,8 @@ def test_a_removal_under_way_is_not_counted_again() -> None:
     ("end", "uncounted", "terminating", "expected"),
     [
         pytest.param(None, [], 0, None, id="it goes on"),
-        pytest.param(SUCCESS, ["a"], 0, None, id="somebody is not counted yet"),
-        pytest.param(SUCCESS, [], 1, None, id="somebody is still going"),
+        pytest.param(SUCCESS, ["a"], 0, None, id="a pod is not counted yet"),
+        pytest.param(SUCCESS, [], 1, None, id="a pod is still terminating"),
         pytest.param(SUCCESS, [], 0, "Complete", id="done"),
         pytest.param(FAILURE, [], 0, "Failed", id="failed"),
     ],

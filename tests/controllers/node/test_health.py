@@ -1,4 +1,4 @@
-"""Whether a node had a heartbeat lately.
+"""The health of a node by its heartbeats.
 
 Which taints and labels a node must carry.
 """
@@ -292,7 +292,7 @@ def test_old_labels_follow_the_new_ones(labels: str, wanted: dict[str, str]) -> 
 
 
 class _Disturbed:
-    """Before each patch somebody else taints the node."""
+    """Before each patch another client taints the node."""
 
     def __init__(self, inner: Client, times: int) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Stories of nodes that fall silent, and of what becomes of them."""
+"""Nodes that stop sending heartbeats, on virtual time."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_taints_follow_what_the_node_says(first: str, then: str, taints: list[st
     run_story(story)
 
 
-def test_when_nobody_is_heard_of_nobody_is_evicted() -> None:
+def test_without_any_heartbeat_no_pod_is_evicted() -> None:
     async def story(world: World) -> None:
         await world.create(node_document("n1"), node_document("n2"))
         await beat(world, "n1", "n2", for_s=2)
@@ -143,7 +143,7 @@ def _has_no_execute(node: dict[str, object]) -> bool:
     return any(taint["effect"] == "NoExecute" for taint in spec.get("taints") or ())
 
 
-def test_a_deleted_node_is_told_and_forgotten() -> None:
+def test_a_deleted_node_is_reported_and_forgotten() -> None:
     async def story(world: World) -> None:
         await world.create(node_document("n1"))
         await beat(world, "n1", for_s=2)

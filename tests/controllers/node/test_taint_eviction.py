@@ -181,7 +181,7 @@ class _Weary:
         await self._inner.delete(kind, namespace, name, deletion)
 
 
-def test_an_eviction_that_fails_is_tried_again_and_told_once() -> None:
+def test_a_failed_eviction_is_retried_and_recorded_once() -> None:
     async def story(world: World) -> None:
         await world.create(node_document("n1", taints=["maint:NoExecute"]), pod_document("p", "n1"))
         await world.settle(2)

@@ -42,7 +42,7 @@ def key(zone: str) -> str:
         pytest.param(2, 3, ZoneState.PARTIAL_DISRUPTION, id="three of five are"),
         pytest.param(9, 11, ZoneState.PARTIAL_DISRUPTION, id="exactly the threshold"),
         pytest.param(10, 11, ZoneState.NORMAL, id="less than the threshold"),
-        pytest.param(0, 1, ZoneState.FULL_DISRUPTION, id="nobody is ready"),
+        pytest.param(0, 1, ZoneState.FULL_DISRUPTION, id="no node is ready"),
     ],
 )
 def test_the_state_of_a_zone(ready: int, not_ready: int, state: ZoneState) -> None:
@@ -175,7 +175,7 @@ def test_a_rate_of_zero_keeps_the_names() -> None:
     assert play(story) == ["a at 6.0"]
 
 
-def test_changing_the_rate_gives_nobody_a_token_more() -> None:
+def test_a_change_of_the_rate_adds_no_token() -> None:
     async def story(clock: VirtualClock, queue: TimedQueue, handled: list[str]) -> None:
         queue.add("a")
         queue.add("b")

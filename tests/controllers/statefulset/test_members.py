@@ -154,7 +154,7 @@ def test_owners(when_deleted: str, when_scaled: str, replicas: int, owners: list
         pytest.param(claim_view("data-db-1", OTHER), True, id="controlled by others: left alone"),
         pytest.param(claim_view("data-db-1", OTHER, SET), False, id="controlled by others and by us: given up"),
         pytest.param(claim_view("data-db-1", SET, controller=False), False, id="owned but not controlled"),
-        pytest.param(claim_view("data-db-1", OTHER, controller=False), False, id="somebody else owns it too"),
+        pytest.param(claim_view("data-db-1", OTHER, controller=False), False, id="it has another owner, too"),
     ],
 )
 def test_claims_of_others(claim: PersistentVolumeClaim, is_right: bool) -> None:
@@ -174,7 +174,7 @@ def test_a_claim_of_others_is_given_up() -> None:
     [
         pytest.param("Delete", claim_view("data-db-1", OLD_POD), True, id="it is to go with the pod before"),
         pytest.param("Retain", claim_view("data-db-1", OLD_POD), False, id="it stays anyway"),
-        pytest.param("Delete", claim_view("data-db-1"), False, id="nobody's"),
+        pytest.param("Delete", claim_view("data-db-1"), False, id="without an owner"),
         pytest.param("Delete", None, False, id="there is none"),
     ],
 )
@@ -224,7 +224,7 @@ def test_a_member_gets_its_name_back() -> None:
     run_story(story, Fault("update", Outcome.CONFLICT, kind=POD, times=2))
 
 
-def test_failures_are_told() -> None:
+def test_failures_are_reported() -> None:
     async def story(world: World) -> None:
         await world.create(stateful_set(replicas=1, claims=["data"]))
         await world.run_pods(3)
@@ -249,7 +249,7 @@ def test_failures_are_told() -> None:
     )
 
 
-def test_a_claim_that_somebody_else_controls_is_given_up() -> None:
+def test_a_claim_of_another_controller_is_given_up() -> None:
     async def story(world: World) -> None:
         other = {"apiVersion": "v1", "kind": "Other", "name": "x", "uid": "1", "controller": True}
         metadata = {"name": "data-db-0", "ownerReferences": [other]}

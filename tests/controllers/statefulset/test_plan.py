@@ -1,4 +1,4 @@
-"""What a StatefulSet needs next, as sentences."""
+"""The plan and the status of a StatefulSet."""
 
 from __future__ import annotations
 

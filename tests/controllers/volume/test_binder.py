@@ -98,7 +98,7 @@ def test_a_volume_whose_claim_goes_is(policy: str, source: Document | None, phas
     run_story(story)
 
 
-def test_a_claim_whose_volume_vanishes_is_lost_and_says_so_once() -> None:
+def test_a_claim_whose_volume_is_gone_is_lost_with_one_event() -> None:
     async def story(world: World) -> None:
         await world.create(volume("v"), claim("c"))
         await world.settle(SYNC_PERIOD_S)
@@ -111,7 +111,7 @@ def test_a_claim_whose_volume_vanishes_is_lost_and_says_so_once() -> None:
     run_story(story)
 
 
-def test_an_external_provisioner_is_asked_and_waited_for() -> None:
+def test_an_external_provisioner_is_requested_and_awaited() -> None:
     async def story(world: World) -> None:
         await world.create(storage_class(provisioner="example.com/disk"), claim("c"))
         await world.settle()
@@ -193,7 +193,7 @@ def test_a_pod_uses_a_claim(pod: Document, is_user: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "is_user"), [pytest.param("uid-p", True, id="its own"), pytest.param("x", False, id="somebody else's")]
+    ("owner", "is_user"), [pytest.param("uid-p", True, id="its own"), pytest.param("x", False, id="of another owner")]
 )
 def test_a_pod_uses_the_claim_of_its_ephemeral_volume(owner: str, is_user: bool) -> None:
     document = claim("p-d")

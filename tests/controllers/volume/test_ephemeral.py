@@ -1,4 +1,4 @@
-"""Stories of volumes that come and go with a pod."""
+"""Ephemeral volumes, on virtual time."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_claim_that_is_taken_away_is_made_again() -> None:
     run_story(story)
 
 
-def test_somebody_elses_claim_of_that_name_is_left_alone() -> None:
+def test_a_claim_of_that_name_with_another_owner_is_left_alone() -> None:
     async def story(world: World) -> None:
         other = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "p-scratch"}, "spec": SPEC}
         await world.create(other, pod())

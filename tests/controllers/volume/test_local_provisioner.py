@@ -10,7 +10,7 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from mooring.api.well_known import LOCAL_PROVISIONER
-from mooring.controllers.table import CONTROLLERS
+from mooring.controllers.manager import CONTROLLERS
 from mooring.controllers.volume.local_provisioner import LocalProvisionerController, unsupported
 from tests.api_servers import store_object
 from tests.controllers.cluster_builders import claim, claim_view, storage_class
@@ -100,7 +100,7 @@ def test_the_directory_goes_with_its_volume(tmp_path: Path, policy: str, is_kept
         (tmp_path / name / "deep").mkdir(parents=True)
         (tmp_path / name / "deep/file").touch()
         (tmp_path / "other").mkdir()
-        # The API server lets nobody change the path; another writer of the store might.
+        # The API server rejects a change of the path; another writer of the store might make one.
         elsewhere = {"persistentVolumeReclaimPolicy": policy, "hostPath": {"path": str(tmp_path / "other")}}
         found = await world.get(PERSISTENT_VOLUME, name)
         await store_object(world.store, PERSISTENT_VOLUME, "", {**found, "spec": {**found["spec"], **elsewhere}})

@@ -1,4 +1,4 @@
-"""What is to be done about a claim or a volume next."""
+"""The next step for a claim or a volume."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mooring.controllers.volume.plan import (
     EnqueueClaim,
     MarkLost,
     MarkPending,
-    Misbound,
     Mismatch,
     ProvisionVolume,
+    RejectBinding,
     Release,
     SetPhase,
     Unbind,
@@ -62,7 +62,7 @@ SELECTED = {"volume.kubernetes.io/selected-node": "n1"}
             id="who names it must be large enough",
         ),
         pytest.param({"volumeMode": "Block"}, [("a", {})], None, id="another mode"),
-        pytest.param({"volumeMode": "Filesystem"}, [("a", {})], "a", id="a filesystem is what nobody says"),
+        pytest.param({"volumeMode": "Filesystem"}, [("a", {})], "a", id="Filesystem is the default"),
         pytest.param({"modes": ["ReadOnlyMany"]}, [("a", {})], None, id="an access mode is missing"),
         pytest.param(
             {},
@@ -180,23 +180,27 @@ class Around:
             "FailedBinding",
             id="none is none",
         ),
-        pytest.param({"volume": "v"}, Around(), MarkPending, "", id="its wish does not exist"),
-        pytest.param({"volume": "v"}, Around([volume_view()]), BindVolume, "", id="its wish is free"),
+        pytest.param({"volume": "v"}, Around(), MarkPending, "", id="its volume does not exist"),
+        pytest.param({"volume": "v"}, Around([volume_view()]), BindVolume, "", id="its volume is available"),
         pytest.param(
             {"volume": "v", "storage": "2Gi"},
             Around([volume_view()]),
             MarkPending,
             "VolumeMismatch",
-            id="its wish is too small",
+            id="its volume is too small",
         ),
-        pytest.param({"volume": "v"}, Around([volume_view(claim="c")]), BindVolume, "", id="its wish names it"),
+        pytest.param({"volume": "v"}, Around([volume_view(claim="c")]), BindVolume, "", id="its volume names it"),
         pytest.param(
-            {"volume": "v"}, Around([volume_view(claim="other")]), MarkPending, "FailedBinding", id="its wish is taken"
+            {"volume": "v"},
+            Around([volume_view(claim="other")]),
+            MarkPending,
+            "FailedBinding",
+            id="its volume is bound to another claim",
         ),
         pytest.param(
             {"volume": "v", "annotations": {"pv.kubernetes.io/bound-by-controller": "yes"}},
             Around([volume_view(claim="other")]),
-            Misbound,
+            RejectBinding,
             "FailedBinding",
             id="a controller bound it wrongly",
         ),
@@ -231,7 +235,7 @@ def test_for_a_claim(claim: dict[str, Any], around: Around, action: type, reason
 @pytest.mark.parametrize(
     ("pods", "message"),
     [
-        pytest.param([], "waiting for first consumer to be created before binding", id="nobody uses it"),
+        pytest.param([], "waiting for first consumer to be created before binding", id="no pod uses it"),
         pytest.param(["a"], "waiting for pod a to be scheduled", id="a pod does"),
         pytest.param(["a", "b"], "waiting for pods a,b to be scheduled", id="several do"),
     ],
@@ -267,7 +271,7 @@ MADE = {"pv.kubernetes.io/provisioned-by": "example.com/disk"}
 @pytest.mark.parametrize(
     ("volume", "claim", "action"),
     [
-        pytest.param({}, None, SetPhase("Available"), id="it names nobody"),
+        pytest.param({}, None, SetPhase("Available"), id="it names no claim"),
         pytest.param({"claim": "c", "uid": ""}, None, SetPhase("Available"), id="it waits for a claim of a name"),
         pytest.param({"claim": "c"}, None, Release(), id="its claim is gone"),
         pytest.param({"claim": "c"}, {"volume": "v"}, SetPhase("Bound"), id="both agree"),
@@ -286,7 +290,7 @@ def test_for_a_volume(volume: dict[str, Any], claim: dict[str, Any] | None, acti
     assert plan_volume(volume_view(**volume), claim_view(**claim) if claim is not None else None) == action
 
 
-def test_a_volume_and_a_claim_of_another_mode_are_told_apart_to_both() -> None:
+def test_a_mismatch_of_modes_is_an_event_of_volume_and_claim() -> None:
     planned = plan_volume(volume_view(claim="c", volumeMode="Block"), claim_view())
     assert isinstance(planned, Mismatch)
     assert planned.about_volume.message.endswith('PersistentVolumeClaim "c" due to incompatible volumeMode.')

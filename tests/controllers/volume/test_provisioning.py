@@ -1,4 +1,4 @@
-"""Volumes made for claims, and what becomes of released ones."""
+"""Provisioning, and reclaiming released volumes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
     ("provisioner", "maker"),
     [
         pytest.param(HOST_PATH, BuiltIn(), id="host path"),
-        pytest.param("example.com/disk", External("example.com/disk"), id="anybody"),
+        pytest.param("example.com/disk", External("example.com/disk"), id="any provisioner"),
         pytest.param("kubernetes.io/aws-ebs", External("ebs.csi.aws.com"), id="one that became a driver"),
         pytest.param(
             "kubernetes.io/no-provisioner",
             Unsupported("no volume plugin matched name: kubernetes.io/no-provisioner"),
-            id="nobody",
+            id="no provisioner",
         ),
         pytest.param("kubernetes.io/nfs", Unsupported("no provisionable volume plugin matched"), id="nfs"),
     ],
@@ -60,7 +60,7 @@ def test_contents_from_elsewhere_are_for_drivers() -> None:
 @pytest.mark.parametrize(
     ("host_name", "affinity"),
     [
-        pytest.param(None, False, id="for everybody"),
+        pytest.param(None, False, id="for all namespaces"),
         pytest.param("n1", True, id="for the host that the scheduler chose"),
     ],
 )
@@ -116,7 +116,10 @@ def test_a_released_volume_is_deleted_by(volume: dict[str, Any], remover: Provis
     [
         pytest.param(None, {}, 'storageclass.storage.k8s.io "slow" not found', id="no such class"),
         pytest.param(
-            class_view(provisioner="kubernetes.io/nfs"), {}, "no provisionable volume plugin matched", id="by nobody"
+            class_view(provisioner="kubernetes.io/nfs"),
+            {},
+            "no provisionable volume plugin matched",
+            id="by no provisioner",
         ),
         pytest.param(
             class_view(provisioner=HOST_PATH),
@@ -136,7 +139,7 @@ def test_a_volume_is_not_made(storage_class: StorageClass | None, parts: Documen
     run_story(story)
 
 
-def test_others_are_asked_to_make_a_volume() -> None:
+def test_an_external_provisioner_is_requested_to_create_a_volume() -> None:
     async def story(bench: Bench) -> None:
         found = await bench.claim()
         await (await bench.start(class_view())).provision(found)

@@ -1,4 +1,4 @@
-"""The binder's writes: each only if it changes something, and believed from then on."""
+"""The writes of the binder: only changes, and the cache of own writes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BY_CONTROLLER = {"pv.kubernetes.io/bound-by-controller": "yes"}
 STUCK = VolumeEvent("Warning", "VolumeFailedDelete", "it is stuck")
 
 
-def test_a_free_volume_names_its_claim_and_says_who_did_it() -> None:
+def test_an_available_volume_gets_its_claim_and_the_annotation() -> None:
     document = bound_volume(volume_view(), claim_view())
     assert document is not None
     assert document["spec"]["claimRef"] == {
@@ -80,7 +80,11 @@ def test_a_volume_is_unbound(annotations: dict[str, str], reference: bool, left:
     ("claim", "annotations"),
     [
         pytest.param({}, BOUND, id="both marks"),
-        pytest.param({"volume": "v"}, {"pv.kubernetes.io/bind-completed": "yes"}, id="the user's own wish: one mark"),
+        pytest.param(
+            {"volume": "v"},
+            {"pv.kubernetes.io/bind-completed": "yes"},
+            id="a volume that the user chose: one annotation",
+        ),
     ],
 )
 def test_a_claim_names_its_volume(claim: dict[str, Any], annotations: dict[str, str]) -> None:
@@ -99,7 +103,7 @@ LENT = {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storag
     [
         pytest.param({}, "Bound", {}, LENT, id="bound: it has what its volume has"),
         pytest.param({"status": LENT}, "Bound", {}, None, id="nothing new"),
-        pytest.param({"status": LENT}, "Bound", {"storage": "2Gi"}, None, id="growth is somebody else's to record"),
+        pytest.param({"status": LENT}, "Bound", {"storage": "2Gi"}, None, id="another controller records growth"),
         pytest.param({"status": LENT}, "Lost", None, {"phase": "Lost"}, id="lost: it has nothing"),
         pytest.param({}, "Pending", None, None, id="pending as before"),
         pytest.param(
@@ -183,7 +187,7 @@ def with_cache(scenario: Callable[[Informer[PersistentVolume], OwnWritesCache[Pe
     run(main(), VirtualClock())
 
 
-def test_our_own_write_is_believed_at_once() -> None:
+def test_own_writes_are_used_at_once() -> None:
     def scenario(informer: Informer[PersistentVolume], cache: OwnWritesCache[PersistentVolume]) -> None:
         cache.assume(at(10, phase="Bound"))
         found = cache.get("v")
@@ -282,7 +286,7 @@ def test_a_volume_that_is_unbound_is_available() -> None:
     run_story(story)
 
 
-def test_an_event_is_told_only_with_a_new_phase() -> None:
+def test_an_event_is_recorded_only_with_a_new_phase() -> None:
     async def story(bench: Bench) -> None:
         volume = await bench.volume()
         await bench.start()

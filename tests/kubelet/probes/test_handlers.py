@@ -90,7 +90,7 @@ def test_plain_variables_are_known() -> None:
     assert runner.ran == ["echo", "1 $(B)"]
 
 
-def test_who_listens_is_alive() -> None:
+def test_a_listening_port_is_a_success() -> None:
     async def main() -> ProbeResult:
         server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
         async with server:
@@ -192,7 +192,7 @@ def test_a_redirect_to_somewhere_else_is_a_warning() -> None:
     assert answer.text.startswith("Probe terminated redirects, Response body: ")
 
 
-def test_nobody_is_sent_round_for_ever() -> None:
+def test_redirects_are_limited() -> None:
     answer, requests, port = http_result(HTTPGetAction(path="/round"))
 
     assert answer == ProbeResult(
@@ -239,7 +239,7 @@ def test_a_slow_answer_is_a_failure() -> None:
     assert answer == ProbeResult(ProbeOutcome.FAILURE, f'Get "http://127.0.0.1:{port}/slow": {why}')
 
 
-def test_nobody_there_is_a_failure() -> None:
+def test_a_closed_port_is_a_failure() -> None:
     with silent_port() as port:
         answer = run_real(probe_http(HTTPGetAction(path="/"), "127.0.0.1", port, LIMIT_S))
 
@@ -254,7 +254,7 @@ def test_nobody_there_is_a_failure() -> None:
         pytest.param([], "Accept", "*/*", id="anything will do"),
         pytest.param([], "Accept-Encoding", None, id="but nothing compressed"),
         pytest.param([("Accept", "")], "Accept", None, id="an empty Accept is none"),
-        pytest.param([("user-agent", "me")], "User-Agent", "me", id="somebody else's name"),
+        pytest.param([("user-agent", "me")], "User-Agent", "me", id="another name"),
         pytest.param([("Host", "web.example")], "Host", "web.example", id="for another host"),
         pytest.param([("X-Key", "1")], "X-Key", "1", id="whatever it wants"),
     ],
@@ -305,7 +305,7 @@ def message(health: int) -> bytes:
 
 
 def grpc_result(said: bytes | None, *, service: str = "web", timeout_s: float = LIMIT_S) -> tuple[ProbeResult, bytes]:
-    """Of a server that says so, or nothing at all; and what it was told."""
+    """The result of a health check, and the request that the server got."""
     heard = bytearray()
     has_heard_all = asyncio.Event()
 
@@ -368,7 +368,7 @@ def grpc_result(said: bytes | None, *, service: str = "web", timeout_s: float = 
         pytest.param(
             b"HTTP/1.1 400 Bad Request\r\n\r\n",
             ProbeResult(ProbeOutcome.FAILURE, "error: health rpc probe failed: the server does not speak HTTP/2"),
-            id="it speaks something else",
+            id="another protocol",
         ),
     ],
 )
@@ -391,7 +391,7 @@ def test_a_server_that_says_nothing_is_too_slow() -> None:
     assert answer == ProbeResult(ProbeOutcome.FAILURE, "timeout: health rpc did not complete within 0s")
 
 
-def test_nobody_there() -> None:
+def test_a_closed_grpc_port_is_a_failure() -> None:
     with silent_port() as port:
         answer = run_real(probe_grpc("127.0.0.1", port, "", 2.0))
 

@@ -93,7 +93,7 @@ def other(**changes: Any) -> dict[str, Any]:
 
 
 class Stage:
-    """Answers as told, and writes down what is asked and heard, with the time."""
+    """Returns the given results, and records probes and reports with their time."""
 
     def __init__(self, clock: VirtualClock, answers: dict[str, list[ProbeResult | ProbeError]], takes_s: float) -> None:
         self._clock = clock
@@ -164,7 +164,7 @@ def for_s(duration_s: float) -> Callable[[Prober, FullPod, VirtualClock], Awaita
 @pytest.mark.parametrize(
     ("probes", "until_s", "wanted"),
     [
-        pytest.param({}, 60, [], id="without probes nobody is asked"),
+        pytest.param({}, 60, [], id="without probes nothing is probed"),
         pytest.param(
             {"livenessProbe": PROBE}, 35, ["10 liveness", "20 liveness", "30 liveness"], id="once in each period"
         ),
@@ -183,7 +183,7 @@ def for_s(duration_s: float) -> Callable[[Prober, FullPod, VirtualClock], Awaita
         ),
     ],
 )
-def test_containers_are_asked_in_time(probes: dict[str, Any], until_s: float, wanted: list[str]) -> None:
+def test_containers_are_probed_in_time(probes: dict[str, Any], until_s: float, wanted: list[str]) -> None:
     assert staged(for_s(until_s), probes).asked == wanted
 
 
@@ -196,7 +196,7 @@ def test_a_slow_answer_costs_the_turns_that_it_misses() -> None:
 @pytest.mark.parametrize(
     ("probes", "answers", "until_s", "wanted"),
     [
-        pytest.param({"readinessProbe": PROBE}, {}, 25, ["0 main/2 ready"], id="ready is told once"),
+        pytest.param({"readinessProbe": PROBE}, {}, 25, ["0 main/2 ready"], id="ready is reported once"),
         pytest.param(
             {"livenessProbe": other(failureThreshold=2, terminationGracePeriodSeconds=7)},
             {"liveness": [BAD, BAD]},
@@ -207,7 +207,7 @@ def test_a_slow_answer_costs_the_turns_that_it_misses() -> None:
                 "20 Normal Killing: Container main failed liveness probe, will be restarted",
                 "20 kill main/2 within 7",
             ],
-            id="two failures kill it, and then nobody asks",
+            id="two failures kill it, and probing ends",
         ),
         pytest.param(
             {"startupProbe": other(failureThreshold=1)},
@@ -255,14 +255,14 @@ def test_a_slow_answer_costs_the_turns_that_it_misses() -> None:
         ),
     ],
 )
-def test_the_listener_hears(
+def test_the_listener_gets_reports(
     probes: dict[str, Any], answers: dict[str, list[ProbeResult | ProbeError]], until_s: float, wanted: list[str]
 ) -> None:
-    # Copied, as a parameter is shared by whoever runs the same row again.
+    # Copied, as a parameter is shared by other runs of the same row.
     assert staged(for_s(until_s), probes, {word: list(said) for word, said in answers.items()}).heard == wanted
 
 
-def test_after_the_end_nobody_is_asked_and_nothing_is_told() -> None:
+def test_after_the_end_nothing_is_probed_or_reported() -> None:
     async def story(prober: Prober, pod: FullPod, clock: VirtualClock) -> None:
         await clock.wait(11.0)  # it has been asked, and has not answered
         prober.end("uid-1", "main")
@@ -273,7 +273,7 @@ def test_after_the_end_nobody_is_asked_and_nothing_is_told() -> None:
     assert (stage.asked, stage.heard) == (["10 liveness"], [])
 
 
-def test_a_pod_that_is_forgotten_is_asked_no_more() -> None:
+def test_a_deleted_pod_is_not_probed() -> None:
     async def story(prober: Prober, pod: FullPod, clock: VirtualClock) -> None:
         prober.forget("uid-1")
         await clock.wait(60.0)
@@ -281,7 +281,7 @@ def test_a_pod_that_is_forgotten_is_asked_no_more() -> None:
     assert staged(story, {"livenessProbe": PROBE, "readinessProbe": PROBE}).asked == []
 
 
-def test_a_pod_that_stops_is_only_asked_whether_it_is_ready() -> None:
+def test_only_readiness_is_probed_while_a_pod_stops() -> None:
     async def story(prober: Prober, pod: FullPod, clock: VirtualClock) -> None:
         prober.pod_stops("uid-1")
         await clock.wait(15.0)
@@ -302,7 +302,7 @@ def test_another_run_begins_anew() -> None:
 
 
 @pytest.mark.parametrize(("role", "count"), [(Role.INIT, 0), (Role.EPHEMERAL, 0), (Role.SIDECAR, 1)])
-def test_only_containers_and_sidecars_are_asked(role: Role, count: int) -> None:
+def test_only_containers_and_sidecars_are_probed(role: Role, count: int) -> None:
     assert len(staged(for_s(15), {"livenessProbe": PROBE}, role=role).asked) == count
 
 
@@ -367,29 +367,29 @@ def test_answers_count(probes: dict[str, Any], answers: str, wanted: list[Contai
     assert seen == wanted
 
 
-def test_nobody_else_is_asked_before_it_has_come_up() -> None:
+def test_no_other_probe_runs_before_the_startup_probe_succeeds() -> None:
     health = RunHealth(container_with(startupProbe=TCP_PROBE, readinessProbe=TCP_PROBE, livenessProbe=TCP_PROBE))
 
-    assert [kind for kind in ProbeKind if health.wants(kind, 0.0)] == [ProbeKind.STARTUP]
+    assert [kind for kind in ProbeKind if health.is_due(kind, 0.0)] == [ProbeKind.STARTUP]
 
     health.count(ProbeKind.STARTUP, is_success=True)
 
-    assert [kind for kind in ProbeKind if health.wants(kind, 0.0)] == [ProbeKind.READINESS, ProbeKind.LIVENESS]
+    assert [kind for kind in ProbeKind if health.is_due(kind, 0.0)] == [ProbeKind.READINESS, ProbeKind.LIVENESS]
 
 
 def test_it_is_left_alone_for_the_initial_delay() -> None:
     health = RunHealth(container_with(livenessProbe={**TCP_PROBE, "initialDelaySeconds": 5}))
 
-    assert [health.wants(ProbeKind.LIVENESS, elapsed_s) for elapsed_s in (0.0, 4.9, 5.0)] == [False, False, True]
+    assert [health.is_due(ProbeKind.LIVENESS, elapsed_s) for elapsed_s in (0.0, 4.9, 5.0)] == [False, False, True]
 
 
-def test_who_is_to_be_killed_is_not_asked_again() -> None:
+def test_a_probe_that_killed_a_container_does_not_run_again() -> None:
     health = RunHealth(container_with(livenessProbe={**TCP_PROBE, "failureThreshold": 1}, readinessProbe=TCP_PROBE))
 
     health.count(ProbeKind.LIVENESS, is_success=False)
 
-    assert not health.wants(ProbeKind.LIVENESS, 100.0)
-    assert health.wants(ProbeKind.READINESS, 100.0)
+    assert not health.is_due(ProbeKind.LIVENESS, 100.0)
+    assert health.is_due(ProbeKind.READINESS, 100.0)
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,7 @@ def test_why_it_is_killed(policy: str, own: str | None, is_sidecar: bool, wanted
     [
         pytest.param(20, 5, 5.0, id="the probe's own"),
         pytest.param(20, None, 20.0, id="the pod's"),
-        pytest.param(None, None, 30.0, id="nobody's"),
+        pytest.param(None, None, 30.0, id="without an owner"),
         pytest.param(20, 0, 0.0, id="none at all"),
     ],
 )

@@ -68,7 +68,7 @@ def test_a_run_that_goes_on_gets_other_limits(tmp_path: Path) -> None:
     }
 
 
-def test_limits_that_a_run_cannot_get_are_told_with_the_kernels_word(tmp_path: Path) -> None:
+def test_limits_that_cannot_be_set_are_reported_with_the_error_of_the_kernel(tmp_path: Path) -> None:
     cgroups = Cgroups([v1(tmp_path / "cpu", "cpu")], tmp_path)
     assert cgroups.change("gone", LIMITS) == "cpu.cfs_quota_us cannot be 50000: no such file or directory"
 

@@ -58,7 +58,9 @@ def log(*texts: str) -> str:
         pytest.param("", log("x" * 3000), FALLBACK_POLICY, 1, "x" * 2047 + "\n", id="2,048 bytes"),
     ],
 )
-def test_what_is_told(tmp_path: Path, words: str, written: str, policy: str, code: int, message: str) -> None:
+def test_the_termination_message(
+    tmp_path: Path, words: str, written: str, policy: str, code: int, message: str
+) -> None:
     (tmp_path / "words").write_text(words)
     (tmp_path / "0.log").write_text(written)
     assert termination_message(tmp_path / "words", tmp_path / "0.log", policy, code) == message
@@ -93,7 +95,7 @@ def hooked(handler: dict[str, Any], s_max: float = 10.0) -> float:
         pytest.param({"exec": {"command": ["end", "0"]}}, 0.0, id="a command that goes well"),
         pytest.param({"sleep": {"seconds": 4}}, 4.0, id="a sleep"),
         pytest.param({"sleep": {"seconds": 40}}, 10.0, id="not longer than there is time"),
-        pytest.param({"tcpSocket": {"port": 1}}, 0.0, id="what nobody does"),
+        pytest.param({"tcpSocket": {"port": 1}}, 0.0, id="an unsupported hook"),
     ],
 )
 def test_what_goes_well(handler: dict[str, Any], took_s: float) -> None:
@@ -136,21 +138,21 @@ class Prepares(ContainerPreparer):
 
 
 class Nobody:
-    """Asks no probe, and hears of none."""
+    """Runs no probes."""
 
     def __getattr__(self, name: str) -> object:
         raise AssertionError("nothing is probed here")
 
 
 class Stage:
-    """A container, and everything that was told of it."""
+    """A container, and the states that were reported."""
 
     def __init__(self, group: TaskGroup, folder: Path, script: str, missing: list[Exception]) -> None:
         clock = SystemClock()
         self._clock = clock
         self._directories = PodDirectories.open(folder / "pods")
         self.preparation = Prepares(self._directories, script, missing)
-        self.told: list[tuple[int, ContainerState]] = []
+        self.reported: list[tuple[int, ContainerState]] = []
         self.events: list[tuple[str, str]] = []
         self.when_told: Callable[[ContainerState], None] = lambda state: None
         prober = Prober(clock, Nobody(), Nobody())  # type: ignore[arg-type]
@@ -182,7 +184,7 @@ class Stage:
         return pid
 
     async def wait_told(self, kind: type[ContainerState], count: int = 1) -> None:
-        while sum(isinstance(state, kind) for _, state in self.told) < count:
+        while sum(isinstance(state, kind) for _, state in self.reported) < count:
             await self._clock.wait(LOOK_S)
 
     def close(self) -> None:
@@ -190,10 +192,10 @@ class Stage:
 
     @property
     def lines(self) -> list[str]:
-        return [f"{attempt} {_words(state)}" for attempt, state in self.told]
+        return [f"{attempt} {_words(state)}" for attempt, state in self.reported]
 
     def _tell(self, pod_uid: str, container: str, attempt: int, state: ContainerState) -> None:
-        self.told.append((attempt, state))
+        self.reported.append((attempt, state))
         self.when_told(state)
 
     def _record_event(self, pod: KubeletPod, is_warning: bool, reason: str, note: str) -> None:
@@ -239,12 +241,12 @@ def play(
         pytest.param("kill -KILL $$", "exited 137 Error", id="killed"),
     ],
 )
-def test_a_run_is_told_from_its_beginning_to_its_end(tmp_path: Path, script: str, end: str) -> None:
+def test_a_run_is_reported_from_its_beginning_to_its_end(tmp_path: Path, script: str, end: str) -> None:
     async def story(stage: Stage) -> None:
         stage.container.start(4)
         await stage.container.wait_ended()
         assert stage.lines == ["4 running", f"4 {end}"]
-        (_, running), (_, exited) = stage.told
+        (_, running), (_, exited) = stage.reported
         assert isinstance(running, Running)
         assert isinstance(exited, Exited)
         assert exited.started_s == running.started_s <= exited.finished_s
@@ -285,7 +287,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_container_that_is_stopped_before_it_runs_is_told_no_more(tmp_path: Path) -> None:
+def test_a_container_that_is_stopped_before_it_runs_is_not_reported(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.container.start(0)
         await stage.wait_told(Waiting)
@@ -297,7 +299,7 @@ def test_a_container_that_is_stopped_before_it_runs_is_told_no_more(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("impatient")
-def test_what_is_missing_is_told_once_and_it_runs_when_it_is_there(tmp_path: Path) -> None:
+def test_a_missing_object_is_reported_once_and_the_pod_runs_when_it_exists(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.container.start(0)
         await stage.container.wait_ended()
@@ -323,16 +325,16 @@ def test_what_can_never_be_there_is_not_waited_for(tmp_path: Path) -> None:
     play(tmp_path, story, missing=(never,))
 
 
-# --- 3. Ends that nobody foresaw --------------------------------------------------------------------------------------
+# --- 3. Unexpected ends --------------------------------------------------------------------------------------
 
 
-def test_a_run_that_ends_as_nobody_foresaw_is_told_as_one_that_could_not_be_started(tmp_path: Path) -> None:
+def test_an_unexpected_end_is_reported_as_a_failed_start(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         stage.container.start(0)
         await stage.container.wait_ended()
         assert stage.lines == ["0 exited 128 StartError"]
         assert stage.events == [("Failed", "Error: RuntimeError: the moon fell")]
-        _, state = stage.told[0]
+        _, state = stage.reported[0]
         assert isinstance(state, Exited)
         assert (state.started_s, state.message) == (0.0, "RuntimeError: the moon fell")
 
@@ -369,7 +371,7 @@ def test_to_stop_it_again_only_moves_its_end(tmp_path: Path) -> None:
         assert stage.lines[-1] == "0 exited 137 Error"
         stage.container.stop(1)
         stage.container.kill()
-        assert len(stage.told) == 2, "what has ended cannot be stopped"
+        assert len(stage.reported) == 2, "what has ended cannot be stopped"
 
     play(tmp_path, story, STUBBORN)
 
@@ -392,7 +394,7 @@ def test_commands_beside_its_process(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_whoever_waits_for_a_command_of_a_container_that_ends_is_not_left_waiting(tmp_path: Path) -> None:
+def test_a_command_ends_with_its_container(tmp_path: Path) -> None:
     async def story(stage: Stage) -> None:
         await stage.start()
         begun = tmp_path / "begun"

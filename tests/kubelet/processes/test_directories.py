@@ -133,7 +133,7 @@ def test_who_is_recorded_is_killed(directories: PodDirectories, stale: subproces
         pytest.param({"boot": "another"}, id="before the machine was restarted"),
     ],
 )
-def test_somebody_else_with_the_same_number_is_left_alone(
+def test_a_process_with_a_reused_pid_is_left_alone(
     directories: PodDirectories, stale: subprocess.Popen[bytes], changes: dict[str, object]
 ) -> None:
     known = {"pid": stale.pid, "started": start_ticks(stale.pid), "boot": boot_id()}

@@ -105,7 +105,7 @@ class Writer:
         await self._clock.wait(1.0)
 
 
-def test_a_follower_hears_everything_once_and_ends_with_the_run(tmp_path: Path) -> None:
+def test_a_follower_gets_everything_once_and_ends_with_the_run(tmp_path: Path) -> None:
     clock = VirtualClock()
 
     async def story() -> str:

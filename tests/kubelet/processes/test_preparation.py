@@ -88,8 +88,8 @@ def test_what_is_not_ready(
 ) -> None:
     with pytest.raises(NotReadyError) as caught:
         prepared(tmp_path, pod_with(changes, **fields))
-    told = caught.value.waiting
-    assert (told.reason if isinstance(told, Waiting) else None) == waiting
+    reported = caught.value.waiting
+    assert (reported.reason if isinstance(reported, Waiting) else None) == waiting
     assert (caught.value.event, caught.value.can_help_to_retry) == (event, can_help)
 
 

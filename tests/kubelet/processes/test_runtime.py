@@ -61,14 +61,14 @@ def test_a_container_that_crashes_is_started_again_and_then_has_to_wait(tmp_path
     async def story(play: RealPlay) -> None:
         await play.create(shell_pod("web", "echo run $$; exit 1"))
         await play.wait_line("web", "Running main=waiting:CrashLoopBackOff*")
-        (told,) = (await play.status("web"))["containerStatuses"]
-        assert told["lastState"]["terminated"]["exitCode"] == 1
+        (reported,) = (await play.status("web"))["containerStatuses"]
+        assert reported["lastState"]["terminated"]["exitCode"] == 1
         assert (await play.log("web")).startswith("run ")
 
     played_for_real(story, tmp_path)
 
 
-def test_a_process_that_somebody_kills_is_seen_and_replaced(tmp_path: Path) -> None:
+def test_a_killed_process_is_noticed_and_replaced(tmp_path: Path) -> None:
     async def story(play: RealPlay) -> None:
         await play.create(shell_pod("web", f"date +%s%N; {FOREVER}"))
         await play.wait_line("web", "Running ready main=running")
@@ -97,10 +97,10 @@ def test_what_cannot_be_started_says_why(tmp_path: Path, command: list[str], lin
     async def story(play: RealPlay) -> None:
         await play.create(pod("web", on=HOST.name, containers=[container(command=command)]))
         await play.wait_line("web", line)
-        (told,) = (await play.status("web"))["containerStatuses"]
-        assert words in told["state"]["waiting"]["message"]
+        (reported,) = (await play.status("web"))["containerStatuses"]
+        assert words in reported["state"]["waiting"]["message"]
         if command:
-            ended = told["lastState"]["terminated"]
+            ended = reported["lastState"]["terminated"]
             assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
         await play.delete("web")
         await play.wait_line("web", "gone")
@@ -180,8 +180,8 @@ def test_the_last_words_are_in_the_status(tmp_path: Path, policy: str, script: s
         fields = {"terminationMessagePolicy": policy}
         await play.create(shell_pod("job", script, fields=fields, restartPolicy="Never"))
         await play.wait_line("job", "Failed main=terminated:Error(1)")
-        (told,) = (await play.status("job"))["containerStatuses"]
-        assert told["state"]["terminated"]["message"].strip() == "why"
+        (reported,) = (await play.status("job"))["containerStatuses"]
+        assert reported["state"]["terminated"]["message"].strip() == "why"
 
     played_for_real(story, tmp_path)
 
@@ -217,8 +217,8 @@ def test_who_starts_anew_starts_pods_again_and_keeps_their_logs(tmp_path: Path) 
 
     async def second(play: RealPlay) -> None:
         await play.wait_line("web", "Running ready main=running*1")
-        (told,) = (await play.status("web"))["containerStatuses"]
-        ended = told["lastState"]["terminated"]
+        (reported,) = (await play.status("web"))["containerStatuses"]
+        ended = reported["lastState"]["terminated"]
         assert (ended["exitCode"], ended["reason"]) == (255, "Unknown")
         assert (await play.log("web", is_previous=True)).startswith("first")
 
@@ -290,7 +290,7 @@ def test_init_containers_and_sidecars_come_in_their_order(tmp_path: Path) -> Non
     played_for_real(story, tmp_path / "pods", pod_users=HOST_USERS)
 
 
-def test_nobody_makes_this_machine_run_the_pods_of_other_nodes(tmp_path: Path) -> None:
+def test_pods_of_other_nodes_do_not_run_on_this_machine(tmp_path: Path) -> None:
     async def story(play: RealPlay) -> None:
         node = {
             "apiVersion": "v1",
@@ -308,16 +308,16 @@ def test_nobody_makes_this_machine_run_the_pods_of_other_nodes(tmp_path: Path) -
     played_for_real(story, tmp_path)
 
 
-def test_limits_that_cannot_be_set_are_told_of_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_that_cannot_be_set_are_an_event_of_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mooring.kubelet.processes.runtime.find_cgroups", lambda directory: Cgroups((), directory))
 
     async def story(play: RealPlay) -> None:
         while not (events := (await play.client.list(CORE_EVENT)).items):
             await play.wait(0.05)
-        told = msgspec.json.decode(events[0])
-        assert (told["involvedObject"]["kind"], told["involvedObject"]["name"]) == ("Node", HOST.name)
-        assert (told["type"], told["reason"]) == ("Warning", "LimitsNotEnforced")
-        assert told["message"].startswith("limits of memory and cpu are not enforced")
+        reported = msgspec.json.decode(events[0])
+        assert (reported["involvedObject"]["kind"], reported["involvedObject"]["name"]) == ("Node", HOST.name)
+        assert (reported["type"], reported["reason"]) == ("Warning", "LimitsNotEnforced")
+        assert reported["message"].startswith("limits of memory and cpu are not enforced")
 
     played_for_real(story, tmp_path)
 

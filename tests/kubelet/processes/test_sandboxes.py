@@ -90,8 +90,8 @@ def test_what_cannot_be_honoured_is_seen_in_the_status_and_as_an_event(tmp_path:
         context = {"seLinuxOptions": {"level": "s0"}}
         await play.create(shell_pod("web", FOREVER, fields={"securityContext": context}))
         await play.wait_line("web", "Pending main=waiting:CreateContainerError")
-        (told,) = (await play.status("web"))["containerStatuses"]
-        assert "seLinuxOptions" in told["state"]["waiting"]["message"]
+        (reported,) = (await play.status("web"))["containerStatuses"]
+        assert "seLinuxOptions" in reported["state"]["waiting"]["message"]
         while not (events := (await play.client.list(CORE_EVENT)).items):
             await play.wait(0.05)
         assert msgspec.json.decode(events[0])["reason"] == "Failed"
@@ -129,8 +129,8 @@ if os.getuid() == 0:
                 "touch: cannot touch '/tmp/x': Read-only file system",
                 *("CapBnd:\t0000000000000000", "NoNewPrivs:\t1"),
             ]
-            (told,) = (await play.status("web"))["containerStatuses"]
-            assert told["state"]["terminated"]["message"] == "bye"
+            (reported,) = (await play.status("web"))["containerStatuses"]
+            assert reported["state"]["terminated"]["message"] == "bye"
 
         played_for_real(story, tmp_path)
 
@@ -214,8 +214,8 @@ async def story(play):
     if "terminated" in body["line"]:
         found.append(await play.log("job"))
     else:
-        (told,) = (await play.status("job"))["containerStatuses"]
-        found.append(told["state"]["waiting"]["message"])
+        (reported,) = (await play.status("job"))["containerStatuses"]
+        found.append(reported["state"]["waiting"]["message"])
 
 played_for_real(story, folder)
 print(json.dumps(found[0]))

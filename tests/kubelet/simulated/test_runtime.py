@@ -74,7 +74,7 @@ def test_the_part_that_is_asked_for(asked: Asked, text: str) -> None:
     assert run(main(), clock) == text
 
 
-def test_a_follower_hears_each_line_once_until_the_run_is_over() -> None:
+def test_a_follower_gets_each_line_once_until_the_run_ends() -> None:
     clock = VirtualClock()
     observed: list[tuple[float, bytes]] = []
 
@@ -144,7 +144,7 @@ class RecordingHandler:
 def observed(
     do: Callable[[Runtime, VirtualClock, float], None], at_s: float, until_s: float = 60.0
 ) -> list[tuple[float, int, ContainerState]]:
-    """What is told of a container that is started at once, if something is done to it later."""
+    """The reported states of a container that is started at once, with an action later."""
     clock = VirtualClock()
 
     async def main() -> list[tuple[float, int, ContainerState]]:
@@ -164,7 +164,7 @@ UP = (2.1, 0, Running(2.1, is_ready=False, is_started=False))
 SERVING = (3.1, 0, Running(2.1))
 
 
-def test_each_stage_is_told_but_for_waits_that_nobody_would_see() -> None:
+def test_each_stage_is_reported_except_short_waits() -> None:
     assert observed(lambda runtime, clock, at_s: None, 1.0) == [PULLING, UP, SERVING]
 
 
@@ -182,7 +182,7 @@ def test_one_that_never_ran_stops_without_a_word() -> None:
     assert observed(lambda runtime, clock, at_s: runtime.stop("u", "main", 2.0), 1.0) == [PULLING]
 
 
-def test_of_one_that_is_forgotten_nothing_is_told_any_more() -> None:
+def test_a_forgotten_pod_is_not_reported() -> None:
     assert observed(lambda runtime, clock, at_s: runtime.forget("u"), 2.5) == [PULLING, UP]
 
 

@@ -22,13 +22,13 @@ from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
 from mooring.kubelet.views import FullPod, HostPathVolume
 from mooring.kubelet.volumes.manager import (
-    LOOK_S,
+    REFRESH_S,
     HostPathError,
     VolumeManager,
     check_host_path,
-    give_group,
     link_directory,
     make_empty,
+    set_volume_ownership,
     write_files,
 )
 from mooring.kubelet.volumes.projected_files import File, VolumeError
@@ -65,7 +65,7 @@ def test_no_path_leads_out_of_the_volume(tmp_path: Path, path: str) -> None:
         write_files(tmp_path / "v", {path: File(b"", 0o644)})
 
 
-def test_an_empty_directory_is_for_everybody_and_stays(tmp_path: Path) -> None:
+def test_an_empty_dir_is_writable_for_all_users_and_stays(tmp_path: Path) -> None:
     make_empty(tmp_path / "v")
     (tmp_path / "v/kept").touch()
     make_empty(tmp_path / "v")
@@ -83,7 +83,7 @@ def test_a_volume_belongs_to_the_group_of_its_pod(tmp_path: Path, is_read_only: 
     write_files(tmp_path / "v", {"a": File(b"1", 0o600), "x/y": File(b"2", 0o400)})
     (tmp_path / "v/link").symlink_to("/etc/passwd")
     group = os.getgid()
-    give_group(tmp_path / "v", group, is_read_only=is_read_only)
+    set_volume_ownership(tmp_path / "v", group, is_read_only=is_read_only)
 
     paths = [tmp_path / "v" / path for path in ("", "a", "x", "x/y")]
     assert tuple(path.stat().st_mode & 0o7777 for path in paths) == modes
@@ -209,7 +209,7 @@ def test_what_failed_is_tried_again(tmp_path: Path) -> None:
     played(tmp_path, story)
 
 
-def test_a_token_is_asked_for_the_account_and_bound_to_the_pod(tmp_path: Path) -> None:
+def test_a_token_is_requested_for_the_account_and_bound_to_the_pod(tmp_path: Path) -> None:
     async def story(volumes: VolumeManager, api: Api, clock: VirtualClock) -> None:
         await volumes.set_up(of_volumes(TOKEN, serviceAccountName="robot"), PLACE)
         bound = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "uid-1"}
@@ -228,7 +228,7 @@ def test_tokens_are_renewed_before_they_expire(tmp_path: Path) -> None:
             token = tmp_path / "uid-1/volumes/t/token"
             await clock.wait(0.8 * TOKEN_EXPIRY_S - 1.0)
             assert token.read_text() == "token-1"
-            await clock.wait(1.0 + LOOK_S)
+            await clock.wait(1.0 + REFRESH_S)
             assert token.read_text() == "token-2"
             volumes.forget("uid-1")
             await clock.wait(2 * TOKEN_EXPIRY_S)

@@ -20,8 +20,8 @@ from mooring.store.etcd.store import EtcdStore
 from tests.apiserver.http.served import Served, served
 from tests.store.etcd.builders import QUICK, Etcd
 from tests.waiting import until
+from tools.record import RECORDINGS, Json, read_transcripts
 from tools.record_storage import FILE
-from tools.recorder import RECORDINGS, Json, read_transcripts
 
 LABEL = {"metadata": {"labels": {"new": "label"}}}
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}

@@ -37,7 +37,7 @@ from mooring.client.kubeconfig.load import default_files, is_in_cluster, load_co
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
-from mooring.kit.tasks import run_bounded
+from mooring.kit.tasks import errors_in, run_bounded
 from mooring.scheduler.event_handlers.objects import WATCHED
 
 LISTS_AT_ONCE = 4
@@ -103,19 +103,11 @@ def read_cluster(
     except (ClientError, DecodeError, TlsError) as error:
         raise _failed(cluster, error) from None
     except ExceptionGroup as group:  # one of several lists
-        first = first_error(group)
+        first = next(errors_in(group))
         if not isinstance(first, ClientError | DecodeError):
             raise
         raise _failed(cluster, first) from None
     return cluster
-
-
-def first_error(group: ExceptionGroup[Exception]) -> Exception:
-    """The first exception in the group that is no group itself."""
-    error: Exception = group
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _failed(cluster: LiveCluster, error: Exception) -> InputError:

@@ -45,8 +45,8 @@ from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject
 from mooring.cli.terminal import counted
 from mooring.client.errors import StatusError
-from mooring.controllers.cronjob.plan import job_document, schedule_text
-from mooring.controllers.daemonset.nodes import FitCache, daemon_pod, pin_to_node, target_node
+from mooring.controllers.cronjob import job_document, schedule_text
+from mooring.controllers.daemonset.plan import FitCache, daemon_pod, pin_to_node, target_node
 from mooring.controllers.deployment.history import generations, new_set_document, next_revision
 from mooring.controllers.deployment.sizes import RECREATE, is_scaling, new_set_size, plan_scaling, rolling_up
 from mooring.controllers.documents import document_of, finished_condition
@@ -166,7 +166,7 @@ class _Expander:
         try:
             self._expand(prepared, found)
         except StatusError as error:
-            self._expansion.notes.append(f"{_called(view)}: the API server rejects its pods: {error}")
+            self._expansion.notes.append(f"{_title(view)}: the API server rejects its pods: {error}")
         added = self._expansion.pods[before:]
         self._expansion.workload_of |= {new.view.key: f"{view.kind} {view.key}" for new in added}
         self._counts[view.kind] += bool(added)
@@ -174,32 +174,32 @@ class _Expander:
     def _expand(self, view: ApiObject, found: ManifestObject) -> None:
         match view:
             case Deployment():
-                self._of_deployment(view)
+                self._expand_deployment(view)
             case ReplicaSet():
                 owner = controller_of(view.metadata)
                 if owner is None or owner.uid not in self._deployments:  # a Deployment expands its own
-                    self._of_replica_set(view, replicas_of(view))
+                    self._expand_replica_set(view, replicas_of(view))
             case ReplicationController():
-                self._of_replica_set(view, replicas_of(view))
+                self._expand_replica_set(view, replicas_of(view))
             case StatefulSet():
-                self._of_stateful_set(view, found)
+                self._expand_stateful_set(view, found)
             case DaemonSet():
-                self._of_daemon_set(view)
+                self._expand_daemon_set(view)
             case Job():
-                self._of_job(view)
+                self._expand_job(view)
             case CronJob():
-                self._of_cron_job(view, found)
+                self._expand_cron_job(view, found)
 
     # The kinds
 
-    def _of_deployment(self, wanted: Deployment) -> None:
+    def _expand_deployment(self, wanted: Deployment) -> None:
         sets = self._sets.get(wanted.metadata.uid, [])
         new, old = generations(wanted, sets)
         if wanted.spec.paused or is_scaling(wanted, sets):
             sizes = {each.metadata.uid: replicas_of(each) for each in sets}
             sizes |= {resize.target.metadata.uid: resize.replicas for resize in plan_scaling(wanted, new, old)}
             for each in sets:
-                self._of_replica_set(each, sizes[each.metadata.uid])
+                self._expand_replica_set(each, sizes[each.metadata.uid])
             if not sets:
                 self._note(wanted, "is paused")
         elif wanted.spec.strategy.type == RECREATE and any(self._active(each) for each in old):
@@ -208,10 +208,10 @@ class _Expander:
             self._note(wanted, "has ReplicaSets that are not in the input")
         elif new is None:
             new = self._new_replica_set(wanted, old)
-            self._of_replica_set(new, replicas_of(new))
+            self._expand_replica_set(new, replicas_of(new))
         else:
             resizes = rolling_up(wanted, new, sets)
-            self._of_replica_set(new, resizes[0].replicas if resizes else replicas_of(new))
+            self._expand_replica_set(new, resizes[0].replicas if resizes else replicas_of(new))
 
     def _new_replica_set(self, wanted: Deployment, old: list[ReplicaSet]) -> ReplicaSet:
         collisions, size = wanted.status.collision_count, new_set_size(wanted, old, 0)
@@ -220,7 +220,7 @@ class _Expander:
         self._expansion.objects.append(made)
         return made
 
-    def _of_replica_set(self, wanted: ReplicaSet | ReplicationController, replicas: int) -> None:
+    def _expand_replica_set(self, wanted: ReplicaSet | ReplicationController, replicas: int) -> None:
         active = len(self._active(wanted)) + self._adoptable(wanted)
         # A controller of the cluster may have made pods that the input does not hold.
         active = max(active, wanted.status.replicas)
@@ -237,7 +237,7 @@ class _Expander:
         orphans = self._orphans.get(wanted.metadata.namespace, ())
         return sum(is_active(pod) and selector.matches(pod.metadata.labels) for pod in orphans)
 
-    def _of_stateful_set(self, wanted: StatefulSet, found: ManifestObject) -> None:
+    def _expand_stateful_set(self, wanted: StatefulSet, found: ManifestObject) -> None:
         namespace, start, replicas = wanted.metadata.namespace, start_of(wanted), replicas_of(wanted)
         own = self._owned.get(wanted.metadata.uid, ())
         is_ordered = wanted.spec.pod_management_policy != "Parallel"
@@ -264,7 +264,7 @@ class _Expander:
                 document = claim_document(wanted, template, name)
                 self._expansion.objects.append(self._server.created(PersistentVolumeClaim, document, metadata))
 
-    def _of_daemon_set(self, wanted: DaemonSet) -> None:
+    def _expand_daemon_set(self, wanted: DaemonSet) -> None:
         own = [pod for pod in self._owned.get(wanted.metadata.uid, ()) if is_active(pod)]
         if wanted.status.current_number_scheduled > len(own):
             return  # the pods of the cluster are not in the input
@@ -278,7 +278,7 @@ class _Expander:
             spec = msgspec.to_builtins(new.view.spec)
             self._add([_with_spec(new, pin_to_node(spec, name)) for name in names], wanted)
 
-    def _of_job(self, wanted: Job) -> None:
+    def _expand_job(self, wanted: Job) -> None:
         if wanted.spec.suspend or is_managed_externally(wanted) or finished_condition(wanted) is not None:
             return
         pods = self._owned.get(wanted.metadata.uid, [])
@@ -294,18 +294,18 @@ class _Expander:
         elif count:
             self._add([self._created(document, wanted)] * count, wanted)
 
-    def _of_cron_job(self, wanted: CronJob, found: ManifestObject) -> None:
+    def _expand_cron_job(self, wanted: CronJob, found: ManifestObject) -> None:
         if found.view.metadata.uid or wanted.spec.suspend:
             return  # the controller of the cluster creates its Jobs when it is time
         try:
             next_s = parse_schedule(schedule_text(wanted)).next_s(self._now_s)
         except ScheduleError as error:
-            raise InputError([Problem(found.origin.at("spec.schedule"), f"{_called(wanted)}: {error}")]) from None
+            raise InputError([Problem(found.origin.at("spec.schedule"), f"{_title(wanted)}: {error}")]) from None
         if next_s is None:
             return
         document = job_document(wanted, next_s)
         document["metadata"]["namespace"] = wanted.metadata.namespace
-        self._of_job(self._prepared(decode_as(Job, msgspec.json.encode(document)), found))
+        self._expand_job(self._prepared(decode_as(Job, msgspec.json.encode(document)), found))
 
     def _prepared(self, view: AnyWorkload, found: ManifestObject) -> AnyWorkload:
         """A workload as the API server would store it, with a uid that its pods can refer to."""
@@ -315,7 +315,7 @@ class _Expander:
         try:
             created = self._server.created(type(view), msgspec.Raw(view.raw), view.metadata)
         except StatusError as error:
-            raise InputError([Problem(found.origin.at(), f"{_called(view)}: {error}")]) from None
+            raise InputError([Problem(found.origin.at(), f"{_title(view)}: {error}")]) from None
         # A workload that replaces one of a live cluster has the status of the other one.
         return replace(created, status=view.status)
 
@@ -325,7 +325,7 @@ class _Expander:
         return [pod for pod in self._owned.get(wanted.metadata.uid, ()) if is_active(pod)]
 
     def _allowed(self, count: int) -> int:
-        """As many of so many pods as may still be added."""
+        """How many of `count` pods may still be added."""
         allowed = max(min(count, PODS_MAX - len(self._expansion.pods)), 0)
         self._left_out += max(count, 0) - allowed
         return allowed
@@ -343,7 +343,7 @@ class _Expander:
             self._expansion.pods.append(dataclasses.replace(new, view=replace(new.view, metadata=metadata)))
 
     def _note(self, wanted: ApiObject, text: str) -> None:
-        self._expansion.notes.append(f"{_called(wanted)} {text}: no pods of it are added")
+        self._expansion.notes.append(f"{_title(wanted)} {text}: no pods of it are added")
 
 
 def _is_settled(view: Workload) -> bool:
@@ -385,12 +385,12 @@ def _check_template(view: Workload, template: Document, found: ManifestObject) -
         problems = [(error.path, error.problem)]
     if problems:
         paths = [(f"{start}.{path}", text) for path, text in problems]
-        raise InputError(Problem(found.origin.at(path), f"{_called(view)}: {path}: {text}") for path, text in paths)
+        raise InputError(Problem(found.origin.at(path), f"{_title(view)}: {path}: {text}") for path, text in paths)
 
 
 def _with_spec(new: NewPod, spec: Document) -> NewPod:
     return dataclasses.replace(new, view=replace(new.view, spec=convert_as(PodSpec, spec)))
 
 
-def _called(view: ApiObject) -> str:
+def _title(view: ApiObject) -> str:
     return f'{view.kind} "{view.key}"'

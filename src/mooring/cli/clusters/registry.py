@@ -141,7 +141,7 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-class EndOfCluster:
+class ClusterProcess:
     """Detects by the lock that the process of a cluster has ended; its pid may be in use again."""
 
     def __init__(self, name: str) -> None:
@@ -150,7 +150,7 @@ class EndOfCluster:
         except OSError:
             self._lock = None  # it has ended since
 
-    def has_come(self) -> bool:
+    def has_ended(self) -> bool:
         if self._lock is None:
             return True
         try:

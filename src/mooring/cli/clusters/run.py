@@ -20,7 +20,7 @@ from mooring.api.decode import decode_as
 from mooring.api.kinds import NODE, POD
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.cli.clusters.registry import ClusterState, EndOfCluster, running_clusters
+from mooring.cli.clusters.registry import ClusterProcess, ClusterState, running_clusters
 from mooring.cli.errors import input_error
 from mooring.client.errors import ClientError
 from mooring.client.http.client import HttpClient, HttpLimits
@@ -130,10 +130,10 @@ def stop_clusters(name: str, *, is_all: bool, timeout_s: float) -> int:
     if len(clusters) > 1 and not is_all:
         names = ", ".join(state.name for state in clusters)
         raise input_error(f"several clusters run: {names}; name one of them, or use --all")
-    ends = {state.name: EndOfCluster(state.name) for state in clusters}
+    processes = {state.name: ClusterProcess(state.name) for state in clusters}
     for state in clusters:
         _signal(state.pid)
-    return run_real(_wait_ended(clusters, ends, timeout_s))
+    return run_real(_wait_ended(clusters, processes, timeout_s))
 
 
 def _signal(pid: int) -> None:
@@ -143,11 +143,11 @@ def _signal(pid: int) -> None:
         return  # it has ended since
 
 
-async def _wait_ended(clusters: list[ClusterState], ends: Mapping[str, EndOfCluster], timeout_s: float) -> int:
+async def _wait_ended(clusters: list[ClusterState], processes: Mapping[str, ClusterProcess], timeout_s: float) -> int:
     clock, waiting = SystemClock(), list(clusters)
     end_s = clock.now_s() + timeout_s
     while True:
-        for state in [each for each in waiting if ends[each.name].has_come()]:
+        for state in [each for each in waiting if processes[each.name].has_ended()]:
             waiting.remove(state)
             click.echo(f"cluster {state.name} has ended")
         if not waiting:

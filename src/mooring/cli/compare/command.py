@@ -54,8 +54,7 @@ def compare(configs: tuple[str, ...], pods: str, output: str, plot: str, **input
     if len(set(configs)) < len(configs):
         raise click.UsageError("two --config are the same file")
 
-    from mooring.cli.compare.report import as_data, as_json, as_lines, as_svg
-    from mooring.cli.compare.run import CompareOptions, run_compare
+    from mooring.cli.compare.run import CompareOptions, as_data, as_json, as_lines, as_svg, run_compare
     from mooring.cli.terminal import yaml_text
     from mooring.kit.clock import SystemClock
 

@@ -28,6 +28,7 @@ from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.logs import start_logs
 from mooring.kit.loop import run_real
+from mooring.kit.tasks import errors_in
 from mooring.scheduler.config import SchedulerConfiguration
 from mooring.serving.http.listener import PortTakenError
 from mooring.serving.tls import ServingTls
@@ -51,18 +52,10 @@ def run_console(kubeconfig: str, context: str, config: str | None, port: int, bi
         text = str(error).removeprefix(f"GET {connection.server}{collection_path(NODE, '')}: ")
         raise input_error(f"cannot read the cluster at {connection.server}: {text}") from None
     except ExceptionGroup as group:
-        taken = _port_error(group)
+        taken = next((error for error in errors_in(group) if isinstance(error, PortTakenError)), None)
         if taken is None:
             raise
         raise input_error(str(taken)) from None
-
-
-def _port_error(group: ExceptionGroup[Exception]) -> PortTakenError | None:
-    for error in group.exceptions:
-        found = _port_error(error) if isinstance(error, ExceptionGroup) else error
-        if isinstance(found, PortTakenError):
-            return found
-    return None
 
 
 async def _run(

@@ -3,10 +3,8 @@
 In reading order:
 
   command         the click command and its options
-  run             one run, from the options to the report
+  run             one run, from the options to the report: asks the engine about each pod
   coverage        which kinds the input lacks, and what is not judged without them
-  decide          asks the engine about each pod
-  report          the answers as data
-  text            ... for people
-  data            ... as JSON and YAML
+  report          the answers as data, JSON and YAML
+  text            the answers for people
 """

@@ -113,11 +113,11 @@ def explain(
 def _print(report: Report, output: str) -> None:
     match output:
         case "json":
-            from mooring.cli.explain.data import as_json
+            from mooring.cli.explain.report import as_json
 
             click.echo(as_json(report), nl=False)
         case "yaml":
-            from mooring.cli.explain.data import as_yaml
+            from mooring.cli.explain.report import as_yaml
 
             click.echo(as_yaml(report), nl=False)
         case _:

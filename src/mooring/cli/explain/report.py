@@ -1,9 +1,9 @@
-"""The result of `mooring explain` as data: one `PodExplanation` for each pod, and the `Report` that holds them.
+"""The result of `mooring explain`: one `PodExplanation` for each pod, and the `Report` that holds them.
 
-`decide` fills these values in; `text` and `data` print them.
-
- 1. Nodes come in the order a reader wants: scores best first, obstacles nearest first, at most `--nodes` of them.
-    Rejections are complete, grouped by plugin and reason.
+1. Nodes come in the order a reader wants: scores best first, obstacles nearest first, at most `--nodes` of them.
+   Rejections are complete, grouped by plugin and reason.
+2. JSON and YAML have a documented, stable structure (docs/explain.md). Fields are only ever added. A field that does
+   not apply to an outcome is left out, not null.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from mooring.cli.terminal import yaml_text
+from mooring.kit.clock import format_rfc3339
 from mooring.scheduler.framework.obstacle import Obstacle
 
 
@@ -174,3 +176,127 @@ class Report:
     @property
     def has_unplaced_pods(self) -> bool:
         return any(pod.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR) for pod in self.pods)
+
+
+# --- JSON and YAML --------------------------------------------------------------------------------------------
+
+
+VERSION = 1
+Data = dict[str, object]
+
+
+def as_json(report: Report) -> str:
+    import json
+
+    return json.dumps(as_data(report), indent=2, ensure_ascii=False) + "\n"
+
+
+def as_yaml(report: Report) -> str:
+    return yaml_text(as_data(report))
+
+
+def as_data(report: Report) -> Data:
+    data: Data = {"version": VERSION, "seed": report.seed, "time": format_rfc3339(report.decided_at_s)}
+    if report.server:
+        data["server"] = report.server
+    return {**data, "nodes": report.node_count, "pods": [_pod(pod) for pod in report.pods]}
+
+
+def _pod(pod: PodExplanation) -> Data:
+    data: Data = {
+        "pod": pod.pod,
+        "outcome": pod.outcome.value,
+        "priority": pod.priority,
+        "scheduler": pod.scheduler,
+    }
+    if pod.workload:
+        data["workload"] = pod.workload
+    if pod.not_judged:
+        data["notJudged"] = [_not_judged(entry) for entry in pod.not_judged]
+    if pod.node is not None:
+        data["node"] = pod.node
+    if pod.message:
+        data["message"] = pod.message
+    if pod.scores is not None:
+        data["feasible"] = pod.feasible_count
+        data |= _scores(pod.scores)
+    if pod.reasons:
+        data["reasons"] = [{"reason": reason, "nodes": count} for reason, count in pod.reasons.items()]
+    if pod.rejections:
+        data["rejections"] = [_rejection(group) for group in pod.rejections]
+    if pod.everywhere:
+        data["obstaclesEverywhere"] = [_obstacle(obstacle) for obstacle in pod.everywhere]
+        data["otherwiseFeasible"] = pod.otherwise_count
+    if pod.nearest:
+        data["obstacles"] = [_node(node) for node in pod.nearest]
+    if pod.devices:
+        data["devices"] = [_device(device) for device in pod.devices]
+    if pod.preemption is not None:
+        data["preemption"] = _preemption(pod.preemption)
+    return data
+
+
+def _not_judged(entry: NotJudged) -> Data:
+    return {
+        "kind": entry.kind,
+        "plugins": list(entry.plugins),
+        "reason": entry.absence,
+        "consequence": entry.consequence,
+    }
+
+
+def _device(device: GrantedDevice) -> Data:
+    return {
+        "claim": device.claim,
+        "request": device.request,
+        "driver": device.driver,
+        "pool": device.pool,
+        "device": device.device,
+    }
+
+
+def _scores(scores: Scores) -> Data:
+    return {
+        "tied": scores.tied_count,
+        "scores": [{"node": row.node, "total": row.total, "plugins": dict(row.by_plugin)} for row in scores.rows],
+    }
+
+
+def _rejection(group: NodesRejecting) -> Data:
+    return {
+        "plugin": group.plugin,
+        "code": group.code,
+        "reasons": list(group.reasons),
+        "nodes": list(group.nodes),
+    }
+
+
+def _node(node: NodeObstacles) -> Data:
+    return {"node": node.node, "missing": [_obstacle(obstacle) for obstacle in node.obstacles]}
+
+
+def _obstacle(obstacle: Obstacle) -> Data:
+    return {
+        "kind": obstacle.kind.value,
+        "plugin": obstacle.plugin,
+        "text": obstacle.text,
+        "details": dict(obstacle.details),
+    }
+
+
+def _preemption(preemption: Preemption) -> Data:
+    if preemption.node is None:
+        return {"helps": False, "reason": preemption.why_not}
+    return {
+        "helps": True,
+        "node": preemption.node,
+        "victims": [_victim(victim) for victim in preemption.victims],
+    }
+
+
+def _victim(victim: Victim) -> Data:
+    data: Data = {"pod": victim.pod, "priority": victim.priority}
+    if victim.started is not None:
+        data["startTime"] = victim.started
+    data["budgetsViolated"] = list(victim.budgets_violated)
+    return data

@@ -59,8 +59,7 @@ def parity(
     if sum((bool(files), bool(kubeconfig or context), count is not None)) > 1:
         raise click.UsageError("-f, --kubeconfig and --random name different clusters: give one of them")
 
-    from mooring.cli.parity.run import ParityOptions, run_parity
-    from mooring.cli.parity.text import as_json, as_lines
+    from mooring.cli.parity.run import ParityOptions, as_json, as_lines, run_parity
     from mooring.kit.clock import SystemClock
 
     options = ParityOptions(binary, files, kubeconfig, context, count or 0, seed, record)

@@ -5,16 +5,28 @@
 2. A pod that kube-scheduler does not place is deleted, and so are its victims: no pod is tried again while others are
    compared.
 3. Of a live cluster only lists are read. Nothing is written to it.
-4. With `--record`, each pod is also written with the objects that both schedulers saw (`record`).
+
+With `--record`, each pod is also written with the objects that both schedulers saw, in the format that `tests/golden`
+replays:
+
+4. Each pod is a scenario of its own, so that a replay does not depend on the binary's random choices for earlier pods.
+5. A binary does not tell everything: rejections are known as a message only, and a single feasible node has no scores.
+   `recorded` in a result names the fields that a replay compares.
+6. Of several best nodes, `chosen` is the one whose name comes first, as in the other recordings; the binary chooses at
+   random.
+7. Each verdict names the version of the binary.
 """
 
 from __future__ import annotations
 
+import lzma
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from pathlib import Path
+from types import TracebackType
+from typing import IO, BinaryIO, Self
 
 import msgspec
 
@@ -25,10 +37,10 @@ from mooring.api.kinds import Kind
 from mooring.api.views.pod import Pod
 from mooring.api.well_known import DEFAULT_SCHEDULER_NAME, TERMINAL_PHASES
 from mooring.apiserver.server import ApiServer
-from mooring.cli.cluster_source.live import connect, first_error
+from mooring.cli.cluster_source.live import connect
 from mooring.cli.errors import InputError, input_error
 from mooring.cli.manifests.read import find_sources, read_objects
-from mooring.cli.parity.compare import DEVICES_MINOR, Observed, Tally, compare_pod
+from mooring.cli.parity.compare import DEVICES_MINOR, TOTAL, Difference, Observed, Tally, compare_pod
 from mooring.cli.parity.generate import random_cluster
 from mooring.cli.parity.kube_scheduler import (
     CONFIGURATION,
@@ -37,7 +49,7 @@ from mooring.cli.parity.kube_scheduler import (
     KubeSchedulerError,
     version_of,
 )
-from mooring.cli.parity.record import VerdictRecorder
+from mooring.cli.terminal import counted
 from mooring.client.errors import ClientError, ForbiddenError, NotFoundError
 from mooring.client.http.client import HttpClient
 from mooring.client.interface import Client, Deletion
@@ -45,9 +57,11 @@ from mooring.cluster.clone import clone
 from mooring.cluster.cluster import ClusterError, run_cluster
 from mooring.cluster.objects import loopback_client, without_server_fields
 from mooring.cluster.settings import COMPONENTS, ClusterSettings
+from mooring.kit.build import KUBERNETES_VERSION
 from mooring.kit.clock import Clock, VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run_real
+from mooring.kit.tasks import errors_in
 from mooring.kit.temporary_directory import temporary_directory
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.engine import Engine
@@ -133,7 +147,7 @@ def run_parity(options: ParityOptions, stdin: BinaryIO, note: Note, clock: Clock
         known = group.subgroup((KubeSchedulerError, InputError))
         if known is None:
             raise
-        raise input_error(str(first_error(known))) from group
+        raise input_error(str(next(errors_in(known)))) from group
     if not result.pods:
         left = "; ".join(f"{count} {reason}" for reason, count in result.left_out.items())
         raise input_error(f"found no pending pods to compare{f' ({left})' if left else ''}")
@@ -342,3 +356,132 @@ def _reason_to_leave_out(pod: Pod, version: BinaryVersion) -> str:
     if any(volume.ephemeral is not None for volume in pod.spec.volumes):
         return "wait for a controller to create their PersistentVolumeClaims"
     return ""
+
+
+# --- the outcome ----------------------------------------------------------------------------------------------
+
+
+def as_json(parity: Parity) -> str:
+    tally = parity.tally
+    data = {
+        "kubeScheduler": parity.version.text,
+        "mooringFollows": KUBERNETES_VERSION,
+        "clusters": parity.clusters,
+        "pods": parity.pods,
+        "leftOut": dict(parity.left_out),
+        "undecided": parity.undecided,
+        "compared": {part: tally.compared[part] for part in tally.parts()},
+        "differences": msgspec.to_builtins(tally.differences),
+    }
+    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n"
+
+
+def as_lines(parity: Parity) -> Iterator[str]:
+    tally = parity.tally
+    clusters, pods = counted(parity.clusters, "cluster"), counted(parity.pods, "pod")
+    yield f"kube-scheduler {parity.version.text}, {clusters}, {pods}"
+    for reason, count in parity.left_out.items():
+        yield f"not compared: {count} pods that {reason}"
+    rows = [("", "compared", "different", "by version")]
+    rows += [
+        (
+            part,
+            f"{tally.compared[part]:,}",
+            f"{tally.differing(part, is_explained=False):,}",
+            f"{tally.differing(part, is_explained=True):,}",
+        )
+        for part in tally.parts()
+    ]
+    width = max(len(row[0]) for row in rows)
+    for part, compared, different, by_version in rows:
+        yield f"{part:<{width}}  {compared:>10}  {different:>9}  {by_version:>10}"
+    for reason in dict.fromkeys(each.explained for each in tally.differences if each.explained):
+        yield f"by version: {reason}"
+    for pod in parity.undecided:
+        yield f"kube-scheduler did not decide about {pod}"
+    if tally.unexplained:
+        yield ""
+        yield from _difference_lines(tally.unexplained[0])
+        if not parity.version.text.startswith(f"{_minor(KUBERNETES_VERSION)}."):
+            yield f"Mooring decides as {KUBERNETES_VERSION}; kube-scheduler is {parity.version.text}"
+    elif parity.is_same:
+        yield "no difference"
+
+
+def _difference_lines(difference: Difference) -> Iterator[str]:
+    where = f" on node {difference.node}" if difference.node else ""
+    yield f"first difference: {difference.part} of pod {difference.pod}{where}"
+    yield f"  kube-scheduler: {difference.kube_scheduler}"
+    yield f"  mooring:        {difference.mooring}"
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+# --- recordings -----------------------------------------------------------------------------------------------
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+class VerdictRecorder:
+    """Writes a recording, inside of a `with`. What was written before an interruption can be replayed."""
+
+    def __init__(self, name: str, version: BinaryVersion) -> None:
+        self._name = name
+        self._version = version
+        self._stack = ExitStack()
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        try:
+            self._scenarios = self._open("scenarios")
+            self._verdicts = self._open("verdicts")
+        except OSError as error:
+            self._stack.close()
+            raise input_error(f"--record {self._name}: cannot write {error.filename}: {error.strerror}") from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def add(self, seed: int | None, objects: Sequence[Document], pod: Document, key: str, observed: Observed) -> None:
+        """One pod, and the objects before it was created."""
+        self._count += 1
+        head = {"id": f"{Path(self._name).name}-{self._count:06}"}
+        scenario = {**head, "seed": seed, "config": CONFIGURATION, "objects": objects, "pods": [pod]}
+        verdict = {**head, "version": self._version.text, "results": [result_of(key, observed)]}
+        self._scenarios.write(_encode(scenario) + b"\n")
+        self._verdicts.write(_encode(verdict) + b"\n")
+
+    def _open(self, what: str) -> IO[bytes]:
+        return self._stack.enter_context(lzma.open(f"{self._name}.{what}.jsonl.xz", "wb"))
+
+
+def result_of(key: str, observed: Observed) -> Document:
+    """What the binary did with a pod."""
+    recorded = ["chosen", "message", "preemption"]
+    result: Document = {
+        "pod": key,
+        "chosen": _first_of_best(observed) or None,
+        "message": observed.message or None,
+        "preemption": None,
+    }
+    if observed.feasible > 1:
+        recorded.append("scores")
+        result["scores"] = {
+            node: {**scores, TOTAL: sum(scores.values())} for node, scores in sorted(observed.scores.items())
+        }
+    if observed.nominated:
+        result["preemption"] = {"nominated": observed.nominated, "victims": list(observed.victims)}
+    return {**result, "recorded": recorded}
+
+
+def _first_of_best(observed: Observed) -> str:
+    totals = {node: sum(scores.values()) for node, scores in observed.scores.items()}
+    if observed.node not in totals or totals[observed.node] < max(totals.values()):
+        return observed.node
+    return min(node for node, total in totals.items() if total == totals[observed.node])

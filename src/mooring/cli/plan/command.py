@@ -116,7 +116,7 @@ def _ratio(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
 def plan(
     ctx: click.Context,
     manifests: tuple[str, ...],
-    clusters: tuple[str, ...],
+    files: tuple[str, ...],
     kubeconfig: str,
     context: str,
     config: str | None,
@@ -153,7 +153,7 @@ def plan(
         raise click.UsageError("--ratio belongs to --capacity")
     if for_pod and not defragment:
         raise click.UsageError("--for belongs to --defragment")
-    if execute and (not defragment or clusters):
+    if execute and (not defragment or files):
         raise click.UsageError("--execute belongs to --defragment on a live cluster")
     if replicas is not None and not manifests:
         raise click.UsageError("--replicas needs a MANIFEST")
@@ -165,7 +165,7 @@ def plan(
 
     options = PlanOptions(
         manifests=manifests,
-        clusters=clusters,
+        files=files,
         kubeconfig=kubeconfig,
         context=context,
         config=config,

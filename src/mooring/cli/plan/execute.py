@@ -41,15 +41,13 @@ SETTLED_S_MAX = 300.0
 """Time after which a pod whose replacement does not run is an error."""
 POLL_S = 0.5
 
-Say = Callable[[str], None]
+Print = Callable[[str], None]
 
 
-def execute_moves(
-    options: PlanOptions, note: Note, say: Say, clock: Clock, *, settled_s_max: float = SETTLED_S_MAX
-) -> None:
+def execute_moves(options: PlanOptions, note: Note, print_line: Print, clock: Clock) -> None:
     """Plans, evicts, waits and plans again. Raises `InputError`."""
     connection = connect(options.kubeconfig, options.context, clock)
-    mover = Mover(connection, clock, settled_s_max)
+    mover = Mover(connection, clock)
     done, room = 0, ""
     try:
         while done < options.moves_max:
@@ -62,7 +60,7 @@ def execute_moves(
                 mover.uncordon(room)
                 room = result.placements[0].node
             move = result.moves[0]
-            say(f"{done + 1}. evict {move.pod} from {move.from_node} (expected on {move.to_node})")
+            print_line(f"{done + 1}. evict {move.pod} from {move.from_node} (expected on {move.to_node})")
             if mover.carry_out(move.pod, (room,) if room else result.cordoned):
                 done += 1
     except (InputError, KeyboardInterrupt):
@@ -73,7 +71,7 @@ def execute_moves(
         if mover.cordoned:
             names = " ".join(mover.cordoned)
             note(f"these nodes were cordoned and stay so; remove them, or: kubectl uncordon {names}")
-    say(f"{_moved(done)}." + (f" Node {room} has room." if room else ""))
+    print_line(f"{_moved(done)}." + (f" Node {room} has room." if room else ""))
 
 
 def _check_placed(options: PlanOptions, result: PlanResult) -> None:
@@ -89,9 +87,9 @@ class Mover:
     """Cordons nodes and evicts pods of one cluster. Raises `InputError`."""
 
     def __init__(self, connection: Connection, clock: Clock, settled_s_max: float = SETTLED_S_MAX) -> None:
+        self._settled_s_max = settled_s_max
         self._connection = connection
         self._clock = clock
-        self._settled_s_max = settled_s_max
         self.cordoned: list[str] = []
         """The nodes that this command has cordoned."""
 
@@ -119,12 +117,12 @@ class Mover:
                 await self._cordon(client, node)
             try:
                 view = decode_as(Pod, await client.get(POD, namespace, name))
-                before = await _look(client, view)
+                before = await _read_state(client, view)
                 await client.evict(namespace, name, view.metadata.uid)
             except NotFoundError:
                 return False
             end_s = self._clock.now_s() + self._settled_s_max
-            while missing := (await _look(client, view)).missing(before):
+            while missing := (await _read_state(client, view)).missing(before):
                 if self._clock.now_s() >= end_s:
                     raise input_error(f"{pod} was evicted, but {missing} after {self._settled_s_max:.0f} s")
                 await self._clock.wait(POLL_S)
@@ -145,8 +143,8 @@ class Mover:
 
 
 @dataclass(frozen=True, slots=True)
-class _Surroundings:
-    """What the eviction of a pod takes away, and its replacement gives back."""
+class _EvictedPod:
+    """What an eviction changes, and the replacement of the pod restores."""
 
     pod: str
     owner: str
@@ -157,7 +155,7 @@ class _Surroundings:
     allowed: dict[str, int]
     """By name: the disruptions that the budgets of the pod allow."""
 
-    def missing(self, before: _Surroundings) -> str:
+    def missing(self, before: _EvictedPod) -> str:
         """What is not as before the eviction; empty if the pod has been replaced."""
         if self.exists:
             return f"{self.pod} has not ended"
@@ -172,14 +170,14 @@ class _Surroundings:
         return ""
 
 
-async def _look(client: HttpClient, pod: Pod) -> _Surroundings:
+async def _read_state(client: HttpClient, pod: Pod) -> _EvictedPod:
     metadata = pod.metadata
     owner = controller_of(metadata)
     assert owner is not None, f"{pod.key} has no controller: plans do not move it"
     listing = await client.list(POD, Selection(metadata.namespace))
     pods = [decode_as(Pod, item) for item in listing.items]
     placed = [each for each in pods if _is_of(each, owner.uid) and each.spec.node_name]
-    return _Surroundings(
+    return _EvictedPod(
         pod.key,
         f"{owner.kind} {metadata.namespace}/{owner.name}",
         any(each.metadata.uid == metadata.uid for each in pods),
@@ -210,4 +208,4 @@ def _is_ready(pod: Pod) -> bool:
 
 
 def _ignore(text: str) -> None:
-    """Notes about the input are told once, not after each move."""
+    """Notes about the input are printed once, not after each move."""

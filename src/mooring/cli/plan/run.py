@@ -24,8 +24,17 @@ from mooring.api.labels import parse_selector
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
-from mooring.cli.cluster_source.assemble import Note, SourceCluster, assemble, build_engine, read_sources
-from mooring.cli.cluster_source.pods import chosen_pod, in_queue_order, pending_pods
+from mooring.cli.cluster_source.assemble import (
+    Note,
+    SourceCluster,
+    SourceOptions,
+    assemble,
+    build_engine,
+    chosen_pod,
+    in_queue_order,
+    pending_pods,
+    read_sources,
+)
 from mooring.cli.errors import InputError, Problem, input_error
 from mooring.cli.manifests.kinds import WORKLOADS
 from mooring.cli.manifests.read import ManifestObject, Manifests, find_sources
@@ -40,14 +49,11 @@ from mooring.scheduler.plan.request import PRICE_MAX, NodeType, PlanRequest, Pla
 SCALABLE = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions(SourceOptions):
     """What is requested on the command line."""
 
     manifests: tuple[str, ...] = ()
-    clusters: tuple[str, ...] = ()
-    kubeconfig: str = ""
-    context: str = ""
     config: str | None = None
     plugins: tuple[str, ...] = ()
     replicas: int | None = None
@@ -62,13 +68,8 @@ class PlanOptions:
     is_defragment: bool = False
     for_pod: str = ""
     moves_max: int = 50
-    seed: int = 1
     uncordoned: tuple[str, ...] = ()
     """Nodes that are planned as if they were not cordoned."""
-
-    @property
-    def is_live(self) -> bool:
-        return not self.clusters or bool(self.kubeconfig or self.context)
 
     @property
     def pod_files(self) -> tuple[str, ...]:
@@ -80,21 +81,18 @@ def run_plan(options: PlanOptions, stdin: BinaryIO, note: Note, clock: Clock) ->
     """Reads, plans and returns the result. Raises `InputError`."""
     now_s = clock.wall_s()
     engine = build_engine(options.config, options.plugins, options.seed, now_s, note, best_nodes_max=1)
-    dump = read_sources(find_sources(options.clusters, "--cluster"), stdin)
+    dump = read_sources(find_sources(options.files, "--cluster"), stdin)
     manifests_of_pods = read_sources(find_sources(options.pod_files, "--for" if options.for_pod else "MANIFEST"), stdin)
     if options.replicas is not None:
         manifests_of_pods.objects = [_scaled(entry, options.replicas) for entry in manifests_of_pods.objects]
     source = assemble(
         _together(dump, manifests_of_pods),
-        is_live=options.is_live,
-        kubeconfig=options.kubeconfig,
-        context=options.context,
-        seed=options.seed,
+        options,
         now_s=now_s,
         clock=clock,
         note=note,
-        names=", ".join((*options.clusters, *options.pod_files)),
         file_option="--cluster",
+        other_files=options.pod_files,
     )
     pods = _requested_pods(source, manifests_of_pods)
     if options.pod_files and not pods:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -18,8 +18,8 @@ import click
 from mooring import __version__
 from mooring.cli.errors import input_error
 from mooring.cli.flags import FlagValue, shown, size_bytes
+from mooring.cli.scheduler.command import all_flags
 from mooring.cli.scheduler.configuration import check_recordable, configuration_of, write_configuration
-from mooring.cli.scheduler.flags import all_flags
 from mooring.client.election import ElectionSettings, ElectionSettingsError, LeadershipLostError
 from mooring.client.http.connection import Connection
 from mooring.client.http.tls import TlsError
@@ -31,6 +31,7 @@ from mooring.kit.clock import Clock, SystemClock
 from mooring.kit.entropy import system_entropy
 from mooring.kit.logs import FORMATS, level_of, set_level, start_logs
 from mooring.kit.loop import run_real
+from mooring.kit.tasks import errors_in
 from mooring.scheduler.config.types import SchedulerConfiguration
 from mooring.scheduler.framework.registry import Registry
 from mooring.scheduler.reporting.decision_log import DecisionLog, DecisionLogError
@@ -228,7 +229,7 @@ def _warn_of_idle_flags(flags: Flags, given: frozenset[str]) -> None:
 
 
 def _report_failures(group: BaseExceptionGroup[BaseException]) -> int:
-    for error in _leaves(group):
+    for error in errors_in(group):
         if isinstance(error, LeadershipLostError):
             logger.error("leader election lost: %s", error)
         elif isinstance(error, PortTakenError | AuthoritiesError):
@@ -236,14 +237,6 @@ def _report_failures(group: BaseExceptionGroup[BaseException]) -> int:
         else:
             logger.error("the scheduler failed", exc_info=error)
     return EXIT_FAILED
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error
 
 
 def _text(flags: Flags, name: str) -> str:

@@ -153,8 +153,14 @@ def simulate(
         raise click.UsageError("--config and --plugin belong to --replay; a scenario names those of its policies")
 
     from mooring.cli.simulate.report import write_folder
-    from mooring.cli.simulate.run import SimulateOptions, run_simulate
-    from mooring.cli.simulate.text import as_json, as_lines, difference_lines, placement_differences
+    from mooring.cli.simulate.run import (
+        SimulateOptions,
+        as_json,
+        as_lines,
+        difference_lines,
+        placement_differences,
+        run_simulate,
+    )
     from mooring.cli.terminal import standard_output
     from mooring.kit.clock import SystemClock
 

@@ -26,8 +26,7 @@ from mooring.scheduler.framework.registry import BadPluginError, Registry
 from mooring.scheduler.policy import load_configuration_or_policy
 from mooring.scheduler.reporting.recording import RecordingHeader, recorded_plugin
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.recordings import RecordingReader
-from mooring.simulator.replay import Replay, ReplayDifference, ReplayReport, Verdict
+from mooring.simulator.replay import RecordingReader, Replay, ReplayDifference, ReplayReport, Verdict
 from mooring.simulator.scenario.reading import read_scenario
 
 SHOWN_MAX = 10

@@ -16,7 +16,7 @@ import numpy as np
 from mooring import __version__
 from mooring.cli.errors import input_error
 from mooring.cli.simulate.plots import FONTS, Point, line_plot, node_map
-from mooring.cli.simulate.text import (
+from mooring.cli.simulate.run import (
     PlacementDifference,
     Row,
     as_csv,

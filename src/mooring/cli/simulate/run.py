@@ -1,17 +1,22 @@
-"""One run of `mooring simulate`: read the scenario, run the sweep, check the assertions.
+"""One run of `mooring simulate`: read the scenario, run the sweep, check the assertions, show the results.
 
 Assertions compare the mean over seeds of each policy: `p99_wait_s <= 30`, or of one policy: `packing.pending == 0`.
+Results are tables for the terminal, JSON or CSV.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import operator
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, pstdev
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -19,11 +24,9 @@ from mooring.cli.errors import input_error
 from mooring.cli.terminal import ProgressBar
 from mooring.kit.clock import Clock
 from mooring.simulator.errors import ScenarioError
-from mooring.simulator.scenario.fields import Scenario
+from mooring.simulator.scenario.fields import Scenario, seeds_of
 from mooring.simulator.scenario.reading import read_scenario
-from mooring.simulator.scenario.values import seeds_of
-from mooring.simulator.simulation import SimulationResult
-from mooring.simulator.sweep import ResultStore, SweepTask
+from mooring.simulator.simulation import ResultStore, SimulationResult, SweepTask
 from mooring.simulator.workers import run_sweep as run_sweep
 
 _ASSERTION = re.compile(r"\s*(?:([\w-]+)\.)?([A-Za-z_][\w-]*)\s*(<=|>=|==|<|>)\s*(-?[0-9]+(?:\.[0-9]+)?)\s*")
@@ -158,3 +161,161 @@ def _seeds(options: SimulateOptions, scenario: Scenario) -> list[int]:
         return seeds_of(options.seeds or scenario.seeds)
     except ValueError as error:
         raise input_error(f"--seeds: {error}") from error
+
+
+# --- tables ---------------------------------------------------------------------------------------------------
+
+
+DECIMALS = 4
+"""Of figures in JSON and CSV."""
+COUNTS = ("placed", "pending", "running", "evictions", "preemptions")
+"""Figures without decimals."""
+ALWAYS_SHOWN = ("placed", "pending", "p50_wait_s", "p99_wait_s")
+"""Other figures are left out of the table where they are 0 for all policies."""
+DIFFERENCES_SHOWN = 10
+"""Pods of a difference that are printed."""
+
+Row = dict[str, float | str]
+"""Cells by name of column."""
+
+
+def as_json(results: Sequence[SimulationResult]) -> str:
+    return json.dumps(result_rows(results), indent=2) + "\n"
+
+
+def as_lines(results: Sequence[SimulationResult], width: int) -> list[str]:
+    """One column for each policy: the mean, and the standard deviation over seeds if there are several. Policies that
+    do not fit into the width are in a table below."""
+    if not results:
+        return ["no simulation has finished"]
+    rows = figure_table(results)
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    lines: list[str] = []
+    begin = 1
+    while begin < len(widths):
+        end = begin + 1
+        while end < len(widths) and widths[0] + sum(2 + each for each in widths[begin : end + 1]) <= width:
+            end += 1
+        for row in rows:
+            cells = [row[place].rjust(widths[place]) for place in range(begin, end)]
+            lines.append("  ".join([row[0].ljust(widths[0]), *cells]).rstrip())
+        lines.append("")
+        begin = end
+    return [*lines, seeds_line(results)]
+
+
+def figure_table(results: Sequence[SimulationResult]) -> list[list[str]]:
+    """Rows of cells: the names of policies, then for each figure its name and values."""
+    policies = policies_of(results)
+    rows = [["", *policies]]
+    for name in _figure_names(results):
+        cells = [_cell(_values(results, policy, name)) for policy in policies]
+        if any(cell not in ("0", "") for cell in cells) or name in ALWAYS_SHOWN:
+            rows.append([name, *cells])
+    return rows
+
+
+def seeds_line(results: Iterable[SimulationResult]) -> str:
+    seeds = len(dict.fromkeys(result.seed for result in results))
+    return f"Means over {seeds} seeds ± standard deviation." if seeds > 1 else "One seed."
+
+
+class PlacementDifference(NamedTuple):
+    """A pod that two policies placed on different nodes. An empty name: it was not placed."""
+
+    seed: int
+    pod: str
+    nodes: tuple[str, str]
+
+
+def placement_differences(
+    results: Sequence[SimulationResult], policies: tuple[str, str]
+) -> tuple[list[PlacementDifference], int]:
+    """What differs in the seeds that both policies have finished, and the number of pods that were compared."""
+    found: list[PlacementDifference] = []
+    compared = 0
+    of = {(result.policy, result.seed): result.placements for result in results}
+    for seed in dict.fromkeys(result.seed for result in results):
+        both = of.get((policies[0], seed)), of.get((policies[1], seed))
+        if both[0] is None or both[1] is None:
+            continue
+        pods = dict.fromkeys([*both[0], *both[1]])
+        compared += len(pods)
+        for pod in pods:
+            nodes = both[0].get(pod, ""), both[1].get(pod, "")
+            if nodes[0] != nodes[1]:
+                found.append(PlacementDifference(seed, pod, nodes))
+    return found, compared
+
+
+def difference_lines(found: Sequence[PlacementDifference], compared: int, policies: tuple[str, str]) -> list[str]:
+    """The number of pods, and the first of them."""
+    first, second = policies
+    line = f"{second} placed {len(found):,} of {compared:,} pods elsewhere than {first}"
+    for name, place in ((first, 1), (second, 0)):
+        alone = sum(not each.nodes[place] for each in found)
+        line += f"; {alone:,} of them only {name} placed" if alone else ""
+    lines = [f"{line}."]
+    shown = [["pod", first, second, "seed"]]
+    shown += [[each.pod, *(node or "-" for node in each.nodes), str(each.seed)] for each in found[:DIFFERENCES_SHOWN]]
+    if found:
+        widths = [max(len(row[place]) for row in shown) for place in range(4)]
+        lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in shown]
+    if len(found) > DIFFERENCES_SHOWN:
+        lines.append(f"… {len(found) - DIFFERENCES_SHOWN:,} more; differences.csv of --output has all of them")
+    return lines
+
+
+def result_rows(results: Iterable[SimulationResult]) -> list[Row]:
+    """The figures, a row for each simulation."""
+    return [{"policy": result.policy, "seed": result.seed, **_rounded(result.figures)} for result in results]
+
+
+def sample_rows(results: Iterable[SimulationResult]) -> list[Row]:
+    """The samples of all simulations."""
+    return [
+        {"policy": result.policy, "seed": result.seed, **_rounded(sample)}
+        for result in results
+        for sample in result.samples
+    ]
+
+
+def difference_rows(found: Iterable[PlacementDifference], policies: tuple[str, str]) -> list[Row]:
+    first, second = policies
+    return [{"seed": each.seed, "pod": each.pod, first: each.nodes[0], second: each.nodes[1]} for each in found]
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def policies_of(results: Iterable[SimulationResult]) -> list[str]:
+    return list(dict.fromkeys(result.policy for result in results))
+
+
+def _figure_names(results: Iterable[SimulationResult]) -> list[str]:
+    return list(dict.fromkeys(name for result in results for name in result.figures))
+
+
+def _values(results: Iterable[SimulationResult], policy: str, name: str) -> list[float]:
+    return [result.figures[name] for result in results if result.policy == policy and name in result.figures]
+
+
+def _cell(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    mean, spread = _number(fmean(values)), _number(pstdev(values))
+    return mean if float(spread) == 0 else f"{mean} ± {spread}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value == round(value) or abs(value) >= 10_000 else f"{value:.2f}"
+
+
+def _rounded(figures: dict[str, float]) -> dict[str, float]:
+    return {name: int(value) if name in COUNTS else round(value, DECIMALS) for name, value in figures.items()}

@@ -13,20 +13,28 @@ from typing import Any, ClassVar
 
 import click
 
-from mooring.cli.flags import FlagType, SectionedCommand, ValueType, duration_option, names_in, switch_option
+from mooring.cli.flags import (
+    FlagType,
+    SectionedCommand,
+    ValueType,
+    duration_option,
+    names_in,
+    switch_option,
+    with_options,
+)
 from mooring.cli.up.command import (
     EXISTING_FILE,
     PROCESS,
     Command,
     controller_settings,
+    hollow_node_options,
+    log_options,
     node_lease_option,
     pod_users_option,
     routine_events_option,
     runtime_option,
     stages_option,
     with_controller_flags,
-    with_log_flags,
-    with_shape_flags,
 )
 from mooring.controllers.settings import flag_names
 from mooring.kit.memory import end_loading, loading
@@ -156,81 +164,77 @@ def _attribute(name: str) -> str:
     return f"idle_{name.replace('-', '_')}"
 
 
-def _with_common_options(command: Command) -> Command:
-    for option in (
-        with_log_flags,
-        click.option(
-            "--kube-api-burst", "burst", default=0, help="Maximum burst of requests. [default: as --kube-api-qps]"
-        ),
-        click.option(
-            "--kube-api-qps",
-            "requests_per_s",
-            default=0.0,
-            help="Maximum requests per second. [default: no limit]",
-        ),
-        *_PORT_OPTIONS,
-        *_LEASE_OPTIONS,
-        click.option("--master", default="", help="The address of the API server; overrides the kubeconfig."),
-        click.option(
-            "--kubeconfig",
-            type=EXISTING_FILE,
-            help="The kubeconfig. [default: $KUBECONFIG, the service account of the pod, ~/.kube/config]",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-_LEASE_OPTIONS = (
-    duration_option(
-        "--leader-elect-retry-period", "retry_s", default="2s", help="The interval of renewing or checking the lease."
-    ),
-    click.option(
-        "--leader-elect-resource-namespace", "lease_namespace", default="kube-system", help="The lease's namespace."
-    ),
-    click.option("--leader-elect-resource-name", "lease_name", default="", help="The lease's name."),
-    duration_option(
-        "--leader-elect-renew-deadline",
-        "renew_deadline_s",
-        default="10s",
-        help="How long a leader continues without renewing its lease.",
-    ),
+_lease_options = with_options(
+    switch_option("--leader-elect", default=True, help="Run only while holding the lease. [default: true]"),
     duration_option(
         "--leader-elect-lease-duration",
         "lease_s",
         default="15s",
         help="How long others wait for a leader that does not renew.",
     ),
-    switch_option("--leader-elect", default=True, help="Run only while holding the lease. [default: true]"),
+    duration_option(
+        "--leader-elect-renew-deadline",
+        "renew_deadline_s",
+        default="10s",
+        help="How long a leader continues without renewing its lease.",
+    ),
+    click.option("--leader-elect-resource-name", "lease_name", default="", help="The lease's name."),
+    click.option(
+        "--leader-elect-resource-namespace", "lease_namespace", default="kube-system", help="The lease's namespace."
+    ),
+    duration_option(
+        "--leader-elect-retry-period", "retry_s", default="2s", help="The interval of renewing or checking the lease."
+    ),
 )
-"""In the reverse order of the help, as decorators are applied."""
+"""Leader election."""
 
-
-_PORT_OPTIONS = (
-    click.option(
-        "--authorization-kubeconfig",
-        type=EXISTING_FILE,
-        help="The kubeconfig for authorizing requests to the port. [default: that of the component]",
-    ),
-    click.option(
-        "--authentication-kubeconfig",
-        type=EXISTING_FILE,
-        help="The kubeconfig for authenticating requests to the port. [default: that of the component]",
-    ),
-    click.option("--tls-private-key-file", type=EXISTING_FILE, help="The key of --tls-cert-file."),
-    click.option(
-        "--tls-cert-file",
-        type=EXISTING_FILE,
-        help="The certificate of the port. [default: one in --cert-dir, self-signed]",
-    ),
+_port_options = with_options(
+    click.option("--bind-address", default="0.0.0.0", show_default=True, help="The address of the port."),
     click.option(
         "--cert-dir",
         type=click.Path(path_type=Path),
         help="The directory of a self-signed certificate, created if missing. [default: in memory]",
     ),
-    click.option("--bind-address", default="0.0.0.0", show_default=True, help="The address of the port."),
+    click.option(
+        "--tls-cert-file",
+        type=EXISTING_FILE,
+        help="The certificate of the port. [default: one in --cert-dir, self-signed]",
+    ),
+    click.option("--tls-private-key-file", type=EXISTING_FILE, help="The key of --tls-cert-file."),
+    click.option(
+        "--authentication-kubeconfig",
+        type=EXISTING_FILE,
+        help="The kubeconfig for authenticating requests to the port. [default: that of the component]",
+    ),
+    click.option(
+        "--authorization-kubeconfig",
+        type=EXISTING_FILE,
+        help="The kubeconfig for authorizing requests to the port. [default: that of the component]",
+    ),
 )
 """The secure port: health without authentication, metrics for users who may read them."""
+
+_common_options = with_options(
+    click.option(
+        "--kubeconfig",
+        type=EXISTING_FILE,
+        help="The kubeconfig. [default: $KUBECONFIG, the service account of the pod, ~/.kube/config]",
+    ),
+    click.option("--master", default="", help="The address of the API server; overrides the kubeconfig."),
+    _lease_options,
+    _port_options,
+    click.option(
+        "--kube-api-qps",
+        "requests_per_s",
+        default=0.0,
+        help="Maximum requests per second. [default: no limit]",
+    ),
+    click.option(
+        "--kube-api-burst", "burst", default=0, help="Maximum burst of requests. [default: as --kube-api-qps]"
+    ),
+    log_options,
+)
+"""The options of both commands."""
 
 
 _CLUSTER = ("kubeconfig", "master", "requests_per_s", "burst")
@@ -272,7 +276,7 @@ class NodesCommand(SectionedCommand):
 @click.command(
     cls=ControllersCommand, epilog="It also takes the flags of kube-controller-manager; docs/up.md lists them."
 )
-@_with_common_options
+@_common_options
 @click.option(
     "--secure-port",
     "port",
@@ -308,7 +312,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
 
 
 @click.command(cls=NodesCommand, short_help="Run nodes against any API server.")
-@_with_common_options
+@_common_options
 @click.option(
     "--count",
     type=click.IntRange(1),
@@ -332,7 +336,7 @@ def controllers(names: str, root_ca_file: Path | None, **flags: Any) -> None:
     help="The port of health, metrics, and logs with --runtime process; 0: any.",
 )
 @click.option("--name-prefix", default="node-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …")
-@with_shape_flags
+@hollow_node_options
 @node_lease_option
 @routine_events_option
 @stages_option

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import click
 
 from mooring.cli.errors import input_error
-from mooring.cli.flags import SectionedCommand, duration_option, names_in, switch_option
+from mooring.cli.flags import SectionedCommand, duration_option, names_in, switch_option, with_options
 from mooring.controllers.settings import (
     IN_PROCESS_DEFAULTS,
     KUBERNETES_DEFAULTS,
@@ -74,42 +74,34 @@ stages_option = click.option(
 )
 
 
-def with_shape_flags(command: Command) -> Command:
-    """Adds the flags that `ShapeOptions` has fields for."""
-    for option in (
-        click.option(
-            "--node-templates",
-            type=EXISTING_FILE,
-            help="Further hollow nodes of several kinds, as YAML: docs/kubelets.md.",
-        ),
-        click.option(
-            "--pods", type=click.IntRange(0), metavar="N", help="The maximum number of pods of each. [default: 110]"
-        ),
-        click.option("--memory", help="Memory of each hollow node. [default: 256Gi]"),
-        click.option("--cpu", help="CPUs of each hollow node. [default: 32]"),
-        click.option("--zones", help="Zones, assigned to the nodes in turn. [default: zone-a,zone-b,zone-c]"),
-    ):
-        command = option(command)
-    return command
+hollow_node_options = with_options(
+    click.option("--zones", help="Zones, assigned to the nodes in turn. [default: zone-a,zone-b,zone-c]"),
+    click.option("--cpu", help="CPUs of each hollow node. [default: 32]"),
+    click.option("--memory", help="Memory of each hollow node. [default: 256Gi]"),
+    click.option(
+        "--pods", type=click.IntRange(0), metavar="N", help="The maximum number of pods of each. [default: 110]"
+    ),
+    click.option(
+        "--node-templates",
+        type=EXISTING_FILE,
+        help="Further hollow nodes of several kinds, as YAML: docs/kubelets.md.",
+    ),
+)
+"""The flags that `ShapeOptions` has fields for."""
 
 
-def with_log_flags(command: Command) -> Command:
-    """Adds `-v` and `--logging-format`."""
-    for option in (
-        click.option(
-            "--logging-format",
-            "log_format",
-            default=FORMATS[0],
-            show_default=True,
-            type=click.Choice(FORMATS),
-            help="The format of log lines.",
-        ),
-        click.option(
-            "-v", "--verbose", "is_verbose", is_flag=True, help="Log more: each decision, rejection and binding."
-        ),
-    ):
-        command = option(command)
-    return command
+log_options = with_options(
+    click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Log more: each decision, rejection and binding."),
+    click.option(
+        "--logging-format",
+        "log_format",
+        default=FORMATS[0],
+        show_default=True,
+        type=click.Choice(FORMATS),
+        help="The format of log lines.",
+    ),
+)
+"""`-v` and `--logging-format`."""
 
 
 class UpCommand(SectionedCommand):
@@ -160,7 +152,7 @@ class UpCommand(SectionedCommand):
 @click.option(
     "--nodes", type=click.IntRange(0), metavar="N", help="How many nodes to add. [default: 0; 1 with --runtime process]"
 )
-@with_shape_flags
+@hollow_node_options
 @click.option(
     "--prune-nodes",
     "prunes_nodes",
@@ -251,7 +243,7 @@ class UpCommand(SectionedCommand):
     "wait_s",
     help="With --detach: wait that long for the workloads of -f to be available.",
 )
-@with_log_flags
+@log_options
 @with_controller_flags
 def up(
     data_dir: Path | None,

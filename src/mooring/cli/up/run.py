@@ -6,6 +6,17 @@
 3. A dump is cloned before the components start; objects of `-f` are created when they run.
 4. The banner is printed when the nodes are ready, so that the commands in it find them.
 5. A running cluster is in the registry, for `mooring status` and `mooring down`.
+
+With `--detach` the cluster runs in the background, and the command returns when it is ready.
+
+    command ── fork ── waits for the registry entry ── prints what the cluster printed ── exit code
+                 └──── a session of its own, output to the log ── runs the cluster
+
+6. Everything is validated before the fork, so that errors in the input are those of the command.
+7. If the cluster ends before it is ready, the end of its log is printed, and the exit code is 1.
+8. With `--wait` the command also waits for the workloads of `-f`. If they are not available in time, the exit code is
+   1, and the cluster runs on.
+9. Ctrl-C while the command waits stops the cluster.
 """
 
 from __future__ import annotations
@@ -29,7 +40,7 @@ import click
 
 from mooring import __version__
 from mooring.apiserver.server import ApiServer
-from mooring.cli.clusters.registry import ClusterState, Registration, register
+from mooring.cli.clusters.registry import ClusterState, Registration, register, running_clusters
 from mooring.cli.errors import InputError, input_error
 from mooring.cli.terminal import ProgressBar, wrapped
 from mooring.cli.up.settings import KUBECONFIG_NAME, UpOptions, cluster_settings
@@ -41,7 +52,7 @@ from mooring.kit.entropy import system_entropy
 from mooring.kit.logs import ATTEMPTS, start_logs
 from mooring.kit.loop import run_real
 from mooring.kit.memory import end_loading
-from mooring.kit.tasks import TaskGroup
+from mooring.kit.tasks import TaskGroup, errors_in
 from mooring.kit.temporary_directory import remove_temporary_directories, temporary_directory
 
 if TYPE_CHECKING:
@@ -54,6 +65,9 @@ FAILURE_LETTERS_MAX = 300
 ADDED_SHOWN_MAX = 5
 EXTRA_NODES_SHOWN_MAX = 3
 EXIT_FAILED = 1
+CHECK_S = 0.05
+"""The interval at which `--detach` looks whether the cluster is ready."""
+LOG_LINES_SHOWN_MAX = 20
 
 
 def _print_line(line: str) -> None:
@@ -111,8 +125,6 @@ def run_until_stopped(options: UpOptions) -> None:
     registration = register(options.name)
     try:
         if options.is_detached:
-            from mooring.cli.up.detach import detach  # most clusters run in the foreground
-
             if not detach(registration, options.wait_s):
                 return
             registration.update(log=str(registration.log_path))
@@ -132,7 +144,9 @@ def _run(run: _Run) -> None:
         click.echo(f"mooring: {error}", err=True)
         raise SystemExit(EXIT_FAILED) from None
     except ExceptionGroup as group:
-        _print_failures(group)
+        for failure in errors_in(group):
+            click.echo(f"mooring: {failure}", err=True)
+            logging.getLogger(__name__).info("the failure in full", exc_info=failure)
         raise SystemExit(EXIT_FAILED) from None
 
 
@@ -357,10 +371,83 @@ def _warning(settings: ClusterSettings) -> list[str]:
     ]
 
 
-def _print_failures(group: ExceptionGroup[Exception]) -> None:
-    for error in group.exceptions:
-        if isinstance(error, ExceptionGroup):
-            _print_failures(error)
-        else:
-            click.echo(f"mooring: {error}", err=True)
-            logging.getLogger(__name__).info("the failure in full", exc_info=error)
+def detach(registration: Registration, wait_s: float | None) -> bool:
+    """Fork. Returns True in the process that runs the cluster, and False in the command when the cluster is ready.
+
+    Raises `InputError`, and `SystemExit` if the cluster fails.
+    """
+    path = registration.log_path
+    if path is None:
+        raise input_error("--detach needs the registry of clusters, see the message above")
+    try:
+        log = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise input_error(f"cannot write the log of the cluster: {error.strerror}", str(path)) from None
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        _move_to_background(log)
+        return True
+    registration.release()
+    try:
+        run_real(_wait(pid, log, wait_s))
+    except KeyboardInterrupt:
+        os.kill(pid, signal.SIGTERM)
+        raise
+    return False
+
+
+def _move_to_background(log: int) -> None:
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    os.close(nothing)
+    os.close(log)
+
+
+async def _wait(pid: int, log: int, wait_s: float | None) -> None:
+    clock = SystemClock()
+    end_s = None if wait_s is None else clock.now_s() + wait_s
+    while True:
+        state = next((each for each in running_clusters() if each.pid == pid), None)
+        if state is not None and state.is_ready and (end_s is None or state.are_workloads_available):
+            _print_log(log)
+            return
+        code = _exit_code(pid)
+        if code is not None:
+            _print_end(log)
+            click.echo(f"mooring: the cluster ended before it was ready, with code {code}", err=True)
+            raise SystemExit(EXIT_FAILED)
+        if end_s is not None and clock.now_s() >= end_s:
+            _print_end(log)
+            click.echo(f"mooring: {_unfinished(state)} in time; the cluster runs on, `mooring down` stops it", err=True)
+            raise SystemExit(EXIT_FAILED)
+        await clock.wait(CHECK_S)
+
+
+def _exit_code(pid: int) -> int | None:
+    """Of the fork; None if it runs."""
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def _unfinished(state: ClusterState | None) -> str:
+    is_ready = state is not None and state.is_ready
+    return "the workloads were not available" if is_ready else "the cluster was not ready"
+
+
+def _content(log: int) -> str:
+    """What the cluster has printed. The file may be removed already."""
+    size = os.fstat(log).st_size
+    return os.pread(log, size, 0).decode(errors="replace")
+
+
+def _print_log(log: int) -> None:
+    click.echo(_content(log), nl=False)
+
+
+def _print_end(log: int) -> None:
+    lines = _content(log).rstrip("\n").splitlines()
+    click.echo("\n".join(lines[-LOG_LINES_SHOWN_MAX:]), err=True)

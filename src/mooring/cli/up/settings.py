@@ -132,7 +132,7 @@ def _node_count(plain: int, shapes: NodeShapes) -> int:
 def _check_controllers(names: tuple[str, ...]) -> None:
     if names == ("*",):
         return  # the usual case, which need not import the controllers now
-    from mooring.controllers.table import CONTROLLERS, check_names
+    from mooring.controllers.manager import CONTROLLERS, check_names
 
     try:
         check_names(names, tuple(CONTROLLERS))

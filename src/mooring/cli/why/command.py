@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import click
 
-from mooring.cli.flags import Decorated
+from mooring.cli.flags import Decorated, with_options
 from mooring.cli.options import SchedulerAddress, connection_options, output_option
 
 EXIT_UNKNOWN_POD = 1
@@ -41,12 +41,12 @@ def scheduler_options(command: Decorated) -> Decorated:
         address = SchedulerAddress(scheduler, certificate_authority, insecure_skip_tls_verify)
         return command(address=address, **values)
 
-    found: Any = checked
-    for option in (
+    options = with_options(
         click.option(
-            "--insecure-skip-tls-verify",
-            is_flag=True,
-            help="With --scheduler: do not verify its certificate.",
+            "--scheduler",
+            default="",
+            metavar="URL",
+            help="The secure port of the scheduler. Default: the API server of the kubeconfig.",
         ),
         click.option(
             "--certificate-authority",
@@ -56,14 +56,12 @@ def scheduler_options(command: Decorated) -> Decorated:
             "Default: that of the kubeconfig.",
         ),
         click.option(
-            "--scheduler",
-            default="",
-            metavar="URL",
-            help="The secure port of the scheduler. Default: the API server of the kubeconfig.",
+            "--insecure-skip-tls-verify",
+            is_flag=True,
+            help="With --scheduler: do not verify its certificate.",
         ),
-    ):
-        found = option(found)
-    return cast(Decorated, found)
+    )
+    return cast(Decorated, options(checked))
 
 
 @click.command("why", help=WHY_HELP, short_help="Show the scheduling attempts of a pod.")

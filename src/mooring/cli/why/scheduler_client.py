@@ -13,9 +13,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from mooring.cli.cluster_source.assemble import assemble, build_engine
+from mooring.cli.cluster_source.assemble import (
+    SourceOptions,
+    assemble,
+    build_engine,
+    chosen_pod,
+    pending_pods,
+)
 from mooring.cli.cluster_source.live import connect
-from mooring.cli.cluster_source.pods import chosen_pod, in_queue_order
 from mooring.cli.errors import input_error
 from mooring.cli.manifests.read import Manifests
 from mooring.cli.options import SchedulerAddress
@@ -120,27 +125,14 @@ def logged_decisions(path: str, pod: str) -> Rows:
 def obstacles_on(pod_name: str, node: str, kubeconfig: str, context: str, clock: Clock) -> dict[str, Any]:
     """Everything that keeps a pending pod from a node now."""
     engine = build_engine(None, (), SEED, clock.wall_s(), _ignore)
-    source = assemble(
-        Manifests(),
-        is_live=True,
-        kubeconfig=kubeconfig,
-        context=context,
-        seed=SEED,
-        now_s=clock.wall_s(),
-        clock=clock,
-        note=_ignore,
-        names="",
-        file_option="",
-    )
+    options = SourceOptions(kubeconfig=kubeconfig, context=context)
+    source = assemble(Manifests(), options, now_s=clock.wall_s(), clock=clock, note=_ignore)
     pod = chosen_pod(pod_name, source.cluster, source.namespace)
     if pod.spec.node_name:
         raise input_error(f"pod {pod.key} is on node {pod.spec.node_name}; mooring why {pod.key} shows its attempts")
     for view in (*source.cluster.objects, *source.cluster.placed):
         engine.put(view)
-    for other in in_queue_order(source.cluster.pending):
-        record = engine.record(other)
-        if record.nominated_node and engine.is_responsible_for(record):
-            engine.columns.nominate(record, record.nominated_node)
+    pending_pods(engine, source.cluster.pending)  # nominates those with a nominated node
     if node not in engine.columns.row_of:
         raise input_error(f'found no node "{node}"')
     record = engine.record(pod)

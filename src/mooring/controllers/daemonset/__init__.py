@@ -1,1 +1,1 @@
-"""The DaemonSet controller. Read `controller`, then `plan` and `nodes` (which nodes fit)."""
+"""The DaemonSet controller. Read `controller`, then `plan`."""

@@ -36,22 +36,24 @@ from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL
 from mooring.client.cache.informer import Informer
 from mooring.client.errors import AlreadyExistsError, ClientError
 from mooring.client.interface import Client, PatchForm
-from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.context import DONE, ControllerContext, Failed, Outcome
-from mooring.controllers.daemonset.nodes import FitCache, daemon_pod, pin_to_node, target_node
 from mooring.controllers.daemonset.plan import (
     DaemonSetPlan,
     DaemonSetSync,
     FailedPodsBackoff,
+    FitCache,
     count_status,
+    daemon_pod,
     is_same_status,
+    pin_to_node,
     plan_nodes,
     plan_update,
     status_document,
+    target_node,
 )
 from mooring.controllers.documents import document_of, read_document
 from mooring.controllers.expectations import RESYNC_S
-from mooring.controllers.owner_controller import PodOwnerController
+from mooring.controllers.owner_controller import AdoptionError, PodOwnerController, claim_objects
 from mooring.controllers.pod_control import PodControlError
 from mooring.controllers.pods import BY_CONTROLLER, BY_NODE, add_node_index, controller_index, is_finished, orphan_key
 from mooring.controllers.revisions import (
@@ -333,9 +335,10 @@ class DaemonSetRevisions:
         excess = len(old) - (limit if limit is not None else 10)
         if excess <= 0:
             return
-        alive = {pod.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) for pod in pods}
-        dead = [each for each in in_order(old) if each.metadata.labels.get(CONTROLLER_REVISION_HASH_LABEL) not in alive]
-        for revision in dead[:excess]:
+        label = CONTROLLER_REVISION_HASH_LABEL
+        used = {pod.metadata.labels.get(label) for pod in pods}
+        unused = [revision for revision in in_order(old) if revision.metadata.labels.get(label) not in used]
+        for revision in unused[:excess]:
             metadata = revision.metadata
             await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
 

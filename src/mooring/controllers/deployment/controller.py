@@ -32,7 +32,6 @@ from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import Deployment, DeploymentStatus, ReplicaSet
 from mooring.api.well_known import DEPLOYMENT_REVISION
 from mooring.client.errors import AlreadyExistsError, ClientError, ConflictError, NotFoundError
-from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.deployment.history import (
     by_revision,
@@ -71,7 +70,7 @@ from mooring.controllers.deployment.status import (
 )
 from mooring.controllers.documents import document_of, find_condition, is_namespace_terminating
 from mooring.controllers.expectations import WriteExpectations
-from mooring.controllers.owner_controller import OwnerController
+from mooring.controllers.owner_controller import AdoptionError, OwnerController, claim_objects
 from mooring.controllers.pods import BY_CONTROLLER, add_controller_index, matching_orphans, replicas_of
 
 FAILURES_MAX = 15
@@ -337,8 +336,8 @@ class DeploymentController(OwnerController[Deployment]):
         limit = state.stored.spec.revision_history_limit
         if limit is None or limit == _NO_LIMIT:
             return
-        alive = [each for each in state.old if each.metadata.deletion_timestamp is None]
-        for each in by_revision(alive)[: max(0, len(alive) - limit)]:
+        remaining = [each for each in state.old if each.metadata.deletion_timestamp is None]
+        for each in by_revision(remaining)[: max(0, len(remaining) - limit)]:
             is_seen = each.status.observed_generation >= each.metadata.generation
             if each.status.replicas == 0 and replicas_of(each) == 0 and is_seen:
                 try:

@@ -155,11 +155,7 @@ class DisruptionController(Controller):
         self._owners = OwnerScales(context)
         self._stale_targets = context.queue("stale pod disruptions")
         self._selectors = SelectorIndex(self.name, self._budgets, lambda budget: compile_selector(budget.spec.selector))
-        self._budgets.add_handler(
-            self.name,
-            on_add=lambda budget, is_initial: self.queue.add(budget.key),
-            on_update=lambda old, new: self.queue.add(new.key),
-        )
+        self.handle_changes(self._budgets, lambda budget: self.queue.add(budget.key))
         self._pods.add_handler(
             self.name, on_add=self._on_pod_added, on_update=self._on_pod_updated, on_delete=self._on_pod_deleted
         )

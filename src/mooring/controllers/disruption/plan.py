@@ -53,7 +53,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Disrupted:
+class DisruptedPods:
     """Pods with a granted eviction that is not observed yet, by name, and those that are overdue."""
 
     since: Mapping[str, str]
@@ -81,7 +81,7 @@ def expected_pods(budget: PodDisruptionBudget, groups: Sequence[PodGroup], scale
     return Expected(total, scaled_value(spec.min_available, total, is_rounded_up=True), has_unmanaged_pods)
 
 
-def disrupted_pods(budget: PodDisruptionBudget, pods: Iterable[Pod], now_s: float) -> Disrupted:
+def disrupted_pods(budget: PodDisruptionBudget, pods: Iterable[Pod], now_s: float) -> DisruptedPods:
     """`pods` are those that the budget selects and lists as disrupted."""
     since: dict[str, str] = {}
     overdue: list[Pod] = []
@@ -96,10 +96,10 @@ def disrupted_pods(budget: PodDisruptionBudget, pods: Iterable[Pod], now_s: floa
             continue
         since[pod.metadata.name] = granted
         next_s = due_s if next_s is None else min(next_s, due_s)
-    return Disrupted(since, overdue, next_s)
+    return DisruptedPods(since, overdue, next_s)
 
 
-def healthy_pods(groups: Sequence[PodGroup], disrupted: Disrupted, now_s: float) -> int:
+def healthy_pods(groups: Sequence[PodGroup], disrupted: DisruptedPods, now_s: float) -> int:
     evicting = {name for name, since in disrupted.since.items() if parse_rfc3339(since) + DELETION_S_MAX > now_s}
     healthy = sum(group.healthy for group in groups)
     if evicting:

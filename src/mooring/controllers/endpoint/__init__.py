@@ -1,5 +1,4 @@
 """The controllers of EndpointSlices and Endpoints.
 
-Read `service_pods` (pods as endpoints of services), then `slices` with `slices_plan`, then `endpoints` and
-`mirroring`.
+Read `service_pods` (pods as endpoints of services), then `slices`, `endpoints` and `mirroring`.
 """

@@ -105,19 +105,12 @@ class EndpointSliceMirroringController(Controller):
         self._endpoints = context.informers.informer(Endpoints)
         self._slices = context.informers.informer(EndpointSlice)
         self._slices.add_index(BY_SERVICE, _service_of)
-        for informer in (self._services, self._endpoints):
-            informer.add_handler(
-                self.name,
-                on_add=lambda each, is_initial: self.queue.add(each.key),
-                on_update=lambda old, new: self.queue.add(new.key),
-                on_delete=lambda each: self.queue.add(each.key),
-            )
-        self._slices.add_handler(
-            self.name,
-            on_add=lambda each, is_initial: self._on_slice(each),
-            on_update=lambda old, new: self._on_slice(new),
-            on_delete=self._on_slice,
-        )
+        self.handle_changes(self._services, self._enqueue, self._enqueue)
+        self.handle_changes(self._endpoints, self._enqueue, self._enqueue)
+        self.handle_changes(self._slices, self._on_slice, self._on_slice)
+
+    def _enqueue(self, changed: Service | Endpoints) -> None:
+        self.queue.add(changed.key)
 
     # ------------------------------------------------------------------------------------------------- sync
 

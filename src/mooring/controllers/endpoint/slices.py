@@ -4,25 +4,326 @@ Inputs: services, pods, nodes and slices, from informers. Outputs: slices create
 
 1. A service is not synced before the informer shows the controller's own writes.
 2. The garbage collector deletes the slices of a deleted service, which owns them.
+
+`plan_slices` distributes the endpoints of a service over slices, with few writes:
+
+3. A slice has endpoints with the same ports, at most `limit`.
+4. Every change of a slice is sent to every node, so endpoints stay in their slice. New ones fill the slices that
+   are written anyway, then one with enough free places for all of them, then new slices. Slices are not compacted.
+5. A service without endpoints has one empty slice per IP family.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
+
+import msgspec
 
 from mooring.api.decode import decode_as
+from mooring.api.document import Document
 from mooring.api.kinds import ENDPOINT_SLICE
+from mooring.api.views.meta import ObjectReference
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.api.views.workloads import EndpointSlice, Service
-from mooring.api.well_known import ENDPOINT_SLICE_MANAGED_BY_LABEL, SERVICE_NAME_LABEL, ZONE
+from mooring.api.views.workloads import (
+    Endpoint,
+    EndpointConditions,
+    EndpointHints,
+    EndpointPort,
+    EndpointSlice,
+    ForNode,
+    ForZone,
+    Service,
+)
+from mooring.api.well_known import (
+    ENDPOINT_SLICE_MANAGED_BY_LABEL,
+    ENDPOINTS_TRIGGER_TIME,
+    HEADLESS_SERVICE_LABEL,
+    SERVICE_NAME_LABEL,
+    ZONE,
+)
 from mooring.client.errors import ClientError, NotFoundError
 from mooring.controllers.context import DONE, Controller, ControllerContext, Failed, Later, Outcome
-from mooring.controllers.documents import is_namespace_terminating
-from mooring.controllers.endpoint.service_pods import ServicePods, families_of, selector_of_service
-from mooring.controllers.endpoint.slices_plan import MANAGER, SliceChanges, plan_slices, slice_document
+from mooring.controllers.documents import document_of, is_namespace_terminating, owner_reference
+from mooring.controllers.endpoint.service_pods import (
+    ServicePods,
+    addresses_of,
+    families_of,
+    has_address,
+    hostname_of,
+    is_headless,
+    ports_of,
+    selector_of_service,
+)
+from mooring.controllers.pods import is_ready
+
+MANAGER = "endpointslice-controller.k8s.io"
+_OWN_LABELS = (SERVICE_NAME_LABEL, ENDPOINT_SLICE_MANAGED_BY_LABEL, HEADLESS_SERVICE_LABEL)
+
+_CLOSE = ("PreferClose", "PreferSameZone", "PreferSameNode")
+_TOPOLOGY_ANNOTATIONS = ("service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode")
+
+Ports: TypeAlias = tuple[EndpointPort, ...]
+EndpointKey: TypeAlias = tuple[tuple[str, ...], str | None, str, str]
+
+
+@dataclass(slots=True)
+class DesiredSlice:
+    """The desired content of a slice, existing or new."""
+
+    ports: Ports
+    endpoints: list[Endpoint]
+    existing: EndpointSlice | None = None
+
+
+@dataclass(slots=True)
+class SliceChanges:
+    """The writes of one IP family of a service."""
+
+    to_create: list[DesiredSlice] = field(default_factory=list)
+    to_update: list[DesiredSlice] = field(default_factory=list)
+    to_delete: list[EndpointSlice] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+def plan_slices(
+    service: Service,
+    family: str,
+    pods: Iterable[Pod],
+    slices: Sequence[EndpointSlice],
+    zone_of_node: Callable[[str], str | None],
+    limit: int,
+) -> SliceChanges:
+    """`slices` have the IP family. `zone_of_node` gives None for an unknown node, "" for a node without a zone."""
+    changes = SliceChanges()
+    own = [each for each in slices if is_owned_by(each, service)]
+    changes.to_delete += [each for each in slices if each not in own]
+    wanted = _wanted_endpoints(service, family, pods, zone_of_node, changes)
+    for key, (ports, endpoints) in wanted.items():
+        same_ports = [each for each in own if _port_key(each.ports) == key]
+        _plan_ports(service, ports, endpoints, same_ports, limit, changes)
+    changes.to_delete += [each for each in own if _port_key(each.ports) not in wanted]
+    if len(changes.to_delete) == len(slices) and not changes.to_create:
+        if len(slices) == 1 and _is_placeholder(slices[0], service):
+            changes.to_delete.clear()
+        else:
+            changes.to_create.append(DesiredSlice((), []))
+    _rename_instead_of_replacing(service, changes)
+    return changes
+
+
+def _wanted_endpoints(
+    service: Service,
+    family: str,
+    pods: Iterable[Pod],
+    zone_of_node: Callable[[str], str | None],
+    changes: SliceChanges,
+) -> dict[object, tuple[Ports, dict[EndpointKey, Endpoint]]]:
+    """The desired endpoints by ports, then by key."""
+    wanted: dict[object, tuple[Ports, dict[EndpointKey, Endpoint]]] = {}
+    for pod in pods:
+        if not has_address(pod):
+            continue
+        ports = ports_of(service, pod)
+        _, endpoints = wanted.setdefault(_port_key(ports), (ports, {}))
+        zone = zone_of_node(pod.spec.node_name)
+        if zone is None and not service.spec.publish_not_ready_addresses:
+            changes.errors.append(
+                f"skipping Pod {pod.metadata.name} for Service {service.key}: Node {pod.spec.node_name} Not Found"
+            )
+            continue
+        endpoint = endpoint_of(pod, service, family, zone or None)
+        if endpoint.addresses:
+            endpoints[_endpoint_key(endpoint)] = endpoint
+    return wanted
+
+
+def endpoint_of(pod: Pod, service: Service, family: str, zone: str | None) -> Endpoint:
+    """The pod as an endpoint of the service."""
+    metadata = pod.metadata
+    is_serving, is_terminating = is_ready(pod), metadata.deletion_timestamp is not None
+    is_usable = service.spec.publish_not_ready_addresses or (is_serving and not is_terminating)
+    node_name = pod.spec.node_name or None
+    return Endpoint(
+        addresses=addresses_of(pod, family),
+        conditions=EndpointConditions(ready=is_usable, serving=is_serving, terminating=is_terminating),
+        hostname=hostname_of(pod, service),
+        target_ref=ObjectReference(kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid),
+        node_name=node_name,
+        zone=zone,
+        hints=_hints(service, zone, node_name) if is_usable else None,
+    )
+
+
+def _hints(service: Service, zone: str | None, node_name: str | None) -> EndpointHints | None:
+    """The hints of an endpoint, if the service prefers close endpoints."""
+    preference = service.spec.traffic_distribution
+    if preference not in _CLOSE or _wants_topology_hints(service):
+        return None
+    zones = (ForZone(name=zone),) if zone is not None else ()
+    nodes = (ForNode(name=node_name),) if node_name is not None and preference == "PreferSameNode" else ()
+    return EndpointHints(for_zones=zones, for_nodes=nodes) if zones or nodes else None
+
+
+def _wants_topology_hints(service: Service) -> bool:
+    for name in _TOPOLOGY_ANNOTATIONS:
+        value = service.metadata.annotations.get(name)
+        if value is not None:
+            return value in ("Auto", "auto")
+    return False
+
+
+def _plan_ports(
+    service: Service,
+    ports: Ports,
+    wanted: dict[EndpointKey, Endpoint],
+    slices: Sequence[EndpointSlice],
+    limit: int,
+    changes: SliceChanges,
+) -> None:
+    """Plan the endpoints with the same ports. Empties `wanted`."""
+    to_update: list[DesiredSlice] = []
+    unchanged: list[EndpointSlice] = []
+    for each in slices:
+        remaining, is_changed = _remaining_endpoints(each, wanted)
+        if is_changed and not remaining:
+            changes.to_delete.append(each)
+        elif is_changed or not _has_labels_of(each, service):
+            to_update.append(DesiredSlice(each.ports, remaining, each))
+        else:
+            unchanged.append(each)
+    left = [*wanted.values()]
+    for draft in sorted(to_update, key=lambda draft: -len(draft.endpoints)):
+        _fill(draft, left, limit)
+    while left:
+        roomy = _slice_with_capacity(unchanged, len(left), limit) if len(left) < limit else None
+        if roomy is not None:
+            unchanged.remove(roomy)
+            draft = DesiredSlice(roomy.ports, [*roomy.endpoints], roomy)
+            to_update.append(draft)
+        else:
+            draft = DesiredSlice(ports, [])
+            changes.to_create.append(draft)
+        _fill(draft, left, limit)
+    changes.to_update += to_update
+
+
+def _remaining_endpoints(each: EndpointSlice, wanted: dict[EndpointKey, Endpoint]) -> tuple[list[Endpoint], bool]:
+    """The endpoints that stay in a slice, and whether the slice changes. Removes them from `wanted`."""
+    remaining: list[Endpoint] = []
+    is_changed = False
+    for endpoint in each.endpoints:
+        now = wanted.pop(_endpoint_key(endpoint), None)
+        if now is None:
+            is_changed = True
+            continue
+        remaining.append(now)
+        is_changed = is_changed or not _is_same(now, endpoint)
+    return remaining, is_changed
+
+
+def _fill(draft: DesiredSlice, left: list[Endpoint], limit: int) -> None:
+    capacity = max(0, limit - len(draft.endpoints))
+    draft.endpoints += left[:capacity]
+    del left[:capacity]
+
+
+def _slice_with_capacity(slices: Sequence[EndpointSlice], count: int, limit: int) -> EndpointSlice | None:
+    """The fullest slice that can take `count` more endpoints."""
+    fitting = [each for each in slices if 0 <= limit - count - len(each.endpoints) < limit]
+    return max(fitting, key=lambda each: len(each.endpoints), default=None)
+
+
+def _rename_instead_of_replacing(service: Service, changes: SliceChanges) -> None:
+    """Reuse slices to be deleted for slices to be created."""
+    for gone in [each for each in changes.to_delete if is_owned_by(each, service)]:
+        if not changes.to_create:
+            return
+        draft = changes.to_create.pop()
+        draft.existing = gone
+        changes.to_update.append(draft)
+        changes.to_delete.remove(gone)
+
+
+# --- documents -----------------------------------------------------------------------------------------------
+
+
+def slice_document(draft: DesiredSlice, service: Service, family: str, trigger_time: str) -> Document:
+    """The object of a draft."""
+    if draft.existing is not None:
+        document = document_of(draft.existing)
+    else:
+        metadata = {"generateName": f"{service.metadata.name}-", "ownerReferences": [owner_reference(service)]}
+        document = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": metadata}
+    document["addressType"] = family
+    document["ports"] = [msgspec.to_builtins(port) for port in draft.ports]
+    document["endpoints"] = [msgspec.to_builtins(endpoint) for endpoint in draft.endpoints]
+    document["metadata"]["labels"] = labels_of_slice(service)
+    annotations = {**(document["metadata"].get("annotations") or {})}
+    annotations.pop(ENDPOINTS_TRIGGER_TIME, None)
+    if trigger_time:
+        annotations[ENDPOINTS_TRIGGER_TIME] = trigger_time
+    document["metadata"]["annotations"] = annotations
+    return document
+
+
+def labels_of_slice(service: Service) -> dict[str, str]:
+    labels = _service_labels(service.metadata.labels)
+    if is_headless(service):
+        labels[HEADLESS_SERVICE_LABEL] = ""
+    labels[SERVICE_NAME_LABEL] = service.metadata.name
+    labels[ENDPOINT_SLICE_MANAGED_BY_LABEL] = MANAGER
+    return labels
+
+
+def is_owned_by(each: EndpointSlice, service: Service) -> bool:
+    return any(
+        owner.uid == service.metadata.uid and owner.kind == "Service" and owner.api_version == "v1"
+        for owner in each.metadata.owner_references
+    )
+
+
+def _has_labels_of(each: EndpointSlice, service: Service) -> bool:
+    return _service_labels(each.metadata.labels) == _service_labels(service.metadata.labels)
+
+
+def _service_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in labels.items() if name not in _OWN_LABELS}
+
+
+def _is_placeholder(each: EndpointSlice, service: Service) -> bool:
+    is_empty = not each.endpoints and not each.ports
+    return is_empty and is_owned_by(each, service) and dict(each.metadata.labels) == labels_of_slice(service)
+
+
+def _port_key(ports: Ports) -> object:
+    return tuple(
+        sorted((port.name or "", port.protocol or "", port.port or 0, port.app_protocol or "") for port in ports)
+    )
+
+
+def _endpoint_key(endpoint: Endpoint) -> EndpointKey:
+    target = endpoint.target_ref
+    namespace, name = (target.namespace, target.name) if target is not None else ("", "")
+    return tuple(sorted(endpoint.addresses)), endpoint.hostname, namespace, name
+
+
+def _is_same(one: Endpoint, other: Endpoint) -> bool:
+    """Whether two endpoints with the same key are equal."""
+    return (
+        one.conditions == other.conditions
+        and one.node_name == other.node_name
+        and one.zone == other.zone
+        and one.hints == other.hints
+        and (one.target_ref is None) == (other.target_ref is None)
+        and (one.target_ref is None or other.target_ref is None or one.target_ref.uid == other.target_ref.uid)
+    )
+
+
+# --- the controller -------------------------------------------------------------------------------------------
+
 
 BY_SERVICE = "slices of a service"
 

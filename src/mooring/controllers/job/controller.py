@@ -27,7 +27,6 @@ from mooring.api.views.pod import Pod
 from mooring.api.well_known import JOB_TRACKING_FINALIZER
 from mooring.client.errors import ClientError
 from mooring.client.workqueue import WorkQueue
-from mooring.controllers.adoption import AdoptionError
 from mooring.controllers.context import DONE, ControllerContext, Failed, Later, Outcome
 from mooring.controllers.documents import decode_document, document_of, finished_condition
 from mooring.controllers.expectations import RESYNC_S, WriteExpectations
@@ -46,7 +45,7 @@ from mooring.controllers.job.plan import (
 )
 from mooring.controllers.job.pods import JobPods, OrphanPodReleaser, is_managed_externally
 from mooring.controllers.job.status import Progress, finish, progress_document, progress_of, track
-from mooring.controllers.owner_controller import PodOwnerController
+from mooring.controllers.owner_controller import AdoptionError, PodOwnerController
 from mooring.kit.backoff import Backoff
 from mooring.kit.clock import format_rfc3339, parse_rfc3339
 from mooring.kit.tasks import TaskGroup

@@ -98,12 +98,7 @@ class NodeLifecycleController(Controller):
         self._leases = context.informers.informer(Lease)
         self._pods = context.informers.informer(Pod)
         add_node_index(self._pods)
-        self._nodes.add_handler(
-            self.name,
-            on_add=lambda node, is_initial: self._on_node(node),
-            on_update=lambda old, new: self._on_node(new),
-            on_delete=self._on_node_deleted,
-        )
+        self.handle_changes(self._nodes, self._on_node, self._on_node_deleted)
         self._leases.add_handler(self.name, on_add=self._on_lease_added, on_update=self._on_lease_updated)
         self._pods.add_handler(self.name, on_add=self._on_pod_added, on_update=self._on_pod_updated)
 

@@ -37,10 +37,9 @@ from mooring.api.well_known import CONTROLLER_HASH_LABEL
 from mooring.client.cache.informer import Informer
 from mooring.client.errors import ClientError, ConflictError
 from mooring.client.interface import Client
-from mooring.controllers.adoption import AdoptionError, claim_objects
 from mooring.controllers.context import DONE, ControllerContext, Failed, Outcome
 from mooring.controllers.documents import document_of
-from mooring.controllers.owner_controller import PodOwnerController
+from mooring.controllers.owner_controller import AdoptionError, PodOwnerController, claim_objects
 from mooring.controllers.pod_control import PodControlError
 from mooring.controllers.pods import BY_CONTROLLER, controller_index, orphan_key
 from mooring.controllers.revisions import (
@@ -296,11 +295,11 @@ class StatefulSetRevisions:
         """Delete the revisions beyond the limit. Raises `ClientError`."""
         limit = stateful_set.spec.revision_history_limit
         limit = limit if limit is not None else 10
-        alive = {history.current_name, history.update_name, *(revision_of(pod) for pod in pods)}
-        dead = [each for each in history.revisions if each.metadata.name not in alive]
-        if limit < 0 or len(dead) <= limit:
+        used = {history.current_name, history.update_name, *(revision_of(pod) for pod in pods)}
+        unused = [each for each in history.revisions if each.metadata.name not in used]
+        if limit < 0 or len(unused) <= limit:
             return
-        for revision in dead[: len(dead) - limit]:
+        for revision in unused[: len(unused) - limit]:
             metadata = revision.metadata
             await self._client.delete(CONTROLLER_REVISION, metadata.namespace, metadata.name)
 

@@ -31,9 +31,9 @@ from mooring.controllers.volume.plan import (
     EnqueueClaim,
     MarkLost,
     MarkPending,
-    Misbound,
     Mismatch,
     ProvisionVolume,
+    RejectBinding,
     Release,
     SetPhase,
     Unbind,
@@ -79,18 +79,8 @@ class VolumeBinderController(Controller):
         recorder = context.recorder("persistentvolume-controller")
         self._writer = VolumeWriter(context.client, recorder, self._volume_cache, self._claim_cache)
         self._provisioner = VolumeProvisioner(context.client, self._writer, self.storage_class, self._is_released)
-        self._claims.add_handler(
-            self.name,
-            on_add=lambda claim, is_initial: self.queue.add(claim.key),
-            on_update=lambda old, new: self.queue.add(new.key),
-            on_delete=self._on_claim_deleted,
-        )
-        self._volumes.add_handler(
-            self.name,
-            on_add=lambda volume, is_initial: self.queue.add(volume.key),
-            on_update=lambda old, new: self.queue.add(new.key),
-            on_delete=self._on_volume_deleted,
-        )
+        self.handle_changes(self._claims, lambda claim: self.queue.add(claim.key), self._on_claim_deleted)
+        self.handle_changes(self._volumes, lambda volume: self.queue.add(volume.key), self._on_volume_deleted)
 
     def start(self, group: TaskGroup) -> None:
         super().start(group)
@@ -133,7 +123,7 @@ class VolumeBinderController(Controller):
             case ProvisionVolume():
                 if self.context.settings.enable_dynamic_provisioning:
                     await self._provisioner.provision(claim)
-            case Misbound(event, error):
+            case RejectBinding(event, error):
                 self._writer.record_event(claim, event)
                 raise VolumePlanError(error)
             case never:

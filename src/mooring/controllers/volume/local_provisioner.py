@@ -77,16 +77,8 @@ class LocalProvisionerController(Controller):
         self._classes = context.informers.informer(StorageClass)
         self._nodes = context.informers.informer(Node)
         self._recorder = context.recorder(LOCAL_PROVISIONER)
-        self._claims.add_handler(
-            self.name,
-            on_add=lambda claim, is_initial: self._on_claim(claim),
-            on_update=lambda old, new: self._on_claim(new),
-        )
-        self._volumes.add_handler(
-            self.name,
-            on_add=lambda volume, is_initial: self._on_volume(volume),
-            on_update=lambda old, new: self._on_volume(new),
-        )
+        self.handle_changes(self._claims, self._on_claim)
+        self.handle_changes(self._volumes, self._on_volume)
 
     def start(self, group: TaskGroup) -> None:
         super().start(group)

@@ -169,14 +169,14 @@ class ProvisionVolume:
 
 
 @dataclass(frozen=True, slots=True)
-class Misbound:
+class RejectBinding:
     """Record an event and retry."""
 
     event: VolumeEvent
     error: str
 
 
-ClaimAction: TypeAlias = BindVolume | MarkPending | MarkLost | AssignClass | ProvisionVolume | Misbound
+ClaimAction: TypeAlias = BindVolume | MarkPending | MarkLost | AssignClass | ProvisionVolume | RejectBinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +310,7 @@ def _plan_requested_volume(claim: PersistentVolumeClaim, volume: PersistentVolum
     reference = volume.spec.claim_ref
     taken_by = f"{reference.namespace}/{reference.name}"
     error = f'invalid binding of claim "{claim.key}" to volume "{name}": volume already claimed by "{taken_by}"'
-    return Misbound(event, error)
+    return RejectBinding(event, error)
 
 
 def _plan_bound(claim: PersistentVolumeClaim, lookup: VolumeLookup) -> ClaimAction:

@@ -11,8 +11,9 @@ and `vac-protection`, added and removed.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar, cast
 
 from mooring.api.decode import decode_as
 from mooring.api.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, VOLUME_ATTRIBUTES_CLASS, Kind
@@ -21,139 +22,134 @@ from mooring.api.views.meta import ObjectWithRaw
 from mooring.api.views.pod import Pod
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttributesClass
 from mooring.api.well_known import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER, VAC_PROTECTION_FINALIZER
-from mooring.client.interface import Client, Selection
+from mooring.client.cache.informer import Informer
+from mooring.client.interface import Selection
 from mooring.controllers.context import DONE, Controller, ControllerContext, Outcome
 from mooring.controllers.documents import document_of
 from mooring.controllers.pods import BY_CLAIM, add_claim_index, claim_keys, is_finished
 
+AnyProtected = TypeVar("AnyProtected", bound=ObjectWithRaw)
 
-class ClaimProtectionController(Controller):
+
+class ProtectionController(Controller, Generic[AnyProtected]):
+    """Adds a finalizer to the objects of one kind, and removes it from deleted objects that are not used."""
+
+    kind: ClassVar[Kind]
+    view: ClassVar[type[ObjectWithRaw]]
+    finalizer: ClassVar[str]
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._protected = cast(Informer[AnyProtected], context.informers.informer(self.view))
+        self.handle_changes(self._protected, self.enqueue)
+
+    def enqueue(self, protected: AnyProtected) -> None:
+        """Enqueue an object if its finalizer has to be added, or to be removed when unused."""
+        if self._needs_sync(protected):
+            self.queue.add(protected.key)
+
+    @abstractmethod
+    async def is_used(self, protected: AnyProtected) -> bool:
+        """Raises `ClientError`."""
+
+    async def sync(self, key: str) -> Outcome:
+        protected = self._protected.lister.by_key(key)
+        if protected is None or not self._needs_sync(protected):
+            return DONE
+        finalizers = protected.metadata.finalizers
+        if protected.metadata.deletion_timestamp is None:
+            await self._write(protected, [*finalizers, self.finalizer])
+        elif not await self.is_used(protected):
+            await self._write(protected, [each for each in finalizers if each != self.finalizer])
+        return DONE
+
+    def _needs_sync(self, protected: AnyProtected) -> bool:
+        is_being_deleted = protected.metadata.deletion_timestamp is not None
+        return (self.finalizer in protected.metadata.finalizers) == is_being_deleted
+
+    async def _write(self, protected: AnyProtected, finalizers: list[str]) -> None:
+        document = document_of(protected)
+        document["metadata"]["finalizers"] = finalizers
+        await self.client.update(self.kind, protected.metadata.namespace, protected.metadata.name, document)
+
+
+class ClaimProtectionController(ProtectionController[PersistentVolumeClaim]):
     """Keys are claims."""
 
     name: ClassVar[str] = "persistentvolumeclaim-protection-controller"
+    kind = PERSISTENT_VOLUME_CLAIM
+    view = PersistentVolumeClaim
+    finalizer = PVC_PROTECTION_FINALIZER
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
-        self._claims = context.informers.informer(PersistentVolumeClaim)
         self._pods = context.informers.informer(Pod)
         add_claim_index(self._pods)
-        self._claims.add_handler(
-            self.name, on_add=self._on_claim, on_update=lambda old, new: self._on_claim(new, False)
-        )
-        self._pods.add_handler(
-            self.name,
-            on_add=lambda pod, is_initial: self._on_pod(pod),
-            on_update=lambda old, new: self._on_pod(new),
-            on_delete=self._add_claims_of,
-        )
+        self.handle_changes(self._pods, self._on_pod, self._enqueue_claims_of)
 
-    async def sync(self, key: str) -> Outcome:
-        claim = self._claims.lister.by_key(key)
-        if claim is None or not needs_sync(claim, PVC_PROTECTION_FINALIZER):
-            return DONE
-        if claim.metadata.deletion_timestamp is None:
-            await add_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, PVC_PROTECTION_FINALIZER)
-        elif not await self._is_used(claim):
-            await remove_finalizer(self.client, PERSISTENT_VOLUME_CLAIM, claim, PVC_PROTECTION_FINALIZER)
-        return DONE
-
-    async def _is_used(self, claim: PersistentVolumeClaim) -> bool:
-        """Raises `ClientError`."""
-        if any(uses(pod, claim) for pod in self._pods.lister.by_index(BY_CLAIM, claim.key)):
+    async def is_used(self, protected: PersistentVolumeClaim) -> bool:
+        if any(uses(pod, protected) for pod in self._pods.lister.by_index(BY_CLAIM, protected.key)):
             return True
-        listing = await self.client.list(POD, Selection(namespace=claim.metadata.namespace))
-        return any(uses(decode_as(Pod, raw), claim) for raw in listing.items)
-
-    def _on_claim(self, claim: PersistentVolumeClaim, is_initial: bool) -> None:
-        if needs_sync(claim, PVC_PROTECTION_FINALIZER):
-            self.queue.add(claim.key)
+        listing = await self.client.list(POD, Selection(namespace=protected.metadata.namespace))
+        return any(uses(decode_as(Pod, raw), protected) for raw in listing.items)
 
     def _on_pod(self, pod: Pod) -> None:
         if not pod.spec.node_name or is_finished(pod):
-            self._add_claims_of(pod)
+            self._enqueue_claims_of(pod)
 
-    def _add_claims_of(self, pod: Pod) -> None:
+    def _enqueue_claims_of(self, pod: Pod) -> None:
         for key in claim_keys(pod):
-            claim = self._claims.lister.by_key(key)
-            if claim is not None and needs_sync(claim, PVC_PROTECTION_FINALIZER):
-                self.queue.add(key)
+            claim = self._protected.lister.by_key(key)
+            if claim is not None:
+                self.enqueue(claim)
 
 
-class VolumeProtectionController(Controller):
+class VolumeProtectionController(ProtectionController[PersistentVolume]):
     """Keys are volumes."""
 
     name: ClassVar[str] = "persistentvolume-protection-controller"
+    kind = PERSISTENT_VOLUME
+    view = PersistentVolume
+    finalizer = PV_PROTECTION_FINALIZER
 
-    def __init__(self, context: ControllerContext) -> None:
-        super().__init__(context)
-        self._volumes = context.informers.informer(PersistentVolume)
-        self._volumes.add_handler(
-            self.name, on_add=self._on_volume, on_update=lambda old, new: self._on_volume(new, False)
-        )
-
-    async def sync(self, key: str) -> Outcome:
-        volume = self._volumes.lister.by_key(key)
-        if volume is None or not needs_sync(volume, PV_PROTECTION_FINALIZER):
-            return DONE
-        if volume.metadata.deletion_timestamp is None:
-            await add_finalizer(self.client, PERSISTENT_VOLUME, volume, PV_PROTECTION_FINALIZER)
-        elif volume.status.phase != "Bound":
-            await remove_finalizer(self.client, PERSISTENT_VOLUME, volume, PV_PROTECTION_FINALIZER)
-        return DONE
-
-    def _on_volume(self, volume: PersistentVolume, is_initial: bool) -> None:
-        if needs_sync(volume, PV_PROTECTION_FINALIZER):
-            self.queue.add(volume.key)
+    async def is_used(self, protected: PersistentVolume) -> bool:
+        return protected.status.phase == "Bound"
 
 
-class AttributesClassProtectionController(Controller):
+class AttributesClassProtectionController(ProtectionController[VolumeAttributesClass]):
     """Keys are volume attributes classes."""
 
     name: ClassVar[str] = "volumeattributesclass-protection-controller"
+    kind = VOLUME_ATTRIBUTES_CLASS
+    view = VolumeAttributesClass
+    finalizer = VAC_PROTECTION_FINALIZER
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
-        self._classes = context.informers.informer(VolumeAttributesClass)
         self._claims = context.informers.informer(PersistentVolumeClaim)
         self._volumes = context.informers.informer(PersistentVolume)
-        self._classes.add_handler(
-            self.name, on_add=self._on_class, on_update=lambda old, new: self._on_class(new, False)
-        )
         self._claims.add_handler(
             self.name,
-            on_update=lambda old, new: self._release(classes_of_claim(old) - classes_of_claim(new)),
-            on_delete=lambda gone: self._release(classes_of_claim(gone)),
+            on_update=lambda old, new: self._enqueue_classes(classes_of_claim(old) - classes_of_claim(new)),
+            on_delete=lambda gone: self._enqueue_classes(classes_of_claim(gone)),
         )
         self._volumes.add_handler(
             self.name,
-            on_update=lambda old, new: self._release(classes_of_volume(old) - classes_of_volume(new)),
-            on_delete=lambda gone: self._release(classes_of_volume(gone)),
+            on_update=lambda old, new: self._enqueue_classes(classes_of_volume(old) - classes_of_volume(new)),
+            on_delete=lambda gone: self._enqueue_classes(classes_of_volume(gone)),
         )
 
-    async def sync(self, key: str) -> Outcome:
-        found = self._classes.lister.by_key(key)
-        if found is None or not needs_sync(found, VAC_PROTECTION_FINALIZER):
-            return DONE
-        if found.metadata.deletion_timestamp is None:
-            await add_finalizer(self.client, VOLUME_ATTRIBUTES_CLASS, found, VAC_PROTECTION_FINALIZER)
-        elif not self._is_used(found.metadata.name):
-            await remove_finalizer(self.client, VOLUME_ATTRIBUTES_CLASS, found, VAC_PROTECTION_FINALIZER)
-        return DONE
-
-    def _is_used(self, name: str) -> bool:
+    async def is_used(self, protected: VolumeAttributesClass) -> bool:
+        name = protected.metadata.name
         return any(name in classes_of_claim(claim) for claim in self._claims.lister) or any(
             name in classes_of_volume(volume) for volume in self._volumes.lister
         )
 
-    def _on_class(self, found: VolumeAttributesClass, is_initial: bool) -> None:
-        if needs_sync(found, VAC_PROTECTION_FINALIZER):
-            self.queue.add(found.key)
-
-    def _release(self, names: Iterable[str]) -> None:
+    def _enqueue_classes(self, names: Iterable[str]) -> None:
         for name in names:
-            found = self._classes.lister.get("", name)
+            found = self._protected.lister.get("", name)
             if found is not None:
-                self._on_class(found, False)
+                self.enqueue(found)
 
 
 def classes_of_claim(claim: PersistentVolumeClaim) -> frozenset[str]:
@@ -171,12 +167,6 @@ def classes_of_volume(volume: PersistentVolume) -> frozenset[str]:
     return frozenset({name} if name else ())
 
 
-def needs_sync(either: ObjectWithRaw, finalizer: str) -> bool:
-    """Whether the finalizer has to be added, or to be removed when unused."""
-    is_being_deleted = either.metadata.deletion_timestamp is not None
-    return (finalizer in either.metadata.finalizers) == is_being_deleted
-
-
 def uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
     """Whether a bound pod needs the claim. Only its own pod uses the claim of an ephemeral volume."""
     if not pod.spec.node_name:
@@ -191,19 +181,3 @@ def uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
         if not is_shut_down and is_controlled_by_pod(claim, metadata.namespace, metadata.name, metadata.uid):
             return True
     return False
-
-
-async def add_finalizer(client: Client, kind: Kind, either: ObjectWithRaw, finalizer: str) -> None:
-    """Add a finalizer. Raises `ClientError`."""
-    await _write(client, kind, either, [*either.metadata.finalizers, finalizer])
-
-
-async def remove_finalizer(client: Client, kind: Kind, either: ObjectWithRaw, finalizer: str) -> None:
-    """Remove a finalizer. Raises `ClientError`."""
-    await _write(client, kind, either, [each for each in either.metadata.finalizers if each != finalizer])
-
-
-async def _write(client: Client, kind: Kind, either: ObjectWithRaw, finalizers: list[str]) -> None:
-    document = document_of(either)
-    document["metadata"]["finalizers"] = finalizers
-    await client.update(kind, either.metadata.namespace, either.metadata.name, document)

@@ -93,7 +93,7 @@ class ProbeRunner(Protocol):
     """Runs one probe."""
 
     async def run_probe(self, pod: FullPod, container: FullContainer, probe: FullProbe, pod_ip: str) -> ProbeResult:
-        """Raises `ProbeFault`."""
+        """Raises `ProbeError`."""
         ...
 
 
@@ -119,7 +119,7 @@ class _ProbeRun:
     pod_ip: str
     health: RunHealth
     is_over: bool = False
-    has_come_up: asyncio.Event = field(default_factory=asyncio.Event)
+    has_started: asyncio.Event = field(default_factory=asyncio.Event)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
 
@@ -155,7 +155,7 @@ class Prober:
         """Stop liveness and startup probes of a pod."""
         for run in self._runs_of(pod_uid):
             for kind in (ProbeKind.STARTUP, ProbeKind.LIVENESS):
-                run.health.hold(kind)
+                run.health.stop(kind)
 
     def end(self, pod_uid: str, container: str) -> None:
         """A container ended."""
@@ -181,7 +181,7 @@ class Prober:
         while True:
             if await self._wait_turn(run, kind, next_s):
                 next_s = self._clock.now_s()
-            if run.health.wants(kind, self._clock.wall_s() - run.started_s):
+            if run.health.is_due(kind, self._clock.wall_s() - run.started_s):
                 try:
                     await self._probe(run, kind, probe)
                 except Exception:
@@ -197,7 +197,7 @@ class Prober:
             return False
         try:
             async with asyncio.timeout(delay_s):
-                await run.has_come_up.wait()
+                await run.has_started.wait()
         except TimeoutError:
             return False
         return True
@@ -231,7 +231,7 @@ class Prober:
         if health != before:
             self._listener.health_changed(uid, name, run.attempt, health)
         if health.is_started:
-            run.has_come_up.set()
+            run.has_started.set()
         if is_to_be_killed:
             message = kill_message(run.pod, run.container, kind, is_sidecar=run.role is Role.SIDECAR)
             self._listener.record_event(run.pod, False, "Killing", message)
@@ -275,7 +275,7 @@ class RunHealth:
     def __init__(self, container: FullContainer) -> None:
         self._probes = probes_of(container)
         self._counts = {kind: _Count() for kind in self._probes}
-        self._held: set[ProbeKind] = set()
+        self._stopped: set[ProbeKind] = set()
         self._is_started = ProbeKind.STARTUP not in self._probes
         self._is_ready = ProbeKind.READINESS not in self._probes
 
@@ -283,15 +283,15 @@ class RunHealth:
     def health(self) -> ContainerHealth:
         return ContainerHealth(self._is_started and self._is_ready, self._is_started)
 
-    def wants(self, kind: ProbeKind, elapsed_s: float) -> bool:
+    def is_due(self, kind: ProbeKind, elapsed_s: float) -> bool:
         """Whether to run the probe now, `elapsed_s` after the start."""
-        if kind in self._held or int(elapsed_s) < self._probes[kind].initial_delay_seconds:
+        if kind in self._stopped or int(elapsed_s) < self._probes[kind].initial_delay_seconds:
             return False
         return self._is_started is (kind is not ProbeKind.STARTUP)
 
-    def hold(self, kind: ProbeKind) -> None:
+    def stop(self, kind: ProbeKind) -> None:
         """Stop this probe."""
-        self._held.add(kind)
+        self._stopped.add(kind)
 
     def count(self, kind: ProbeKind, *, is_success: bool) -> bool:
         """Count a result. Returns whether to kill the container."""
@@ -305,9 +305,9 @@ class RunHealth:
                 self._is_ready = is_success
             case ProbeKind.STARTUP:
                 self._is_started = is_success
-                self.hold(kind)
+                self.stop(kind)
             case ProbeKind.LIVENESS if not is_success:
-                self.hold(kind)
+                self.stop(kind)
         return not is_success and kind is not ProbeKind.READINESS
 
 

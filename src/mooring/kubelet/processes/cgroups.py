@@ -173,10 +173,10 @@ def _make_parent(tree: CgroupTree, name: str) -> str:
     """Create the parent group of all runs. Returns why that failed."""
     try:
         if tree.is_v2 and tree.controllers:
-            _hand_down(tree.place, tree.controllers)
+            _enable_for_children(tree.place, tree.controllers)
         (tree.place / name).mkdir(exist_ok=True)
         if tree.is_v2 and tree.controllers:
-            _hand_down(tree.place / name, tree.controllers)
+            _enable_for_children(tree.place / name, tree.controllers)
     except OSError as error:
         if error.errno == errno.EBUSY:
             return f"{tree.place} has other processes too; start mooring in a cgroup of its own"
@@ -184,7 +184,7 @@ def _make_parent(tree: CgroupTree, name: str) -> str:
     return ""
 
 
-def _hand_down(directory: Path, controllers: Sequence[str]) -> None:
+def _enable_for_children(directory: Path, controllers: Sequence[str]) -> None:
     control = directory / "cgroup.subtree_control"
     wanted = [name for name in controllers if name not in control.read_text(encoding="ascii").split()]
     if not wanted:

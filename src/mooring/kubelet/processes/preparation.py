@@ -77,23 +77,23 @@ class ContainerPreparer:
         lookup: ReferenceLookup,
         volumes: VolumeManager,
         sandboxes: Sandboxes,
-        place: NodeFacts,
+        node: NodeFacts,
     ) -> None:
         self._directories = directories
         self._cgroups = cgroups
         self._lookup = lookup
         self._volumes = volumes
         self._sandboxes = sandboxes
-        self._place = place
+        self._node = node
 
     async def prepare(self, pod: FullPod, container: FullContainer, attempt: int) -> PreparedContainer:
         """Raises `NotReadyError`."""
         ability = self._sandboxes.ability
         try:
             identity = identity_of(pod, container, ability)
-            await self._volumes.set_up(pod, self._place)
+            await self._volumes.set_up(pod, self._node)
             found = await self._lookup.look_up(pod, container)
-            environment = environment_of(pod, container, found, self._place, _base(identity))
+            environment = environment_of(pod, container, found, self._node, _base(identity))
             argv = argv_of(container, environment)
             mounts = self._volumes.mounts_of(pod, container, environment)
         except SecurityError as error:
@@ -152,8 +152,8 @@ class ContainerPreparer:
             # Files in directories that all users may write would stay behind, and other pods would see them.
             is_read_only = identity.is_root_read_only
             for target in TEMPORARY_PATHS:
-                place = own.temporary_files(pod_uid, container.name, target)
-                mounts.append(Mount("", str(place), target, is_read_only and target not in ALWAYS_WRITABLE))
+                path = own.temporary_files(pod_uid, container.name, target)
+                mounts.append(Mount("", str(path), target, is_read_only and target not in ALWAYS_WRITABLE))
         return mounts
 
 

@@ -133,7 +133,7 @@ class ProcessRuntime:
     def start(self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int) -> None:
         if self._is_ending:
             return
-        self._one(pod, container, role).start(attempt)
+        self._container_of(pod, container, role).start(attempt)
 
     def adopt(
         self, pod: KubeletPod, container: KubeletContainer, role: Role, attempt: int, state: ContainerState
@@ -199,7 +199,7 @@ class ProcessRuntime:
 
     # Containers
 
-    def _one(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> ProcessContainer:
+    def _container_of(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> ProcessContainer:
         assert isinstance(pod, FullPod), f"pod {pod.key} was decoded without its commands"
         assert isinstance(container, FullContainer), f"{container.name} of {pod.key} was decoded without its command"
         containers = self._pods.setdefault(pod.metadata.uid, {})

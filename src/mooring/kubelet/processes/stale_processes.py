@@ -26,7 +26,7 @@ from mooring.kubelet.processes.shim.linux import START_TICKS, boot_id, stat_fiel
 OWNER_VARIABLE = "MOORING_CONTAINER"
 """In the environment of every process of a container: the directory of the container. Children inherit it."""
 GONE_S_MAX = 5.0
-_LOOK_S = 0.02
+_SCAN_S = 0.02
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +45,8 @@ async def kill_stale_processes(directories: PodDirectories, clock: Clock) -> int
     """Kill what still runs of the containers of these directories. Returns the number of processes."""
     killed: set[int] = set()
     end_s = clock.now_s() + GONE_S_MAX
-    empty_looks = 0
-    while empty_looks < 2:
+    empty_scans = 0
+    while empty_scans < 2:
         found = set(_find(directories))
         killed |= found
         for pid in sorted(found):
@@ -55,8 +55,8 @@ async def kill_stale_processes(directories: PodDirectories, clock: Clock) -> int
         if found and clock.now_s() > end_s:
             logger.warning("%d processes of an earlier kubelet do not end: %s", len(found), sorted(found))
             break
-        empty_looks = 0 if found else empty_looks + 1
-        await clock.wait(_LOOK_S)
+        empty_scans = 0 if found else empty_scans + 1
+        await clock.wait(_SCAN_S)
     for path in directories.records():
         path.unlink(missing_ok=True)
     if killed:

@@ -2,7 +2,6 @@
 
 stages       stage sets as data
 commands     the stage sets of commands that are known, such as `sleep 5`
-selection    which stage set a container gets
-stage_file   the YAML format, and the stage sets that are built in
+stage_file   the YAML format, the built-in stage sets, and the stage set of a container
 runtime      the implementation of `kubelet.runtime.Runtime`
 """

@@ -37,7 +37,7 @@ from mooring.kubelet.runtime import (
     Waiting,
 )
 from mooring.kubelet.simulated.commands import exit_code_of_command
-from mooring.kubelet.simulated.selection import StageSets
+from mooring.kubelet.simulated.stage_file import StageSets
 from mooring.kubelet.simulated.stages import Stage, StageSet, StageState, next_stage, stage_delay_s
 from mooring.kubelet.timers import Timers
 from mooring.kubelet.views import KubeletContainer, KubeletPod

@@ -1,7 +1,7 @@
-"""The YAML format of stage sets, and the built-in stage sets.
+"""The YAML format of stage sets, the built-in stage sets, and the stage set of a container.
 
-Input: the text of a file. Output: stage sets; or a `StageFileError` that names the field, what was found and what was
-expected.
+Input: the text of a file; a pod and a container. Output: stage sets; or a `StageFileError` that names the field, what
+was found and what was expected.
 
     stageSets:
       - name: flaky                          # selected by the annotation mooring.dev/stages: flaky
@@ -15,7 +15,16 @@ expected.
 
  1. Unknown fields are errors: a typing error would silently change the behaviour.
  2. A stage without `next` continues with the one below it. A waiting or running stage without `for` has no end.
- 3. The first built-in stage set that matches is used. Those without `match` are used by name only.
+ 3. Stage sets without `match` are used by name only.
+
+`StageSets` selects the stage set of a container, the first of:
+
+ 1. the one that an annotation names for the container, or for the pod (regular containers only);
+ 2. the first one of the file that matches;
+ 3. the one of its command, if that is known (`commands`);
+ 4. the first built-in one that matches.
+
+An annotation with an unknown name is reported as the waiting reason of the container.
 """
 
 from __future__ import annotations
@@ -27,7 +36,7 @@ from typing import TypeVar
 
 from mooring.api.yaml import load_document
 from mooring.kubelet.runtime import Role
-from mooring.kubelet.simulated.selection import StageSets
+from mooring.kubelet.simulated.commands import stage_set_of_command
 from mooring.kubelet.simulated.stages import (
     ContainerMatch,
     Stage,
@@ -37,6 +46,60 @@ from mooring.kubelet.simulated.stages import (
     Transition,
     stage_duration_s,
 )
+from mooring.kubelet.views import KubeletContainer, KubeletPod
+
+STAGES_ANNOTATION = "mooring.dev/stages"
+CONTAINER_STAGES_PREFIX = "stages.mooring.dev/"
+
+
+class StageSets:
+    """All known stage sets, those of the user first."""
+
+    def __init__(self, own: Sequence[StageSet], builtin: Sequence[StageSet]) -> None:
+        self._own = own
+        self._builtin = builtin
+        self._by_name: dict[str, StageSet] = {}
+        for stage_set in (*own, *builtin):
+            self._by_name.setdefault(stage_set.name, stage_set)
+
+    def of(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> StageSet:
+        """The stage set of a container."""
+        named = self._named(pod, container, role)
+        if named:
+            return self._by_name.get(named) or self._unknown(named)
+        matching = _matching(self._own, pod, container, role)
+        if matching is None and container.command:
+            matching = stage_set_of_command(container.command, container.args, role)
+        matching = matching or _matching(self._builtin, pod, container, role)
+        if matching is not None:
+            return matching
+        raise AssertionError(f"no built-in stage set matches container {container.name} of {pod.key}")
+
+    def _named(self, pod: KubeletPod, container: KubeletContainer, role: Role) -> str:
+        annotations = pod.metadata.annotations
+        if not annotations:
+            return ""
+        named = annotations.get(f"{CONTAINER_STAGES_PREFIX}{container.name}", "")
+        return named or (annotations.get(STAGES_ANNOTATION, "") if role is Role.CONTAINER else "")
+
+    def _unknown(self, name: str) -> StageSet:
+        known = ", ".join(sorted(self._by_name))
+        message = f"no stage set is named {name!r}; known are {known}"
+        stage = Stage("unknown", StageState.WAITING, "CreateContainerConfigError", message)
+        return StageSet(name, {stage.name: stage})
+
+
+def _matching(
+    stage_sets: Sequence[StageSet], pod: KubeletPod, container: KubeletContainer, role: Role
+) -> StageSet | None:
+    for stage_set in stage_sets:
+        if stage_set.match is not None and stage_set.match.matches(pod, container, role):
+            return stage_set
+    return None
+
+
+# --- the file format ------------------------------------------------------------------------------------------
+
 
 BUILTIN_STAGE_SETS = """
 stageSets:

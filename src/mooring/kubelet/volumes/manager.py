@@ -50,12 +50,12 @@ EMPTY_MODE = 0o777
 DIRECTORY_MODE = 0o755
 FILE_MODE = 0o644
 READ_ACCESS, WRITE_ACCESS, DIRECTORY_ACCESS = 0o440, 0o660, 0o2110
-"""What the fsGroup of a pod gets."""
-RENEW_PART = 0.8
-"""The part of its lifetime after which a token is renewed."""
+"""Permissions of the fsGroup of a pod."""
+RENEW_SHARE = 0.8
+"""The share of its lifetime after which a token is renewed."""
 RENEW_S_MAX = 24 * 3600.0
 NEVER_S = float("inf")
-LOOK_S = 60.0
+REFRESH_S = 60.0
 """The interval of `run`, and the delay after a failed renewal."""
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def link_directory(link: Path, path: Path, mode: int) -> None:
     link.symlink_to(path)
 
 
-def give_group(directory: Path, group: int, *, is_read_only: bool) -> None:
+def set_volume_ownership(directory: Path, group: int, *, is_read_only: bool) -> None:
     """Give a volume to the fsGroup of its pod, as a kubelet: the group may read and, unless the volume is read-only,
     write; new files belong to it. Raises `OSError`."""
     access = READ_ACCESS if is_read_only else WRITE_ACCESS
@@ -137,11 +137,11 @@ _WANTED: Mapping[str, tuple[Callable[[Path], bool], str]] = {
 @dataclass(slots=True)
 class _PodVolumes:
     pod: FullPod
-    place: NodeFacts
-    made: set[str] = field(default_factory=set)
+    node: NodeFacts
+    created: set[str] = field(default_factory=set)
     renew_s: float = NEVER_S
     """When to renew the tokens (wall clock)."""
-    making: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Containers of a pod start together; the volumes are created once."""
 
 
@@ -166,11 +166,11 @@ class VolumeManager:
         self._pods_directory = pods_directory
         self._pods: dict[str, _PodVolumes] = {}
 
-    async def set_up(self, pod: FullPod, place: NodeFacts) -> None:
+    async def set_up(self, pod: FullPod, node: NodeFacts) -> None:
         """Create missing volumes. Raises `VolumeError`."""
-        known = self._pods.setdefault(pod.metadata.uid, _PodVolumes(pod, place))
-        async with known.making:
-            missing = [volume for volume in pod.spec.volumes if volume.name not in known.made]
+        known = self._pods.setdefault(pod.metadata.uid, _PodVolumes(pod, node))
+        async with known.lock:
+            missing = [volume for volume in pod.spec.volumes if volume.name not in known.created]
             if not missing:
                 return
             found, tokens = await self._look_up(pod, missing)
@@ -178,8 +178,8 @@ class VolumeManager:
                 if claim := claim_name(volume, pod):
                     await self._link_claim(volume, pod, claim)
                 else:
-                    self._make(volume, pod, found, tokens, place)
-                known.made.add(volume.name)
+                    self._create(volume, pod, found, tokens, node)
+                known.created.add(volume.name)
 
     def mounts_of(self, pod: FullPod, container: FullContainer, environment: Mapping[str, str]) -> tuple[Mount, ...]:
         """The mounts of a container. Raises `ContainerConfigError`."""
@@ -193,26 +193,26 @@ class VolumeManager:
     async def run(self) -> None:
         """Renew tokens until cancelled."""
         while True:
-            await self._clock.wait(LOOK_S)
+            await self._clock.wait(REFRESH_S)
             for known in list(self._pods.values()):
                 if known.renew_s <= self._clock.wall_s():
                     await self._renew(known)
 
     # One pod
 
-    def _make(
+    def _create(
         self,
         volume: FullVolume,
         pod: FullPod,
         found: ReferencedObjects,
         tokens: Mapping[TokenProjection, str],
-        place: NodeFacts,
+        node: NodeFacts,
     ) -> None:
         directory = self._directory(pod.metadata.uid) / volume.name
         try:
             if volume.empty_dir is not None:
                 make_empty(directory)
-                self._give_group(directory, pod, is_read_only=False)
+                self._set_ownership(directory, pod, is_read_only=False)
             elif volume.host_path is not None:
                 if self._has_separate_users:
                     error = reachability_error(Path(volume.host_path.path).resolve())
@@ -220,8 +220,8 @@ class VolumeManager:
                         raise HostPathError(error)
                 check_host_path(volume.host_path)
             elif any((volume.config_map, volume.secret, volume.downward_api, volume.projected)):
-                write_files(directory, files_of(volume, pod, found, tokens, place))
-                self._give_group(directory, pod, is_read_only=True)
+                write_files(directory, files_of(volume, pod, found, tokens, node))
+                self._set_ownership(directory, pod, is_read_only=True)
             else:
                 raise volume_error(
                     volume.name,
@@ -241,14 +241,14 @@ class VolumeManager:
             mode = EMPTY_MODE if claimed.is_provisioned else DIRECTORY_MODE
             link_directory(self._directory(pod.metadata.uid) / volume.name, Path(claimed.path), mode)
             if claimed.is_local:
-                self._give_group(Path(claimed.path), pod, is_read_only=False)
+                self._set_ownership(Path(claimed.path), pod, is_read_only=False)
         except OSError as error:
             raise volume_error(volume.name, str(error)) from None
 
-    def _give_group(self, directory: Path, pod: FullPod, *, is_read_only: bool) -> None:
+    def _set_ownership(self, directory: Path, pod: FullPod, *, is_read_only: bool) -> None:
         group = pod.spec.security_context.fs_group
         if group is not None and self._sets_groups:
-            give_group(directory, group, is_read_only=is_read_only)
+            set_volume_ownership(directory, group, is_read_only=is_read_only)
 
     async def _look_up(
         self, pod: FullPod, volumes: Sequence[FullVolume]
@@ -281,10 +281,10 @@ class VolumeManager:
         if known is None:
             return  # the pod was deleted meanwhile
         try:
-            life_s = parse_rfc3339(expires) - now_s
+            lifetime_s = parse_rfc3339(expires) - now_s
         except TimestampError:
             return
-        known.renew_s = min(known.renew_s, now_s + min(RENEW_PART * life_s, RENEW_S_MAX))
+        known.renew_s = min(known.renew_s, now_s + min(RENEW_SHARE * lifetime_s, RENEW_S_MAX))
 
     async def _renew(self, known: _PodVolumes) -> None:
         pod, known.renew_s = known.pod, NEVER_S
@@ -292,9 +292,9 @@ class VolumeManager:
         try:
             found, tokens = await self._look_up(pod, volumes)
             for volume in volumes:
-                self._make(volume, pod, found, tokens, known.place)
+                self._create(volume, pod, found, tokens, known.node)
         except VolumeError as error:
-            known.renew_s = self._clock.wall_s() + LOOK_S
+            known.renew_s = self._clock.wall_s() + REFRESH_S
             logger.warning("renewing the tokens of pod %s failed: %s", pod.key, error)
 
     def _directory(self, pod_uid: str) -> Path:

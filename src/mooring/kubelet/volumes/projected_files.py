@@ -41,11 +41,11 @@ Files = dict[str, File]
 
 
 def files_of(
-    volume: FullVolume, pod: FullPod, found: ReferencedObjects, tokens: Mapping[TokenProjection, str], place: NodeFacts
+    volume: FullVolume, pod: FullPod, found: ReferencedObjects, tokens: Mapping[TokenProjection, str], node: NodeFacts
 ) -> Files:
     """The files of a volume. Raises `VolumeError`."""
     try:
-        return _files(volume, pod, found, tokens, place)
+        return _files(volume, pod, found, tokens, node)
     except ContainerConfigError as error:
         raise volume_error(volume.name, str(error)) from None
 
@@ -80,20 +80,20 @@ def _sources(volumes: Iterable[FullVolume]) -> list[Projection]:
 
 
 def _files(
-    volume: FullVolume, pod: FullPod, found: ReferencedObjects, tokens: Mapping[TokenProjection, str], place: NodeFacts
+    volume: FullVolume, pod: FullPod, found: ReferencedObjects, tokens: Mapping[TokenProjection, str], node: NodeFacts
 ) -> Files:
     if (config_map := volume.config_map) is not None:
         return _of_config_map(config_map.name, config_map.items, config_map.default_mode, config_map.optional, found)
     if (secret := volume.secret) is not None:
         return _of_secret(secret.secret_name, secret.items, secret.default_mode, secret.optional, found)
     if (downward := volume.downward_api) is not None:
-        return _of_fields(downward, downward.default_mode, pod, place)
+        return _of_fields(downward, downward.default_mode, pod, node)
     assert volume.projected is not None, f"{volume.name} is not a volume of files"
     files: Files = {}
     errors = []
     for source in volume.projected.sources:
         try:
-            files |= _of_projection(source, volume.projected.default_mode, pod, found, tokens, place)
+            files |= _of_projection(source, volume.projected.default_mode, pod, found, tokens, node)
         except ContainerConfigError as error:
             errors.append(str(error))
     if errors:
@@ -107,14 +107,14 @@ def _of_projection(
     pod: FullPod,
     found: ReferencedObjects,
     tokens: Mapping[TokenProjection, str],
-    place: NodeFacts,
+    node: NodeFacts,
 ) -> Files:
     if source.config_map is not None:
         return _of_config_map(source.config_map.name, source.config_map.items, mode, source.config_map.optional, found)
     if source.secret is not None:
         return _of_secret(source.secret.name, source.secret.items, mode, source.secret.optional, found)
     if source.downward_api is not None:
-        return _of_fields(source.downward_api, mode, pod, place)
+        return _of_fields(source.downward_api, mode, pod, node)
     if (token := source.service_account_token) is not None:
         return {token.path: File(tokens[token].encode(), _mode(None, mode))}
     raise ContainerConfigError(
@@ -158,14 +158,14 @@ def _of_keys(
     return files
 
 
-def _of_fields(downward: DownwardVolume, mode: int | None, pod: FullPod, place: NodeFacts) -> Files:
+def _of_fields(downward: DownwardVolume, mode: int | None, pod: FullPod, node: NodeFacts) -> Files:
     files: Files = {}
     for item in downward.items:
         text = ""
         if item.field_ref is not None:
-            text = field_value(item.field_ref, pod, place)
+            text = field_value(item.field_ref, pod, node)
         elif item.resource_field_ref is not None:
-            text = resource_value(item.resource_field_ref, pod, None, place)
+            text = resource_value(item.resource_field_ref, pod, None, node)
         files[item.path] = File(text.encode(), _mode(item.mode, mode))
     return files
 

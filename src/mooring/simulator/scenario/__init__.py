@@ -2,8 +2,6 @@
 
 In reading order:
 
-    values       durations, rates and seeds as they are written
-    fields       the fields, as plain data
-    validation   the rules that fields have among each other
-    reading      from a file to a `Scenario`: parameters, names of files, errors with their line
+    fields    the fields, as plain data; durations, rates and seeds as they are written
+    reading   from a file to a `Scenario`: parameters, names of files, rules, errors with their line
 """

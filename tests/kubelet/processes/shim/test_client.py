@@ -74,7 +74,7 @@ def test_words_to_one_that_is_gone_are_lost_without_a_word(tmp_path: Path, caplo
     assert caplog.text == ""
 
 
-def test_a_signal_and_a_kill_are_said_and_forgotten(tmp_path: Path) -> None:
+def test_signals_and_kills_do_not_wait(tmp_path: Path) -> None:
     async def story() -> None:
         async with shim(tmp_path, FOREVER) as (process, reports):
             await anext(reports)
@@ -92,7 +92,7 @@ def test_a_signal_and_a_kill_are_said_and_forgotten(tmp_path: Path) -> None:
     played(story)
 
 
-def test_whoever_lets_go_of_it_has_its_container_killed(tmp_path: Path) -> None:
+def test_closing_the_shim_kills_the_container(tmp_path: Path) -> None:
     async def story() -> None:
         process = await ShimProcess.start(wanted(tmp_path, "trap '' TERM; while :; do sleep 600; done"))
         pid = (await anext(process.reports())).running
@@ -103,7 +103,7 @@ def test_whoever_lets_go_of_it_has_its_container_killed(tmp_path: Path) -> None:
     played(story)
 
 
-def test_whoever_is_cancelled_while_letting_go_waits_all_the_same(tmp_path: Path) -> None:
+def test_a_cancelled_close_waits_for_the_shim(tmp_path: Path) -> None:
     async def story() -> None:
         process = await ShimProcess.start(wanted(tmp_path, FOREVER))
         await anext(process.reports())
@@ -124,7 +124,7 @@ def test_whoever_is_cancelled_while_letting_go_waits_all_the_same(tmp_path: Path
     played(story)
 
 
-def test_what_is_said_to_one_that_has_ended_is_not_heard_and_hurts_nobody(tmp_path: Path) -> None:
+def test_messages_to_an_ended_shim_are_ignored(tmp_path: Path) -> None:
     async def story() -> None:
         process = await ShimProcess.start(wanted(tmp_path, "true"))
         assert [report.exited async for report in process.reports()] == [None, 0]
@@ -138,14 +138,14 @@ def test_what_is_said_to_one_that_has_ended_is_not_heard_and_hurts_nobody(tmp_pa
     played(story)
 
 
-def test_what_a_shim_is_told_of_a_container(tmp_path: Path) -> None:
+def test_the_configuration_of_a_shim(tmp_path: Path) -> None:
     cgroup = Cgroup(("/cg/a", "/cg/b"), ("/cg/a/cgroup.kill",), ("/cg/a/memory.events",))
-    told = shim_config(["/bin/true"], {"A": "b"}, tmp_path / "0.log", tmp_path / "run.json", cgroup, Sandbox(user=7))
-    assert (list(told.command), told.environment) == (["/bin/true"], {"A": "b"})
-    assert (told.log, told.record) == (str(tmp_path / "0.log"), str(tmp_path / "run.json"))
-    assert (told.cgroups, told.kill_files, told.oom_files) == (
+    config = shim_config(["/bin/true"], {"A": "b"}, tmp_path / "0.log", tmp_path / "run.json", cgroup, Sandbox(user=7))
+    assert (list(config.command), config.environment) == (["/bin/true"], {"A": "b"})
+    assert (config.log, config.record) == (str(tmp_path / "0.log"), str(tmp_path / "run.json"))
+    assert (config.cgroups, config.kill_files, config.oom_files) == (
         ("/cg/a", "/cg/b"),
         ("/cg/a/cgroup.kill",),
         ("/cg/a/memory.events",),
     )
-    assert (told.sandbox.user, told.log_bytes_max) == (7, LOG_BYTES_MAX)
+    assert (config.sandbox.user, config.log_bytes_max) == (7, LOG_BYTES_MAX)

@@ -98,7 +98,7 @@ def test_it_tells_how_a_process_ended(tmp_path: Path, script: str, code: int) ->
     played(story)
 
 
-def test_the_log_is_complete_before_the_end_is_told(tmp_path: Path) -> None:
+def test_the_log_is_complete_before_the_end_is_reported(tmp_path: Path) -> None:
     async def story() -> None:
         log: list[tuple[str, ...]] = []
         script = "i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done; echo oops >&2; printf rest"
@@ -113,7 +113,7 @@ def test_the_log_is_complete_before_the_end_is_told(tmp_path: Path) -> None:
     played(story)
 
 
-def test_a_process_that_cannot_be_started_is_told_in_words(tmp_path: Path) -> None:
+def test_a_process_that_cannot_be_started_is_reported_in_words(tmp_path: Path) -> None:
     async def story() -> None:
         async with shim(tmp_path, "", command=["/no/such/program"]) as (_, reports):
             (failed,) = [report async for report in reports]
@@ -157,7 +157,7 @@ def test_what_a_process_leaves_running_is_killed_with_it(tmp_path: Path, script:
     played(story)
 
 
-def test_kill_ends_who_does_not_want_to(tmp_path: Path) -> None:
+def test_kill_ends_a_process_that_ignores_signals(tmp_path: Path) -> None:
     async def story() -> None:
         script = "trap '' TERM; setsid sleep 600 & echo $! > $FOLDER/pid; wait; wait"
         async with shim(tmp_path, script) as (started, reports):
@@ -173,7 +173,7 @@ def test_kill_ends_who_does_not_want_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["its pipe ends", "it is asked to end", "it is killed"])
-def test_nobody_outlives_the_shim(tmp_path: Path, how: str) -> None:
+def test_no_process_outlives_the_shim(tmp_path: Path, how: str) -> None:
     async def story() -> None:
         async with shim(tmp_path, "echo $PPID > $FOLDER/shim; exec sleep 600") as (started, reports):
             pid = (await anext(reports)).running

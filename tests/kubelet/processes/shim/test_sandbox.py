@@ -24,7 +24,7 @@ OWN: dict[str, Any] = {"user": os.getuid(), "group": os.getgid()}
 
 
 def own_level(folder: Path) -> tuple[str, bool]:
-    """What whoever runs these tests can do."""
+    """The rights of the user that runs the tests."""
 
     async def main() -> tuple[str, bool]:
         sandboxes = await Sandboxes.open(HOST, folder)
@@ -124,7 +124,7 @@ def test_a_directory_that_does_not_exist_is_reported(tmp_path: Path) -> None:
 
 
 def sandboxes_of(folder: Path, mounts: Sequence[ShimMount] = (), directory: str = "/") -> list[Sandbox]:
-    """All ways in which whoever runs these tests can get mounts; root has two."""
+    """All ways to mount with the rights of this user; root has two."""
     level, has_pids = own_level(folder)
     levels = [ROOT, USER_NAMESPACE] if level == ROOT else [level] if level != NONE else []
     return [Sandbox(each, directory, list(mounts), has_pids, **OWN) for each in levels]

@@ -123,7 +123,7 @@ class ShimProcess:
             limit=_REPORT_BYTES_MAX,
         )
         shim = cls(process)
-        shim._say(wanted)
+        shim._send(wanted)
         return shim
 
     async def reports(self) -> AsyncIterator[ShimReport]:
@@ -132,15 +132,15 @@ class ShimProcess:
 
     def signal(self, number: int) -> None:
         """Send a signal to the process group of the container."""
-        self._say({"signal": number})
+        self._send({"signal": number})
 
     def kill(self) -> None:
         """Kill all processes of the container."""
-        self._say({"kill": True})
+        self._send({"kill": True})
 
     def run(self, number: int, command: Sequence[str], timeout_s: float) -> None:
         """Run a command in the sandbox of the container; its end is reported with the number."""
-        self._say({"run": number, "command": command, "timeout_s": timeout_s})
+        self._send({"run": number, "command": command, "timeout_s": timeout_s})
 
     async def close(self) -> None:
         """Close the pipe and wait for the shim to end, even if the caller is cancelled."""
@@ -156,7 +156,7 @@ class ShimProcess:
         with suppress(OSError):  # the shim may have ended before it read the last message
             await self._control.wait_closed()
 
-    def _say(self, message: object) -> None:
+    def _send(self, message: object) -> None:
         if not self._control.is_closing():
             self._control.write(_encode(message) + b"\n")
 

@@ -54,11 +54,11 @@ class LogFile:
 
     def _append(self, data: bytes) -> None:
         if self._size and self._size + len(data) > self._bytes_max:
-            self._put_aside()
+            self._rotate()
         with suppress(OSError):  # the disk may be full: the container runs without a log
             self._size += os.write(self._file, data)
 
-    def _put_aside(self) -> None:
+    def _rotate(self) -> None:
         for number in range(LOG_FILES_MAX - 1, 0, -1):
             older = f"{self._path}.{number - 1}" if number > 1 else self._path
             with suppress(FileNotFoundError):

@@ -64,7 +64,7 @@ class ExecCommand:
         self.output = output
         self.errors = errors
         self.end_s = end_s
-        self.said = b""
+        self.output_read = b""
         self.is_timed_out = False
 
 
@@ -134,7 +134,7 @@ class Shim:
 
     def _read_start_error(self, why: int) -> str:
         """The error of a process that cannot exec the command; empty once it has."""
-        heard, poll = b"", select.poll()
+        received, poll = b"", select.poll()
         for descriptor in (why, 0):
             poll.register(descriptor, select.POLLIN)
         while not self._is_over:
@@ -142,9 +142,9 @@ class Shim:
                 if descriptor == 0:
                     self._read_control()
                 elif data := os.read(why, _READ_BYTES):
-                    heard += data
+                    received += data
                 else:
-                    return heard.decode(errors="replace").strip()
+                    return received.decode(errors="replace").strip()
         return "it was stopped before it ran"
 
     def _write_record(self) -> None:
@@ -241,15 +241,15 @@ class Shim:
             return
         data = _read_some(output)
         if data:
-            command.said = (command.said + data)[:OUTPUT_BYTES_MAX]
+            command.output_read = (command.output_read + data)[:OUTPUT_BYTES_MAX]
         else:
             # Its end is reported when it is reaped: it may have closed its output and still run.
             self._poll.unregister(output)
 
     def _finish(self, command: ExecCommand, code: int) -> None:
         kill_group(command.pid)  # processes that it left in its group
-        while len(command.said) < OUTPUT_BYTES_MAX and (data := _read_some(command.output)):
-            command.said = (command.said + data)[:OUTPUT_BYTES_MAX]
+        while len(command.output_read) < OUTPUT_BYTES_MAX and (data := _read_some(command.output)):
+            command.output_read = (command.output_read + data)[:OUTPUT_BYTES_MAX]
         error = _read_some(command.errors)
         with suppress(KeyError):
             self._poll.unregister(command.output)
@@ -260,7 +260,7 @@ class Shim:
             {
                 "ran": command.number,
                 "code": code if code >= 0 else 128 - code,
-                "output": command.said.decode(errors="replace"),
+                "output": command.output_read.decode(errors="replace"),
                 "error": error.decode(errors="replace").strip(),
                 "is_timed_out": command.is_timed_out,
             }

@@ -97,10 +97,10 @@ def enter(command: list[str], environment: dict[str, str], sandbox: Message, use
         if child:
             _be_init(child)
     _take_identity(sandbox, user_namespace)
-    _become(command, environment)
+    _exec(command, environment)
 
 
-def leave_to_child(pids: int, go: int) -> None:
+def continue_in_child(pids: int, go: int) -> None:
     """Continue in a child, which is in the PID namespace. The shim adopts it, says so (`go`), and gets an answer: from
     then on the child ends with the shim."""
     child = os.fork()
@@ -133,7 +133,7 @@ def _unshare(sandbox: Message) -> MountNamespace:
         # The shim opens the namespaces of this process, which became undumpable when it got its capabilities.
         libc.prctl(_PR_SET_DUMPABLE, 1)
     if sandbox["has_pid_namespace"]:
-        leave_to_child(sandbox["pids"], sandbox["go"])
+        continue_in_child(sandbox["pids"], sandbox["go"])
     namespace = MountNamespace()
     if sandbox["has_pid_namespace"]:
         namespace.show_processes()
@@ -148,7 +148,7 @@ def _join(sandbox: Message) -> None:
         if os.fstat(namespace).st_ino != own[kind]:
             check(libc.setns(namespace, 0), f"setns {kind}")
     if sandbox["has_pid_namespace"]:
-        leave_to_child(sandbox["pids"], sandbox["go"])
+        continue_in_child(sandbox["pids"], sandbox["go"])
 
 
 def _be_init(child: int) -> NoReturn:
@@ -197,7 +197,7 @@ def _drop_capabilities(kept: Sequence[int]) -> None:
                 raise
 
 
-def _become(command: list[str], environment: dict[str, str]) -> NoReturn:
+def _exec(command: list[str], environment: dict[str, str]) -> NoReturn:
     name = command[0]
     path = name if "/" in name else _executable_in_path(name, environment.get("PATH", os.defpath))
     try:

@@ -1,31 +1,49 @@
-"""When the autoscaler requests and removes nodes: a generator of commands, like an event.
+"""The node autoscaler of simulations: a generator of commands, like an event.
 
-A scan asks the engine by plans, which are undone. Either level carries out the commands.
+It follows Cluster Autoscaler, with its terms and defaults. A scan asks the engine by plans, which are undone.
+Either level carries out the commands.
 
-1. A scale-up requests nodes of one pool. They are there after `delay`, and count from the request on.
-2. A node that was unneeded in all scans of `scaleDownUnneededTime` is cordoned, drained and removed: nodes without pods
+Scale-up:
+
+1. The pods are first placed on the cluster with the nodes that were requested before. If pods are left, each pool is
+   tried on its own: it gets nodes until these take no more pods, or the pool is full. Nothing is preempted for a pod.
+2. The expander compares the pools: `price` the price of the new nodes for what their pods request, `least-waste` the
+   cpu and memory that would stay idle, `most-pods` the number of pods. A random choice breaks ties.
+3. Nodes of one pool are requested. They are there after `delay`, and count from the request on.
+
+Scale-down:
+
+4. The utilization of a node is the larger of the requested shares of its cpu and memory; on a node with GPUs, the share
+   of these. Pods of DaemonSets count.
+5. A node is unneeded if all of its pods fit on other nodes without preemption, have a controller, and no budget blocks
+   their eviction. Each unneeded node is gone for the next ones.
+6. A node that was unneeded in all scans of `scaleDownUnneededTime` is cordoned, drained and removed: nodes without pods
    `EMPTY_NODES_MAX` at a time, others one after the other. No removal begins within `scaleDownDelayAfterAdd` of a
    request for nodes.
-3. If a budget holds up a drain for `EVICTION_S_MAX`, the node is uncordoned and stays.
-4. A failed node counts as a node of its pool, until it is removed after `UNREADY_S`.
+7. If a budget holds up a drain for `EVICTION_S_MAX`, the node is uncordoned and stays.
+8. A failed node counts as a node of its pool, until it is removed after `UNREADY_S`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from mooring.api.resources import node_allocatable
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
 from mooring.kit.entropy import Entropy
 from mooring.scheduler.cache.pods import PodInfo
+from mooring.scheduler.cache.resources import CPU, MEMORY
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.plan.place import without_preemption
-from mooring.scheduler.plan.slices import run_to_end
+from mooring.scheduler.plan.add_nodes import add_node, daemon_pods, place_all
+from mooring.scheduler.plan.drain import cordon, drain_node
+from mooring.scheduler.plan.new_nodes import NewNode
+from mooring.scheduler.plan.place import eviction_budgets, without_preemption
+from mooring.scheduler.plan.replacement import RemovalOutcome, fate_of
+from mooring.scheduler.plan.slices import Slices, run_to_end
 from mooring.scheduler.plan.what_if import WhatIf
-from mooring.simulator.autoscaler.scale_down import has_pods, unneeded_nodes, utilization
-from mooring.simulator.autoscaler.scale_up import choose_option, scale_up_options
 from mooring.simulator.events import (
     AddNodes,
     CordonNode,
@@ -36,8 +54,139 @@ from mooring.simulator.events import (
     RemoveNode,
     Steps,
 )
-from mooring.simulator.scenario.fields import AutoscalePart, Pool, Scenario
-from mooring.simulator.scenario.values import seconds
+from mooring.simulator.scenario.fields import AutoscalePart, Pool, Scenario, seconds
+
+# --- scale-down -----------------------------------------------------------------------------------------------
+
+
+GPU_SUFFIX = "/gpu"
+"""How the names of resources end that are GPUs."""
+
+
+def utilization(engine: Engine, name: str) -> float:
+    """The requested share of a node."""
+    resources, row = engine.columns.resources, engine.columns.row_of[name]
+    gpus = [slot for slot, resource in enumerate(resources.names) if resource.endswith(GPU_SUFFIX)]
+    slots = [slot for slot in gpus if resources.allocatable[slot, row]] or [CPU, MEMORY]
+    offered = [(slot, int(resources.allocatable[slot, row])) for slot in slots]
+    return max((int(resources.used[slot, row]) / amount for slot, amount in offered if amount), default=0.0)
+
+
+def has_pods(engine: Engine, name: str) -> bool:
+    """Whether a node has pods that do not end with it."""
+    row = engine.columns.row_of.get(name)
+    return row is not None and any(
+        fate_of(pod) is not RemovalOutcome.ENDS for pod in engine.columns.pods_on[row].values()
+    )
+
+
+def unneeded_nodes(what_if: WhatIf, candidates: Sequence[str]) -> Slices[list[str]]:
+    """The candidates that can be removed together, the first ones with preference."""
+    unneeded: list[str] = []
+    budgets = eviction_budgets(what_if)
+    for name in candidates:
+        mark = what_if.mark()
+        cordon(what_if, name)
+        outcome = yield from drain_node(what_if, name, budgets)
+        if outcome.node.is_safe and not any(placement.victims for placement in outcome.placed.placements):
+            unneeded.append(name)
+        else:
+            yield from outcome.undo(what_if, mark, budgets)
+    return unneeded
+
+
+# --- scale-up -------------------------------------------------------------------------------------------------
+
+
+MILLI_OF_CORE = 1_000
+BYTES_OF_CORE = 7.5 * 2**30
+"""Memory that costs as much as a core, roughly as in the price lists of clouds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleUpOption:
+    """New nodes of a pool, and the unschedulable pods that they take."""
+
+    pool: Pool
+    nodes: Sequence[Node]
+    pods: Sequence[PodInfo]
+
+    def requested(self, slot: int) -> int:
+        return sum(int(pod.signature.request_vector[slot]) for pod in self.pods)
+
+    def offered(self, resource: str) -> int:
+        return sum(node_allocatable(node).get(resource, 0) for node in self.nodes)
+
+
+def scale_up_options(
+    what_if: WhatIf,
+    pods: Sequence[PodInfo],
+    requested: Sequence[Node],
+    new_nodes: Mapping[str, Sequence[Node]],
+    pools: Mapping[str, Pool],
+) -> Slices[list[ScaleUpOption]]:
+    """`new_nodes`: the nodes that each pool may get, in order."""
+    daemons = yield from daemon_pods(what_if)
+    for node in requested:
+        yield from add_node(what_if, NewNode(node), daemons)
+    left = yield from place_all(what_if, pods)
+    options: list[ScaleUpOption] = []
+    for name, nodes in new_nodes.items():
+        option = yield from _option(what_if, pools[name], nodes, left, daemons)
+        if option.pods:
+            options.append(option)
+    return options
+
+
+def choose_option(options: Sequence[ScaleUpOption], expander: str, entropy: Entropy) -> ScaleUpOption:
+    """The pool that grows. Without a name: by price if pools have prices, otherwise with the least waste."""
+    name = expander or ("price" if any(option.pool.price for option in options) else "least-waste")
+    values = [_EXPANDERS[name](option) for option in options]
+    best = [option for option, value in zip(options, values, strict=True) if value == min(values)]
+    return best[0] if len(best) == 1 else entropy.choose(best)
+
+
+def _option(
+    what_if: WhatIf, pool: Pool, nodes: Sequence[Node], pods: list[PodInfo], daemons: Sequence[PodInfo]
+) -> Slices[ScaleUpOption]:
+    """Nodes until they take no more pods. Zones come in turn, so a node may be the first one of several that helps."""
+    mark, left, count, helpful = what_if.mark(), pods, 0, 0
+    while left and count < min(len(nodes), helpful + max(pool.zones, 1)):
+        yield from add_node(what_if, NewNode(nodes[count]), daemons)
+        count += 1
+        still = yield from place_all(what_if, left)
+        if len(still) < len(left):
+            left, helpful = still, count
+    yield from what_if.undo_in_slices(mark)
+    missing = {id(pod) for pod in left}
+    return ScaleUpOption(pool, nodes[:helpful], [pod for pod in pods if id(pod) not in missing])
+
+
+def _price(option: ScaleUpOption) -> float:
+    demand = option.requested(CPU) / MILLI_OF_CORE + option.requested(MEMORY) / BYTES_OF_CORE
+    return option.pool.price * len(option.nodes) / max(demand, 1e-9)
+
+
+def _waste(option: ScaleUpOption) -> float:
+    shares = ((option.requested(CPU), option.offered("cpu")), (option.requested(MEMORY), option.offered("memory")))
+    return sum(1 - requested / offered for requested, offered in shares if offered)
+
+
+def _pod_count(option: ScaleUpOption) -> float:
+    return -float(len(option.pods))
+
+
+_EXPANDERS: Mapping[str, Callable[[ScaleUpOption], float]] = {
+    # The pool with the lowest value grows.
+    "price": _price,
+    "least-waste": _waste,
+    "most-pods": _pod_count,
+    "random": lambda option: 0.0,
+}
+
+
+# --- the autoscaler -------------------------------------------------------------------------------------------
+
 
 EXPENDABLE_BELOW = -10
 """`--expendable-pods-priority-cutoff`: pods of lower priority do not cause a scale-up."""
@@ -110,7 +259,7 @@ class Autoscaler:
         scan_s = seconds(self._settings.scan_interval)
         while True:
             yield Pause(scan_s)
-            self._look()
+            self._update_nodes()
             yield from self._scale_up()
             yield from self._scale_down()
 
@@ -120,8 +269,8 @@ class Autoscaler:
             return {}
         return {"nodes_added": float(self.nodes_added), "nodes_removed": float(self.nodes_removed)}
 
-    def _look(self) -> None:
-        """Which nodes there are. A requested one that the scheduler knows is like others; some may be gone already."""
+    def _update_nodes(self) -> None:
+        """Read the nodes of the pools. A requested node that the scheduler knows is no longer a requested one."""
         cluster, row_of = self._cluster, self._cluster.engine.columns.row_of
         self._pool_of = {
             name: pool for pool in self._pools for name in (*cluster.pool_nodes(pool), *cluster.failed_nodes(pool))
@@ -224,7 +373,7 @@ class Autoscaler:
 
     def _remove(self, name: str, is_failed: bool) -> Steps:
         began_s = self._cluster.now_s()
-        if not is_failed:  # nobody stops the pods of a failed node
+        if not is_failed:  # a failed node has no kubelet that stops its pods
             yield CordonNode(name, True)
             yield DrainNodes((name,), EVICTION_S_MAX)
         now_s = self._cluster.now_s()

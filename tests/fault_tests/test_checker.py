@@ -1,4 +1,4 @@
-"""The witness notices what must never be: a checker that never speaks proves nothing."""
+"""The invariant checker reports each violation, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from mooring.api.kinds import DAEMON_SET, DEPLOYMENT, JOB, NODE, POD, REPLICA_SET, STATEFUL_SET, Kind
-from tests.fault_tests.witness import Witness
+from tests.fault_tests.checker import InvariantChecker
 
 Write = tuple[Kind, str, dict[str, Any] | None]
 
@@ -23,14 +23,14 @@ def pod(
     on: str = "",
     phase: str = "Running",
     owner: str = "",
-    is_going: bool = False,
+    is_terminating: bool = False,
     is_ready: bool = False,
     pinned_to: str = "",
 ) -> Write:
     metadata: dict[str, Any] = {"name": name, "uid": name}
     if owner:
         metadata["ownerReferences"] = [{"uid": owner, "kind": "ReplicaSet", "controller": True}]
-    if is_going:
+    if is_terminating:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     containers = [{"image": "app:1", "resources": {"requests": {"cpu": "1000m"}}}]
     spec: dict[str, Any] = {"containers": containers, **({"nodeName": on} if on else {})}
@@ -75,49 +75,55 @@ def gone(kind: Kind, name: str) -> Write:
 
 
 @pytest.mark.parametrize(
-    ("writes", "lost_answers", "broken"),
+    ("writes", "lost_answers", "violations"),
     [
         pytest.param([node(), pod("a"), pod("a", on="n1")], 0, "", id="a pod is bound"),
         pytest.param([pod("a", on="n1"), pod("a", on="n2")], 0, "was on n1 and is on 'n2'", id="a pod is moved"),
         pytest.param([pod("a", on="n1"), pod("a")], 0, "was on n1 and is on ''", id="a pod loses its node"),
         pytest.param(
-            [pod("a", on="n1"), gone(POD, "a"), pod("a", on="n2")], 0, "", id="another pod of the name may go elsewhere"
+            [pod("a", on="n1"), gone(POD, "a"), pod("a", on="n2")],
+            0,
+            "",
+            id="another pod of the name on another node",
         ),
         pytest.param(
-            [node(), *(pod(name, on="n1") for name in "abc")], 0, "n1 has 2000m and is asked for 3000m", id="too many"
+            [node(), *(pod(name, on="n1") for name in "abc")],
+            0,
+            "n1 has 2000m and 3000m are requested",
+            id="more than the node has",
         ),
         pytest.param(
             [node(), pod("a", on="n1", phase="Failed"), pod("b", on="n1"), pod("c", on="n1")],
             *(0, ""),
-            id="who is over takes no room",
+            id="a finished pod requests nothing",
         ),
         pytest.param(
-            [node(), pod("a", on="n1", is_going=True), pod("b", on="n1"), pod("c", on="n1")],
-            *(0, "n1 has 2000m and is asked for 3000m"),
-            id="who is going takes room still",
+            [node(), pod("a", on="n1", is_terminating=True), pod("b", on="n1"), pod("c", on="n1")],
+            *(0, "n1 has 2000m and 3000m are requested"),
+            id="a terminating pod still requests its cpu",
         ),
         pytest.param(
-            [deployment(3, surge=1), replica_set("old", 3), replica_set("new", 1)], 0, "", id="as many as may be"
+            [deployment(3, surge=1), replica_set("old", 3), replica_set("new", 1)], 0, "", id="as many as allowed"
         ),
         pytest.param(
             [deployment(3, surge=1), replica_set("old", 3), replica_set("new", 2)],
-            *(0, "its Deployment asks for 5 pods and may for 4"),
-            id="one more than may be",
+            *(0, "its Deployment may have 4 pods and requests 5"),
+            id="one more than allowed",
         ),
         pytest.param(
             [deployment(5), replica_set("old", 3), deployment(1, generation=2, observed=1), replica_set("old", 5)],
             *(0, ""),
-            id="a controller may not have seen the newest wish",
+            id="the controller may not have observed the newest generation",
         ),
         pytest.param(
             [deployment(5), replica_set("old", 3), deployment(1, generation=2, observed=2), replica_set("old", 5)],
-            *(0, "its Deployment asks for 5 pods and may for 1"),
-            id="but it has said that it has",
+            *(0, "its Deployment may have 1 pods and requests 5"),
+            id="the controller has observed it",
         ),
         pytest.param(
             [deployment(5), replica_set("old", 5), deployment(1, generation=2, observed=2), replica_set("old", 4)],
             *(0, ""),
-            id="shrinking is never wrong",
+            id="scaling down is always allowed",
         ),
         pytest.param(
             [replica_set("old", 1), pod("a", owner="old"), pod("b", owner="old")],
@@ -125,19 +131,22 @@ def gone(kind: Kind, name: str) -> Write:
             id="a pod too many",
         ),
         pytest.param(
-            [replica_set("old", 1), pod("a", owner="old"), pod("b", owner="old")], 1, "", id="whose answer was lost"
+            [replica_set("old", 1), pod("a", owner="old"), pod("b", owner="old")],
+            1,
+            "",
+            id="whose response was lost",
         ),
         pytest.param(
-            [replica_set("old", 1), pod("a", owner="old", is_going=True), pod("b", owner="old")],
+            [replica_set("old", 1), pod("a", owner="old", is_terminating=True), pod("b", owner="old")],
             *(0, ""),
-            id="in the place of one that is going",
+            id="replacing a terminating pod",
         ),
         pytest.param(
             [stateful_set(2), pod("db-0", owner="db", is_ready=True), pod("db-1", owner="db")], 0, "", id="in order"
         ),
         pytest.param(
             [stateful_set(2), pod("db-0", owner="db"), pod("db-1", owner="db")],
-            *(0, "db-1 is made before db-0 was ready"),
+            *(0, "db-1 is created before db-0 was ready"),
             id="out of order",
         ),
         pytest.param(
@@ -147,7 +156,7 @@ def gone(kind: Kind, name: str) -> Write:
         ),
         pytest.param(
             [stateful_set(1), pod("db-0", owner="db", is_ready=True), pod("db-1", owner="db")],
-            *(0, "db-1 is made for a StatefulSet of 1"),
+            *(0, "db-1 is created for a StatefulSet of 1"),
             id="an ordinal too many",
         ),
         pytest.param(
@@ -167,18 +176,18 @@ def gone(kind: Kind, name: str) -> Write:
         ),
         pytest.param(
             [job(1, 2), pod("a", owner="work", phase="Succeeded"), pod("b", owner="work")],
-            *(0, "b is made when 1 of 1 succeeded, 1 run"),
+            *(0, "b is created when 1 of 1 succeeded, 1 run"),
             id="more than are needed",
         ),
         pytest.param(
-            [job(1, 2), pod("a", owner="work", phase="Succeeded", is_going=True), pod("b", owner="work")],
+            [job(1, 2), pod("a", owner="work", phase="Succeeded", is_terminating=True), pod("b", owner="work")],
             *(0, ""),
-            id="who succeeds while it is going may have been replaced",
+            id="a pod that succeeds while it terminates may have been replaced",
         ),
         pytest.param(
             [job(1, 1), pod("a", owner="work"), job(1, 1, succeeded=1)],
             *(0, "work counts 1 successes, 0 pods succeeded"),
-            id="a success that was none",
+            id="a counted success without a pod",
         ),
         pytest.param(
             [job(2, 1), pod("a", owner="work", phase="Succeeded"), job(2, 1, succeeded=1, failed=1)],
@@ -187,15 +196,15 @@ def gone(kind: Kind, name: str) -> Write:
         ),
         pytest.param(
             [job(2, 1), pod("a", owner="work", phase="Succeeded"), job(2, 1, succeeded=1), job(2, 1)],
-            *(0, "work takes back what it counted"),
-            id="a count that goes back",
+            *(0, "work decreases its counts"),
+            id="a count decreases",
         ),
     ],
 )
-def test_what_is_broken(writes: list[Write], lost_answers: int, broken: str) -> None:
-    witness = Witness(lambda owner: lost_answers)
+def test_violations(writes: list[Write], lost_answers: int, violations: str) -> None:
+    checker = InvariantChecker(lambda owner: lost_answers)
     for revision, (kind, name, document) in enumerate(writes):
         value = None if document is None else msgspec.json.encode(document)
-        witness.saw(kind.key("default", name), revision, value)
-    assert len(witness.broken) == bool(broken)
-    assert broken in "".join(witness.broken)
+        checker.observe(kind.key("default", name), revision, value)
+    assert len(checker.violations) == bool(violations)
+    assert violations in "".join(checker.violations)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from bench.remote import measure
-from bench.remote_cluster import Cluster
+from bench.remote_server import Cluster
 from mooring.api.decode import decode_as
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
@@ -15,7 +15,7 @@ from mooring.api.views.pod import Pod
 def cluster_with(pods: int) -> tuple[Cluster, list[bytes]]:
     cluster = Cluster("plain", nodes=3, placed=4, pods=pods)
     lines: list[bytes] = []
-    cluster.tell = lines.append
+    cluster.send_line = lines.append
     cluster.create(pods)
     return cluster, lines
 

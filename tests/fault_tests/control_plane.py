@@ -1,6 +1,6 @@
-"""A control plane whose components die and restart: scheduler, controllers and kubelets, each with its own client.
+"""A control plane whose components crash and restart: scheduler, controllers and kubelets, each with its own client.
 
-   alive ──(its last request, or `kill`)──> dying ──(its tasks have ended)──> dead ──(a pause)──> alive again
+   running ──(its last request, or `crash`)──> ending ──(its tasks have ended)──> down ──(a pause)──> running
 
 1. A component has one lifetime at a time: the next begins when all tasks of the last have ended.
 2. Each lifetime has its own client and its own random stream, so that its behaviour depends only on what it reads.
@@ -26,7 +26,7 @@ from mooring.kubelet.settings import KubeletSettings
 from mooring.scheduler.config.load import load_configuration
 from mooring.scheduler.scheduler import Scheduler
 from tests.client.faulty import Outcome, Request
-from tests.fault_tests.faults import Death, Lifetime, MortalClient, Weather, mortal_client
+from tests.fault_tests.faults import Crash, CrashingClient, FaultInjection, Lifetime, crashing_client
 
 CONTROLLERS = (
     "deployment-controller",
@@ -48,47 +48,47 @@ CONTROLLER_SETTINGS = ControllerSettings(
     concurrent_gc_syncs=2,
 )
 COMPONENTS = ("scheduler", "controllers", "kubelets")
-DEAD_S_MAX = 4.0
+DOWN_S_MAX = 4.0
 STARTING_REQUESTS = {"scheduler": 40, "controllers": 20, "kubelets": 5}
-"""About so many are asked before the work begins."""
-DIES_EARLY_SHARE = 0.2
+"""The approximate number of requests before the work begins."""
+CRASHES_EARLY_SHARE = 0.2
 
 CONFIGURATION = load_configuration(None)
 
 Run: TypeAlias = Callable[[Client, Entropy], Coroutine[Any, Any, None]]
 ClientFor: TypeAlias = Callable[[str], Client]
-"""Of a component."""
-Fate: TypeAlias = Callable[[str, int, Entropy], Death | None]
-"""Of a component, in which of its lives, by which chance: how it ends."""
+"""The client of a component, by name."""
+CrashPlan: TypeAlias = Callable[[str, int, Entropy], Crash | None]
+"""The crash of a lifetime: from the component, the number of the lifetime, and its entropy."""
 
 
-def fate_by_chance(lifetime_requests_max: int) -> Fate:
-    """Each life ends at any request; but seldom while it starts, or most lives would be spent on that."""
+def random_crash_plan(lifetime_requests_max: int) -> CrashPlan:
+    """Each lifetime ends at a random request, rarely during the start: otherwise most lifetimes would end there."""
 
-    def fate(name: str, number: int, chance: Entropy) -> Death:
-        is_early = chance.uniform() < DIES_EARLY_SHARE
+    def crash_plan(name: str, number: int, chance: Entropy) -> Crash:
+        is_early = chance.uniform() < CRASHES_EARLY_SHARE
         at_request = chance.integer_below(lifetime_requests_max) + (0 if is_early else STARTING_REQUESTS[name])
-        return Death(at_request, is_carried_out=chance.uniform() < 0.5)
+        return Crash(at_request, is_carried_out=chance.uniform() < 0.5)
 
-    return fate
+    return crash_plan
 
 
 @dataclass
-class Plane:
-    """All components, and who keeps them going."""
+class ControlPlane:
+    """All components. Restarts those that have crashed."""
 
     client_for: ClientFor
     clock: VirtualClock
     entropy: Entropy
-    weather: Weather
+    injection: FaultInjection
     kubelet_settings: KubeletSettings
     other_controllers: tuple[str, ...]
-    fate: Fate
-    deaths: int = 0
+    crash_plan: CrashPlan
+    crashes: int = 0
     silenced: dict[str, None] = field(default_factory=dict)
     kubelets: Kubelets | None = None
-    clients: dict[str, list[MortalClient]] = field(default_factory=lambda: {name: [] for name in COMPONENTS})
-    """Of each component, one for each of its lives."""
+    clients: dict[str, list[CrashingClient]] = field(default_factory=lambda: {name: [] for name in COMPONENTS})
+    """By component: one client for each lifetime."""
     _lifetimes: dict[str, Lifetime] = field(default_factory=dict)
 
     def start(self, group: TaskGroup) -> None:
@@ -98,13 +98,13 @@ class Plane:
             "kubelets": self._run_kubelets,
         }
         for name in COMPONENTS:
-            group.start_background(self._keep_going(name, runs[name]), name=name)
+            group.start_background(self._run_component(name, runs[name]), name=name)
 
-    def kill(self, name: str) -> None:
-        """Here and now, in the middle of whatever it does."""
+    def crash(self, name: str) -> None:
+        """Crash a component now, between any two steps."""
         lifetime = self._lifetimes.get(name)
         if lifetime is not None:
-            lifetime.died.set()
+            lifetime.crashed.set()
 
     def silence(self, node: str) -> None:
         self.silenced[node] = None
@@ -117,33 +117,33 @@ class Plane:
             self.kubelets.resume(node)
 
     def lost_pod_answers(self, owner_uid: str) -> int:
-        """Requests for pods of an owner of which the controllers do not know that they were carried out."""
+        """The number of pods of an owner whose create response was lost."""
         return sum(
             request.verb == "create" and fault.outcome is Outcome.ANSWER_LOST and _owner_uid(request) == owner_uid
             for client in self.clients["controllers"]
             for request, fault in client.faults
         )
 
-    # --------------------------------------------------------------------------------------------------- lives
+    # --------------------------------------------------------------------------------------------------- lifetimes
 
-    async def _keep_going(self, name: str, run: Run) -> None:
+    async def _run_component(self, name: str, run: Run) -> None:
         entropy = self.entropy.fork(name)
         inner = self.client_for(name)
         for number in range(1_000_000):
             chance = entropy.fork(f"life {number}")
             lifetime = self._lifetimes[name] = Lifetime(
-                self.weather, chance.fork("faults"), self.fate(name, number, chance)
+                self.injection, chance.fork("faults"), self.crash_plan(name, number, chance)
             )
-            client = mortal_client(inner, self.clock, lifetime)
+            client = crashing_client(inner, self.clock, lifetime)
             self.clients[name].append(client)
-            await self._live(lifetime, run(client, chance.fork("work")))
-            self.deaths += 1
-            await self.clock.wait(chance.uniform(0.0, DEAD_S_MAX))
+            await self._run_lifetime(lifetime, run(client, chance.fork("work")))
+            self.crashes += 1
+            await self.clock.wait(chance.uniform(0.0, DOWN_S_MAX))
 
-    async def _live(self, lifetime: Lifetime, work: Coroutine[Any, Any, None]) -> None:
-        async with TaskGroup("life") as group:
+    async def _run_lifetime(self, lifetime: Lifetime, work: Coroutine[Any, Any, None]) -> None:
+        async with TaskGroup("lifetime") as group:
             task = group.start(work, name="work")
-            group.start_background(_end(lifetime, task), name="death")
+            group.start_background(_end(lifetime, task), name="crash")
             with suppress(asyncio.CancelledError):
                 await task
             current = asyncio.current_task()
@@ -169,12 +169,12 @@ class Plane:
 
 
 async def _end(lifetime: Lifetime, task: asyncio.Task[None]) -> None:
-    await lifetime.died.wait()
+    await lifetime.crashed.wait()
     task.cancel()
 
 
 def _owner_uid(request: Request) -> str:
-    """Of a pod that is to be made; nothing for others."""
+    """The owner of a pod that is created; empty for other requests."""
     if request.kind is not POD or not isinstance(request.subject, dict):
         return ""
     owners = request.subject["metadata"].get("ownerReferences") or [{}]

@@ -1,1 +1,0 @@
-"""The CronJob controller: `plan` computes times and Jobs, `controller` creates and deletes Jobs."""
