@@ -41,8 +41,7 @@ from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.custom.rule_compiling import compiled_rules, declared_type
 from mooring.apiserver.custom.rules import cel_value
 from mooring.apiserver.custom.schema import read_schema
-from mooring.apiserver.http.query import check_list_options
-from mooring.apiserver.http.request import IncomingRequest, RequestLimits, read_request_info
+from mooring.apiserver.http.request import IncomingRequest, RequestLimits, check_list_options, read_request_info
 from mooring.apiserver.registry.reading import check_continue_token
 from mooring.apiserver.storage.selection import check_selectors, matcher_of, parse_field_selector
 from mooring.apiserver.storage.storage import read_continue_token

@@ -14,8 +14,7 @@ from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
-from mooring.serving.authentication import ProxyRules
-from mooring.serving.authorities import LOOK_AGAIN_S, Authorities, AuthoritiesError, AuthorityFiles
+from mooring.serving.authentication import LOOK_AGAIN_S, Authorities, AuthoritiesError, AuthorityFiles, ProxyRules
 from mooring.serving.tls import ServingTls, ServingTlsError, self_signed, serving_context
 from tests.serving.callers import Authority, Reviewer
 

@@ -48,7 +48,7 @@ from mooring.apiserver.resources import Resource, ResourceTable, built_in_resour
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.storage.storage import Storage
 from mooring.apiserver.worker import WorkerThread
-from mooring.client.http.tls import unverified_tls
+from mooring.client.http.dial import unverified_tls
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

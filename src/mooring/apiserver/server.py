@@ -20,8 +20,7 @@ from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Attributes, Authorizer
 from mooring.apiserver.access.node_authorizer import NodeGraph
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
-from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens
-from mooring.apiserver.access.token_requests import requested_token
+from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, requested_token
 from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import Attempt, Lookup
 from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
@@ -54,7 +53,7 @@ from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
-from mooring.serving.console.sessions import ConsoleSessions
+from mooring.serving.console import ConsoleSessions
 from mooring.serving.pages import PageRequest, PageResponse, masked
 from mooring.serving.server import Page
 from mooring.store.interface import Store

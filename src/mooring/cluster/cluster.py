@@ -40,7 +40,7 @@ from mooring.apiserver.http.handler import RequestHandler
 from mooring.apiserver.http.server import HttpServer
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import AlreadyExistsError, NotFoundError
-from mooring.client.http.tls import unverified_tls
+from mooring.client.http.dial import unverified_tls
 from mooring.client.interface import Client
 from mooring.cluster.component_client import component_client, component_user
 from mooring.cluster.kubernetes_service import API_SERVER, AdvertisedServer, advertised_address, keep_published, publish

@@ -22,11 +22,16 @@ from mooring.client.http.connection import Connection
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
-from mooring.serving.authentication import AUTHENTICATED, Caller, DelegatingAuthenticator
-from mooring.serving.authorities import Authorities, AuthoritiesError, AuthorityFiles
+from mooring.serving.authentication import (
+    AUTHENTICATED,
+    Authorities,
+    AuthoritiesError,
+    AuthorityFiles,
+    Caller,
+    DelegatingAuthenticator,
+)
 from mooring.serving.authorization import AllowedPaths, Attributes, DelegatingAuthorizer, by_path
-from mooring.serving.console.paths import LOGIN, ConsolePaths
-from mooring.serving.console.sessions import ConsoleSessions
+from mooring.serving.console import LOGIN, ConsolePaths, ConsoleSessions
 from mooring.serving.http.listener import EVERYWHERE
 from mooring.serving.server import Page, SecureServer
 from mooring.serving.tls import ServingTls, serving_context, trust

@@ -1,4 +1,4 @@
-"""Authentication: which user sends a request?
+"""Authentication: which user sends a request, and which certificate authorities are trusted for it.
 
 Input: a verified client certificate and the headers. Output: a `Caller`; None if the credentials are invalid.
 
@@ -10,14 +10,23 @@ Input: a verified client certificate and the headers. Output: a `Caller`; None i
  1. A token is reviewed by the API server once within `cache_s`, whatever the result.
  2. If the API server does not answer, the token is rejected and the error logged.
  3. Tokens are cached by their hash.
+
+The authorities come from files, or from the ConfigMap `extension-apiserver-authentication`, which kube-apiserver
+publishes. `Authorities` keeps a `Trust` and the authorities of the TLS context up to date.
+
+ 4. A file overrides the ConfigMap, separately for clients and proxies.
+ 5. If the ConfigMap cannot be read, no certificate is trusted; whether the start fails then is an option. The
+    ConfigMap is read again every `REREAD_S`.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
@@ -26,7 +35,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
-from mooring.api.kinds import Kind
+from mooring.api.kinds import CONFIG_MAP, Kind
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
@@ -206,3 +215,106 @@ def _bearer_token(headers: Mapping[str, Sequence[str]]) -> str:
 
 def _first(headers: Mapping[str, Sequence[str]], names: Sequence[str]) -> str:
     return next((values[0] for name in names if (values := headers.get(name))), "")
+
+
+NAMESPACE = "kube-system"
+NAME = "extension-apiserver-authentication"
+LOOK_AGAIN_S = 60.0
+
+
+class AuthoritiesError(ValueError):
+    """A file or the ConfigMap with authorities cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorityFiles:
+    """Files of the command line; empty: use the ConfigMap."""
+
+    clients: str = ""
+    proxies: str = ""
+    proxy: ProxyRules | None = None
+
+
+class Authorities:
+    """Maintains a `Trust`."""
+
+    def __init__(
+        self,
+        files: AuthorityFiles,
+        client: Client | None,
+        clock: Clock,
+        *,
+        trust_in_tls: Callable[[bytes], None],
+    ) -> None:
+        """`trust_in_tls` is called with new authorities (PEM). Raises `AuthoritiesError` for the files."""
+        self.trust = Trust()
+        self._files = files
+        self._client = client
+        self._clock = clock
+        self._trust_in_tls = trust_in_tls
+        self._logged: set[bytes] = set()
+        if files.clients:
+            self.trust.client_authorities = self._take(_content(files.clients), files.clients)
+        if files.proxies:
+            self.trust.proxy_authorities = self._take(_content(files.proxies), files.proxies)
+            self.trust.proxy = files.proxy or ProxyRules()
+
+    @property
+    def _are_files_enough(self) -> bool:
+        return bool(self._files.clients and self._files.proxies)
+
+    async def look_up(self) -> None:
+        """Read the ConfigMap. Raises `AuthoritiesError`."""
+        if self._client is None or self._are_files_enough:
+            return
+        try:
+            raw = await self._client.get(CONFIG_MAP, NAMESPACE, NAME)
+        except ClientError as error:
+            raise AuthoritiesError(f"reading the ConfigMap {NAMESPACE}/{NAME} failed: {error}") from None
+        document: dict[str, Any] = msgspec.json.decode(raw)
+        self._believe(document.get("data") or {})
+
+    async def keep_looking(self) -> None:
+        """Read the ConfigMap periodically until cancelled."""
+        while True:
+            await self._clock.wait(LOOK_AGAIN_S)
+            try:
+                await self.look_up()
+            except AuthoritiesError as error:
+                logger.debug("%s", error)
+
+    def _believe(self, data: Mapping[str, str]) -> None:
+        where = f"the ConfigMap {NAMESPACE}/{NAME}"
+        if not self._files.clients and data.get("client-ca-file"):
+            self.trust.client_authorities = self._take(data["client-ca-file"].encode(), where)
+        if not self._files.proxies and data.get("requestheader-client-ca-file"):
+            self.trust.proxy_authorities = self._take(data["requestheader-client-ca-file"].encode(), where)
+            self.trust.proxy = ProxyRules(
+                _names(data, "requestheader-allowed-names", is_header=False),
+                _names(data, "requestheader-username-headers"),
+                _names(data, "requestheader-uid-headers"),
+                _names(data, "requestheader-group-headers"),
+                _names(data, "requestheader-extra-headers-prefix"),
+            )
+
+    def _take(self, pem: bytes, where: str) -> tuple[x509.Certificate, ...]:
+        try:
+            certificates = tuple(x509.load_pem_x509_certificates(pem))
+        except ValueError as error:
+            raise AuthoritiesError(f"{where}: has no valid certificates: {error}") from None
+        if pem not in self._logged:
+            self._logged.add(pem)
+            self._trust_in_tls(pem)
+        return certificates
+
+
+def _content(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise AuthoritiesError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _names(data: Mapping[str, str], key: str, *, is_header: bool = True) -> tuple[str, ...]:
+    names = json.loads(data.get(key) or "[]")
+    return tuple(str(name).lower() if is_header else str(name) for name in names)

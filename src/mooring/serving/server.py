@@ -29,12 +29,10 @@ from urllib.parse import unquote
 from mooring.kit.clock import Clock
 from mooring.serving.authentication import ANONYMOUS, Caller, DelegatingAuthenticator
 from mooring.serving.authorization import DelegatingAuthorizer
-from mooring.serving.console.live import STALLED_S_MAX, LiveStreams
-from mooring.serving.console.paths import DATA, LIVE, ROOT, ConsolePaths, headers_below
-from mooring.serving.http.body import BodyTooLargeError
+from mooring.serving.console import DATA, LIVE, ROOT, STALLED_S_MAX, ConsolePaths, LiveStreams, headers_below
 from mooring.serving.http.listener import HttpListener
 from mooring.serving.http.long_running import LongRunningRequests, Pieces
-from mooring.serving.http.request import Request
+from mooring.serving.http.request import BodyTooLargeError, Request
 from mooring.serving.http.response import Headers, Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, failed, forbidden, masked, not_found, text, unauthorized
 

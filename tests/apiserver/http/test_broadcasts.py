@@ -12,7 +12,7 @@ import pytest
 from mooring.api.kinds import CONFIG_MAP
 from mooring.apiserver.http import broadcasts as broadcasts_module
 from mooring.apiserver.http.broadcasts import BATCH_S_MAX, Broadcasts, WatchSubscriber, position_after, position_of
-from mooring.apiserver.storage.watch import BookmarkEvent, StoreEvent
+from mooring.apiserver.storage.storage import BookmarkEvent, StoreEvent
 from mooring.client.errors import ExpiredError, StatusError
 from mooring.client.interface import Change, WatchEvent
 from mooring.kit.clock import Clock, VirtualClock

@@ -9,11 +9,10 @@ from contextlib import suppress
 
 import pytest
 
-from mooring.serving.http.body import BodyTooLargeError
 from mooring.serving.http.connection import SLICE_BYTES, ServerConnection
 from mooring.serving.http.listener import HttpListener
 from mooring.serving.http.parser import ServerLimits
-from mooring.serving.http.request import Request
+from mooring.serving.http.request import BodyTooLargeError, Request
 from mooring.serving.http.response import Response
 from tests.serving.http.loopback import CLOCK, QUICK, Client, get, listening, post, run_scenario
 from tests.waiting import until

@@ -3,7 +3,7 @@
     users                           users and groups
     certificates, keyring           the certificate authority, its files, and the kubeconfig file
     authentication, impersonation   from a certificate or a token to a user
-    service_account_tokens, token_requests   tokens of service accounts
+    service_account_tokens          tokens of service accounts, and TokenRequests
     authorization                   attributes of a request, RBAC rules, the authorizers and the 403 response
     rbac, node_authorizer           role bindings, and the node authorizer
     escalation, admin_access        admission checks that need an authorizer

@@ -30,8 +30,16 @@ from mooring.apiserver.errors import method_not_allowed, no_such_thing, store_er
 from mooring.apiserver.http.metrics import CurrentRequests, RequestMetrics
 from mooring.apiserver.http.non_resource_paths import NonResourcePaths
 from mooring.apiserver.http.objects import ObjectRequests, SubresourceRequests
-from mooring.apiserver.http.rendering import negotiated, negotiated_error
-from mooring.apiserver.http.reply import NOT_CACHED, Reply, error_reply, page_not_found, page_reply, with_warnings
+from mooring.apiserver.http.rendering import (
+    NOT_CACHED,
+    Reply,
+    error_reply,
+    negotiated,
+    negotiated_error,
+    page_not_found,
+    page_reply,
+    with_warnings,
+)
 from mooring.apiserver.http.request import (
     IncomingRequest,
     RequestInfo,
@@ -53,8 +61,7 @@ from mooring.client.errors import (
     UnauthorizedError,
 )
 from mooring.kit.clock import Clock, format_rfc3339
-from mooring.serving.console.live import LiveStreams
-from mooring.serving.console.paths import DATA, DO, LIVE, ROOT, ConsolePaths, headers_below
+from mooring.serving.console import DATA, DO, LIVE, ROOT, ConsolePaths, LiveStreams, headers_below
 from mooring.serving.http.long_running import LongRunningRequests, Pieces
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream

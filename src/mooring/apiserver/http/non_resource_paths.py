@@ -24,8 +24,7 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.errors import method_not_allowed, no_such_thing
 from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics, merged_metrics
-from mooring.apiserver.http.query import Query
-from mooring.apiserver.http.reply import (
+from mooring.apiserver.http.rendering import (
     JSON,
     TEXT,
     YAML,
@@ -36,7 +35,7 @@ from mooring.apiserver.http.reply import (
     page_reply,
     text_reply,
 )
-from mooring.apiserver.http.request import IncomingRequest, RequestInfo
+from mooring.apiserver.http.request import IncomingRequest, Query, RequestInfo
 from mooring.apiserver.openapi.documents import EncodedDocument, OpenApi
 from mooring.apiserver.server import PLAN_PAGE, ApiServer, Health
 from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate, negotiate_discovery

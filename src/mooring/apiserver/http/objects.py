@@ -20,10 +20,8 @@ from mooring.api.schema.tables import struct_named, struct_of_kind
 from mooring.apiserver.apply.update import SCALE_VERSION
 from mooring.apiserver.call import Call
 from mooring.apiserver.errors import no_such_thing, not_found
-from mooring.apiserver.http.query import EXACT, Query, check_list_options
-from mooring.apiserver.http.rendering import Rendering
-from mooring.apiserver.http.reply import TEXT, Reply, created_status
-from mooring.apiserver.http.request import IncomingRequest, RequestInfo
+from mooring.apiserver.http.rendering import TEXT, Rendering, Reply, created_status
+from mooring.apiserver.http.request import EXACT, IncomingRequest, Query, RequestInfo, check_list_options
 from mooring.apiserver.kinds.scale import SCALE_TABLE
 from mooring.apiserver.registry import create as creating
 from mooring.apiserver.registry import delete as deleting

@@ -28,7 +28,7 @@ from mooring.apiserver.call import Call, Operation
 from mooring.apiserver.discovery import PLAN, REVIEWS
 from mooring.apiserver.errors import forbidden, invalid_kind, method_not_allowed
 from mooring.apiserver.http.objects import with_write_options
-from mooring.apiserver.http.reply import Reply, created_status, json_reply, with_warnings
+from mooring.apiserver.http.rendering import Reply, created_status, json_reply, with_warnings
 from mooring.apiserver.http.request import IncomingRequest, RequestInfo
 from mooring.apiserver.registry.binding import BINDING, bind
 from mooring.apiserver.resources import Resource

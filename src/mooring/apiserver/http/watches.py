@@ -21,10 +21,8 @@ import msgspec
 from mooring.api.caches import BoundedCache
 from mooring.apiserver.call import Call
 from mooring.apiserver.http.broadcasts import Broadcasts, WatchSubscriber, position_after, position_of
-from mooring.apiserver.http.query import ListOptions, check_list_options
-from mooring.apiserver.http.rendering import ObjectForm, Rendering
-from mooring.apiserver.http.reply import JSON, NOT_CACHED, status_document
-from mooring.apiserver.http.request import RequestLimits
+from mooring.apiserver.http.rendering import JSON, NOT_CACHED, ObjectForm, Rendering, status_document
+from mooring.apiserver.http.request import ListOptions, RequestLimits, check_list_options
 from mooring.apiserver.registry.reading import watch_revision
 from mooring.apiserver.resources import Resource
 from mooring.apiserver.server import ApiServer

@@ -28,10 +28,9 @@ from mooring.api.document import Document
 from mooring.api.kinds import POD, SERVICE_ACCOUNT, Kind
 from mooring.client.errors import BadRequestError, ExpiredError
 from mooring.client.http.connection import Connection
-from mooring.client.http.lists import listing_of
+from mooring.client.http.list_watch import HttpWatch, listing_of
 from mooring.client.http.requests import HttpRequests, RequestStatistics, RetryPolicy
 from mooring.client.http.transport import DRY_RUN, HttpTransport
-from mooring.client.http.watch import HttpWatch
 from mooring.client.interface import EVERYTHING, Deletion, JsonObject, Listing, PatchForm, Selection
 from mooring.client.ratelimit import TokenBucket
 from mooring.kit.clock import Clock

@@ -24,9 +24,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, cast
 
 from mooring.kit.clock import Clock
-from mooring.serving.http.body import BrokenBodyError
 from mooring.serving.http.parser import ParseFailure, RequestParser, ServerLimits
-from mooring.serving.http.request import Request
+from mooring.serving.http.request import BrokenBodyError, Request
 from mooring.serving.http.response import DateHeader, Headers, Response, Stream, closing_line, head_beginning
 
 JOINED_BYTES_MAX = 64 * 1024

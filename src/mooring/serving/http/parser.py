@@ -26,8 +26,7 @@ from httptools import (
     HttpRequestParser,
 )
 
-from mooring.serving.http.body import Body, BrokenBodyError
-from mooring.serving.http.request import Fields, Request
+from mooring.serving.http.request import Body, BrokenBodyError, Fields, Request
 
 _METHODS = {name.encode(): name for name in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
 _IN_HOSTS = (ascii_letters + digits + "!$%&'()*+,-.:;=[]_~").encode()
