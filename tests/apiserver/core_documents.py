@@ -15,7 +15,7 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds import strategy_of

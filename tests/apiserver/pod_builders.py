@@ -6,7 +6,7 @@ from copy import deepcopy
 
 from mooring.api.document import Document
 from mooring.api.kinds import POD, Kind
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import default_pod

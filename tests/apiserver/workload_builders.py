@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind, kind_named
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds import strategy_of

@@ -27,9 +27,10 @@ from mooring.api.cel.errors import CostExceeded, DeviceSelectorError, Evaluation
 from mooring.api.cel.selector import CelDevice, compile_device_selector, worst_selector_cost
 from mooring.api.errors import ObjectError, QuantityError
 from mooring.api.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, EVENT, NODE, POD, RESOURCE_CLAIM, Kind
-from mooring.api.patching import PatchError, apply_json_patch, apply_merge_patch, apply_strategic_patch
+from mooring.api.patching.json_patch import PatchError, apply_json_patch, apply_merge_patch
+from mooring.api.patching.strategic import apply_strategic_patch
 from mooring.api.quantity import parse_quantity
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import struct_of_kind
 from mooring.api.views.devices import DeviceAttribute
 from mooring.api.yaml import load_documents
 from mooring.apiserver.access.authentication import Authenticator, FixedTokens

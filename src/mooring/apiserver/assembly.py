@@ -40,10 +40,9 @@ from mooring.apiserver.custom.definition_controller import CustomKinds, Definiti
 from mooring.apiserver.event_expiry import EventExpiry
 from mooring.apiserver.kinds.service.allocation import ServiceAllocator
 from mooring.apiserver.registry.context import NOTHING_RESERVED, RegistryContext, Reservation
-from mooring.apiserver.registry.object_storage import ObjectStorage, StoreLookup, document_of
+from mooring.apiserver.registry.object_storage import ObjectStorage, ServerStatusWriter, StoreLookup, document_of
 from mooring.apiserver.registry.pod_log import KubeletLogs
 from mooring.apiserver.registry.reading import ObjectReader
-from mooring.apiserver.registry.server_status import ServerStatusWriter
 from mooring.apiserver.resources import Resource, ResourceTable, built_in_resources
 from mooring.apiserver.server import ApiServer
 from mooring.apiserver.storage.storage import Storage

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind, Subresource
-from mooring.api.schema.model import Struct
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import Struct, struct_of_kind
 from mooring.apiserver.apply.kind_schema import KindSchema
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds import strategy_of
 from mooring.apiserver.kinds.scale import scale_of, scaled, validate_scale
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import DEFAULT_TABLE, KindTable
+from mooring.apiserver.tables import DEFAULT_TABLE, KindTable
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.wire.canonical import canonical
 from mooring.client.errors import NotFoundError

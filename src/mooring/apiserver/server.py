@@ -15,7 +15,7 @@ from functools import partial
 
 from mooring.api.document import Document
 from mooring.api.kinds import SERVICE_ACCOUNT, Kind
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Attributes, Authorizer
 from mooring.apiserver.access.node_authorizer import NodeGraph

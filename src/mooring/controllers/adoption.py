@@ -23,8 +23,8 @@ from typing import Generic
 from mooring.api.document import Document
 from mooring.api.kinds import kind_of_view
 from mooring.api.views.meta import ApiObject, controller_of
-from mooring.client.cache.informer import AnyObject
 from mooring.client.errors import ClientError, InvalidError, NotFoundError
+from mooring.client.informer import AnyObject
 from mooring.client.interface import Client, PatchForm
 from mooring.controllers.documents import decode_document, owner_reference
 

@@ -19,8 +19,8 @@ from mooring.api.kinds import kind_of_view
 from mooring.api.labels import LabelMatcher
 from mooring.api.views.meta import ApiObject, ObjectMeta, ObjectWithRaw, OwnerReference, controller_of
 from mooring.api.views.pod import Pod
-from mooring.client.cache.informer import BY_NAMESPACE, Informer, namespace_of
 from mooring.client.errors import ClientError, NotFoundError
+from mooring.client.informer import BY_NAMESPACE, Informer, namespace_of
 from mooring.controllers.adoption import claim_objects
 from mooring.controllers.context import DONE, Controller, ControllerContext, Later, Outcome
 from mooring.controllers.documents import document_of, read_document

@@ -6,7 +6,7 @@ from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.kinds import kind_named
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.apply.field_set import FieldSet, paths, set_of, shown_path
 from mooring.apiserver.apply.kind_schema import KindSchema, custom_kind_schemas, kind_schema_of_struct

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import Basic, ListOf, MapOf, Scalar, Struct, Type, struct_of_kind
 from mooring.kit.entropy import Entropy
 from tests.apiserver.http.fuzz_values import KEYS, NUMBERS, TEXTS
 

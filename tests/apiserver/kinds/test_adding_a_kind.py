@@ -9,8 +9,8 @@ import pytest
 
 from mooring.api import kinds
 from mooring.api.kinds import Kind
-from mooring.api.schema import tables
-from mooring.api.schema.tables import fill, parse_package
+from mooring.api.schema import types
+from mooring.api.schema.types import fill, parse_package
 from mooring.apiserver import kinds as modules
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
@@ -50,8 +50,8 @@ from __future__ import annotations
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import age
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, integer
+from mooring.apiserver.tables import age
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, integer
 from mooring.apiserver.validation.fields import FieldError, invalid
 
 
@@ -78,13 +78,13 @@ STRATEGY = AnchorStrategy
 '''
 
 PACKAGE = parse_package(SCHEMA)
-fill(PACKAGE, lambda package, name: PACKAGE.types.get(name) or tables._find(package, name))
+fill(PACKAGE, lambda package, name: PACKAGE.types.get(name) or types._find(package, name))
 
 
 @pytest.fixture(autouse=True)
 def added_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a contributor edits: a schema file, the table of kinds, and a new module."""
-    loaded = tables._package("scheduling")
+    loaded = types._package("scheduling")
     for name, made in PACKAGE.types.items():
         monkeypatch.setitem(loaded.types, name, made)
     monkeypatch.setitem(kinds._by_name, (ANCHOR.api_version, ANCHOR.kind), ANCHOR)

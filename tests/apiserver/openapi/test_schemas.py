@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from mooring.api.document import Document
-from mooring.api.schema.tables import struct_named
+from mooring.api.schema.types import struct_named
 from mooring.apiserver.openapi.schemas import SECOND, THIRD, Schemas
 
 CORE = "io.k8s.api.core.v1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.api.kinds import RESOURCE_QUOTA
-from mooring.apiserver.registry.server_status import ServerStatusWriter
+from mooring.apiserver.registry.object_storage import ServerStatusWriter
 from mooring.kit.loop import run
 from tests.apiserver.registry.fixture import NOW, RegistryFixture
 

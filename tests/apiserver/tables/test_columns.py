@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.document import Document
-from mooring.apiserver.tables.columns import (
+from mooring.apiserver.tables import (
     access_modes_text,
     age,
     bare_selector_text,

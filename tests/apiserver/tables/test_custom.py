@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.apiserver.tables.columns import Cell
-from mooring.apiserver.tables.custom import JsonPath, JsonPathError, custom_columns
+from mooring.apiserver.custom.printer_columns import JsonPath, JsonPathError, custom_columns
+from mooring.apiserver.tables import Cell
 
 OBJECT = {
     "spec": {

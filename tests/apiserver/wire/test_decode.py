@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mooring.api import kinds
 from mooring.api.kinds import CONFIG_MAP as CONFIG_MAP_KIND
 from mooring.api.kinds import Kind
-from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.api.schema.types import struct_named, struct_of_kind
 from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire.decode import (

@@ -11,8 +11,17 @@ import msgspec
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT
 from mooring.api.views.meta import ObjectReference
-from mooring.client.events.recorder import SPAM_BURST, SPAM_REFILL_S
-from mooring.client.events.writer import COMBINED, PENDING_MAX, RETRY_S, SIMILAR_S, CoreFormat, EventRecord, EventWriter
+from mooring.client.events import (
+    COMBINED,
+    PENDING_MAX,
+    RETRY_S,
+    SIMILAR_S,
+    SPAM_BURST,
+    SPAM_REFILL_S,
+    CoreFormat,
+    EventRecord,
+    EventWriter,
+)
 from mooring.client.interface import Client
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

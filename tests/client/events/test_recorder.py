@@ -8,16 +8,17 @@ import pytest
 
 from mooring.api.views.meta import ObjectMeta, ObjectReference
 from mooring.api.views.pod import Pod
-from mooring.client.events.recorder import (
+from mooring.client.events import (
     NOTE_BYTES_MAX,
     EventKey,
+    EventRecord,
     EventRecorder,
+    SeriesFormat,
     SpamFilter,
     event_name,
     reference_to,
     shortened,
 )
-from mooring.client.events.writer import EventRecord, SeriesFormat
 from mooring.kit.clock import VirtualClock
 
 POD = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web", uid="u1", resource_version="7")

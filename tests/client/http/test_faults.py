@@ -9,9 +9,9 @@ import pytest
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
 from mooring.apiserver.loopback import LoopbackClient
-from mooring.client.cache.informer import Informer
-from mooring.client.cache.reflector import Reflector
+from mooring.client.informer import Informer
 from mooring.client.interface import Change
+from mooring.client.reflector import Reflector
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from tests.client.contract_play import NS

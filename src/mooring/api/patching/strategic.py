@@ -32,7 +32,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
-from mooring.api.patching.errors import (
+from mooring.api.patching.json_patch import (
     BAD_REQUEST,
     UNPROCESSABLE,
     JsonDict,
@@ -43,8 +43,7 @@ from mooring.api.patching.errors import (
     unknown_directive,
     wrong_type,
 )
-from mooring.api.schema.model import Field, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import CircularTable, struct_of_kind
+from mooring.api.schema.types import CircularTable, Field, ListOf, MapOf, Scalar, Struct, Type, struct_of_kind
 
 DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"

@@ -31,8 +31,18 @@ from typing import Any
 
 from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.schema.model import Basic, Field, ListKind, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import CircularTable, struct_named
+from mooring.api.schema.types import (
+    Basic,
+    CircularTable,
+    Field,
+    ListKind,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+    Type,
+    struct_named,
+)
 
 PLANS_CACHED_MAX = 1024
 """For each struct."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.api.document import Document
-from mooring.api.schema.model import ListKind
+from mooring.api.schema.types import ListKind
 from mooring.apiserver.apply.field_set import FIELD, KEY, SELF, FieldSet, difference, ends_here, intersection, union
 from mooring.apiserver.apply.kind_schema import KindSchema, ListSchema, MapSchema, ValueSchema
 from mooring.apiserver.apply.managers import Entry, Managers

@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.api.patching.errors import go_text
-from mooring.api.schema.model import ListKind
+from mooring.api.patching.json_patch import go_text
+from mooring.api.schema.types import ListKind
 from mooring.apiserver.apply.field_set import (
     FIELD,
     INDEX,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mooring.api.document import Document
-from mooring.api.schema.model import ListKind
+from mooring.api.schema.types import ListKind
 from mooring.apiserver.apply.field_set import (
     FIELD,
     LEAF,

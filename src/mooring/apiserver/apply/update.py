@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.schema.model import ListKind
+from mooring.api.schema.types import ListKind
 from mooring.apiserver.apply.field_set import (
     FIELD,
     LEAF,

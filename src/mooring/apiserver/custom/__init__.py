@@ -10,6 +10,7 @@ Input: definitions in the store. Output: entries of the `ResourceTable`.
     pruning        pruning, defaulting, metadata of embedded resources
     value_rules, formats      validation by the OpenAPI schema
     rules, rule_compiling     validation by CEL rules
+    printer_columns           the columns of `kubectl get`, and their JSON paths
 
 1. Conversion between versions changes the apiVersion only. Conversion webhooks are not called.
 2. `mooring.apiserver.kinds.custom_resource_definition` validates definitions.

@@ -36,8 +36,8 @@ from mooring.apiserver.custom.naming import (
 from mooring.apiserver.custom.schema import any_schema
 from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.delete import CLEANUP_FINALIZER, DeleteOptions, delete
+from mooring.apiserver.registry.object_storage import ServerStatusWriter
 from mooring.apiserver.registry.reading import ObjectReader
-from mooring.apiserver.registry.server_status import ServerStatusWriter
 from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.storage.stored_form import decoded
 from mooring.apiserver.worker import WORKER_BYTES_MIN, WorkerThread

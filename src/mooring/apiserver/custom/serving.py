@@ -23,6 +23,7 @@ from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind
 from mooring.apiserver.apply.kind_schema import custom_kind_schemas
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.naming import is_served, is_true
+from mooring.apiserver.custom.printer_columns import custom_columns
 from mooring.apiserver.custom.pruning import (
     DefaultsTooLargeError,
     EmbeddedResourceError,
@@ -38,7 +39,6 @@ from mooring.apiserver.custom.version import CustomVersion, read_version
 from mooring.apiserver.discovery import versions_in_order
 from mooring.apiserver.errors import internal
 from mooring.apiserver.resources import DecodedDocument, Resource
-from mooring.apiserver.tables.custom import custom_columns
 from mooring.apiserver.validation.fields import go_json
 from mooring.apiserver.wire.custom_bodies import custom_metadata, decode_custom, read_numbers
 from mooring.apiserver.wire.decode import cannot_be_handled

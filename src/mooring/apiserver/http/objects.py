@@ -16,7 +16,7 @@ from typing import cast
 from mooring.api import kinds
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.api.schema.types import struct_named, struct_of_kind
 from mooring.apiserver.apply.update import SCALE_VERSION
 from mooring.apiserver.call import Call
 from mooring.apiserver.errors import no_such_thing, not_found

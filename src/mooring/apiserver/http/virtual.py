@@ -17,7 +17,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD, Kind
-from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.api.schema.types import struct_named, struct_of_kind
 from mooring.apiserver.access import reviews
 from mooring.apiserver.access.users import NODES_GROUP, User
 from mooring.apiserver.admission.interface import Attempt

@@ -22,7 +22,7 @@ from mooring.apiserver.kinds.workloads import (
     selector_value,
 )
 from mooring.apiserver.strategy import StatusStrategy
-from mooring.apiserver.tables.columns import (
+from mooring.apiserver.tables import (
     AGE,
     NAME,
     NONE,

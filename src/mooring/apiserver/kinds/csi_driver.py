@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mooring.api.document import Document
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, UNSET, Cell, KindTable, age, boolean, column
+from mooring.apiserver.tables import AGE, NAME, NONE, UNSET, Cell, KindTable, age, boolean, column
 from mooring.apiserver.validation.fields import FieldError, duplicate, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import validate_immutable
 from mooring.apiserver.validation.schema_rules import struct_rules

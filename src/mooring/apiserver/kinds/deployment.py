@@ -27,7 +27,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_not_decremented,
 )
 from mooring.apiserver.strategy import StatusStrategy, keep
-from mooring.apiserver.tables.columns import (
+from mooring.apiserver.tables import (
     AGE,
     NAME,
     Cell,

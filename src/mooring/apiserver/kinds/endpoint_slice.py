@@ -14,7 +14,7 @@ from mooring.api.field_errors import quoted
 from mooring.api.labels import label_value_errors
 from mooring.apiserver.call import Call
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, SHOWN_MAX, UNSET, Cell, KindTable, age, column, cut_short
+from mooring.apiserver.tables import AGE, NAME, SHOWN_MAX, UNSET, Cell, KindTable, age, column, cut_short
 from mooring.apiserver.validation.addresses import (
     IPV4,
     IPV6,

@@ -19,7 +19,7 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import validate_positive, validate_resource_quantity
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, UNKNOWN, Cell, KindTable, age, column, wide
+from mooring.apiserver.tables import AGE, NAME, NONE, UNKNOWN, Cell, KindTable, age, column, wide
 from mooring.apiserver.validation.addresses import are_of_both_families, parse_range, range_warnings, validate_range
 from mooring.apiserver.validation.fields import (
     FieldError,

@@ -34,7 +34,7 @@ from mooring.apiserver.kinds.persistent_volume import (
 from mooring.apiserver.kinds.pod.defaults import round_amounts
 from mooring.apiserver.kinds.pod.resources import validate_positive_quantity, validate_resource_quantity
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, access_modes_text, age, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, access_modes_text, age, column
 from mooring.apiserver.validation.fields import FieldError, Verbatim, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE, validate_immutable
 from mooring.apiserver.validation.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors

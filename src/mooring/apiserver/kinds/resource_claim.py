@@ -35,7 +35,7 @@ from mooring.apiserver.kinds.pod.volumes import validate_template_metadata
 from mooring.apiserver.kinds.volume_attachment import keep_metadata
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.addresses import validate_interface_address
 from mooring.apiserver.validation.fields import (
     FieldError,

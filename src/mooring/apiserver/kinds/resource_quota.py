@@ -16,7 +16,7 @@ from mooring.apiserver.kinds.pod.resources import (
     validate_resource_quantity,
 )
 from mooring.apiserver.strategy import StatusStrategy, Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import FieldError, invalid, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.values import internal_value

@@ -32,7 +32,7 @@ from mooring.apiserver.kinds.devices import (
 from mooring.apiserver.kinds.pod.scheduling import validate_node_selector
 from mooring.apiserver.kinds.volume_sources import validate_driver_name
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column
 from mooring.apiserver.validation.fields import (
     FieldError,
     forbidden,

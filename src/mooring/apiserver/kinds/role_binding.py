@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mooring.api.document import Document
 from mooring.apiserver.kinds.role import GROUP, RbacStrategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, column, wide
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, column, wide
 from mooring.apiserver.validation.fields import FieldError, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain
 from mooring.apiserver.validation.names import path_segment_errors

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from mooring.api.document import Document
 from mooring.api.kinds import REPLICATION_CONTROLLER, Kind
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, integer
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, integer
 from mooring.apiserver.validation.fields import FieldError
 from mooring.apiserver.validation.metadata import name_is_dns_subdomain, validate_object_meta
 from mooring.apiserver.validation.schema_rules import struct_rules

@@ -39,7 +39,7 @@ from mooring.apiserver.kinds.workloads import (
     validate_workload_selector,
 )
 from mooring.apiserver.strategy import StatusStrategy
-from mooring.apiserver.tables.columns import AGE, NAME, Cell, KindTable, age, containers_and_images, template_spec
+from mooring.apiserver.tables import AGE, NAME, Cell, KindTable, age, containers_and_images, template_spec
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import name_is_dns_label, validate_annotations, validate_labels
 from mooring.apiserver.validation.schema_rules import sorted_enum_values, struct_rules

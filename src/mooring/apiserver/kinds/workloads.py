@@ -18,7 +18,7 @@ from mooring.apiserver.kinds.pod.prepare import drop_disabled_template_fields
 from mooring.apiserver.kinds.pod.resources import NOT_NEGATIVE
 from mooring.apiserver.kinds.pod.warnings import pod_template_warnings
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.tables.columns import AGE, NAME, column, integer, wide
+from mooring.apiserver.tables import AGE, NAME, column, integer, wide
 from mooring.apiserver.validation.fields import FieldError, forbidden, invalid, not_supported, required
 from mooring.apiserver.validation.metadata import IMMUTABLE
 from mooring.apiserver.validation.names import dns_label_errors, percent_errors

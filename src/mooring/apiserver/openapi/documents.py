@@ -27,7 +27,7 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.api.schema.types import struct_named, struct_of_kind
 from mooring.apiserver.discovery import Discovery
 from mooring.apiserver.openapi.operations import (
     DELETE_OPTIONS,

@@ -19,8 +19,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import api_version_of_package, description_of
+from mooring.api.schema.types import (
+    Basic,
+    Field,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+    Type,
+    api_version_of_package,
+    description_of,
+)
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _NAMED = {

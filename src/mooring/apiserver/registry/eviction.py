@@ -42,8 +42,7 @@ from mooring.apiserver.kinds.pod.prepare import with_condition
 from mooring.apiserver.registry.context import RegistryContext
 from mooring.apiserver.registry.delete import DeleteOptions, check_delete_options, delete, delete_options
 from mooring.apiserver.registry.metadata import ensure_namespace
-from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX, StoredObject
-from mooring.apiserver.registry.server_status import ServerStatusWriter
+from mooring.apiserver.registry.object_storage import WRITE_TRIES_MAX, ServerStatusWriter, StoredObject
 from mooring.apiserver.validation.fields import invalid
 from mooring.client.errors import BadRequestError, ConflictError, ForbiddenError, StatusCause, TooManyRequestsError
 from mooring.store.interface import WriteConflict

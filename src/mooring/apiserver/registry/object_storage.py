@@ -8,18 +8,25 @@ Input: kinds, names, documents. Output: documents with their resourceVersion; co
 3. Events of both event APIs are stored in one form and returned in the form of the requested kind.
 4. `StoreLookup` reads for admission plugins. Each answer is read from the store; only the decoding is cached, by the
    revision of the record. Its documents are shared: no caller changes one.
+5. `ServerStatusWriter` writes statuses for the server itself: the usage of a quota, the disruptions that a budget still
+   allows. kube-apiserver sends itself a request. Here the status is stored directly, on the condition that no other
+   write came first, with `kube-apiserver` as the manager of the changed fields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, cast
 
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.kinds import Kind
+from mooring.api.kinds import RESOURCE_QUOTA, Kind
+from mooring.apiserver.apply.kind_schema import KindSchema
+from mooring.apiserver.apply.managers import UPDATE, manager_id
+from mooring.apiserver.apply.update import write_managed_fields
 from mooring.apiserver.call import Call
+from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.storage.stored_form import (
     decoded,
     inward,
@@ -32,7 +39,7 @@ from mooring.apiserver.storage.stored_form import (
 )
 from mooring.apiserver.worker import WORKER_BYTES_MIN, WorkerThread
 from mooring.client.errors import StatusError
-from mooring.store.interface import MUST_NOT_EXIST, Record, Store
+from mooring.store.interface import MUST_NOT_EXIST, Record, Store, WriteConflict
 
 CACHED_DOCUMENTS_MAX = 4_096
 WRITE_TRIES_MAX = 64
@@ -193,3 +200,34 @@ class StoreLookup:
             self._cached.clear()
         self._cached[record.key] = (record.revision, document)
         return document
+
+
+OWN_MANAGER = "kube-apiserver"
+
+
+class ServerStatusWriter:
+    """Writes statuses for the server. Implements `QuotaStatusWriter`."""
+
+    def __init__(
+        self, object_storage: ObjectStorage, resources: ResourceTable, kind_schema_of: Callable[[Resource], KindSchema]
+    ) -> None:
+        self._object_storage = object_storage
+        self._resources = resources
+        self._kind_schema_of = kind_schema_of
+
+    async def write(self, kind: Kind, live: Document, status: Document, now: str) -> None:
+        """Replace the status of an object that is still as it was read. `live` is not changed."""
+        resource = self._resources.of_kind(kind)
+        new: Document = {**live, "metadata": dict(live["metadata"]), "status": status}
+        writer = manager_id(OWN_MANAGER, UPDATE, kind.api_version, "status")
+        write_managed_fields(
+            self._kind_schema_of(resource), live, new, writer, now, resource.strategies["status"].ignored_fields
+        )
+        await self._object_storage.put(kind, new, if_revision=int(live["metadata"]["resourceVersion"]))
+
+    async def write_used(self, quota: Document, used: Mapping[str, str], now: str) -> bool:
+        try:
+            await self.write(RESOURCE_QUOTA, quota, {**quota["status"], "used": dict(used)}, now)
+        except WriteConflict:
+            return False
+        return True

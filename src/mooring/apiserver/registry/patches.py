@@ -14,9 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mooring.api.document import Document
-from mooring.api.patching import PatchError, apply_json_patch, apply_merge_patch, apply_strategic_patch
-from mooring.api.patching.errors import go_text
-from mooring.api.patching.json_patch import COPIED_BYTES_MAX
+from mooring.api.patching.json_patch import COPIED_BYTES_MAX, PatchError, apply_json_patch, apply_merge_patch, go_text
+from mooring.api.patching.strategic import apply_strategic_patch
 from mooring.apiserver.apply.patch import apply_patch, unreadable
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.errors import invalid_object, not_found, plain_error, uid_mismatch_on_create

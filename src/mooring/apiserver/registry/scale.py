@@ -14,7 +14,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 from mooring.api.document import Document
-from mooring.api.schema.tables import struct_named
+from mooring.api.schema.types import struct_named
 from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
 from mooring.apiserver.apply.patch import apply_as

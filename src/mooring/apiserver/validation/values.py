@@ -12,8 +12,7 @@ import json
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.api.quantity import quantity_nano
-from mooring.api.schema.model import Basic, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import struct_named, struct_of_kind
+from mooring.api.schema.types import Basic, ListOf, MapOf, Scalar, Struct, Type, struct_named, struct_of_kind
 from mooring.apiserver.wire.json_text import json_syntax_error
 
 

@@ -38,8 +38,7 @@ from typing import Any, Protocol
 
 from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
-from mooring.api.schema.model import Basic, Field, ListOf, MapOf, Scalar, Struct, Type
-from mooring.api.schema.tables import CircularTable
+from mooring.api.schema.types import Basic, CircularTable, Field, ListOf, MapOf, Scalar, Struct, Type
 from mooring.apiserver.wire import scalars
 from mooring.apiserver.wire.json_text import BodySyntaxError, check_untyped_numbers
 from mooring.apiserver.wire.scalars import (

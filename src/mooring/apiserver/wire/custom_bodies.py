@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.schema.tables import struct_named
+from mooring.api.schema.types import struct_named
 from mooring.apiserver.wire.canonical import canonical
 from mooring.apiserver.wire.decode import BodyKind, cannot_be_handled, summary, wrong_version
 from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields

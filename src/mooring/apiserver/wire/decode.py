@@ -20,12 +20,11 @@ from typing import Any, NoReturn, Protocol
 import msgspec
 
 from mooring.api.document import Document
-from mooring.api.schema.model import Struct
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import Struct, struct_of_kind
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.registry.patches import Patch
 from mooring.apiserver.wire.canonical import canonical
-from mooring.apiserver.wire.examine import DecodingError, examine, repeated_fields, strict_text
+from mooring.apiserver.wire.examine import DecodingError, examine, examine_unstructured, repeated_fields, strict_text
 from mooring.apiserver.wire.identity import (
     EXTENSIONS_GROUP,
     EXTENSIONS_SCHEME,
@@ -57,7 +56,6 @@ from mooring.apiserver.wire.json_text import (
 from mooring.apiserver.wire.media import BodyForm, body_form
 from mooring.apiserver.wire.protobuf import ProtobufError, message, open_envelope
 from mooring.apiserver.wire.scalars import ScalarError, UnexpectedJsonType
-from mooring.apiserver.wire.unstructured import examine_unstructured
 from mooring.apiserver.wire.yaml_text import parse_yaml, sorted_keys
 from mooring.client.errors import BadRequestError
 from mooring.client.interface import PatchForm

@@ -25,7 +25,7 @@ import msgspec
 from mooring.api.decode import decode_as
 from mooring.api.document import Document
 from mooring.api.kinds import LIMIT_RANGE, NAMESPACE, POD, PRIORITY_CLASS, RUNTIME_CLASS, Kind, kind_of_view
-from mooring.api.schema.tables import struct_of_kind
+from mooring.api.schema.types import struct_of_kind
 from mooring.api.views.meta import ApiObject, ObjectMeta
 from mooring.api.views.pod import Pod, PodSpec
 from mooring.apiserver.access.authorization import EverythingAllowed

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 from mooring.api.cron_schedule import Schedule, zone_of
 from mooring.api.document import Document
-from mooring.api.views.batch import CronJob, Job
+from mooring.api.views.workloads import CronJob, Job
 from mooring.api.well_known import CRON_JOB_SCHEDULED_AT
 from mooring.controllers.documents import document_of, owner_reference
 from mooring.kit.clock import parse_rfc3339

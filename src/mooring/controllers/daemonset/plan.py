@@ -21,7 +21,7 @@ from mooring.api.document import Document
 from mooring.api.views.pod import Pod
 from mooring.api.views.workloads import DaemonSet, DaemonSetStatus
 from mooring.api.well_known import CONTROLLER_REVISION_HASH_LABEL, TEMPLATE_GENERATION_LABEL
-from mooring.client.events.recorder import EventType
+from mooring.client.events import EventType
 from mooring.controllers.daemonset.nodes import NodeFit, template_generation
 from mooring.controllers.pods import is_available, is_ready, scaled_value
 from mooring.kit.backoff import Backoff

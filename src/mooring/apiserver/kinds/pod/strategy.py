@@ -38,7 +38,7 @@ from mooring.apiserver.kinds.pod.update import (
 from mooring.apiserver.kinds.pod.warnings import name_warnings, pod_spec_warnings
 from mooring.apiserver.registry.spec_cache import SpecCache, SpecInputs, ValidationResult
 from mooring.apiserver.strategy import StatusStrategy, Strategy, keep
-from mooring.apiserver.tables.columns import AGE, NAME, NONE, Cell, KindTable, age, column, since, wide
+from mooring.apiserver.tables import AGE, NAME, NONE, Cell, KindTable, age, column, since, wide
 from mooring.apiserver.validation.addresses import ip_warnings
 from mooring.apiserver.validation.fields import FieldError
 from mooring.kit.clock import parse_rfc3339

@@ -1,60 +1,174 @@
-"""The event writer: aggregates events and writes them to the API server in the background, in one of two formats.
+"""Events: what happened to an object, for people to read. Recorders, one writer, and two formats.
 
-Input: `record`, which never waits and never fails. Output: create and patch requests.
+    component ── EventRecorder.event ──> EventWriter.record ──┬── seen lately: the event counts one more
+                                                              └── new: an event ──> queue ──> workers ──> API server
+                                                                                      ^          │
+                                    no answer, 429, 5xx: again after about 10 s,      └──────────┘
+                                    at most 12 attempts
 
-    record ──┬── seen lately: the event counts one more
-             └── new: an event ──> queue ──> workers ──> API server
-                                     ^          │
-                                     └──────────┘ no answer, 429, 5xx: again after about 10 s, at most 12 attempts
+Recorders. `event` never waits and never fails.
 
-1. At most `pending_max` events are pending. Further ones are dropped and counted. At most `remembered_max` are
+1. A note has at most `NOTE_BYTES_MAX` bytes, the limit of the API. A longer one ends in " ...".
+2. A source may report `SPAM_BURST` events about an object, and then one every `SPAM_REFILL_S`, as in client-go's
+   recorder for core/v1.
+3. No two events of a writer have the same name, even if the clock stands still.
+
+The writer aggregates events and writes them in the background. Attempts and delays are those of client-go.
+
+4. At most `pending_max` events are pending. Further ones are dropped and counted. At most `remembered_max` are
    remembered; the oldest is forgotten first.
-2. One worker at a time writes an event, as it is at that moment: what was counted meanwhile is in the same request, or
+5. One worker at a time writes an event, as it is at that moment: what was counted meanwhile is in the same request, or
    in one more.
-3. If another writer has taken the name of an event, the event gets a new name. If an earlier request without an answer
+6. If another writer has taken the name of an event, the event gets a new name. If an earlier request without an answer
    may have created the event, it counts as created. A patch of an event that has expired (404) creates it again.
-4. There are few workers unless many events are pending: on a busy server an event costs as much as the binding that it
+7. There are few workers unless many events are pending: on a busy server an event costs as much as the binding that it
    reports. With a client that never suspends, a worker yields after `WRITES_IN_A_ROW` events.
-5. A format says which events are the same and encodes them (`EventFormat`).
-6. core/v1: each occurrence is written, unless it is spam, which is only counted in its event.
-7. events.k8s.io/v1: a series is written when it begins, when it ends, which is after `FINISH_S` without an event, and
-   every `REFRESH_S`, so that the API server does not let it expire.
-
-Attempts and delays are those of client-go.
 
 The formats are events.k8s.io/v1 (`SeriesFormat`) and core/v1 (`CoreFormat`). kube-scheduler writes events.k8s.io/v1,
 controllers and kubelets write core/v1, each as client-go v1.36 does. The APIs differ on purpose: a series leaves out
 the note, but a Deployment that is scaled twice has two messages, and both are kept.
 
-1. events.k8s.io/v1: the same event has an equal key. The key leaves out the note, but not the resourceVersion.
-2. core/v1: the same event has an equal message too. From the tenth different message of a reason about an object within
-   `SIMILAR_S` on, messages are combined into one event with the last message.
+8. A format says which events are the same and encodes them (`EventFormat`).
+9. events.k8s.io/v1: the same event has an equal key. The key leaves out the note, but not the resourceVersion. A series
+   is written when it begins, when it ends, which is after `FINISH_S` without an event, and every `REFRESH_S`, so that
+   the API server does not let it expire.
+10. core/v1: the same event has an equal message too. Each occurrence is written, unless it is spam, which is only
+    counted in its event. From the tenth different message of a reason about an object within `SIMILAR_S` on, messages
+    are combined into one event with the last message.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import OrderedDict
-from typing import Protocol
+from collections.abc import Callable
+from typing import Literal, Protocol, TypeAlias
 
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
-from mooring.api.views.meta import ObjectReference
+from mooring.api.views.meta import ApiObject, ObjectReference
 from mooring.client.errors import AlreadyExistsError, ClientError, NoAnswerError, NotFoundError
-from mooring.client.events.recorder import (
-    SPAM_BURST,
-    SPAM_REFILL_S,
-    EventKey,
-    EventNames,
-    EventRecorder,
-    SpamFilter,
-    shortened,
-)
 from mooring.client.interface import Client, PatchForm
 from mooring.client.workqueue import WorkQueue
 from mooring.kit.clock import Clock, format_rfc3339, format_rfc3339_micro
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
+
+NOTE_BYTES_MAX = 1024
+NAME_LENGTH_MAX = 253
+SPAM_BURST = 25
+SPAM_REFILL_S = 300.0
+SPAM_SOURCES_MAX = 10_000
+
+EventType: TypeAlias = Literal["Normal", "Warning"]
+EventKey: TypeAlias = tuple[str, str, str, str, str, ObjectReference, ObjectReference | None]
+"""Type, action, reason, controller, instance, regarding and related: all of an event except its note and times."""
+
+_NOTE_END = " ..."
+_NANOS_PER_S = 1_000_000_000
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+logger = logging.getLogger(__name__)
+
+
+class EventRecorder:
+    """Records the events of one component."""
+
+    __slots__ = ("_record", "controller", "instance")
+
+    def __init__(self, record: Callable[[EventKey, str], None], controller: str, instance: str = "") -> None:
+        self._record = record
+        self.controller = controller
+        self.instance = instance
+
+    def event(
+        self,
+        regarding: ApiObject | ObjectReference,
+        type: EventType,
+        reason: str,
+        note: str,
+        *,
+        action: str = "",
+        related: ObjectReference | None = None,
+    ) -> None:
+        """Something happened to `regarding`. core/v1 Events have no action and no related object."""
+        if type not in ("Normal", "Warning"):
+            logger.error(
+                "no event is recorded: its type is %r, expected Normal or Warning (%s: %s)", type, reason, note
+            )
+            return
+        reference = regarding if isinstance(regarding, ObjectReference) else reference_to(regarding)
+        self._record((type, action, reason, self.controller, self.instance, reference, related), note)
+
+
+class SpamFilter:
+    """Limits the events of a source about an object: a token bucket for each."""
+
+    def __init__(self, clock: Clock, *, burst: int, refill_s: float, sources_max: int = SPAM_SOURCES_MAX) -> None:
+        assert burst >= 1 and refill_s > 0, f"a burst of {burst}, refilled in {refill_s} s"  # noqa: PT018
+        self._clock = clock
+        self._burst = float(burst)
+        self._rate_per_s = 1.0 / refill_s
+        self._sources_max = sources_max
+        # (tokens, as of when), the least recent source first. Tuples, because nearly every event is the first of its
+        # object. An OrderedDict finds its oldest entry in constant time, a dict does not.
+        self._buckets: OrderedDict[tuple[object, ...], tuple[float, float]] = OrderedDict()
+
+    def is_allowed(self, source: tuple[object, ...]) -> bool:
+        now_s = self._clock.now_s()
+        bucket = self._buckets.pop(source, None)
+        if bucket is None:
+            tokens = self._burst
+            if len(self._buckets) >= self._sources_max:
+                self._buckets.popitem(last=False)
+        else:
+            tokens = min(self._burst, bucket[0] + (now_s - bucket[1]) * self._rate_per_s)
+        is_allowed = tokens >= 1.0
+        self._buckets[source] = (tokens - 1.0 if is_allowed else tokens, now_s)
+        return is_allowed
+
+
+class EventNames:
+    """Makes the names of events: the object's name and a time in nanoseconds, as client-go does."""
+
+    def __init__(self, entropy: Entropy) -> None:
+        self._entropy = entropy
+        self._last_nanos = 0
+
+    def new(self, object_name: str, now_s: float) -> str:
+        self._last_nanos = max(int(now_s * _NANOS_PER_S), self._last_nanos + 1)
+        return event_name(object_name, self._last_nanos) or self._entropy.uuid()
+
+
+def event_name(object_name: str, nanos: int) -> str | None:
+    """The name of an event about an object; None if it would be invalid."""
+    name = f"{object_name}.{nanos:x}"
+    return name if len(name) <= NAME_LENGTH_MAX and _SUBDOMAIN.fullmatch(name) else None
+
+
+def shortened(note: str) -> str:
+    """A note of at most `NOTE_BYTES_MAX` bytes."""
+    if len(note) * 4 <= NOTE_BYTES_MAX:  # no character takes more than four bytes
+        return note
+    raw = note.encode()
+    if len(raw) <= NOTE_BYTES_MAX:
+        return note
+    return raw[: NOTE_BYTES_MAX - len(_NOTE_END)].decode(errors="ignore") + _NOTE_END
+
+
+def reference_to(view: ApiObject) -> ObjectReference:
+    """A reference to an object, as an event has it."""
+    metadata = view.metadata
+    return ObjectReference(
+        api_version=view.api_version,
+        kind=view.kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
+
 
 PENDING_MAX = 10_000
 REMEMBERED_MAX = 10_000
@@ -70,8 +184,6 @@ EVENTS_PER_WORKER = 250
 """How many events are pending for each worker before another one starts."""
 LOSSES_LOGGED_EACH_S = 60.0
 NAMESPACE_OF_CLUSTER_EVENTS = "default"
-
-logger = logging.getLogger(__name__)
 
 
 class EventRecord:

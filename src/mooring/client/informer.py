@@ -35,8 +35,8 @@ from typing import Generic, TypeAlias, TypeVar, cast
 from mooring.api.kinds import Kind, kind_of_view
 from mooring.api.labels import LabelMatcher
 from mooring.api.views.meta import ApiObject
-from mooring.client.cache.reflector import PAGE_SIZE, Reflector
 from mooring.client.interface import EVERYTHING, Change, Client, Selection
+from mooring.client.reflector import PAGE_SIZE, Reflector
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup

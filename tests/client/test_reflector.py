@@ -9,7 +9,6 @@ import pytest
 
 from mooring.api.kinds import POD
 from mooring.api.views.pod import Pod
-from mooring.client.cache.reflector import BACKOFF, Reflector
 from mooring.client.errors import (
     ClientError,
     ExpiredError,
@@ -19,6 +18,7 @@ from mooring.client.errors import (
     TooManyRequestsError,
 )
 from mooring.client.interface import Change, Listing
+from mooring.client.reflector import BACKOFF, Reflector
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run

@@ -17,8 +17,8 @@ from mooring.apiserver.access.users import User
 from mooring.apiserver.assembly import open_api_server
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
-from mooring.client.cache.informer import SharedInformers
 from mooring.client.errors import ClientError, ExpiredError, NoAnswerError, ServerError, TooManyRequestsError
+from mooring.client.informer import SharedInformers
 from mooring.client.interface import EVERYTHING, Listing, PatchForm, Selection, Watch, WatchEvent
 from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mooring.api.labels import parse_selector
 from mooring.api.views.meta import ApiObject, ObjectMeta, OwnerReference
-from mooring.client.cache.informer import BY_NAMESPACE, Informer, Lister, namespace_of
+from mooring.client.informer import BY_NAMESPACE, Informer, Lister, namespace_of
 from mooring.client.interface import Change
 from mooring.kit.loop import run
 

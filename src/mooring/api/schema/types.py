@@ -1,7 +1,10 @@
-"""Types of the schema: find the type of a kind or of a name, and parse the files with the types.
+"""Types of the schema: structs and their fields; the type of a kind or of a name; parsing of the files with the types.
 
-1. A package is parsed when one of its types is first needed, once per process. All packages together take about 30 ms.
-2. Descriptions are in files of their own (`descriptions/`), which are read for an OpenAPI document only.
+1. Types are compared by identity; each exists once. A struct holds the types of its fields, so that walking an object
+   together with its type costs one dictionary lookup for each field.
+2. `Struct.fields` includes the fields of inlined structs, as JSON does. `messages` has them separately, for protobuf.
+3. A package is parsed when one of its types is first needed, once per process. All packages together take about 30 ms.
+4. Descriptions are in files of their own (`descriptions/`), which are read for an OpenAPI document only.
 
 A `CircularTable` is filled on demand, its entries refer to each other in circles, and several threads use it:
 
@@ -10,15 +13,15 @@ A `CircularTable` is filled on demand, its entries refer to each other in circle
         with _table.filling() as entries:       # also those that are being filled, by this thread
             ...
 
-1. An entry may be added to `entries` before what it refers to is there.
-2. Other threads see an entry when everything that it refers to is complete: when the outermost `filling` ends.
-3. One thread fills at a time.
+5. An entry may be added to `entries` before what it refers to is there.
+6. Other threads see an entry when everything that it refers to is complete: when the outermost `filling` ends.
+7. One thread fills at a time.
 
 Parsing: input is the text of a package, and a function that finds types of other packages. Output: its structs and
 named types.
 
- 1. A struct is created empty and filled afterwards, because structs refer to each other in cycles.
- 2. A line that cannot be parsed is a bug: an `AssertionError` that quotes it.
+8. A struct is created empty and filled afterwards, because structs refer to each other in cycles.
+9. A line that cannot be parsed is a bug: an `AssertionError` that quotes it.
 """
 
 from __future__ import annotations
@@ -28,12 +31,106 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cache
 from importlib.resources import files
 from threading import RLock
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
-from mooring.api.schema.model import Basic, Field, ListKind, ListOf, MapOf, Scalar, Struct, Type
+
+class Basic(Enum):
+    """The types other than structs, lists and maps; the value is their name in a schema file."""
+
+    STRING = "string"
+    BOOL = "bool"
+    INT32 = "int32"
+    INT64 = "int64"
+    INT = "int"
+    FLOAT64 = "float64"
+    BYTES = "bytes"
+    TIME = "Time"
+    MICRO_TIME = "MicroTime"
+    DURATION = "Duration"
+    QUANTITY = "Quantity"
+    INT_OR_STRING = "IntOrString"
+    RAW_EXTENSION = "RawExtension"
+    FIELDS_V1 = "FieldsV1"
+    ANY = "Any"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalar:
+    """A single value; `go_name` is what Kubernetes calls its type in error texts, `choices` what it may be."""
+
+    basic: Basic
+    go_name: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListOf:
+    item: Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapOf:
+    """A map from texts to values."""
+
+    value: Type
+
+
+class ListKind(Enum):
+    """How a list is merged: as a whole (atomic), as a set, or item by item by keys (map)."""
+
+    ATOMIC = "atomic"
+    SET = "set"
+    MAP = "map"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """One field of a struct."""
+
+    name: str
+    number: int
+    type: Type
+    is_pointer: bool = False
+    """Whether absent is another thing than empty."""
+    omits_empty: bool = False
+    omits_zero: bool = False
+    is_required: bool = False
+    patch_strategy: tuple[str, ...] = ()
+    merge_key: str = ""
+    list_kind: ListKind | None = None
+    """For lists; None means atomic."""
+    list_keys: tuple[str, ...] = ()
+    is_atomic: bool | None = None
+    """For maps and structs: whether it is atomic. None means the default of the type (a map: no)."""
+    default: object = None
+    """What an absent value means where lists are merged by key."""
+    rules: tuple[str, ...] = ()
+    """Validation rules in the order of checking; `apiserver.validation.schema_rules` has their meaning."""
+
+
+@dataclass(slots=True, eq=False)
+class Struct:
+    """A type with fields."""
+
+    package: str
+    name: str
+    openapi_name: str
+    is_object: bool
+    is_atomic: bool
+    fields: dict[str, Field] = field(default_factory=dict)
+    messages: dict[int, Field | Struct] = field(default_factory=dict)
+    """By protobuf number: a field, or an inlined struct."""
+
+    def __repr__(self) -> str:
+        return f"<struct {self.package}.{self.name}>"
+
+
+Type: TypeAlias = "Scalar | ListOf | MapOf | Struct"
+
 
 Key = TypeVar("Key")
 Entry = TypeVar("Entry")

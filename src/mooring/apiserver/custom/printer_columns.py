@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from mooring.api.document import Document
-from mooring.apiserver.tables.columns import NAME, Cell, KindTable, column, since
+from mooring.apiserver.tables import NAME, Cell, KindTable, column, since
 from mooring.kit.clock import TimestampError
 
 Step = Callable[[list[Any]], list[Any]]
