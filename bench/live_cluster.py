@@ -29,7 +29,7 @@ from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
-from mooring.apiserver.storage.stored_form import inward, stored_form, stored_kind
+from mooring.apiserver.storage.stored_form import stored_form, stored_kind, to_stored
 from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
@@ -81,7 +81,7 @@ class LiveCluster:
         assert isinstance(metadata, dict), "an object has metadata"
         metadata.setdefault("uid", f"{kind.plural}-{metadata['name']}")
         metadata.setdefault("creationTimestamp", CREATED)
-        value = stored_form(stored_kind(kind), inward(kind, manifest), metadata)
+        value = stored_form(stored_kind(kind), to_stored(kind, manifest), metadata)
         await self.store.put(kind.key(_namespace(kind, manifest), str(metadata["name"])), value)
 
     async def start(self, group: TaskGroup) -> None:

@@ -42,11 +42,11 @@ def test_an_entry_of_the_expiring_cache_is_valid_for_its_time() -> None:
     async def main() -> None:
         cache: ExpiringCache[str, int | None] = ExpiringCache(clock)
         assert cache.get("a") == (False, None)
-        cache.keep("a", None, 10.0)
+        cache.put("a", None, 10.0)
         assert cache.get("a") == (True, None)
         await clock.wait(10.0)
         assert cache.get("a") == (False, None)
-        cache.keep("a", 2, 10.0)
+        cache.put("a", 2, 10.0)
         assert cache.get("a") == (True, 2)
 
     run(main(), clock)
@@ -55,7 +55,7 @@ def test_an_entry_of_the_expiring_cache_is_valid_for_its_time() -> None:
 def test_the_oldest_entry_is_evicted_at_the_limit() -> None:
     cache: ExpiringCache[int, int] = ExpiringCache(VirtualClock())
     for number in range(CACHED_MAX + 1):
-        cache.keep(number, number, 1.0)
+        cache.put(number, number, 1.0)
     assert cache.get(0) == (False, None)
     assert cache.get(1) == (True, 1)
 

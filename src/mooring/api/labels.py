@@ -73,7 +73,7 @@ class Requirement:
         return self.matches_absent if value is None else self.matches_value(value)
 
     def matches_value(self, value: str) -> bool:
-        """Does it hold for something that carries the label with this value?"""
+        """Whether the requirement holds for an object that has the label with this value."""
         match self.operator:
             case Operator.IN:
                 return value in self.values

@@ -149,7 +149,7 @@ def _pair(large: int, large_unit: str, small: int, small_unit: str) -> str:
 NONE = "<none>"
 UNSET = "<unset>"
 SHOWN_MAX = 3
-"""How many of a list are shown before it is cut short."""
+"""Entries of a list in a cell. The others are counted."""
 
 
 def labels_text(labels: Mapping[str, str] | None) -> str:

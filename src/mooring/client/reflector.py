@@ -99,7 +99,7 @@ class _Outage:
     """The log of the reflectors of one client while the server does not answer."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client  # lives as long as the outage, so that its id stays its own
+        self._client = client  # referenced during the outage, so that its id is not used again
         self._is_on = False
         self._quiet_until_s = 0.0
 

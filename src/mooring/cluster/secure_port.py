@@ -90,7 +90,7 @@ async def open_secure_port(
             requested.authorities, authentication, clock, trust_in_tls=lambda pem: trust(tls, pem)
         )
         if not requested.is_lookup_skipped:
-            await _look_up(authorities, requested)
+            await _read_authorities(authorities, requested)
         authenticator = DelegatingAuthenticator(
             authorities.trust, authentication, clock, cache_s=requested.token_remembered_s
         )
@@ -117,7 +117,7 @@ async def open_secure_port(
         )
         group = await stack.enter_async_context(TaskGroup("secure port"))
         if not requested.is_lookup_skipped:
-            group.start_background(authorities.keep_looking(), name="authorities")
+            group.start_background(authorities.refresh(), name="authorities")
         await stack.enter_async_context(server)
         if requested.console is not None:
             token = sessions.new_login(CONSOLE_USER)
@@ -141,9 +141,9 @@ async def _client(
     return await stack.enter_async_context(client)
 
 
-async def _look_up(authorities: Authorities, requested: SecurePort) -> None:
+async def _read_authorities(authorities: Authorities, requested: SecurePort) -> None:
     try:
-        await authorities.look_up()
+        await authorities.read_config_map()
     except AuthoritiesError as error:
         if not requested.is_lookup_failure_tolerated:
             raise

@@ -16,7 +16,7 @@ publishes. `Authorities` keeps a `Trust` and the authorities of the TLS context 
 
  4. A file overrides the ConfigMap, separately for clients and proxies.
  5. If the ConfigMap cannot be read, no certificate is trusted; whether the start fails then is an option. The
-    ConfigMap is read again every `REREAD_S`.
+    ConfigMap is read again every `REFRESH_S`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ExpiringCache(Generic[Key, Value]):
             return False, None
         return True, found[1]
 
-    def keep(self, key: Key, response: Value, for_s: float) -> None:
+    def put(self, key: Key, response: Value, for_s: float) -> None:
         self._answers.pop(key, None)
         if len(self._answers) >= CACHED_MAX:
             del self._answers[next(iter(self._answers))]
@@ -119,16 +119,16 @@ class DelegatingAuthenticator:
 
     async def caller(self, certificate: bytes | None, headers: Mapping[str, Sequence[str]]) -> Caller | None:
         """`headers` by lower-case name; `certificate` (DER) was verified by TLS."""
-        shown = x509.load_der_x509_certificate(certificate) if certificate else None
-        if shown is not None and not self._is_current(shown):
+        presented = x509.load_der_x509_certificate(certificate) if certificate else None
+        if presented is not None and not self._is_current(presented):
             return None
-        if shown is not None and (named := self._named_by_proxy(shown, headers)) is not None:
+        if presented is not None and (named := self._proxied_user(presented, headers)) is not None:
             return named
-        if shown is not None and _is_signed_by_one_of(shown, self._trust.client_authorities):
-            return _holder(shown)
+        if presented is not None and _is_signed_by_one_of(presented, self._trust.client_authorities):
+            return _certificate_user(presented)
         token = _bearer_token(headers)
         if token and self._client is not None:
-            return await self._owner(token, self._client)
+            return await self._token_user(token, self._client)
         return ANONYMOUS
 
     def _is_current(self, certificate: x509.Certificate) -> bool:
@@ -136,11 +136,11 @@ class DelegatingAuthenticator:
         start_s = certificate.not_valid_before_utc.timestamp()
         return start_s <= now_s <= certificate.not_valid_after_utc.timestamp()
 
-    def _named_by_proxy(self, shown: x509.Certificate, headers: Mapping[str, Sequence[str]]) -> Caller | None:
+    def _proxied_user(self, presented: x509.Certificate, headers: Mapping[str, Sequence[str]]) -> Caller | None:
         rules = self._trust.proxy
-        if not _is_signed_by_one_of(shown, self._trust.proxy_authorities):
+        if not _is_signed_by_one_of(presented, self._trust.proxy_authorities):
             return None
-        if rules.allowed_names and _common_name(shown) not in rules.allowed_names:
+        if rules.allowed_names and _common_name(presented) not in rules.allowed_names:
             return None
         name = _first(headers, rules.user_headers)
         if not name:
@@ -154,7 +154,7 @@ class DelegatingAuthenticator:
         }
         return _authenticated(Caller(name, _first(headers, rules.uid_headers), groups, extra))
 
-    async def _owner(self, token: str, client: Client) -> Caller | None:
+    async def _token_user(self, token: str, client: Client) -> Caller | None:
         key = sha256(token.encode()).digest()
         is_known, owner = self._tokens.get(key)
         if is_known:
@@ -166,7 +166,7 @@ class DelegatingAuthenticator:
             logger.error("TokenReview failed: %s", error)
             return None
         owner = _reviewed(response)
-        self._tokens.keep(key, owner, self._cache_s)
+        self._tokens.put(key, owner, self._cache_s)
         return owner
 
 
@@ -186,7 +186,7 @@ def _authenticated(caller: Caller) -> Caller:
     return Caller(caller.name, caller.uid, (*caller.groups, AUTHENTICATED), caller.extra)
 
 
-def _holder(certificate: x509.Certificate) -> Caller | None:
+def _certificate_user(certificate: x509.Certificate) -> Caller | None:
     organisations = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     groups = tuple(str(attribute.value) for attribute in organisations)
     name = _common_name(certificate)
@@ -219,7 +219,7 @@ def _first(headers: Mapping[str, Sequence[str]], names: Sequence[str]) -> str:
 
 NAMESPACE = "kube-system"
 NAME = "extension-apiserver-authentication"
-LOOK_AGAIN_S = 60.0
+REFRESH_S = 60.0
 
 
 class AuthoritiesError(ValueError):
@@ -252,18 +252,18 @@ class Authorities:
         self._client = client
         self._clock = clock
         self._trust_in_tls = trust_in_tls
-        self._logged: set[bytes] = set()
+        self._trusted_in_tls: set[bytes] = set()
         if files.clients:
-            self.trust.client_authorities = self._take(_content(files.clients), files.clients)
+            self.trust.client_authorities = self._parse(_read_file(files.clients), files.clients)
         if files.proxies:
-            self.trust.proxy_authorities = self._take(_content(files.proxies), files.proxies)
+            self.trust.proxy_authorities = self._parse(_read_file(files.proxies), files.proxies)
             self.trust.proxy = files.proxy or ProxyRules()
 
     @property
     def _are_files_enough(self) -> bool:
         return bool(self._files.clients and self._files.proxies)
 
-    async def look_up(self) -> None:
+    async def read_config_map(self) -> None:
         """Read the ConfigMap. Raises `AuthoritiesError`."""
         if self._client is None or self._are_files_enough:
             return
@@ -272,23 +272,23 @@ class Authorities:
         except ClientError as error:
             raise AuthoritiesError(f"reading the ConfigMap {NAMESPACE}/{NAME} failed: {error}") from None
         document: dict[str, Any] = msgspec.json.decode(raw)
-        self._believe(document.get("data") or {})
+        self._use_config_map(document.get("data") or {})
 
-    async def keep_looking(self) -> None:
+    async def refresh(self) -> None:
         """Read the ConfigMap periodically until cancelled."""
         while True:
-            await self._clock.wait(LOOK_AGAIN_S)
+            await self._clock.wait(REFRESH_S)
             try:
-                await self.look_up()
+                await self.read_config_map()
             except AuthoritiesError as error:
                 logger.debug("%s", error)
 
-    def _believe(self, data: Mapping[str, str]) -> None:
+    def _use_config_map(self, data: Mapping[str, str]) -> None:
         where = f"the ConfigMap {NAMESPACE}/{NAME}"
         if not self._files.clients and data.get("client-ca-file"):
-            self.trust.client_authorities = self._take(data["client-ca-file"].encode(), where)
+            self.trust.client_authorities = self._parse(data["client-ca-file"].encode(), where)
         if not self._files.proxies and data.get("requestheader-client-ca-file"):
-            self.trust.proxy_authorities = self._take(data["requestheader-client-ca-file"].encode(), where)
+            self.trust.proxy_authorities = self._parse(data["requestheader-client-ca-file"].encode(), where)
             self.trust.proxy = ProxyRules(
                 _names(data, "requestheader-allowed-names", is_header=False),
                 _names(data, "requestheader-username-headers"),
@@ -297,18 +297,18 @@ class Authorities:
                 _names(data, "requestheader-extra-headers-prefix"),
             )
 
-    def _take(self, pem: bytes, where: str) -> tuple[x509.Certificate, ...]:
+    def _parse(self, pem: bytes, where: str) -> tuple[x509.Certificate, ...]:
         try:
             certificates = tuple(x509.load_pem_x509_certificates(pem))
         except ValueError as error:
             raise AuthoritiesError(f"{where}: has no valid certificates: {error}") from None
-        if pem not in self._logged:
-            self._logged.add(pem)
+        if pem not in self._trusted_in_tls:
+            self._trusted_in_tls.add(pem)
             self._trust_in_tls(pem)
         return certificates
 
 
-def _content(path: str) -> bytes:
+def _read_file(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:

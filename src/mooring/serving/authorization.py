@@ -123,7 +123,7 @@ class DelegatingAuthorizer:
             logger.error("SubjectAccessReview of %s for %s %s failed: %s", caller.name, verb, path, error)
             return AccessDecision(False, str(error))
         decision = _decision_in(response)
-        self._decisions.keep(key, decision, self._allowed_s if decision.is_allowed else self._denied_s)
+        self._decisions.put(key, decision, self._allowed_s if decision.is_allowed else self._denied_s)
         return decision
 
 

@@ -171,7 +171,7 @@ _LOGGED_IN = _PAGE.format(
 
 
 class ConsolePaths(Generic[Account]):
-    """Answers for the paths of the console."""
+    """Serves the paths of the console."""
 
     def __init__(self, sessions: ConsoleSessions[Account], new_link: str) -> None:
         """`new_link`: the command that prints another link."""

@@ -18,7 +18,7 @@ from mooring.apiserver.http.request import (
     RequestInfo,
     RequestLimits,
     check_list_options,
-    is_custom_address,
+    is_served_path,
     read_request_info,
 )
 from mooring.client.errors import BadRequestError, InvalidError, NotFoundError, StatusError
@@ -309,7 +309,7 @@ ONE = f"{BASE}/namespaces/default/widgets/a"
 
 
 def is_custom(method: str, path: str) -> bool:
-    return is_custom_address(RESOURCE, read_request_info(method, path, is_watch=False))
+    return is_served_path(RESOURCE, read_request_info(method, path, is_watch=False))
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def is_custom(method: str, path: str) -> bool:
         pytest.param("PATCH", f"{ONE}/status", True, id="the status"),
     ],
 )
-def test_is_custom_address_of_a_custom_resource(method: str, path: str, is_there: bool) -> None:
+def test_paths_of_a_custom_resource(method: str, path: str, is_there: bool) -> None:
     assert is_custom(method, path) is is_there
 
 
@@ -345,7 +345,7 @@ def test_is_custom_address_of_a_custom_resource(method: str, path: str, is_there
         ),
     ],
 )
-def test_is_custom_address_rejects_unsupported_paths_and_methods(
+def test_unsupported_paths_and_methods_of_a_custom_resource_are_rejected(
     method: str, path: str, kind: type[StatusError], message: str
 ) -> None:
     with pytest.raises(kind) as caught:

@@ -17,7 +17,7 @@ from mooring.serving.http.request import Request
 from tests.waiting import LIMIT_S
 
 CLOCK = SystemClock()
-QUICK = ServerLimits(look_s=0.02, idle_s_max=0.1, linger_s_max=0.04, stop_s_max=0.2)
+QUICK = ServerLimits(check_interval_s=0.02, idle_s_max=0.1, linger_s_max=0.04, stop_s_max=0.2)
 """Short times, so that tests of timeouts are fast. Timeouts count checks, not seconds: on a busy machine checks are
 rarer, not fewer."""
 

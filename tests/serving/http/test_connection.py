@@ -290,7 +290,7 @@ def test_a_connection_that_sends_a_head_slowly_is_closed() -> None:
                 while listener.connections:
                     client.send("x")
                     await client.writer.drain()
-                    await CLOCK.wait(QUICK.look_s / 4)
+                    await CLOCK.wait(QUICK.check_interval_s / 4)
             await until(lambda: not listener.connections)
 
     run_scenario(scenario)
@@ -308,8 +308,8 @@ def test_a_connection_with_a_running_request_is_not_idle() -> None:
             client.send(get())
             await until(lambda: any(not connection.is_idle for connection in listener.connections))
             (connection,) = listener.connections
-            for _ in range(3 * listener.idle_looks):
-                connection.look()
+            for _ in range(3 * listener.idle_checks):
+                connection.check()
             gate.set()
             assert codes_and_bodies(await client.read("at last")) == ["200 at last"]
 
@@ -362,8 +362,8 @@ def test_a_closing_connection_is_aborted_if_the_client_reads_nothing(bytes_per_c
         connection = ServerConnection(listener)
         connection.connection_made(transport)
         connection.close()
-        for _ in range(3 * listener.idle_looks):
-            connection.look()
+        for _ in range(3 * listener.idle_checks):
+            connection.check()
         assert transport.is_aborted == is_cut_off
         connection.connection_lost(None)
 

@@ -166,7 +166,7 @@ def test_a_closed_store_rejects_writes_and_can_be_closed_again(tmp_path: Path) -
 
 
 LIMITS = SqliteLimits(
-    here_writes_max=100, here_bytes_max=1_000, here_s=0.001, here_s_per_write=0.0001, away_s=1.0, away_s_max=3.0
+    loop_writes_max=100, loop_bytes_max=1_000, loop_s=0.001, loop_s_per_write=0.0001, thread_s=1.0, thread_s_max=3.0
 )
 SLOW_S = 1.0
 
@@ -179,22 +179,22 @@ def new_scheduler() -> tuple[CommitScheduler, VirtualClock]:
 def commits_until_thread(scheduler: CommitScheduler, took_s: float) -> int:
     """The number of commits of a duration on the loop before the scheduler uses the thread."""
     for count in range(1_000):
-        if not scheduler.is_here(1, 1):
+        if not scheduler.is_on_loop(1, 1):
             return count
         scheduler.note(1, took_s)
     return -1
 
 
 @pytest.mark.parametrize(
-    ("writes", "size_bytes", "is_here"),
+    ("writes", "size_bytes", "is_on_loop"),
     [
         pytest.param(100, 1_000, True, id="a small commit"),
         pytest.param(101, 1, False, id="many writes"),
         pytest.param(1, 1_001, False, id="many bytes"),
     ],
 )
-def test_large_commits_run_on_the_thread(writes: int, size_bytes: int, is_here: bool) -> None:
-    assert new_scheduler()[0].is_here(writes, size_bytes) is is_here
+def test_large_commits_run_on_the_thread(writes: int, size_bytes: int, is_on_loop: bool) -> None:
+    assert new_scheduler()[0].is_on_loop(writes, size_bytes) is is_on_loop
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_the_allowed_duration_grows_with_the_number_of_writes() -> None:
     scheduler, _ = new_scheduler()
     for _ in range(1_000):
         scheduler.note(90, 0.0099)
-    assert scheduler.is_here(1, 1)
+    assert scheduler.is_on_loop(1, 1)
 
 
 def test_a_single_slow_commit_has_no_effect() -> None:
@@ -222,7 +222,7 @@ def test_a_single_slow_commit_has_no_effect() -> None:
         scheduler.note(1, SLOW_S)
         for _ in range(30):
             scheduler.note(1, 0.0002)
-        assert scheduler.is_here(1, 1)
+        assert scheduler.is_on_loop(1, 1)
 
 
 def test_the_loop_is_tried_again_with_growing_delays_until_the_disk_is_fast() -> None:
@@ -231,7 +231,7 @@ def test_the_loop_is_tried_again_with_growing_delays_until_the_disk_is_fast() ->
     for _ in range(4):
         assert commits_until_thread(scheduler, SLOW_S) == 3
         began_s = clock.now_s()
-        while not scheduler.is_here(1, 1):
+        while not scheduler.is_on_loop(1, 1):
             clock.advance_to(clock.now_s() + 0.5)
         waits_s.append(clock.now_s() - began_s)
     assert waits_s == [1.0, 2.0, 3.0, 3.0]
@@ -239,7 +239,7 @@ def test_the_loop_is_tried_again_with_growing_delays_until_the_disk_is_fast() ->
     scheduler.note(1, 0.0002)
     assert commits_until_thread(scheduler, SLOW_S) == 3
     clock.advance_to(clock.now_s() + 1.0)
-    assert scheduler.is_here(1, 1)
+    assert scheduler.is_on_loop(1, 1)
 
 
 def filled_memory(limits: SqliteLimits | None = None) -> DurableMemory:

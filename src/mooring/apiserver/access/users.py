@@ -74,7 +74,7 @@ def service_account_groups(namespace: str) -> tuple[str, str]:
 
 
 def service_account_of(username: str) -> tuple[str, str] | None:
-    """The namespace and the name of the service account that bears this user name, if it is one's."""
+    """The namespace and the name of the service account with this user name; None for any other user."""
     if not username.startswith(SERVICE_ACCOUNT_NAME_PREFIX):
         return None
     namespace, separator, name = username[len(SERVICE_ACCOUNT_NAME_PREFIX) :].partition(":")
@@ -84,7 +84,7 @@ def service_account_of(username: str) -> tuple[str, str] | None:
 
 
 def node_of(username: str) -> str | None:
-    """The name of the node that bears this user name, if it is one's."""
+    """The name of the node with this user name; None for any other user."""
     if not username.startswith(NODE_NAME_PREFIX):
         return None
     name = username[len(NODE_NAME_PREFIX) :]

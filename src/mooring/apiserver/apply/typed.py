@@ -37,7 +37,7 @@ class SchemaMismatchError(Exception):
 
 
 class Comparison(NamedTuple):
-    """What became of one document in another. No path is in two of these."""
+    """The paths that differ between two documents. No path is in two of the sets."""
 
     added: FieldSet
     modified: FieldSet

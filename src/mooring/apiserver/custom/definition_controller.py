@@ -94,7 +94,7 @@ class DefinitionController:
     # --------------------------------------------------------------------------------------------------- acting
 
     async def run(self) -> None:
-        """Look at what is due, for ever."""
+        """Sync the due definitions until cancelled."""
         while True:
             await self._has_changes.wait()
             self._has_changes.clear()

@@ -170,15 +170,17 @@ class _Definition:
             has_generation=True,
             folder=f"{self._spec['group']}/{self._names['plural']}",
             stored_as=stored_as,
-            served=None if self._is_settled else _outward(self._in(version.name), self._schemas, self._names["kind"]),
+            served=None
+            if self._is_settled
+            else _conversion(self._in(version.name), self._schemas, self._names["kind"]),
         )
 
     def _round_trip(self, version: CustomVersion) -> Callable[[Document], Document] | None:
         if version.name == self._stored:
             return None
-        inward = _outward(self._in(self._stored), self._schemas, self._names["kind"], fills=False)
-        outward = _outward(self._in(version.name), self._schemas, self._names["kind"])
-        return lambda obj: outward(inward(obj))
+        to_stored = _conversion(self._in(self._stored), self._schemas, self._names["kind"], fills=False)
+        to_served = _conversion(self._in(version.name), self._schemas, self._names["kind"])
+        return lambda obj: to_served(to_stored(obj))
 
     def _resource(self, entry: Document, stored_kind: Kind) -> Resource:
         version = self._versions[entry["name"]]
@@ -210,13 +212,13 @@ class _Definition:
         )
 
 
-def _outward(
+def _conversion(
     api_version: str, schemas: Mapping[str, Schema], kind: str, *, fills: bool = True
 ) -> Callable[[Document], Document]:
-    """How a stored object is shown in a version: fitted by the schema in which it was stored, then by this one."""
+    """A conversion of stored objects to a version: pruned by the schema of the stored version, then by this one."""
     reader = CustomBodies(Kind(api_version, kind, ""), schemas, preserves_unknown=False)
 
-    def shown(stored: Document) -> Document:
+    def converted(stored: Document) -> Document:
         try:
             reader.fitted(stored)
             if fills:
@@ -228,4 +230,4 @@ def _outward(
             stored["apiVersion"] = api_version  # the stored object was valid once, and can still be read and deleted
         return stored
 
-    return shown
+    return converted

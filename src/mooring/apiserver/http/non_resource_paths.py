@@ -88,10 +88,8 @@ def _all_groups(discovery: Discovery, incoming: IncomingRequest, *, is_core: boo
         return _aggregated(discovery, incoming, content_type, is_core=is_core)
     if not is_core:
         return _document_reply(incoming, discovery.group_list())
-    address = {"clientCIDR": "0.0.0.0/0", "serverAddress": incoming.header(b"host")}
-    return _document_reply(
-        incoming, {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
-    )
+    info = {"clientCIDR": "0.0.0.0/0", "serverAddress": incoming.header(b"host")}
+    return _document_reply(incoming, {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [info]})
 
 
 def _aggregated(discovery: Discovery, incoming: IncomingRequest, content_type: str, *, is_core: bool) -> Reply:
@@ -231,18 +229,18 @@ _PATHS = (
 
 
 class NonResourcePaths:
-    """Answers for what is no resource."""
+    """Serves the paths that are not resources."""
 
     def __init__(self, api_server: ApiServer, metrics: RequestMetrics) -> None:
         self._api_server = api_server
         self._metrics = metrics
 
-    async def answer(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
+    async def answer(self, info: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
         """The reply for a path that is no resource."""
-        parts = [part for part in address.path.split("/") if part]
+        parts = [part for part in info.path.split("/") if part]
         first = parts[0] if parts else ""
         if first in _HEALTH:
-            if "//" in address.path or address.path.endswith("/"):
+            if "//" in info.path or info.path.endswith("/"):
                 return page_not_found()
             return health_reply(self._api_server.health, first, "/".join(parts[1:]), incoming.query)
         match parts:
@@ -251,10 +249,10 @@ class NonResourcePaths:
             case ["api" | "apis", *_]:
                 return discovery_reply(self._api_server.discovery, parts, incoming)
             case ["openapi", *_]:
-                return openapi_reply(self._api_server.openapi, address.path, incoming)
+                return openapi_reply(self._api_server.openapi, info.path, incoming)
             case ["metrics"]:
                 _require_get(incoming)
-                return Reply(200, await self._metrics_text(address, incoming, user), CONTENT_TYPE)
+                return Reply(200, await self._metrics_text(info, incoming, user), CONTENT_TYPE)
             case ["version"]:
                 _require_get(incoming)
                 return Reply(200, _indented(VERSION))
@@ -267,16 +265,16 @@ class NonResourcePaths:
                 keys = json_reply(200, self._api_server.account_tokens.keys_document())
                 return Reply(200, keys.body, _KEYS_TYPE, [_CACHED])
             case _:
-                return await self._component_page(address, incoming, user)
+                return await self._component_page(info, incoming, user)
 
-    async def _component_page(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
-        page = self._api_server.component_pages.get(address.path)
+    async def _component_page(self, info: RequestInfo, incoming: IncomingRequest, user: User) -> Reply:
+        page = self._api_server.component_pages.get(info.path)
         if page is None:
             return page_not_found()
-        is_posted = address.path in _POSTED or address.path.startswith(_POSTED_BELOW)
+        is_posted = info.path in _POSTED or info.path.startswith(_POSTED_BELOW)
         if incoming.method != ("POST" if is_posted else "GET"):
             raise method_not_allowed()
-        requested = await _requested(address, incoming)
+        requested = await _requested(info, incoming)
         with incoming.ends_with_client():
             return page_reply(await self._page_response(page, requested, user))
 
@@ -285,11 +283,11 @@ class NonResourcePaths:
         page = self._api_server.component_pages.get(requested.path)
         return not_found() if page is None else await self._page_response(page, requested, user)
 
-    async def _metrics_text(self, address: RequestInfo, incoming: IncomingRequest, user: User) -> bytes:
-        own, page = self._metrics.text(), self._api_server.component_pages.get(address.path)
+    async def _metrics_text(self, info: RequestInfo, incoming: IncomingRequest, user: User) -> bytes:
+        own, page = self._metrics.text(), self._api_server.component_pages.get(info.path)
         if page is None:
             return own
-        response = await self._page_response(page, await _requested(address, incoming), user)
+        response = await self._page_response(page, await _requested(info, incoming), user)
         return merged_metrics(own, response.body) if response.code == 200 else own
 
     async def _page_response(self, page: Page, requested: PageRequest, user: User) -> PageResponse:
@@ -302,9 +300,9 @@ class NonResourcePaths:
         return Reply(200, _indented({"paths": sorted({*_PATHS, *below, *self._api_server.component_pages})}))
 
 
-async def _requested(address: RequestInfo, incoming: IncomingRequest) -> PageRequest:
+async def _requested(info: RequestInfo, incoming: IncomingRequest) -> PageRequest:
     body = await incoming.body() if incoming.method == "POST" else b""
-    return PageRequest(incoming.method, address.path, incoming.query.everything(), body=body)
+    return PageRequest(incoming.method, info.path, incoming.query.everything(), body=body)
 
 
 def _indented(document: Document) -> bytes:

@@ -49,7 +49,7 @@ _SCALES = Resource(_SCALE, Strategy(_SCALE), struct_of_kind(SCALE_VERSION, "Scal
 
 
 class ObjectRequests:
-    """Carries out the verbs."""
+    """Serves the verbs on objects."""
 
     def __init__(self, api_server: ApiServer) -> None:
         self._api_server = api_server
@@ -208,15 +208,15 @@ def _unsupported_patch(resource: Resource) -> StatusError:
 
 
 class SubresourceRequests:
-    """Answers for `binding`, `eviction`, `log` and `token`."""
+    """Serves `binding`, `eviction`, `log` and `token`."""
 
     def __init__(self, api_server: ApiServer) -> None:
         self._api_server = api_server
 
     async def answer(
-        self, resource: Resource, call: Call, address: RequestInfo, incoming: IncomingRequest, rendering: Rendering
+        self, resource: Resource, call: Call, info: RequestInfo, incoming: IncomingRequest, rendering: Rendering
     ) -> Reply:
-        kind, subresource = resource.kind, address.subresource
+        kind, subresource = resource.kind, info.subresource
         if kind is kinds.POD and subresource == "binding":
             return await self._bind(call, incoming, rendering)
         if kind is kinds.POD and subresource == "eviction":

@@ -176,7 +176,7 @@ class ObjectForm(Enum):
 
 
 class IncludeObject(Enum):
-    """What of an object a row of a table carries."""
+    """The part of an object that a row of a table includes."""
 
     NONE = "None"
     METADATA = "Metadata"

@@ -256,13 +256,13 @@ MANAGERS_CACHED_MAX = 256
 class IncomingRequest:
     """One request."""
 
-    __slots__ = ("_limits", "_request", "address", "query")
+    __slots__ = ("_limits", "_request", "info", "query")
 
     def __init__(self, request: Request, limits: RequestLimits) -> None:
         self._request = request
         self._limits = limits
         self.query = Query(request.query)
-        self.address: RequestInfo | None = None
+        self.info: RequestInfo | None = None
         """The parsed path; None before it is parsed."""
 
     @property
@@ -335,7 +335,7 @@ def _manager(agent: str) -> str:
 # --- path and method ------------------------------------------------------------------------------------------
 
 
-ADDRESSES_CACHED_MAX = 1_024
+REQUEST_INFOS_CACHED_MAX = 1_024
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
@@ -370,13 +370,13 @@ class RequestInfo:
 def read_request_info(method: str, path: str, *, is_watch: bool) -> RequestInfo:
     """What a request is about."""
     question = (method, path, is_watch)
-    return _read.get(question) or _read.put(question, _address(method, path, is_watch))
+    return _read.get(question) or _read.put(question, _request_info(method, path, is_watch))
 
 
-_read: BoundedCache[tuple[str, str, bool], RequestInfo] = BoundedCache(ADDRESSES_CACHED_MAX)
+_read: BoundedCache[tuple[str, str, bool], RequestInfo] = BoundedCache(REQUEST_INFOS_CACHED_MAX)
 
 
-def _address(method: str, path: str, is_watch: bool) -> RequestInfo:
+def _request_info(method: str, path: str, is_watch: bool) -> RequestInfo:
     verb = _VERBS.get(method, method.lower())
     path = unquote(path)
     parts = path.strip("/").split("/")
@@ -418,18 +418,18 @@ def _address(method: str, path: str, is_watch: bool) -> RequestInfo:
 _ACROSS_NAMESPACES = ("list", "watch")
 
 
-def is_custom_address(resource: Resource, address: RequestInfo) -> bool:
-    """Whether the address leads anywhere."""
+def is_served_path(resource: Resource, info: RequestInfo) -> bool:
+    """Whether a path of a custom resource is served. Raises `StatusError` for a subresource or verb that it lacks."""
     kind = resource.kind
-    if address.is_below_namespace and not kind.is_namespaced:
+    if info.is_below_namespace and not kind.is_namespaced:
         return False
-    if kind.is_namespaced and not address.namespace and address.verb not in _ACROSS_NAMESPACES:
+    if kind.is_namespaced and not info.namespace and info.verb not in _ACROSS_NAMESPACES:
         return False
-    if address.subresource and address.subresource not in resource.subresources:
-        raise not_found(kind, address.name)
-    allowed = resource.subresources[address.subresource].verbs if address.subresource else ALL_VERBS
-    if address.verb not in allowed:
-        raise method_not_supported(kind, address.verb)
-    if address.verb in ("update", "patch") and not address.name:
+    if info.subresource and info.subresource not in resource.subresources:
+        raise not_found(kind, info.name)
+    allowed = resource.subresources[info.subresource].verbs if info.subresource else ALL_VERBS
+    if info.verb not in allowed:
+        raise method_not_supported(kind, info.verb)
+    if info.verb in ("update", "patch") and not info.name:
         raise BadRequestError("name must be provided")
     return True

@@ -170,7 +170,7 @@ def validate_mount_options(volume: Document) -> list[FieldError]:
 
 
 def has_bad_label_values(volume: Document) -> bool:
-    """Whether an old volume selects nodes by values that no label can have: then it may go on doing so."""
+    """Whether a stored volume selects nodes by invalid label values, which an update then may keep."""
     required_terms = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms")
     return any(
         label_value_errors(value)

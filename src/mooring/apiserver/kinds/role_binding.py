@@ -31,7 +31,7 @@ def validate_role_binding(binding: Document, is_namespaced: bool) -> list[FieldE
 
 
 def validate_role_change(binding: Document, old: Document) -> list[FieldError]:
-    """A binding is for one role, for ever."""
+    """Field errors of a changed `roleRef`, which is immutable."""
     role = binding.get("roleRef") or {}
     if role == old.get("roleRef"):
         return []

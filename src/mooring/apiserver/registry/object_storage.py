@@ -29,12 +29,12 @@ from mooring.apiserver.call import Call
 from mooring.apiserver.resources import Resource, ResourceTable
 from mooring.apiserver.storage.stored_form import (
     decoded,
-    inward,
-    is_stored_otherwise,
-    outward_plain,
+    needs_conversion,
     partly_decoded,
     stored_form,
     stored_kind,
+    to_served,
+    to_stored,
     with_revision,
 )
 from mooring.apiserver.worker import WORKER_BYTES_MIN, WorkerThread
@@ -126,7 +126,7 @@ class ObjectStorage:
             raise _too_large(len(form))
         key = kind.key(metadata.get("namespace", ""), metadata["name"])
         revision = await self._store.put(key, form, if_revision=if_revision)
-        is_same = stored_kind(kind) is kind and not is_stored_otherwise(kind)
+        is_same = stored_kind(kind) is kind and not needs_conversion(kind)
         return WriteResult(revision, form if is_same else None)
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, if_revision: int) -> int:
@@ -137,7 +137,7 @@ class ObjectStorage:
         metadata = document["metadata"]
         if "resourceVersion" in metadata:
             metadata = {field: value for field, value in metadata.items() if field != "resourceVersion"}
-        return stored_form(stored_kind(kind), inward(kind, document), metadata)
+        return stored_form(stored_kind(kind), to_stored(kind, document), metadata)
 
 
 def check_document_size(document: Document, call: Call) -> None:
@@ -156,7 +156,7 @@ def _too_large(size_bytes: int) -> StatusError:
 
 def document_of(kind: Kind, value: bytes, revision: int) -> Document:
     """A stored object as a document, with its resourceVersion."""
-    document = cast(Document, outward_plain(kind, decoded(value)))
+    document = cast(Document, to_served(kind, decoded(value)))
     document["metadata"]["resourceVersion"] = str(revision)
     return document
 

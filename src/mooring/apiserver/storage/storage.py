@@ -31,10 +31,10 @@ from mooring.api.views.meta import ApiObject, ObjectWithRaw, View
 from mooring.apiserver.errors import ahead, list_gone, not_found, watch_gone
 from mooring.apiserver.storage.selection import ObjectMatcher, matcher_of_selection
 from mooring.apiserver.storage.stored_form import (
-    inward_selection,
-    is_stored_otherwise,
-    outward,
-    translated,
+    converted,
+    needs_conversion,
+    served_bytes,
+    stored_selection,
     with_revision,
 )
 from mooring.apiserver.worker import WorkerThread
@@ -95,7 +95,7 @@ class MovedInEvent:
         return self._event.view(kind)
 
 
-class TranslatedEvent:
+class ConvertedEvent:
     """A change of an object that is stored in the form of another kind."""
 
     __slots__ = ("change", "raw", "revision")
@@ -103,7 +103,7 @@ class TranslatedEvent:
     def __init__(self, kind: Kind, event: WatchEvent) -> None:
         self.change = event.change
         self.revision = event.revision
-        self.raw = translated(kind, event.raw)
+        self.raw = converted(kind, event.raw)
 
     def view(self, kind: type[AnyView]) -> AnyView:
         return decode_as(kind, self.raw)
@@ -187,8 +187,8 @@ class StorageWatch:
     # ---------------------------------------------------------------------------------------------- events
 
     def _events(self, changes: Sequence[StoreChange]) -> Sequence[WatchEvent]:
-        if is_stored_otherwise(self._kind):
-            return [TranslatedEvent(self._kind, event) for event in self._selected_events(changes)]
+        if needs_conversion(self._kind):
+            return [ConvertedEvent(self._kind, event) for event in self._selected_events(changes)]
         return self._selected_events(changes)
 
     def _selected_events(self, changes: Sequence[StoreChange]) -> Sequence[WatchEvent]:
@@ -258,7 +258,7 @@ class Storage:
         record = await self._store.get(kind.key(namespace, name))
         if record is None:
             raise not_found(kind, name)
-        return outward(kind, record.value, record.revision)
+        return served_bytes(kind, record.value, record.revision)
 
     async def list(
         self,
@@ -329,7 +329,7 @@ class Storage:
             matcher = remaining = (
                 None  # how many of the others match is not known, and Kubernetes does not count either
             )
-        items = await self._worker.run(_size_bytes(found), _outward_items, kind, found, matcher)
+        items = await self._worker.run(_size_bytes(found), _served_items, kind, found, matcher)
         if not page.next_start:
             return Listing(items, str(page.revision))
         token = continue_token(folder, page.next_start, page.revision)
@@ -353,7 +353,7 @@ class Storage:
 
 
 def _matcher(kind: Kind, selection: Selection) -> ObjectMatcher | None:
-    return matcher_of_selection(inward_selection(kind, selection))
+    return matcher_of_selection(stored_selection(kind, selection))
 
 
 def _size_bytes(records: Sequence[Record]) -> int:
@@ -365,11 +365,11 @@ def _matching(records: Sequence[Record], matcher: ObjectMatcher) -> Sequence[int
     return [index for index, record in enumerate(records) if matcher.matches(record.value)]
 
 
-def _outward_items(kind: Kind, records: Sequence[Record], matcher: ObjectMatcher | None) -> list[bytes]:
+def _served_items(kind: Kind, records: Sequence[Record], matcher: ObjectMatcher | None) -> list[bytes]:
     """The records that match, as clients get them."""
     if matcher is not None:
         records = [records[index] for index in _matching(records, matcher)]
-    return [outward(kind, record.value, record.revision) for record in records]
+    return [served_bytes(kind, record.value, record.revision) for record in records]
 
 
 def _revision_number(text: str) -> int:
@@ -384,7 +384,7 @@ def _revision_number(text: str) -> int:
 
 _VERSION = "meta.k8s.io/v1"
 INCONSISTENT = -1
-"""As the revision of a token: go on as of now, whatever has changed since the list began."""
+"""As the revision of a token: continue at the current revision, although objects have changed since the list began."""
 
 
 class _Token(msgspec.Struct, frozen=True):
@@ -403,7 +403,7 @@ def continue_token(folder: str, next_key: str, revision: int) -> str:
 
 
 def read_continue_token(folder: str, text: str) -> tuple[str, int]:
-    """The key to go on with and the revision to list at. Raises `BadRequestError`."""
+    """The next key and the revision of the list. Raises `BadRequestError`."""
     try:
         token = _decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (ValueError, msgspec.DecodeError):

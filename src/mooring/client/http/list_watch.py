@@ -60,7 +60,7 @@ class _ListStart(msgspec.Struct, rename="camel"):
 
 _decoder = msgspec.json.Decoder(RawList)
 _start_decoder = msgspec.json.Decoder(_ListStart)
-_heads: dict[Kind, bytes] = {}
+_type_meta_starts: dict[Kind, bytes] = {}
 _TYPED = (b'{"kind":', b'{"apiVersion":')
 _ITEMS = b',"items":['
 _ITEM_METADATA = b'"metadata":{'
@@ -84,7 +84,7 @@ class HttpItems(Sequence[bytes]):
     def __init__(self, kind: Kind, answer: bytes) -> None:
         self._kind = kind
         self._answer = answer
-        self._whole: list[bytes] | None = None
+        self._cut_items: list[bytes] | None = None
 
     def parts(self, view: type[AnyView]) -> Iterator[list[AnyView] | Sequence[bytes]]:
         """All items in parts, in order: lists of views; as the last part, items that must be decoded one by one."""
@@ -106,16 +106,16 @@ class HttpItems(Sequence[bytes]):
             raise ServerError(
                 f"the server answered with something else than a list of {self._kind.resource}: {error}"
             ) from None
-        head = _head(self._kind)
-        self._whole = [_whole(head, bytes(item)) for item in found.items or ()]
+        start = _type_meta_start(self._kind)
+        self._cut_items = [_with_type_meta(start, bytes(item)) for item in found.items or ()]
         return found
 
     @property
     def _items(self) -> list[bytes]:
-        if self._whole is None:
+        if self._cut_items is None:
             self.cut()
-        assert self._whole is not None
-        return self._whole
+        assert self._cut_items is not None
+        return self._cut_items
 
     def __len__(self) -> int:
         return len(self._items)
@@ -159,18 +159,18 @@ def _metadata_at_start(answer: bytes) -> ListMetadata | None:
         return None
 
 
-def _whole(head: bytes, item: bytes) -> bytes:
+def _with_type_meta(start: bytes, item: bytes) -> bytes:
     if item.startswith(_TYPED) or item == b"{}":
         return item
-    return head + item[1:]
+    return start + item[1:]
 
 
-def _head(kind: Kind) -> bytes:
-    head = _heads.get(kind)
-    if head is None:
-        head = f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}",'.encode()
-        _heads[kind] = head
-    return head
+def _type_meta_start(kind: Kind) -> bytes:
+    start = _type_meta_starts.get(kind)
+    if start is None:
+        start = f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version}",'.encode()
+        _type_meta_starts[kind] = start
+    return start
 
 
 LINE_BYTES_MAX = 64 << 20

@@ -5,7 +5,7 @@
 
 1. A port that is in use raises `PortTakenError` with one line. `0.0.0.0`, `::` and an empty host listen on IPv4 and
    IPv6, as in Go.
-2. One timer serves all connections: idle ones are found every `look_s`.
+2. One timer serves all connections: idle ones are found every `check_interval_s`.
 3. A connection over TLS begins with its handshake. A handshake that takes longer than `handshake_s_max` is ended.
 4. At most `handshakes_max` connections are in their handshake. If there is one more, the oldest is closed: clients that
    never begin cannot keep others out.
@@ -159,8 +159,8 @@ class HttpListener:
         self.ends_with_client = ends_with_client
         self.clock = clock
         self.dates = DateHeader(clock)
-        self.idle_looks = self._looks(self.limits.idle_s_max)
-        self.linger_looks = self._looks(self.limits.linger_s_max)
+        self.idle_checks = self._check_count(self.limits.idle_s_max)
+        self.linger_checks = self._check_count(self.limits.linger_s_max)
         self.is_stopping = False
         self.port = 0
         self._host = host
@@ -219,7 +219,7 @@ class HttpListener:
         self.is_stopping = True
         for accepting in self._accepting:
             accepting.cancel()
-        await self.clock.wait(0)  # the loop lets go of the sockets
+        await self.clock.wait(0)  # the loop removes the sockets from its selector
         for listening in self._sockets:
             listening.close()
         self.acceptor.close()
@@ -247,22 +247,22 @@ class HttpListener:
             return False
         self.connections[connection] = None
         if self._alarm is None:
-            self._alarm = asyncio.get_running_loop().call_later(self.limits.look_s, self._look)
+            self._alarm = asyncio.get_running_loop().call_later(self.limits.check_interval_s, self._check_connections)
         return True
 
     def remove(self, connection: ServerConnection) -> None:
         self.connections.pop(connection, None)
 
-    def _look(self) -> None:
+    def _check_connections(self) -> None:
         self._alarm = None
         for connection in list(self.connections):
-            connection.look()
+            connection.check()
         if self.connections and not self.is_stopping:
-            self._alarm = asyncio.get_running_loop().call_later(self.limits.look_s, self._look)
+            self._alarm = asyncio.get_running_loop().call_later(self.limits.check_interval_s, self._check_connections)
 
-    def _looks(self, seconds: float) -> int:
+    def _check_count(self, seconds: float) -> int:
         """The number of checks that takes at least this time: the first one may happen immediately."""
-        return ceil(seconds / self.limits.look_s) + 1
+        return ceil(seconds / self.limits.check_interval_s) + 1
 
 
 def _unix_socket(path: str) -> socket.socket:
