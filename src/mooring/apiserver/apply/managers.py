@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mooring.api.document import Document
+from mooring.api.field_errors import go_json
 from mooring.apiserver.apply.field_set import (
     FIELD,
     LEAF,
@@ -28,7 +29,6 @@ from mooring.apiserver.apply.field_set import (
     set_of,
     union,
 )
-from mooring.apiserver.validation.fields import go_json
 
 
 def read_fields(fields: object) -> FieldSet:

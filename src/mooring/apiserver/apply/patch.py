@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mooring.api.document import Document
-from mooring.api.field_errors import quoted
+from mooring.api.field_errors import go_json, quoted
 from mooring.api.patching.json_patch import go_text
 from mooring.api.schema.types import ListKind
 from mooring.apiserver.apply.field_set import (
@@ -67,7 +67,6 @@ from mooring.apiserver.apply.update import (
     unmanaged,
 )
 from mooring.apiserver.call import Call
-from mooring.apiserver.validation.fields import go_json
 from mooring.client.errors import BadRequestError, ConflictError, ServerError, StatusCause
 
 

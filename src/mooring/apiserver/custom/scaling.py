@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.api.document import Document
+from mooring.api.field_errors import go_json
 from mooring.api.kinds import Kind
+from mooring.apiserver.apply.update import SCALE_VERSION
 from mooring.apiserver.custom.version import ScalePaths
 from mooring.apiserver.errors import internal, plain_error
-from mooring.apiserver.kinds.scale import SCALE_KIND, SCALE_VERSION
 from mooring.apiserver.resources import ScaleRules
-from mooring.apiserver.validation.fields import FieldError, go_json, invalid
+from mooring.apiserver.validation.fields import FieldError, invalid
 from mooring.client.errors import BadRequestError
 
 REPLICAS_MAX = 2**31 - 1
@@ -95,7 +96,7 @@ class _Scales:
         if selector:
             status["selector"] = selector
         scale: Document = {
-            "kind": SCALE_KIND,
+            "kind": "Scale",
             "apiVersion": SCALE_VERSION,
             "metadata": {name: metadata[name] for name in _SHARED if name in metadata},
             "spec": {"replicas": wanted} if wanted else {},

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mooring.api.document import Document
+from mooring.api.field_errors import go_json
 from mooring.api.kinds import ALL_VERBS, SCALE, STATUS, Kind
 from mooring.apiserver.apply.kind_schema import custom_kind_schemas
 from mooring.apiserver.call import Call
@@ -39,7 +40,6 @@ from mooring.apiserver.custom.version import CustomVersion, read_version
 from mooring.apiserver.discovery import versions_in_order
 from mooring.apiserver.errors import internal
 from mooring.apiserver.resources import DecodedDocument, Resource
-from mooring.apiserver.validation.fields import go_json
 from mooring.apiserver.wire.custom_bodies import custom_metadata, decode_custom, read_numbers
 from mooring.apiserver.wire.decode import cannot_be_handled
 from mooring.apiserver.wire.examine import DecodingError, apply_field_validation

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mooring.api.document import Document
+from mooring.api.field_errors import go_json
 from mooring.api.patching.json_patch import COPIED_BYTES_MAX, PatchError, apply_json_patch, apply_merge_patch, go_text
 from mooring.api.patching.strategic import apply_strategic_patch
 from mooring.apiserver.apply.patch import apply_patch, unreadable
@@ -25,7 +26,7 @@ from mooring.apiserver.registry.object_storage import check_document_size
 from mooring.apiserver.registry.update import Changed, change
 from mooring.apiserver.resources import DecodedDocument, Resource
 from mooring.apiserver.strategy import Strategy
-from mooring.apiserver.validation.fields import go_json, invalid
+from mooring.apiserver.validation.fields import invalid
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.apiserver.wire.yaml_text import sorted_keys
 from mooring.client.errors import BadRequestError, InvalidError, StatusError
