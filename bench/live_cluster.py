@@ -25,7 +25,6 @@ from bench.templates import Manifest
 from bench.workload import Outcome
 from mooring.api.kinds import NAMESPACE, POD, Kind, kind_of_view
 from mooring.apiserver.access.certificates import new_key
-from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
@@ -36,6 +35,7 @@ from mooring.kit.tasks import TaskGroup
 from mooring.scheduler.config import load_configuration
 from mooring.scheduler.queue.states import QueueState
 from mooring.scheduler.scheduler import Scheduler
+from mooring.serving.users import MASTERS_GROUP, User
 from mooring.store.memory import MemoryStore
 
 CREATES_IN_A_ROW = 50

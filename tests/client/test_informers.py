@@ -13,7 +13,6 @@ from mooring.api.kinds import NODE, POD, Kind
 from mooring.api.views.meta import ApiObject
 from mooring.api.views.node import Node
 from mooring.api.views.pod import Pod
-from mooring.apiserver.access.users import User
 from mooring.apiserver.assembly import open_api_server
 from mooring.apiserver.loopback import LoopbackClient
 from mooring.apiserver.server import ApiServer
@@ -24,6 +23,7 @@ from mooring.kit.clock import VirtualClock
 from mooring.kit.entropy import Entropy
 from mooring.kit.loop import run
 from mooring.kit.tasks import TaskGroup
+from mooring.serving.users import User
 from mooring.store.memory import MemoryStore
 from tests.api_servers import WITHOUT_CONTROLLERS
 from tests.client.objects import node, pod

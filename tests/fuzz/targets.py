@@ -37,7 +37,6 @@ from mooring.apiserver.access.authentication import Authenticator, FixedTokens
 from mooring.apiserver.access.certificates import new_key
 from mooring.apiserver.access.impersonation import wanted_user
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.custom.rule_compiling import compiled_rules, declared_type
 from mooring.apiserver.custom.rules import cel_value
@@ -73,6 +72,7 @@ from mooring.kit.clock import SystemClock
 from mooring.kit.entropy import Entropy
 from mooring.serving.http.parser import ParseFailure, RequestParser, ServerLimits
 from mooring.serving.http.request import Request
+from mooring.serving.users import User
 
 CORPUS = Path(__file__).parent / "corpus"
 WORDS = Path(__file__).parent / "words"

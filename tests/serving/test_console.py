@@ -14,7 +14,7 @@ import pytest
 from mooring.client.interface import Client
 from mooring.kit.clock import SystemClock, VirtualClock
 from mooring.kit.loop import run, run_real
-from mooring.serving.authentication import Caller, DelegatingAuthenticator, Trust
+from mooring.serving.authentication import DelegatingAuthenticator, Trust
 from mooring.serving.authorization import AllowedPaths, DelegatingAuthorizer
 from mooring.serving.console import (
     HEARTBEAT,
@@ -39,24 +39,25 @@ from mooring.serving.http.response import Stream
 from mooring.serving.pages import PageRequest, PageResponse, as_json, text, unauthorized
 from mooring.serving.server import Page, SecureServer
 from mooring.serving.tls import ServingTls, serving_context
+from mooring.serving.users import User
 from tests.serving.callers import Reviewer
 
-ALICE = Caller("alice", groups=("team",))
+ALICE = User("alice", groups=("team",))
 
 
-def session_of(sessions: ConsoleSessions[Caller], user: Caller = ALICE) -> str:
+def session_of(sessions: ConsoleSessions, user: User = ALICE) -> str:
     token = sessions.redeem(sessions.new_login(user))
     assert token is not None
     return token
 
 
 def test_a_session_belongs_to_the_user_of_its_login() -> None:
-    sessions = ConsoleSessions[Caller](VirtualClock())
+    sessions = ConsoleSessions(VirtualClock())
     assert sessions.user_of(session_of(sessions)) is ALICE
 
 
 def test_a_login_is_redeemed_once_and_is_not_a_session() -> None:
-    sessions = ConsoleSessions[Caller](VirtualClock())
+    sessions = ConsoleSessions(VirtualClock())
     login = sessions.new_login(ALICE)
     assert sessions.user_of(login) is None
     assert sessions.redeem(login) is not None
@@ -67,7 +68,7 @@ def test_a_login_is_redeemed_once_and_is_not_a_session() -> None:
 
 def test_logins_and_sessions_expire() -> None:
     clock = VirtualClock()
-    sessions = ConsoleSessions[Caller](clock)
+    sessions = ConsoleSessions(clock)
     session, login = session_of(sessions), sessions.new_login(ALICE)
     clock.advance_to(LOGIN_S_MAX + 1)
     assert sessions.redeem(login) is None
@@ -78,18 +79,18 @@ def test_logins_and_sessions_expire() -> None:
 
 
 def test_at_the_limits_the_oldest_login_or_session_is_removed() -> None:
-    sessions = ConsoleSessions[Caller](VirtualClock())
-    tokens = [session_of(sessions, Caller(f"user-{number}")) for number in range(SESSIONS_MAX + 1)]
+    sessions = ConsoleSessions(VirtualClock())
+    tokens = [session_of(sessions, User(f"user-{number}")) for number in range(SESSIONS_MAX + 1)]
     assert [sessions.user_of(token) is not None for token in (tokens[0], tokens[1], tokens[-1])] == [False, True, True]
-    logins = [sessions.new_login(Caller(f"user-{number}")) for number in range(LOGINS_MAX + 1)]
+    logins = [sessions.new_login(User(f"user-{number}")) for number in range(LOGINS_MAX + 1)]
     assert [sessions.redeem(login) is not None for login in (logins[0], logins[1], logins[-1])] == [False, True, True]
 
 
 def test_logins_of_one_user_do_not_end_sessions_of_others() -> None:
-    sessions = ConsoleSessions[Caller](VirtualClock())
-    session, login = session_of(sessions, Caller("bob")), sessions.new_login(Caller("bob"))
+    sessions = ConsoleSessions(VirtualClock())
+    session, login = session_of(sessions, User("bob")), sessions.new_login(User("bob"))
     # The same user with other credentials.
-    tokens = [session_of(sessions, Caller("alice", extra={"id": [str(number)]})) for number in range(SESSIONS_MAX)]
+    tokens = [session_of(sessions, User("alice", extra={"id": (str(number),)})) for number in range(SESSIONS_MAX)]
     for _ in range(LOGINS_MAX):
         sessions.new_login(ALICE)
     assert sessions.user_of(session) is not None
@@ -97,7 +98,7 @@ def test_logins_of_one_user_do_not_end_sessions_of_others() -> None:
     assert sum(sessions.user_of(token) is not None for token in tokens) == OF_USER_MAX
 
 
-JANE = Caller("jane")
+JANE = User("jane")
 REVIEWER = Reviewer(
     tokens={"jane": {"username": "jane"}},
     allowed={
@@ -128,7 +129,7 @@ PAGES: dict[str, Page] = {
 async def served() -> AsyncIterator[tuple[str, str, SecureServer]]:
     """The URL, a login token of Jane, and the server."""
     clock, client = SystemClock(), cast(Client, REVIEWER)
-    sessions: ConsoleSessions[Caller] = ConsoleSessions(clock)
+    sessions = ConsoleSessions(clock)
     server = SecureServer(
         PAGES,
         DelegatingAuthenticator(Trust(), client, clock),

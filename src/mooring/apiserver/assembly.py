@@ -30,7 +30,6 @@ from mooring.apiserver.access.escalation import EscalationCheck
 from mooring.apiserver.access.node_authorizer import GRAPH_KINDS, NodeAuthorizer, NodeGraph
 from mooring.apiserver.access.rbac import RoleAuthorizer, read_role_or_binding
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, TokenSigner
-from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import AdmissionChain
 from mooring.apiserver.admission.table import admission_plugins
 from mooring.apiserver.apply.kind_schema import KindSchema, kind_schema_of_struct
@@ -51,6 +50,7 @@ from mooring.client.http.dial import unverified_tls
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
+from mooring.serving.users import User
 from mooring.store.interface import EMPTY_REVISION, RevisionGone, Store, WriteConflict
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from mooring.api.kinds import Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.validation.fields import FieldError
+from mooring.serving.users import User
 
 WARNINGS_MAX = 4_096
 """Further warnings are dropped. The headers of a response hold that many letters."""

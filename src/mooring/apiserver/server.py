@@ -21,7 +21,6 @@ from mooring.apiserver.access.authorization import Attributes, Authorizer
 from mooring.apiserver.access.node_authorizer import NodeGraph
 from mooring.apiserver.access.service_account_tokens import Lookup as Peek
 from mooring.apiserver.access.service_account_tokens import ServiceAccountTokens, requested_token
-from mooring.apiserver.access.users import User
 from mooring.apiserver.admission.interface import Attempt, Lookup
 from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
@@ -56,6 +55,7 @@ from mooring.kit.entropy import Entropy
 from mooring.serving.console import ConsoleSessions
 from mooring.serving.pages import PageRequest, PageResponse, masked
 from mooring.serving.server import Page
+from mooring.serving.users import User
 from mooring.store.interface import Store
 
 Check = Callable[[], bool]
@@ -99,7 +99,7 @@ class ApiServer:
     health: Health = field(default_factory=Health)
     discovery: Discovery = field(init=False)
     openapi: OpenApi = field(init=False)
-    console_sessions: ConsoleSessions[User] = field(init=False)
+    console_sessions: ConsoleSessions = field(init=False)
 
     def __post_init__(self) -> None:
         self.console_sessions = ConsoleSessions(self.clock)

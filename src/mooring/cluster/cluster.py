@@ -32,7 +32,6 @@ from mooring.apiserver.access.keyring import (
     kubeconfig_document,
     write_kubeconfig,
 )
-from mooring.apiserver.access.users import User, authenticated
 from mooring.apiserver.admission.table import UnknownPluginError
 from mooring.apiserver.assembly import Settings, open_api_server
 from mooring.apiserver.bootstrap import NAMESPACES
@@ -60,6 +59,7 @@ from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.kit.temporary_directory import temporary_directory
 from mooring.serving.http.listener import PortTakenError
+from mooring.serving.users import User, authenticated
 from mooring.store.interface import Store, StoreError
 from mooring.store.memory import MemoryStore
 

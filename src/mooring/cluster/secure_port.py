@@ -16,18 +16,15 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from mooring.api.well_known import MASTERS_GROUP
 from mooring.client.http.client import HttpClient, HttpLimits
 from mooring.client.http.connection import Connection
 from mooring.kit.clock import Clock
 from mooring.kit.entropy import Entropy
 from mooring.kit.tasks import TaskGroup
 from mooring.serving.authentication import (
-    AUTHENTICATED,
     Authorities,
     AuthoritiesError,
     AuthorityFiles,
-    Caller,
     DelegatingAuthenticator,
 )
 from mooring.serving.authorization import AllowedPaths, Attributes, DelegatingAuthorizer, by_path
@@ -35,10 +32,11 @@ from mooring.serving.console import LOGIN, ConsolePaths, ConsoleSessions
 from mooring.serving.http.listener import EVERYWHERE
 from mooring.serving.server import Page, SecureServer
 from mooring.serving.tls import ServingTls, serving_context, trust
+from mooring.serving.users import AUTHENTICATED_GROUP, MASTERS_GROUP, User
 
 REVIEW_LIMITS = HttpLimits(requests_per_s=200.0, burst=400, request_s_max=10.0)
 ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
-CONSOLE_USER = Caller("mooring:console", groups=(MASTERS_GROUP, AUTHENTICATED))
+CONSOLE_USER = User("mooring:console", groups=(MASTERS_GROUP, AUTHENTICATED_GROUP))
 """The user of the link. Its session reads the console of this component and nothing else."""
 
 logger = logging.getLogger(__name__)
@@ -102,7 +100,7 @@ async def open_secure_port(
             denied_s=requested.denied_remembered_s,
             attributes=requested.attributes,
         )
-        sessions: ConsoleSessions[Caller] = ConsoleSessions(clock)
+        sessions = ConsoleSessions(clock)
         server = SecureServer(
             pages,
             authenticator,

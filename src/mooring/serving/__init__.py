@@ -6,6 +6,7 @@
     loop_metrics     how long the event loop was blocked
     profiling        /debug/pprof
     authentication   client certificates, request headers of a proxy, bearer tokens; trusted authorities
+    users            users and groups, also of the API server
     authorization    always-allowed paths, otherwise a SubjectAccessReview
     tls              the serving certificate and the TLS context
     console          the web console: logins, sessions, files, live data

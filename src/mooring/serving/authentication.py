@@ -1,6 +1,6 @@
 """Authentication: which user sends a request, and which certificate authorities are trusted for it.
 
-Input: a verified client certificate and the headers. Output: a `Caller`; None if the credentials are invalid.
+Input: a verified client certificate and the headers. Output: a `User`; None if the credentials are invalid.
 
     certificate of a trusted proxy, with X-Remote-User ───────> that user
     certificate of a client CA ───────────────────────────────> its common name and organizations
@@ -39,13 +39,12 @@ from mooring.api.kinds import CONFIG_MAP, Kind
 from mooring.client.errors import ClientError
 from mooring.client.interface import Client
 from mooring.kit.clock import Clock
+from mooring.serving.users import User, anonymous, authenticated
 
 CACHED_MAX = 4_096
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-AUTHENTICATED = "system:authenticated"
-UNAUTHENTICATED = "system:unauthenticated"
 
 _TOKEN_REVIEW = Kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews", is_namespaced=False)
 
@@ -71,19 +70,6 @@ class ExpiringCache(Generic[Key, Value]):
         if len(self._answers) >= CACHED_MAX:
             del self._answers[next(iter(self._answers))]
         self._answers[key] = (self._clock.now_s() + for_s, response)
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The user of a request."""
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
-
-
-ANONYMOUS = Caller("system:anonymous", groups=(UNAUTHENTICATED,))
 
 
 @dataclass(slots=True)
@@ -114,10 +100,10 @@ class DelegatingAuthenticator:
         self._trust = trust
         self._client = client
         self._clock = clock
-        self._tokens: ExpiringCache[bytes, Caller | None] = ExpiringCache(clock)
+        self._tokens: ExpiringCache[bytes, User | None] = ExpiringCache(clock)
         self._cache_s = cache_s
 
-    async def caller(self, certificate: bytes | None, headers: Mapping[str, Sequence[str]]) -> Caller | None:
+    async def caller(self, certificate: bytes | None, headers: Mapping[str, Sequence[str]]) -> User | None:
         """`headers` by lower-case name; `certificate` (DER) was verified by TLS."""
         presented = x509.load_der_x509_certificate(certificate) if certificate else None
         if presented is not None and not self._is_current(presented):
@@ -129,14 +115,14 @@ class DelegatingAuthenticator:
         token = _bearer_token(headers)
         if token and self._client is not None:
             return await self._token_user(token, self._client)
-        return ANONYMOUS
+        return anonymous()
 
     def _is_current(self, certificate: x509.Certificate) -> bool:
         now_s = self._clock.wall_s()
         start_s = certificate.not_valid_before_utc.timestamp()
         return start_s <= now_s <= certificate.not_valid_after_utc.timestamp()
 
-    def _proxied_user(self, presented: x509.Certificate, headers: Mapping[str, Sequence[str]]) -> Caller | None:
+    def _proxied_user(self, presented: x509.Certificate, headers: Mapping[str, Sequence[str]]) -> User | None:
         rules = self._trust.proxy
         if not _is_signed_by_one_of(presented, self._trust.proxy_authorities):
             return None
@@ -152,9 +138,9 @@ class DelegatingAuthenticator:
             for header, values in headers.items()
             if header.startswith(prefix)
         }
-        return _authenticated(Caller(name, _first(headers, rules.uid_headers), groups, extra))
+        return authenticated(User(name, _first(headers, rules.uid_headers), groups, extra))
 
-    async def _token_user(self, token: str, client: Client) -> Caller | None:
+    async def _token_user(self, token: str, client: Client) -> User | None:
         key = sha256(token.encode()).digest()
         is_known, owner = self._tokens.get(key)
         if is_known:
@@ -170,27 +156,22 @@ class DelegatingAuthenticator:
         return owner
 
 
-def _reviewed(response: bytes) -> Caller | None:
+def _reviewed(response: bytes) -> User | None:
     review: dict[str, Any] = msgspec.json.decode(response)
     status = review.get("status") or {}
     user = status.get("user") or {}
     if not status.get("authenticated") or not user.get("username"):
         return None
     groups = tuple(user.get("groups") or ())
-    return _authenticated(Caller(user["username"], user.get("uid") or "", groups, user.get("extra") or {}))
+    extra = {key: tuple(values) for key, values in (user.get("extra") or {}).items()}
+    return authenticated(User(user["username"], user.get("uid") or "", groups, extra))
 
 
-def _authenticated(caller: Caller) -> Caller:
-    if AUTHENTICATED in caller.groups or caller.name == ANONYMOUS.name:
-        return caller
-    return Caller(caller.name, caller.uid, (*caller.groups, AUTHENTICATED), caller.extra)
-
-
-def _certificate_user(certificate: x509.Certificate) -> Caller | None:
+def _certificate_user(certificate: x509.Certificate) -> User | None:
     organisations = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     groups = tuple(str(attribute.value) for attribute in organisations)
     name = _common_name(certificate)
-    return _authenticated(Caller(name, groups=groups)) if name else None
+    return authenticated(User(name, groups=groups)) if name else None
 
 
 def _common_name(certificate: x509.Certificate) -> str:

@@ -60,7 +60,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b, sha256
 from html import escape
-from typing import Generic, Protocol, TypeVar
 from urllib.parse import parse_qs, unquote
 
 from cryptography.fernet import Fernet
@@ -69,6 +68,7 @@ from mooring.console import INDEX, assets
 from mooring.kit.clock import Clock
 from mooring.serving.http.request import Request
 from mooring.serving.pages import PageRequest, PageResponse, method_not_allowed, not_found, refused, text
+from mooring.serving.users import User
 
 LOGIN_S_MAX = 3_600.0
 SESSION_S_MAX = 12 * 3_600.0
@@ -78,30 +78,21 @@ OF_USER_MAX = 10
 """Logins, and sessions, of one user."""
 
 
-class NamedAccount(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-Account = TypeVar("Account", bound=NamedAccount)
-"""How a server represents a user: `User` in the API server, `Caller` in other components."""
-
-
 @dataclass(frozen=True, slots=True)
-class _Entry(Generic[Account]):
-    user: Account
+class _Entry:
+    user: User
     end_s: float
 
 
-class ConsoleSessions(Generic[Account]):
+class ConsoleSessions:
     """The open logins and sessions of one server."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._logins: dict[bytes, _Entry[Account]] = {}
-        self._sessions: dict[bytes, _Entry[Account]] = {}
+        self._logins: dict[bytes, _Entry] = {}
+        self._sessions: dict[bytes, _Entry] = {}
 
-    def new_login(self, user: Account) -> str:
+    def new_login(self, user: User) -> str:
         """A token that can be redeemed once for a session of the user."""
         return self._add(self._logins, LOGINS_MAX, user, LOGIN_S_MAX)
 
@@ -112,12 +103,12 @@ class ConsoleSessions(Generic[Account]):
             return None
         return self._add(self._sessions, SESSIONS_MAX, login.user, SESSION_S_MAX)
 
-    def user_of(self, token: str) -> Account | None:
+    def user_of(self, token: str) -> User | None:
         """The user of a session; None if there is no such session, or it has expired."""
         session = self._sessions.get(_digest(token))
         return session.user if session is not None and self._clock.now_s() <= session.end_s else None
 
-    def _add(self, entries: dict[bytes, _Entry[Account]], count_max: int, user: Account, valid_s: float) -> str:
+    def _add(self, entries: dict[bytes, _Entry], count_max: int, user: User, valid_s: float) -> str:
         own = [digest for digest, entry in entries.items() if entry.user.name == user.name]
         if len(own) >= OF_USER_MAX:
             del entries[own[0]]
@@ -170,10 +161,10 @@ _LOGGED_IN = _PAGE.format(
 ).encode()
 
 
-class ConsolePaths(Generic[Account]):
+class ConsolePaths:
     """Serves the paths of the console."""
 
-    def __init__(self, sessions: ConsoleSessions[Account], new_link: str) -> None:
+    def __init__(self, sessions: ConsoleSessions, new_link: str) -> None:
         """`new_link`: the command that prints another link."""
         self._sessions = sessions
         self._cookie = f"mooring_console_{new_token()[:12].replace('-', '_')}"
@@ -181,7 +172,7 @@ class ConsolePaths(Generic[Account]):
         body = f"{advice}<pre>{escape(new_link)}</pre>"
         self._unauthorized = _PAGE.format(head="", title="Not logged in", body=body).encode()
 
-    def session_user(self, request: Request) -> Account | None:
+    def session_user(self, request: Request) -> User | None:
         """The user of the session, if the request has the cookie of one and is a request that a session may make."""
         is_own = _is_own_post(request) or (request.method == "GET" and not _is_of_another_page(request))
         return self._user(request) if is_own else None
@@ -192,7 +183,7 @@ class ConsolePaths(Generic[Account]):
             return False
         return self._user(request) is not None
 
-    def _user(self, request: Request) -> Account | None:
+    def _user(self, request: Request) -> User | None:
         token = _cookies(request.header(b"cookie")).get(self._cookie) if request.path.startswith(ROOT) else None
         return self._sessions.user_of(token) if token is not None else None
 
@@ -216,7 +207,7 @@ class ConsolePaths(Generic[Account]):
         headers = (("Set-Cookie", f"{self._cookie}={session}; {attributes}"), ("Cache-Control", "no-store"))
         return PageResponse(_LOGGED_IN, 200, HTML, headers=headers)
 
-    def response(self, path: str, request: Request, user: Account) -> PageResponse:
+    def response(self, path: str, request: Request, user: User) -> PageResponse:
         """The response to an authorized request for a file or a link."""
         if request.method != "GET":
             return method_not_allowed()
@@ -226,7 +217,7 @@ class ConsolePaths(Generic[Account]):
         """A page with instructions for the login."""
         return PageResponse(self._unauthorized, 401, HTML)
 
-    def _link(self, request: Request, user: Account) -> PageResponse:
+    def _link(self, request: Request, user: User) -> PageResponse:
         if self.session_user(request) is not None and not request.header(b"authorization"):
             return refused("a session of the console cannot make another login")
         token, host = self._sessions.new_login(user), request.header(b"host")

@@ -30,7 +30,9 @@ from mooring.apiserver.access.certificates import (
     new_key,
 )
 from mooring.apiserver.access.service_account_tokens import SHORT_AUDIENCE, InvalidTokenError
-from mooring.apiserver.access.users import (
+from mooring.client.errors import UnauthorizedError
+from mooring.kit.clock import VIRTUAL_WALL_S
+from mooring.serving.users import (
     User,
     anonymous,
     authenticated,
@@ -40,8 +42,6 @@ from mooring.apiserver.access.users import (
     service_account_username,
     with_group,
 )
-from mooring.client.errors import UnauthorizedError
-from mooring.kit.clock import VIRTUAL_WALL_S
 from tests.apiserver.access.builders import ISSUER, Cluster
 
 

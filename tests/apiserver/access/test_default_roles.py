@@ -20,7 +20,7 @@ from mooring.apiserver.access.default_roles import (
     subject,
 )
 from mooring.apiserver.access.rbac import RoleAuthorizer
-from mooring.apiserver.access.users import User
+from mooring.serving.users import User
 from tests.apiserver.access.builders import binding, may, put, request_attributes, user
 
 

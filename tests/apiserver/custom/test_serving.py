@@ -9,7 +9,6 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.custom.scaling import scale_rules, validate_actual, validate_wanted
 from mooring.apiserver.custom.schema import read_schema
@@ -17,6 +16,7 @@ from mooring.apiserver.custom.serving import CustomBodies, deprecation_warning, 
 from mooring.apiserver.custom.version import ScalePaths
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.client.errors import BadRequestError, ServerError
+from mooring.serving.users import User
 from tests.apiserver.custom.definitions import definition, fields, version, widget
 
 KIND = Kind("example.com/v1", "Widget", "widgets")

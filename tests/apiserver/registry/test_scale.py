@@ -8,7 +8,6 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import DEPLOYMENT, REPLICATION_CONTROLLER
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.kinds.scale import scale_of, scaled, validate_scale
 from mooring.apiserver.loopback import LoopbackClient
@@ -17,6 +16,7 @@ from mooring.apiserver.registry.scale import patch_scale, put_scale
 from mooring.apiserver.server import ApiServer
 from mooring.client.errors import StatusError
 from mooring.client.interface import PatchForm
+from mooring.serving.users import User
 from tests.api_servers import with_api_server
 from tests.apiserver.core_documents import messages
 from tests.apiserver.workload_builders import UID, body, changed, created

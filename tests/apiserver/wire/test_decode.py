@@ -13,7 +13,6 @@ from mooring.api import kinds
 from mooring.api.kinds import CONFIG_MAP as CONFIG_MAP_KIND
 from mooring.api.kinds import Kind
 from mooring.api.schema.types import struct_named, struct_of_kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire.custom_bodies import decode_custom, go_numbers
 from mooring.apiserver.wire.decode import (
@@ -28,6 +27,7 @@ from mooring.apiserver.wire.decode import (
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.client.errors import BadRequestError, StatusError
 from mooring.client.interface import PatchForm
+from mooring.serving.users import User
 from tests.apiserver.wire.test_protobuf import part
 
 JSON = "application/json"

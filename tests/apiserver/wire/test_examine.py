@@ -6,7 +6,6 @@ import pytest
 
 from mooring.api import kinds
 from mooring.api.schema.types import struct_named
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call, FieldValidation
 from mooring.apiserver.wire.examine import (
     STRICT_ERRORS_MAX,
@@ -20,6 +19,7 @@ from mooring.apiserver.wire.examine import (
     warnings,
 )
 from mooring.apiserver.wire.json_text import parse_carefully
+from mooring.serving.users import User
 
 
 @pytest.mark.parametrize(

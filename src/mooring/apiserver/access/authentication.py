@@ -32,9 +32,9 @@ from cryptography.x509.oid import NameOID
 
 from mooring.api.caches import BoundedCache
 from mooring.apiserver.access.service_account_tokens import InvalidTokenError, ServiceAccountTokens
-from mooring.apiserver.access.users import CREDENTIAL_KEY, MASTERS_GROUP, User, anonymous, authenticated
 from mooring.client.errors import UnauthorizedError
 from mooring.kit.clock import Clock
+from mooring.serving.users import CREDENTIAL_KEY, MASTERS_GROUP, User, anonymous, authenticated
 
 COLUMNS_MIN = 3
 ADMIN = User("admin", "admin", (MASTERS_GROUP,))

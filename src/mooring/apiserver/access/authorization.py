@@ -27,8 +27,9 @@ from typing import Protocol
 
 from mooring.api.document import Document
 from mooring.api.field_errors import quoted
-from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.client.errors import ForbiddenError
+from mooring.serving.authorization import AuthorizationDecision
+from mooring.serving.users import MASTERS_GROUP, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,12 +234,6 @@ def listed(items: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AuthorizationDecision:
-    is_allowed: bool
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class SubjectRules:
     """Everything that a user may do in a namespace, and what could not be found out."""
 
@@ -291,11 +286,14 @@ class EverythingAllowed:
         return ALLOWED
 
     def rules_for(self, user: User, namespace: str) -> SubjectRules:
-        return SubjectRules((_EVERY_RESOURCE, _EVERY_PATH))
+        return SubjectRules(EVERYTHING)
 
 
-_EVERY_RESOURCE = Rule(verbs=("*",), api_groups=("*",), resources=("*",))
-_EVERY_PATH = Rule(verbs=("*",), non_resource_urls=("*",))
+EVERYTHING = (
+    Rule(verbs=("*",), api_groups=("*",), resources=("*",)),
+    Rule(verbs=("*",), non_resource_urls=("*",)),
+)
+"""The rules of cluster-admin."""
 
 
 def require(authorizer: Authorizer, attributes: Attributes) -> None:

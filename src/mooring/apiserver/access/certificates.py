@@ -30,8 +30,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from mooring.apiserver.access.users import MASTERS_GROUP
 from mooring.serving.tls import BACKDATED_S, general_name, moment
+from mooring.serving.users import MASTERS_GROUP
 
 AUTHORITY_LIFETIME_S = 10 * 365 * 86_400
 LIFETIME_S = 365 * 86_400

@@ -21,6 +21,7 @@ from mooring.api.document import Document
 from mooring.api.field_errors import aggregated, quoted
 from mooring.api.kinds import Kind
 from mooring.apiserver.access.authorization import (
+    EVERYTHING,
     Attributes,
     Authorizer,
     Rule,
@@ -38,15 +39,11 @@ from mooring.apiserver.access.rbac import (
     UnknownReferenceKindError,
     reference_of,
 )
-from mooring.apiserver.access.users import MASTERS_GROUP, User
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from mooring.client.errors import ForbiddenError, NotFoundError, ServerError
+from mooring.serving.users import MASTERS_GROUP, User
 
-_EVERYTHING = (
-    Rule(verbs=("*",), api_groups=("*",), resources=("*",)),
-    Rule(verbs=("*",), non_resource_urls=("*",)),
-)
 _GARBAGE_COLLECTORS_FIELDS = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 _PLURALS = {"Role": "roles", "ClusterRole": "clusterroles"}
 
@@ -71,7 +68,7 @@ def check_role(
     if lack:
         raise _forbidden(request, role, lack)
     is_gathering = _gathers(role) or (old is not None and _gathers(old))
-    if is_gathering and _lack(request, _EVERYTHING, roles):
+    if is_gathering and _lack(request, EVERYTHING, roles):
         raise _forbidden(request, role, "must have cluster-admin privileges to use the aggregationRule")
 
 

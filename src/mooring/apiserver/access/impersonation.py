@@ -27,7 +27,8 @@ from urllib.parse import unquote
 from mooring.api.caches import BoundedCache
 from mooring.api.field_errors import invalid_value, quoted
 from mooring.apiserver.access.authorization import Attributes, Authorizer, forbidden
-from mooring.apiserver.access.users import (
+from mooring.client.errors import BadRequestError, ForbiddenError
+from mooring.serving.users import (
     ANONYMOUS,
     AUTHENTICATED_GROUP,
     MASTERS_GROUP,
@@ -40,7 +41,6 @@ from mooring.apiserver.access.users import (
     service_account_of,
     with_group,
 )
-from mooring.client.errors import BadRequestError, ForbiddenError
 
 AUTHENTICATION_GROUP = "authentication.k8s.io"
 REMEMBERED_USERS_MAX = 10_000

@@ -28,15 +28,9 @@ from mooring.api.errors import ObjectError
 from mooring.api.field_errors import aggregated, quoted
 from mooring.api.labels import LabelMatcher, compile_selector
 from mooring.api.views.meta import LabelSelector
-from mooring.apiserver.access.authorization import (
-    NO_OPINION,
-    Attributes,
-    AuthorizationDecision,
-    Rule,
-    SubjectRules,
-    rules_of,
-)
-from mooring.apiserver.access.users import User, service_account_username
+from mooring.apiserver.access.authorization import NO_OPINION, Attributes, Rule, SubjectRules, rules_of
+from mooring.serving.authorization import AuthorizationDecision
+from mooring.serving.users import User, service_account_username
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
 REMEMBERED_USERS_MAX = 4_096

@@ -29,9 +29,9 @@ from mooring.api.labels import LABEL_SELECTOR_OPERATORS, is_sound, label_key_err
 from mooring.apiserver.access.authentication import Authenticator
 from mooring.apiserver.access.authorization import Attributes, Authorizer, document_of, path_attributes
 from mooring.apiserver.access.service_account_tokens import InvalidTokenError
-from mooring.apiserver.access.users import User
 from mooring.client.errors import BadRequestError, InvalidError, StatusCause
 from mooring.kit.clock import Clock, format_rfc3339
+from mooring.serving.users import User
 
 AUTHORIZATION_GROUP = "authorization.k8s.io"
 

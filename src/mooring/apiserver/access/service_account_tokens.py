@@ -38,7 +38,10 @@ from mooring.api.caches import BoundedCache
 from mooring.api.document import Document
 from mooring.api.field_errors import invalid_value
 from mooring.apiserver.access.authorization import listed
-from mooring.apiserver.access.users import (
+from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, StatusCause
+from mooring.kit.clock import Clock, TimestampError, format_rfc3339, parse_rfc3339
+from mooring.kit.entropy import Entropy
+from mooring.serving.users import (
     CREDENTIAL_KEY,
     NODE_NAME_KEY,
     NODE_UID_KEY,
@@ -48,9 +51,6 @@ from mooring.apiserver.access.users import (
     service_account_groups,
     service_account_username,
 )
-from mooring.client.errors import BadRequestError, ConflictError, InvalidError, NotFoundError, StatusCause
-from mooring.kit.clock import Clock, TimestampError, format_rfc3339, parse_rfc3339
-from mooring.kit.entropy import Entropy
 
 GOOD_TOKENS_MAX = 4_096
 _HALF_LENGTH = 32

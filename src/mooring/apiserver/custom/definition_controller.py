@@ -21,7 +21,6 @@ import msgspec
 
 from mooring.api.document import Document
 from mooring.api.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
-from mooring.apiserver.access.users import User
 from mooring.apiserver.call import Call
 from mooring.apiserver.custom.naming import (
     approval_status,
@@ -44,6 +43,7 @@ from mooring.apiserver.worker import WORKER_BYTES_MIN, WorkerThread
 from mooring.client.errors import NotFoundError
 from mooring.client.interface import EVERYTHING
 from mooring.kit.clock import Clock, format_rfc3339
+from mooring.serving.users import User
 from mooring.store.interface import WriteConflict
 
 REMAINING_CHECK_S = 5.0

@@ -24,7 +24,6 @@ from mooring.api.kinds import ENDPOINTS
 from mooring.apiserver.access.authorization import Attributes, path_attributes, require
 from mooring.apiserver.access.impersonation import Impersonation, wanted_user
 from mooring.apiserver.access.reviews import FieldSelectorError, parse_field_equalities
-from mooring.apiserver.access.users import NODES_GROUP, User, anonymous
 from mooring.apiserver.call import Call
 from mooring.apiserver.errors import method_not_allowed, no_such_thing, store_error_status
 from mooring.apiserver.http.metrics import CurrentRequests, RequestMetrics
@@ -66,6 +65,7 @@ from mooring.serving.http.long_running import LongRunningRequests, Pieces
 from mooring.serving.http.request import Request
 from mooring.serving.http.response import Headers, Response, Stream
 from mooring.serving.pages import PageRequest, PageResponse, unauthorized
+from mooring.serving.users import NODES_GROUP, User, anonymous
 from mooring.store.interface import StoreError
 
 CHECKS = 8

@@ -20,7 +20,6 @@ import msgspec
 
 from mooring import __version__
 from mooring.api.document import Document
-from mooring.apiserver.access.users import User
 from mooring.apiserver.discovery import AGGREGATED_KIND, AGGREGATED_VERSION, Discovery
 from mooring.apiserver.errors import method_not_allowed, no_such_thing
 from mooring.apiserver.http.metrics import CONTENT_TYPE, RequestMetrics, merged_metrics
@@ -42,6 +41,7 @@ from mooring.apiserver.wire.media import check_producible, is_pretty, negotiate,
 from mooring.apiserver.wire.yaml_text import written_yaml
 from mooring.serving.pages import PageRequest, PageResponse, not_found
 from mooring.serving.server import Page
+from mooring.serving.users import User
 
 VERSION: Document = {
     "major": "1",

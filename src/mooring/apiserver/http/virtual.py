@@ -19,7 +19,6 @@ from mooring.api.document import Document
 from mooring.api.kinds import NODE, POD, Kind
 from mooring.api.schema.types import struct_named, struct_of_kind
 from mooring.apiserver.access import reviews
-from mooring.apiserver.access.users import NODES_GROUP, User
 from mooring.apiserver.admission.interface import Attempt
 from mooring.apiserver.apply.kind_schema import kind_schema_of_struct
 from mooring.apiserver.apply.managers import UPDATE, manager_id
@@ -39,6 +38,7 @@ from mooring.apiserver.wire.media import negotiate
 from mooring.client.errors import InvalidError, ServerError, StatusCause, StatusError
 from mooring.kit.clock import format_rfc3339
 from mooring.serving.pages import PageRequest, PageResponse
+from mooring.serving.users import NODES_GROUP, User
 
 ADMITTED_AT_ONCE = 50
 """Pods of a plan that are admitted before other requests get a turn."""

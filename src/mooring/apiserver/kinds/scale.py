@@ -40,10 +40,16 @@ SCALE_TABLE = KindTable(
 
 def scale_of(kind: Kind, obj: Document) -> Document:
     """The scale of an object."""
-    metadata, spec = obj["metadata"], obj["spec"]
-    wanted = spec.get("replicas", 0)
-    status: Document = {"replicas": (obj.get("status") or {}).get("replicas", 0)}
-    if selector := _selector_text(kind, spec):
+    spec = obj["spec"]
+    actual = (obj.get("status") or {}).get("replicas", 0)
+    return scale_document(obj, spec.get("replicas", 0), actual, _selector_text(kind, spec))
+
+
+def scale_document(obj: Document, wanted: int, actual: int, selector: str) -> Document:
+    """The Scale of an object with these replicas."""
+    metadata = obj["metadata"]
+    status: Document = {"replicas": actual}
+    if selector:
         status["selector"] = selector
     return {
         "kind": "Scale",

@@ -1,6 +1,6 @@
 """Users, and the names of service accounts and nodes.
 
-1. A `User` is a value. No other package knows how a user was authenticated.
+1. A `User` is a value, the same in the API server and in other components.
 2. A user is in the group `system:authenticated`, or is `system:anonymous`.
 """
 
