@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mooring.api.views.meta import ObjectMeta, ObjectReference, RawQuantity, controller_of
+from mooring.api.views.meta import ObjectMeta, RawQuantity, controller_of, reference_to
 from mooring.api.views.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, Volume
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -95,7 +95,7 @@ def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persiste
     if not is_bound_to(volume, claim) and BOUND_BY_CONTROLLER not in metadata.annotations:
         metadata = _annotated(metadata, BOUND_BY_CONTROLLER, "yes")
     if reference is None or not is_bound_to(volume, claim) or reference.uid != claim.metadata.uid:
-        reference = _reference_to(claim)
+        reference = reference_to(claim)
     if reference is volume.spec.claim_ref and metadata is volume.metadata:
         return volume
     return replace(volume, metadata=metadata, spec=replace(volume.spec, claim_ref=reference))
@@ -115,15 +115,3 @@ def storage_requested(spec: PersistentVolumeClaimSpec) -> RawQuantity | None:
 
 def _annotated(metadata: ObjectMeta, key: str, value: str) -> ObjectMeta:
     return replace(metadata, annotations={**metadata.annotations, key: value})
-
-
-def _reference_to(claim: PersistentVolumeClaim) -> ObjectReference:
-    metadata = claim.metadata
-    return ObjectReference(
-        api_version=claim.api_version,
-        kind=claim.kind,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )

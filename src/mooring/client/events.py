@@ -47,7 +47,7 @@ from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
 
 from mooring.api.kinds import CORE_EVENT, EVENT, Kind
-from mooring.api.views.meta import ApiObject, ObjectReference
+from mooring.api.views.meta import ApiObject, ObjectReference, reference_to
 from mooring.client.errors import AlreadyExistsError, ClientError, NoAnswerError, NotFoundError
 from mooring.client.interface import Client, PatchForm
 from mooring.client.workqueue import WorkQueue
@@ -155,19 +155,6 @@ def shortened(note: str) -> str:
     if len(raw) <= NOTE_BYTES_MAX:
         return note
     return raw[: NOTE_BYTES_MAX - len(_NOTE_END)].decode(errors="ignore") + _NOTE_END
-
-
-def reference_to(view: ApiObject) -> ObjectReference:
-    """A reference to an object, as an event has it."""
-    metadata = view.metadata
-    return ObjectReference(
-        api_version=view.api_version,
-        kind=view.kind,
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )
 
 
 PENDING_MAX = 10_000

@@ -12,7 +12,7 @@ import pytest
 
 from mooring.api.document import Document
 from mooring.api.kinds import CORE_EVENT
-from mooring.api.views.meta import ObjectMeta, ObjectReference
+from mooring.api.views.meta import ObjectMeta, ObjectReference, reference_to
 from mooring.api.views.pod import Pod
 from mooring.client.events import (
     COMBINED,
@@ -30,7 +30,6 @@ from mooring.client.events import (
     SeriesFormat,
     SpamFilter,
     event_name,
-    reference_to,
     shortened,
 )
 from mooring.client.interface import Client

@@ -14,7 +14,6 @@ missing rules, `NotFoundError` for a role that does not exist.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from mooring.api import kinds
 from mooring.api.document import Document
@@ -25,7 +24,6 @@ from mooring.apiserver.access.authorization import (
     Attributes,
     Authorizer,
     Rule,
-    SubjectRules,
     compacted,
     forbidden_object,
     listed,
@@ -35,6 +33,7 @@ from mooring.apiserver.access.authorization import (
 from mooring.apiserver.access.rbac import (
     RBAC_GROUP,
     MissingRoleError,
+    RoleAuthorizer,
     RoleReference,
     UnknownReferenceKindError,
     reference_of,
@@ -42,22 +41,14 @@ from mooring.apiserver.access.rbac import (
 from mooring.apiserver.admission.interface import Admission, Attempt, Lookup
 from mooring.apiserver.call import Operation
 from mooring.client.errors import ForbiddenError, NotFoundError, ServerError
-from mooring.serving.users import MASTERS_GROUP, User
+from mooring.serving.users import MASTERS_GROUP
 
 _GARBAGE_COLLECTORS_FIELDS = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 _PLURALS = {"Role": "roles", "ClusterRole": "clusterroles"}
 
 
-class RuleResolver(Protocol):
-    """The rules of users: `RoleAuthorizer` in the server."""
-
-    def rules_for(self, user: User, namespace: str) -> SubjectRules: ...
-
-    def rules_of_reference(self, reference: RoleReference, namespace: str) -> tuple[Rule, ...]: ...
-
-
 def check_role(
-    request: Attributes, role: Document, old: Document | None, roles: RuleResolver, authorizer: Authorizer
+    request: Attributes, role: Document, old: Document | None, roles: RoleAuthorizer, authorizer: Authorizer
 ) -> None:
     """Whether the user may write this Role or ClusterRole. `old` is the stored one on an update."""
     if MASTERS_GROUP in request.user.groups or _may_escalate(request, authorizer):
@@ -73,7 +64,7 @@ def check_role(
 
 
 def check_binding(
-    request: Attributes, binding: Document, old: Document | None, roles: RuleResolver, authorizer: Authorizer
+    request: Attributes, binding: Document, old: Document | None, roles: RoleAuthorizer, authorizer: Authorizer
 ) -> None:
     """Whether the user may write this RoleBinding or ClusterRoleBinding."""
     if MASTERS_GROUP in request.user.groups:
@@ -122,7 +113,7 @@ def _may_bind(request: Attributes, binding: Document, reference: RoleReference, 
     return authorizer.authorize(question).is_allowed
 
 
-def _lack(request: Attributes, wanted: Iterable[Rule], roles: RuleResolver) -> str:
+def _lack(request: Attributes, wanted: Iterable[Rule], roles: RoleAuthorizer) -> str:
     """The rules that the user grants without holding them, as the 403 prints them; empty if there are none."""
     held = roles.rules_for(request.user, request.namespace)
     missing = uncovered(held.rules, wanted)
@@ -180,7 +171,7 @@ class EscalationCheck(Admission):
 
     name = "EscalationCheck"
 
-    def __init__(self, roles: RuleResolver, authorizer: Authorizer) -> None:
+    def __init__(self, roles: RoleAuthorizer, authorizer: Authorizer) -> None:
         self._roles = roles
         self._authorizer = authorizer
 

@@ -205,13 +205,13 @@ def _read(data: bytes, content_type: str, kind: BodyKind, struct: Struct) -> _Bo
     except BodySyntaxError as error:
         form = body_form(content_type)
         text = str(error) if form is BodyForm.YAML else f"couldn't get version/kind; json parse error: {error}"
-        _unrecognized(data, kind, text)
+        raise_unrecognized(data, kind, text)
     except IdentityError as error:
         if error.identity is not None:
             raise BadRequestError(cannot_be_handled(error.identity, kind, str(error))) from error
-        _unrecognized(data, kind, str(error))
+        raise_unrecognized(data, kind, str(error))
     except ProtobufError as error:
-        _unrecognized(data, kind, str(error))
+        raise_unrecognized(data, kind, str(error))
 
 
 def _read_body(data: bytes, form: BodyForm, kind: BodyKind, struct: Struct) -> _Body:
@@ -255,13 +255,13 @@ def _read_protobuf(data: bytes, kind: BodyKind, struct: Struct) -> _Body:
     return _Body(value, value, identity, [])
 
 
-def _unrecognized(data: bytes, kind: BodyKind, error: str) -> NoReturn:
+def raise_unrecognized(data: bytes, kind: BodyKind, error: str) -> NoReturn:
     raise BadRequestError(
         f"the object provided is unrecognized (must be of type {kind.kind}): {error} ({summary(data)})"
     )
 
 
-# --- making sense of it -----------------------------------------------------------------------------------------
+# --- canonical documents ------------------------------------------------------------------------------------------
 
 
 def _canonical(body: _Body, struct: Struct, validation: FieldValidation) -> DecodedBody:
