@@ -97,7 +97,7 @@ def kind_counted_as(name: str, custom: Iterable[Kind] = ()) -> Kind | None:
 
 
 def scopes_of(spec: ResourceQuotaSpec) -> list[ScopeRequirement]:
-    """What must all be true of an object that a quota means."""
+    """The conditions of a quota's scopes, all of which an object must meet."""
     scopes = [ScopeRequirement(scope_name=name, operator="Exists") for name in spec.scopes]
     if spec.scope_selector is not None:
         scopes += spec.scope_selector.match_expressions
@@ -157,7 +157,7 @@ def pod_usage(pod: Pod, now_s: float) -> Amounts:
 
 
 def is_alive(pod: Pod, now_s: float) -> bool:
-    """Whether it uses anything: it has not ended, and its time to end is not over."""
+    """Whether a pod counts: it has not terminated, and its grace period is not over."""
     if pod.status.phase in _ENDED:
         return False
     metadata = pod.metadata

@@ -46,7 +46,7 @@ def volume_mode_of(spec_mode: str | None) -> str:
 
 
 def claim_named_by(volume: Volume, pod_name: str) -> str | None:
-    """The claim behind a pod's volume (an ephemeral volume only implies its name); None if it needs no claim."""
+    """The claim of a pod's volume (an ephemeral volume only implies its name); None if it needs no claim."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     if volume.ephemeral is not None:
@@ -89,7 +89,7 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """The volume as it will be once it is bound to the claim; the same object if it is already."""
+    """The volume after it is bound to the claim; the same object if it is bound already."""
     reference = volume.spec.claim_ref
     metadata = volume.metadata
     if not is_bound_to(volume, claim) and BOUND_BY_CONTROLLER not in metadata.annotations:
@@ -102,7 +102,7 @@ def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persiste
 
 
 def with_selected_node(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """The claim as it will be once the scheduler has chosen a node for it; the same object if it has already."""
+    """The claim after the scheduler has chosen a node for it; the same object if it has already."""
     if claim.metadata.annotations.get(SELECTED_NODE) == node_name:
         return claim
     return replace(claim, metadata=_annotated(claim.metadata, SELECTED_NODE, node_name))

@@ -123,7 +123,7 @@ _ROLES = (kinds.CLUSTER_ROLE, kinds.ROLE, kinds.CLUSTER_ROLE_BINDING, kinds.ROLE
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What can be chosen about a server."""
+    """The settings of a server."""
 
     token_key: ec.EllipticCurvePrivateKey
     """Signs the tokens of service accounts."""
@@ -229,7 +229,7 @@ class _GraphFiller:
 
 
 class KindSchemas:
-    """The merge shape of each kind, made on first use."""
+    """The ownership schema of each kind, created on first use."""
 
     def __init__(self) -> None:
         self._known: dict[Kind, KindSchema] = {}

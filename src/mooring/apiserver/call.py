@@ -28,7 +28,7 @@ class Operation(Enum):
 
 
 class FieldValidation(Enum):
-    """What becomes of fields that a kind does not have."""
+    """How fields that a kind does not have are treated."""
 
     IGNORE = "Ignore"
     WARN = "Warn"
@@ -46,7 +46,7 @@ class Call:
     now_s: float
     """The wall clock when the request came in."""
     now: str
-    """The same, as objects write it."""
+    """The wall clock in the format of timestamps in objects."""
     namespace: str = ""
     name: str = ""
     subresource: str = ""

@@ -191,7 +191,7 @@ def method_not_allowed() -> StatusError:
 
 
 def method_not_supported(kind: Kind, verb: str) -> StatusError:
-    """The same for custom kinds, whose message differs."""
+    """As `method_not_allowed`, for custom kinds, whose message differs."""
     return StatusError(
         f'{verb} is not supported on resources of kind "{kind.resource}"',
         code=405,

@@ -26,7 +26,7 @@ from mooring.apiserver.wire.canonical import canonical
 from mooring.client.errors import NotFoundError
 
 ReadBody = Callable[[bytes, str, Call], Document]
-"""From a body and its content type."""
+"""Decodes a body with a content type."""
 ReadPlain = Callable[[Document], "DecodedDocument"]
 
 

@@ -217,7 +217,7 @@ class ApiServer:
     # ------------------------------------------------------------------------------------------------ reading
 
     def knows_group(self, api_version: str) -> bool:
-        """Whether this is a group of the server's own. What is not there in a custom one is not there at all."""
+        """Whether a group is built in. A missing resource of any other group is a plain 404."""
         return self.discovery.is_built_in_group(api_version.rpartition("/")[0])
 
 

@@ -79,7 +79,7 @@ def _made_at(obj: Document, now_s: float) -> list[Cell]:
 
 
 DEFAULT_TABLE = KindTable((NAME, CREATED_AT), _made_at)
-"""For kinds without columns of their own."""
+"""The table of kinds without columns of their own."""
 
 
 def _name_and_age_cells(obj: Document, now_s: float) -> list[Cell]:
@@ -106,7 +106,7 @@ def age(obj: Document, now_s: float) -> str:
 
 
 def since(moment: str | None, now_s: float) -> str:
-    """How long ago a moment was."""
+    """The duration since a timestamp."""
     return human_duration(now_s - parse_rfc3339(moment)) if moment else UNKNOWN
 
 
@@ -115,7 +115,7 @@ def between(start: str, end: str) -> str:
 
 
 def human_duration(span_s: float) -> str:
-    """A span as people read it."""
+    """A duration in the format of kubectl."""
     seconds = int(span_s)
     if seconds <= -_AHEAD_S_MAX:
         return "<invalid>"
@@ -163,7 +163,7 @@ def selector_text(selector: Document | None) -> str:
 
 
 def bare_selector_text(selector: Document | None) -> str:
-    """The same; empty for one that takes everything or nothing."""
+    """As `selector_text`; empty for a selector that selects everything or nothing."""
     if not selector:
         return ""
     requirements = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]

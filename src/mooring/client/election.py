@@ -140,7 +140,7 @@ class LeaderElector:
         return self._raw
 
     def ailment(self) -> str:
-        """The problem for a health check; empty: healthy. Standing by is healthy."""
+        """The problem for a health check; empty if healthy. Standing by is healthy."""
         overdue_s = self._clock.now_s() - self._observed_s - self.settings.lease_s
         if self.leader == self.settings.identity and overdue_s > OVERDUE_S_MAX:
             return f"failed election to renew leadership on lease {self.settings.name}"

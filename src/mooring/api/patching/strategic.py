@@ -227,7 +227,7 @@ def _retain_keys(result: JsonDict, patch: JsonDict, retained: object) -> None:
 
 
 def _set_order(result: JsonDict, patch: JsonDict, name: str, order: list[object], fields: Fields) -> None:
-    """Merges one list as its directive orders it, and takes it out of the patch."""
+    """Merge one list in the order of its directive, and remove it from the patch."""
     before, added = result.get(name), patch.get(name)
     for items in (before, added):
         if items is not None and not isinstance(items, list):
@@ -317,7 +317,7 @@ def _without_directives(value: object) -> object:
 
 
 def _as_it_is(value: object) -> object:
-    """A value that replaces another: only the directives' own names go."""
+    """A value that replaces another, without directives."""
     if isinstance(value, dict):
         return {
             name: _as_it_is(inner) if isinstance(inner, (dict, list)) else inner

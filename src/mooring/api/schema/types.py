@@ -95,7 +95,7 @@ class Field:
     number: int
     type: Type
     is_pointer: bool = False
-    """Whether absent is another thing than empty."""
+    """Whether absent differs from empty."""
     omits_empty: bool = False
     omits_zero: bool = False
     is_required: bool = False

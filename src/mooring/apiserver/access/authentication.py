@@ -134,7 +134,7 @@ class Authenticator:
 
     @property
     def audiences(self) -> tuple[str, ...]:
-        """The audiences of which a token must have one."""
+        """The audiences of this server. A token must be for one of them."""
         return self._account_tokens.audiences
 
     def authenticate(self, certificate: bytes | None, authorization: str | None) -> User:

@@ -89,7 +89,8 @@ class Rule:
         ) and self.allows_name(attributes.name)
 
     def allows_resource(self, verb: str, api_group: str, combined_resource: str, subresource: str) -> bool:
-        """Whether it allows this of some object of the resource. `combined_resource` contains the subresource."""
+        """Whether the rule allows the verb on some object of the resource. `combined_resource` contains the
+        subresource."""
         return (
             (verb in self._verbs or ALL in self._verbs)
             and (api_group in self._api_groups or ALL in self._api_groups)
@@ -130,12 +131,12 @@ class Rule:
         return bool(part.resource_names) and part._resource_names <= self._resource_names
 
     def parts_count(self) -> int:
-        """How many `parts` there are."""
+        """The number of rules that `parts` returns."""
         of_resources = len(self.api_groups) * len(self.resources) * max(len(self.resource_names), 1)
         return (of_resources + len(self.non_resource_urls)) * len(self.verbs)
 
     def parts(self) -> Iterator[Rule]:
-        """The same, in rules of one verb and one resource (and name), or one verb and one path."""
+        """An equivalent list of rules, each with one verb and one resource (and name), or one verb and one path."""
         for group in self.api_groups:
             for resource in self.resources:
                 for verb in self.verbs:
@@ -148,7 +149,7 @@ class Rule:
                 yield Rule((verb,), non_resource_urls=(url,))
 
     def __str__(self) -> str:
-        """As 403 messages print it: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`."""
+        """The form in 403 messages: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`."""
         lists = (
             ("APIGroups", self.api_groups),
             ("Resources", self.resources),
@@ -226,7 +227,7 @@ def compacted(parts: Iterable[Rule]) -> list[Rule]:
 
 
 def listed(items: Iterable[str]) -> str:
-    """As Go prints a list of strings with %q: `["a" "b"]`."""
+    """A list of strings as Go prints it with %q: `["a" "b"]`."""
     return f"[{' '.join(quoted(item) for item in items)}]"
 
 
@@ -235,7 +236,7 @@ def listed(items: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SubjectRules:
-    """Everything that a user may do in a namespace, and what could not be found out."""
+    """The rules of a user in a namespace, and the errors of the authorizers that have no complete list."""
 
     rules: tuple[Rule, ...]
     errors: tuple[str, ...] = ()
@@ -280,7 +281,7 @@ class AuthorizerChain:
 
 
 class EverythingAllowed:
-    """For objects that are admitted without a user: those of `mooring explain`."""
+    """Allows every request. For objects that are admitted without a user: those of `mooring explain`."""
 
     def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         return ALLOWED

@@ -76,7 +76,7 @@ class Impersonation:
         self._last_way: BoundedCache[str, _ImpersonationHeader] = BoundedCache(REMEMBERED_USERS_MAX)
 
     def impersonated(self, wanted: User, request: Attributes) -> User:
-        """The user that a request is to be carried out as. Raises `ForbiddenError`."""
+        """The impersonated user of a request. Raises `ForbiddenError`."""
         last = self._last_way.get(request.user.name)
         ways = _WAYS if last is None else (last, *(way for way in _WAYS if way is not last))
         first_error: ForbiddenError | None = None
@@ -159,7 +159,7 @@ class Impersonation:
 
 
 def wanted_user(headers: Iterable[tuple[str, str]]) -> User | None:
-    """The user that a request's headers name, as they name it; None without such headers. Raises `BadRequestError`."""
+    """The user in the impersonation headers; None without such headers. Raises `BadRequestError`."""
     found = [(name.lower(), value) for name, value in headers if name[: len(_PREFIX)].lower() == _PREFIX]
     if not found:
         return None

@@ -41,7 +41,7 @@ from mooring.serving.users import User, node_name_of
 NODE_LEASE_NAMESPACE = "kube-node-lease"
 
 IsRelated = Callable[[str, str, str, str], bool]
-"""Whether a node, by name, has something to do with an object, by resource, namespace and name."""
+"""Whether a node, by name, is related to an object, by resource, namespace and name."""
 
 _Authorize = Callable[["NodeAuthorizer", str, Attributes], AuthorizationDecision]
 

@@ -39,14 +39,14 @@ _METADATA_ORDER = ("name", "generateName", "namespace", "selfLink", "uid", "reso
 
 
 def check_review(document: Document, *, is_about_others: bool) -> None:
-    """A SubjectAccessReview (about others) or a SelfSubjectAccessReview."""
+    """Raises for an invalid SubjectAccessReview or SelfSubjectAccessReview."""
     errors = list(_validate_review_spec(document, is_about_others=is_about_others))
     errors += _validate_review_metadata(document, allowed=("managedFields",), rule="must be empty")
     _raise(errors)
 
 
 def check_local_review(document: Document) -> None:
-    """A LocalSubjectAccessReview, which stays in its namespace."""
+    """Raises for an invalid LocalSubjectAccessReview: its namespace must be that of the request."""
     errors = list(_validate_review_spec(document, is_about_others=True))
     allowed = ("namespace", "managedFields")
     errors += _validate_review_metadata(document, allowed=allowed, rule="must be empty except for namespace")
@@ -146,13 +146,13 @@ _AUTHENTICATION_VERSION = "authentication.k8s.io/v1"
 
 
 def subject_access_review(review: Document, authorizer: Authorizer) -> Document:
-    """May they?"""
+    """SubjectAccessReview: whether a user may make a request."""
     check_review(review, is_about_others=True)
     return _reviewed(review, _described_user(review["spec"]), authorizer)
 
 
 def local_subject_access_review(review: Document, namespace: str, authorizer: Authorizer) -> Document:
-    """May they, in this namespace?"""
+    """LocalSubjectAccessReview: whether a user may make a request in this namespace."""
     check_local_review(review)
     if not namespace:
         raise BadRequestError("namespace is required on this type: ")
@@ -162,13 +162,13 @@ def local_subject_access_review(review: Document, namespace: str, authorizer: Au
 
 
 def self_subject_access_review(review: Document, user: User, authorizer: Authorizer) -> Document:
-    """May I?"""
+    """SelfSubjectAccessReview: whether the user of the request may make another one."""
     check_review(review, is_about_others=False)
     return _reviewed(review, user, authorizer)
 
 
 def self_subject_rules_review(review: Document, user: User, authorizer: Authorizer) -> Document:
-    """What may I, in this namespace?"""
+    """SelfSubjectRulesReview: the rules of the user of the request in a namespace."""
     namespace = (review.get("spec") or {}).get("namespace")
     if not namespace:
         raise BadRequestError("no namespace on request")

@@ -88,11 +88,11 @@ class TokenSigner:
         return claims if claims is not None else self._good.put(digest, self._verify(token))
 
     def knows(self, token: str) -> bool:
-        """Whether it has been found to be ours before."""
+        """Whether the signature of a token is already known to be valid."""
         return token.isascii() and sha256(token.encode()).digest() in self._good
 
     def public_key_document(self) -> Document:
-        """The key for others to check tokens with, as a JSON Web Key."""
+        """The public key, with which others verify tokens, as a JSON Web Key."""
         numbers = self._public_key.public_numbers()
         return {
             "use": "sig",

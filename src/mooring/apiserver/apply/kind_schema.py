@@ -72,7 +72,7 @@ class ListSchema:
     sorted_keys: tuple[str, ...] = field(init=False)
     only_key: str | None = field(init=False)
     elements: BoundedCache[str, str] = field(init=False)
-    """By the value of the only key, if it is a text: `typed`'s notes."""
+    """Path elements by the value of the only key, if it is a text. A cache of `typed`."""
 
     def __post_init__(self) -> None:
         self.sorted_keys = tuple(sorted(self.keys))
@@ -88,22 +88,22 @@ class MapSchema:
     fields: dict[str, ValueSchema] = field(default_factory=dict)
     """By name."""
     item: ValueSchema | None = None
-    """Of entries without a name of their own; None if there may be none."""
+    """The schema of entries without a name of their own; None if there can be none."""
     defaults: dict[str, object] = field(default_factory=dict)
-    """What an absent field means where it is the key of a list item."""
+    """The values of absent fields that are keys of list items."""
     plans: BoundedCache[tuple[str, ...], Any] = field(default_factory=lambda: BoundedCache(PLANS_CACHED_MAX))
-    """How `typed` walks through a struct with just these fields; its own notes."""
+    """The steps of `typed` through a struct with exactly these fields. A cache of `typed`."""
 
 
 @dataclass(slots=True, eq=False)
 class ValueSchema:
-    """What a value may be, and who can own which part of it."""
+    """The possible forms of a value, and which parts of it can have an owner."""
 
     scalar: ScalarKind | None = None
     list: ListSchema | None = None
     map: MapSchema | None = None
     is_leaf: bool = field(init=False, default=False)
-    """Whether it is always owned as a whole."""
+    """Whether the value always has one owner as a whole."""
 
     def __post_init__(self) -> None:
         list_is_whole = self.list is None or self.list.kind is ListKind.ATOMIC
@@ -139,11 +139,11 @@ DEDUCED = _deduced()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KindSchema:
-    """How the objects of one kind are owned, in one version."""
+    """The ownership schema of one kind in one version."""
 
     root: ValueSchema
     empty: Document
-    """What a new object is compared with: the fields that Go always writes."""
+    """An empty object, with the fields that Go always writes. New objects are compared with it."""
     may_change: bool = False
     """Whether the kind's schema can change while objects exist: custom kinds."""
     other_versions: Mapping[str, ValueSchema] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class KindSchema:
     ownerships: BoundedCache[tuple[object, ...], dict[str, Any]] = field(
         default_factory=lambda: BoundedCache(OWNERSHIPS_CACHED_MAX)
     )
-    """What the creator of an object owns, by its outline: notes of `creation`."""
+    """The fields that the creator of an object owns, by the outline of the object. A cache of `update`."""
     is_blank_when_empty: bool = field(init=False)
     """Whether `empty` has only empty values, apart from `kind` and `apiVersion`."""
 
@@ -204,7 +204,7 @@ _ZEROS: dict[Basic, object] = {
     Basic.QUANTITY: "0",
     Basic.INT_OR_STRING: 0,
 }
-"""What Go writes for an unset value; null for types that are not here."""
+"""The values that Go writes for unset fields; null for types that are not here."""
 
 _GO_STRUCTS = frozenset(
     {
@@ -218,14 +218,14 @@ _GO_STRUCTS = frozenset(
         Basic.ANY,
     }
 )
-"""Single values to us, structs to Go, which omitempty does not leave out."""
+"""Scalars in JSON that are structs in Go: `omitempty` does not omit them."""
 
 _schemas: CircularTable[tuple[Struct, bool], ValueSchema] = CircularTable()
 
 
 @cache
 def kind_schema_of_struct(struct: Struct, api_version: str = "", kind: str = "") -> KindSchema:
-    """The shape of a kind."""
+    """The ownership schema of a kind."""
     empty = _empty(struct)
     if api_version:
         empty |= {"apiVersion": api_version, "kind": kind or struct.name}
@@ -233,7 +233,7 @@ def kind_schema_of_struct(struct: Struct, api_version: str = "", kind: str = "")
 
 
 def schema_of_struct(struct: Struct, is_atomic: bool | None = None) -> ValueSchema:
-    """The grain of a struct, as it is held by a field that says (or does not say) whether it is atomic."""
+    """The schema of a struct in a field that may say whether it is atomic."""
     whole = struct.is_atomic if is_atomic is None else is_atomic
     found = _schemas.get((struct, whole))
     return found if found is not None else _made_schema(struct, whole)
@@ -322,7 +322,7 @@ Schema = Mapping[str, Any]
 def custom_kind_schemas(
     kind: str, schemas: Mapping[str, Schema | None], *, preserves_unknown: bool = False
 ) -> dict[str, KindSchema]:
-    """The shapes of a custom kind in all its versions, from their schemas by apiVersion. They share their grains.
+    """The ownership schemas of a custom kind in all its versions, from their OpenAPI schemas. They share nodes.
 
     `preserves_unknown` is `spec.preserveUnknownFields` of the definition.
     """

@@ -180,7 +180,7 @@ def apply_as(
     ignored: Ignored,
     is_forced: bool,
 ) -> Document:
-    """The same for a kind that is not that of the call: a Scale."""
+    """As `apply_patch`, for a kind that is not that of the call: a Scale."""
     check_type(applied, api_version, kind)
     before = unmanaged(live)
     managers = stored_managers(live)
@@ -216,7 +216,7 @@ def shown_type(api_version: str, kind: str) -> str:
 
 
 def unreadable(applied: Document, api_version: str, kind: str, problem: str) -> ServerError:
-    """The error of an applied document that fits its shape but cannot be decoded into its type."""
+    """The error of an applied document that matches its schema but cannot be decoded into its type."""
     type_text = shown_type(api_version, kind)
     return ServerError(
         f"failed to convert new object ({_shown_object(applied)}) to proper version: "
@@ -311,7 +311,7 @@ def _text(value: object) -> str:
 
 
 class TypeMismatch(NamedTuple):
-    """One thing that is wrong."""
+    """A field of an applied document with a wrong type."""
 
     path: str
     text: str
@@ -324,7 +324,7 @@ NONE: Sequence[TypeMismatch] = ()
 
 
 def type_mismatches(value_schema: ValueSchema, value: Any) -> Sequence[TypeMismatch]:
-    """Everything that is wrong with a value."""
+    """All fields of a value with a wrong type."""
     sort = value.__class__
     if sort is dict and value_schema.map is not None:
         return _mismatches_in_map(value_schema.map, value)
@@ -334,7 +334,7 @@ def type_mismatches(value_schema: ValueSchema, value: Any) -> Sequence[TypeMisma
 
 
 def type_mismatches_text(found: Sequence[TypeMismatch]) -> str:
-    """All of them in one text."""
+    """The message about all fields with a wrong type."""
     return str(found[0]) if len(found) == 1 else "\n".join(["errors:", *(f"  {mismatch}" for mismatch in found)])
 
 

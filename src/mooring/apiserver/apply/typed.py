@@ -29,11 +29,11 @@ from mooring.apiserver.apply.field_set import (
 from mooring.apiserver.apply.kind_schema import ListSchema, MapSchema, ValueSchema
 
 Part = FieldSet | None
-"""A branch of a field set; None if there is nothing in it."""
+"""A branch of a field set; None if it is empty."""
 
 
 class SchemaMismatchError(Exception):
-    """A value does not fit its grain."""
+    """A value does not match its schema."""
 
 
 class Comparison(NamedTuple):
@@ -82,7 +82,7 @@ def all_fields(value_schema: ValueSchema, value: Any) -> FieldSet:
 
 
 def _plan(fields: MapSchema, value: Document) -> Any:
-    """The steps through a map with just these entries; or the outcome, if every entry is owned as a whole.
+    """The steps through a map with exactly these entries; or the result, if every entry has one owner as a whole.
 
     The objects of a cluster have few combinations of fields, so that the plans of structs are cached.
     """
@@ -156,7 +156,7 @@ def compare(value_schema: ValueSchema, old: Document, new: Document, *, is_stric
 
 
 def _compare(value_schema: ValueSchema, old: Any, new: Any, is_strict: bool) -> _Differences:
-    """What changed between two values that are not equal, both of them there."""
+    """The changed paths of two values that differ, neither of which is absent."""
     if value_schema.is_leaf:
         return _CHANGED
     old_is_map, new_is_map = isinstance(old, dict), isinstance(new, dict)

@@ -71,14 +71,14 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 class CachedOwnership(NamedTuple):
-    """Where a field set is remembered."""
+    """A cache entry for a field set."""
 
     memory: BoundedCache[tuple[object, ...], FieldSet]
     question: tuple[object, ...]
 
 
 def cached_ownership_of(kind_schema: KindSchema, new: Document, ignored: Ignored) -> CachedOwnership | None:
-    """Where to look for what the creator of an object owns."""
+    """The cache entry for the fields that the creator of an object owns."""
     if kind_schema.may_change or not kind_schema.is_blank_when_empty or "managedFields" in new["metadata"]:
         return None
     outline: list[object] = [tuple(ignored)]
@@ -148,7 +148,7 @@ def update_managed_fields(
 def write_managed_fields(
     kind_schema: KindSchema, live: Document | None, new: Document, writer: ManagerId, now: str, ignored: Ignored
 ) -> None:
-    """The same for a manager with another version than the call's: the writer of a Scale."""
+    """As `update_managed_fields`, for a manager with another version than the call's: the writer of a Scale."""
     metadata = new["metadata"]
     given = metadata.pop("managedFields", None)
     if given is not None and (writer.subresource or _is_stored(live, given)):
@@ -195,7 +195,7 @@ def unmanaged(document: Document | None) -> Document | None:
 
 
 def keep_unchanged_times(new: Document, old: Document) -> None:
-    """Take back new times if nothing else is new, so that an object is not written for the sake of a time."""
+    """Restore the old times if nothing else changed, so that an object is not written because of a time."""
     entries, before = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
     if not entries or not before or entries is before or len(entries) != len(before) or entries == before:
         return
@@ -271,7 +271,7 @@ def _managers(entries: list[Any]) -> Managers:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipChange:
-    """What changed between two states of an object, as far as the way of writing can change it."""
+    """The differences between two states of an object that affect ownership."""
 
     written: FieldSet
     """Added or modified."""
@@ -279,7 +279,7 @@ class OwnershipChange:
 
 
 class VersionedChanges:
-    """What changed, in each version that an entry may be in."""
+    """The differences in each version that an entry may have."""
 
     def __init__(
         self, kind_schema: KindSchema, api_version: str, old: Document, new: Document, ignored: Ignored
@@ -310,7 +310,7 @@ class VersionedChanges:
 
 
 def conflicts(managers: Managers, changes: VersionedChanges, writer: ManagerId) -> dict[ManagerId, FieldSet]:
-    """The fields that a writer changes although others own them."""
+    """The fields that a writer changes and other managers own."""
     found: dict[ManagerId, FieldSet] = {}
     for key, entry in managers.items():
         change = changes.at(entry.api_version)

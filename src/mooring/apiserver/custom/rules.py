@@ -163,7 +163,7 @@ def _node(schema: Schema, declared: DeclaredType | None, *, is_root: bool = Fals
 
 
 class _OutOfBudget(Exception):
-    """The budget is spent."""
+    """The cost budget of the rules is exceeded."""
 
 
 class _Check:

@@ -91,7 +91,7 @@ def read_schema(raw: Document) -> Schema:
 
 
 def noted(node: Schema) -> Schema:
-    """The node, with what there is below it noted."""
+    """The node, with the facts about the nodes below it."""
     parts = list(node.parts)
     node.default_bytes = len(msgspec.json.encode(node.default))
     node.defaulted = tuple(name for name, each in node.properties.items() if each.default is not None)
@@ -229,7 +229,7 @@ _ESCAPES = {
 
 
 class FieldPathError(Exception):
-    """A path that leads nowhere."""
+    """There is no field at a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class FieldPath:
 
 
 def read_field_path(text: str, schema: Schema | None, *, may_index: bool = True) -> FieldPath:
-    """Where a path leads. Raises `FieldPathError`."""
+    """The schema at a path. Raises `FieldPathError`."""
     tokens = _TOKENS.findall(text)
     path, root, position = "", "", 0
 

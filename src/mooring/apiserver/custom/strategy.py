@@ -100,7 +100,7 @@ def _oddities(name: str) -> list[str]:
 
 
 Stored = Callable[[Document], Document]
-"""What becomes of an object of this version in the version in which it is stored, and back."""
+"""Converts an object of this version to the stored version and back."""
 
 TERMINATING = "create not allowed while custom resource definition is terminating"
 _UNCHECKED = (

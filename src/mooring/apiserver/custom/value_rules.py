@@ -177,7 +177,7 @@ class ValidationBudget(PatternBudget):
 
 
 class SchemaViolations(list[SchemaViolation]):
-    """The violations of a value, without those beyond the budget."""
+    """The violations of a value, up to the limits of the budget."""
 
     __slots__ = ("_budget", "_known")
 
@@ -515,7 +515,7 @@ def _plain(message: str, path: str, value: object) -> SchemaViolation:
 
 
 def _nowhere(message: str) -> SchemaViolation:
-    """Something that is wrong with no field in particular."""
+    """A violation without a field."""
     return SchemaViolation(message, NO_PATH, lambda field: invalid(field, "", message))
 
 

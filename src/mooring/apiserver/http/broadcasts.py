@@ -31,11 +31,11 @@ BATCH_S_MAX = 0.08
 
 LOG_LINES_MAX = 20_000
 LOG_BYTES_MAX = 16 * 1024 * 1024
-"""The buffer for subscribers whose clients read too slowly. Listeners beyond it are disconnected."""
+"""The buffer for subscribers whose clients read too slowly. Subscribers beyond it are disconnected."""
 
 
 class WatchResponse(Protocol):
-    """Where a subscriber's lines go: its client."""
+    """The response of a subscriber."""
 
     def write_nowait(self, chunk: bytes) -> bool:
         """Send a chunk; False if the client is full now."""
@@ -47,7 +47,7 @@ class WatchResponse(Protocol):
 
 
 class WatchSubscriber:
-    """One watch, as the broadcast sees it."""
+    """One watch that receives the events of a broadcast."""
 
     __slots__ = ("_response", "_turn", "is_full", "position")
 

@@ -82,7 +82,7 @@ class Deadlines:
         self._alarm: asyncio.TimerHandle | None = None
 
     def begin(self) -> asyncio.Task[object]:
-        """The task that runs has begun to work."""
+        """Start the deadline of the current task."""
         task: asyncio.Task[object] | None = asyncio.current_task()
         assert task is not None, "only a task can be cancelled"
         self._checks[task] = 0
@@ -91,11 +91,11 @@ class Deadlines:
         return task
 
     def is_over(self, task: asyncio.Task[object]) -> bool:
-        """Whether a cancellation came from here, and from nowhere else."""
+        """Whether a cancellation was caused by the deadline alone."""
         return self._checks[task] > CHECKS and task.cancelling() == 1
 
     def end(self, task: asyncio.Task[object]) -> None:
-        """The work is over, one way or the other."""
+        """End the deadline of the current task."""
         if self._checks.pop(task) > CHECKS:
             task.uncancel()
 

@@ -47,7 +47,7 @@ Series = tuple[str, ...]
 
 
 class RequestMetrics:
-    """Counts for one handler."""
+    """The request metrics of one handler."""
 
     def __init__(self, is_served: Callable[[str, str, str], bool]) -> None:
         """`is_served`: whether the server has an API version, resource and subresource."""
@@ -97,7 +97,7 @@ class RequestMetrics:
         return found
 
     def text(self) -> bytes:
-        """Everything, as a scrape gets it."""
+        """All metrics in the text format."""
         return generate_latest(self.registry)
 
     def _series(self, info: RequestInfo | None, is_dry_run: bool) -> Series:

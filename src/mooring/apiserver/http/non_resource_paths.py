@@ -294,7 +294,7 @@ class NonResourcePaths:
         return await self._api_server.component_page(page, requested, user)
 
     def _paths(self) -> Reply:
-        """Where there is something to get."""
+        """The paths that the index lists."""
         groups = (f"/apis/{version}" for version in self._api_server.discovery.api_versions() if "/" in version)
         below = {path for version in groups for path in (version, version.rpartition("/")[0])}
         return Reply(200, _indented({"paths": sorted({*_PATHS, *below, *self._api_server.component_pages})}))

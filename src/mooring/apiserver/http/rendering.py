@@ -82,14 +82,14 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(slots=True)
 class Reply:
-    """One answer."""
+    """A response: code, body, content type and headers."""
 
     code: int
     body: bytes
     content_type: str = JSON
     headers: list[tuple[str, str]] = field(default_factory=list)
     stream: AsyncGenerator[bytes, None] | None = None
-    """What follows, piece by piece, for as long as it takes: the log of a container."""
+    """The rest of the body, for as long as it lasts: the log of a container."""
 
 
 def page_reply(response: PageResponse) -> Reply:
@@ -185,7 +185,7 @@ class IncludeObject(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """How a reply is to look."""
+    """The format of a reply."""
 
     now_s: float
     form: ObjectForm = ObjectForm.OBJECT
@@ -213,7 +213,7 @@ class Rendering:
         return self.document(code, self._formed(resource, obj))
 
     def document(self, code: int, document: Document) -> Reply:
-        """A document that is no object of a resource, or is formed already."""
+        """A reply with a document that needs no conversion."""
         return Reply(code, self._bytes(document), YAML if self.is_yaml else JSON)
 
     def listing(self, resource: Resource, listing: Listing) -> Reply:

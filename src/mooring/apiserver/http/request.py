@@ -368,7 +368,7 @@ class RequestInfo:
 
 
 def read_request_info(method: str, path: str, *, is_watch: bool) -> RequestInfo:
-    """What a request is about."""
+    """The `RequestInfo` of a method and a path."""
     question = (method, path, is_watch)
     return _read.get(question) or _read.put(question, _request_info(method, path, is_watch))
 

@@ -95,7 +95,7 @@ class VirtualResources:
         return with_warnings(json_reply(201, plan), call.warnings)
 
     async def _check_namespaces(self, pods: list[Document], plan: Document, user: User) -> None:
-        """Admission would tell what exists in a namespace: service accounts, limits."""
+        """Admission errors would reveal the contents of a namespace: service accounts, limits."""
         for namespace in sorted({(pod.get("metadata") or {}).get("namespace") or "default" for pod in pods}):
             if not await self._api_server.may_list_pods(user, namespace):
                 raise forbidden(PLAN, _name_of(plan), f'you cannot list pods in the namespace "{namespace}"')

@@ -108,7 +108,7 @@ class _WatchQuery:
 
 
 class _WatchRequest:
-    """One watch while it runs."""
+    """One open watch."""
 
     def __init__(
         self,

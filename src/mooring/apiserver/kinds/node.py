@@ -148,7 +148,7 @@ def validate_taints(taints: Sequence[Document], path: str) -> list[FieldError]:
 
 
 def validate_annotations(node: Document) -> list[FieldError]:
-    """Two annotations of the scheduler's youth hold JSON."""
+    """Two annotations of early schedulers hold JSON."""
     annotations = node["metadata"].get("annotations")
     if not annotations:
         return []

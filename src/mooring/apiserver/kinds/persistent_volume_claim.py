@@ -254,7 +254,7 @@ def _class_annotation(claim: Document) -> str | None:
 
 
 def _tidy(spec: Document) -> Document:
-    """Without an empty name of a volume, which is none."""
+    """The spec without an empty volume name, which means no volume."""
     return spec if spec.get("volumeName") else {field: value for field, value in spec.items() if field != "volumeName"}
 
 
@@ -353,7 +353,7 @@ def claim_spec_warnings(spec: Document, path: str) -> list[str]:
 
 
 def settle_data_sources(spec: Document, old_spec: Document) -> None:
-    """Drop what cannot be a source, then make the two fields agree."""
+    """Drop invalid data sources, and make `dataSource` and `dataSourceRef` equal."""
     drop_disabled_claim_fields(spec, old_spec)
     has_old = "dataSource" in old_spec or "dataSourceRef" in old_spec
     if not has_old and "dataSourceRef" not in spec and "dataSource" in spec:

@@ -35,7 +35,7 @@ SCALE_TABLE = KindTable(
     ),
     _scale_cells,
 )
-"""Of the scales of all kinds that have one."""
+"""The table of Scales of all kinds."""
 
 
 def scale_of(kind: Kind, obj: Document) -> Document:

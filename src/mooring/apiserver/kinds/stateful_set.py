@@ -301,7 +301,7 @@ class StatefulSetStrategy(WorkloadStrategy):
 
 
 def _drop_disabled_fields(obj: Document, old: Document | None) -> None:
-    """`maxUnavailable` waits behind a feature gate, unless the object already has it."""
+    """Drop `maxUnavailable`, which is behind a feature gate, unless the stored object has it."""
     rolling = obj["spec"]["updateStrategy"].get("rollingUpdate")
     if rolling is None or "maxUnavailable" not in rolling:
         return

@@ -62,7 +62,7 @@ class EncodedDocument:
 
 
 class OpenApi:
-    """Writes OpenAPI documents, and remembers them."""
+    """Encodes OpenAPI documents, and caches them."""
 
     def __init__(self, resources: ResourceTable, discovery: Discovery) -> None:
         self._resources = resources
@@ -71,14 +71,14 @@ class OpenApi:
         self._third: dict[str, tuple[tuple[Resource, ...], EncodedDocument]] = {}
 
     def second(self) -> EncodedDocument:
-        """Everything in one document."""
+        """The document of version 2."""
         generation, virtual = self._resources.generation, self._discovery.virtual_kinds()
         if self._second is None or self._second[:2] != (generation, virtual):
             self._second = generation, virtual, _written(second_document(self._resources, virtual))
         return self._second[2]
 
     def third(self, name: str) -> EncodedDocument | None:
-        """The document with this name in the index: `api/v1`, `apis/apps/v1`, `version`."""
+        """The document of version 3 with this name in the index: `api/v1`, `apis/apps/v1`, `version`."""
         if name not in self._names():
             return None
         resources, api_version = self._about(name)
@@ -90,7 +90,7 @@ class OpenApi:
         return known[1]
 
     def index(self) -> Document:
-        """Where the documents are."""
+        """The index of the documents of version 3."""
         paths: Document = {}
         for name in sorted(self._names()):
             written = self.third(name)
@@ -265,7 +265,7 @@ KNOWN_API_VERSIONS = tuple(
 
 
 ROOTS = (".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version")
-"""Documents that are about no group."""
+"""The documents that belong to no group."""
 
 _TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 
@@ -327,7 +327,7 @@ _PATCHES = (
 
 
 def second_document(resources: Iterable[Resource], virtual: Iterable[Kind]) -> Document:
-    """Everything in one document of the second dialect."""
+    """The document of version 2, with all paths and schemas."""
     resources, virtual = list(resources), list(virtual)
     api_versions = dict.fromkeys(each.api_version for each in (*virtual, *(one.kind for one in resources)))
     writer = _Writer(SECOND, KNOWN_API_VERSIONS)
@@ -352,7 +352,7 @@ def second_document(resources: Iterable[Resource], virtual: Iterable[Kind]) -> D
 
 
 def third_document(api_version: str, resources: Sequence[Resource], virtual: Sequence[Kind]) -> Document:
-    """One API version in the third dialect."""
+    """The document of version 3 of one API version."""
     is_custom = any(resource.struct is None for resource in resources)
     writer = _Writer(THIRD, KNOWN_API_VERSIONS if is_custom else (api_version,))
     writer.add(api_version, resources, virtual)
@@ -360,7 +360,7 @@ def third_document(api_version: str, resources: Sequence[Resource], virtual: Seq
 
 
 def third_plain_document(name: str) -> Document:
-    """A path that is no resource in the third dialect."""
+    """The document of version 3 of a path that is not a resource."""
     schemas = Schemas(THIRD, ())
     return _third(plain_path(name, schemas), schemas)
 

@@ -76,7 +76,7 @@ _OF_EVERY_OBJECT = "TypeMeta"
 
 
 class Schemas:
-    """The schemas of one document, gathered as they are needed."""
+    """The schemas of one document, collected as they are needed."""
 
     def __init__(self, dialect: DocumentVersion, api_versions: Iterable[str]) -> None:
         """`api_versions` are the versions of the document."""
@@ -88,7 +88,7 @@ class Schemas:
         return self.dialect.reference(self.need(struct))
 
     def need(self, struct: Struct) -> str:
-        """Makes the schema of a struct, and of all that it refers to, if that has not been done; its name."""
+        """The name of the schema of a struct, which is added to the document with all schemas that it refers to."""
         name = struct.openapi_name
         if name not in self.found:
             self.found[name] = {}  # it may refer to itself
@@ -96,7 +96,7 @@ class Schemas:
         return name
 
     def need_special(self, name: str) -> str:
-        """The same for a schema that has no struct."""
+        """As `need`, for a schema without a struct."""
         if name not in self.found:
             self.found[name], others = special_schema(name, self.dialect)
             if name == WATCH_EVENT:
@@ -211,7 +211,7 @@ def group_version_kind(api_version: str, kind: str) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class DocumentVersion:
-    """How a document is written."""
+    """The version of OpenAPI in which a document is written."""
 
     is_third: bool
     prefix: str
@@ -389,7 +389,7 @@ _SECOND: Mapping[str, Document] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": _TEXT,
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"type": "string", "format": "int-or-string"},
 }
-"""The values of more than one type, which the second dialect does not have."""
+"""The types with more than one JSON type, which version 2 cannot express."""
 
 
 assert all(name in SPECIAL for name in (*_NAMED.values(), _JSON, *_JSON_NAMES.values())), "a special schema is missing"

@@ -138,7 +138,7 @@ async def _delete_unready(
 
 
 async def _spend(context: RegistryContext, call: Call, budget: Document) -> None:
-    """Take one disruption from a budget. Raises `StatusError` if there is none left."""
+    """Decrement the allowed disruptions of a budget. Raises `StatusError` if there are none left."""
     name = budget["metadata"]["name"]
     writer = ServerStatusWriter(context.object_storage, context.resources, context.kind_schema_of)
     for _ in range(WRITE_TRIES_MAX):

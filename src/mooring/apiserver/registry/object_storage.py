@@ -113,7 +113,7 @@ class ObjectStorage:
         return (await self._write(kind, document, self.form(kind, document), if_revision)).revision
 
     async def replace(self, kind: Kind, document: Document, *, if_revision: int) -> WriteResult:
-        """The same, and what clients get."""
+        """As `put`. Returns what clients get, too."""
         return await self._write(kind, document, self.form(kind, document), if_revision)
 
     async def create(self, kind: Kind, document: Document) -> WriteResult:

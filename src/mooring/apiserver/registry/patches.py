@@ -116,7 +116,7 @@ def _patched(
 
 
 def patched_plain(wanted: Patch, old: Document, api_version: str, kind: str) -> Document:
-    """What a patch makes of a document, before it is read by its kind."""
+    """A document after a patch, before it is decoded by its kind."""
     try:
         match wanted.form:
             case PatchForm.JSON:

@@ -47,7 +47,7 @@ from mooring.client.http.transport import HttpStream
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """Which part of the log."""
+    """The parameters of a log request."""
 
     container: str = ""
     follows: bool = False

@@ -69,7 +69,7 @@ def partly_decoded(value: bytes, fields: Mapping[str, Collection[str]]) -> Plain
 
 
 def with_revision(value: bytes, revision: int) -> bytes:
-    """What clients get."""
+    """The bytes for clients: a stored object with its resourceVersion."""
     return value.replace(_METADATA, b'"metadata":{"resourceVersion":"%d",' % revision, 1)
 
 
@@ -145,7 +145,7 @@ def to_served(kind: Kind, plain: PlainObject) -> PlainObject:
 
 
 def needs_conversion(kind: Kind) -> bool:
-    """Whether stored objects must be changed before they are handed out."""
+    """Whether stored objects must be converted before they are served."""
     return kind is EVENT or kind.served is not None
 
 

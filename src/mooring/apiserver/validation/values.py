@@ -17,12 +17,12 @@ from mooring.apiserver.wire.json_text import json_syntax_error
 
 
 def means_the_same(one: object, other: object, package: str, struct_name: str) -> bool:
-    """Whether two documents of a struct mean the same."""
+    """Whether two documents of a struct are semantically equal."""
     return one == other or _is_same(one, other, struct_named(package, struct_name))
 
 
 def has_same_spec(kind: Kind, one: object, other: object) -> bool:
-    """Whether two specs of a kind mean the same."""
+    """Whether two specs of a kind are semantically equal."""
     struct = struct_of_kind(kind.api_version, kind.kind)
     assert struct is not None, f"{kind} has no schema"
     return _is_same(one, other, struct.fields["spec"].type)

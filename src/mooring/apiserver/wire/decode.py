@@ -178,7 +178,7 @@ def cannot_be_handled(identity: TypeMeta, kind: BodyKind, error: str) -> str:
 
 
 def summary(data: bytes) -> str:
-    """The beginning of a body that makes no sense."""
+    """The beginning of an invalid body, for the message."""
     if not data:
         return "<empty>"
     shown = data[:SUMMARY_LENGTH_MAX]

@@ -74,7 +74,7 @@ class _ResumingContext(ssl.SSLContext):
 
 
 def unverified_tls() -> ssl.SSLContext:
-    """A context that accepts any server certificate and shows none."""
+    """A context that accepts any server certificate and presents none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

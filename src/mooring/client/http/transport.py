@@ -103,7 +103,7 @@ class ConnectionPool:
         return self._lend(wire, since)
 
     def give_back(self, wire: HttpConnection) -> None:
-        """The request has ended, in any way."""
+        """Return a connection after its request has ended in any way."""
         del self._busy[wire]
         if not wire.is_idle or wire.generation != self._generation:
             wire.abort()

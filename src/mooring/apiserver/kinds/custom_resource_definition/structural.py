@@ -167,7 +167,7 @@ class _Level(Enum):
 
 
 def validate_structural(raw: Document, path: str) -> list[FieldError]:
-    """Why a schema is not structural."""
+    """Field errors of a schema that is not structural."""
     errors = [*_invariants(raw, _Level.ROOT, path), *_incomplete(raw, raw, path, path)]
     return sorted(errors, key=lambda field_error: field_error.message)
 

@@ -101,7 +101,7 @@ def note_gates(pod: Document, now: str) -> None:
 
 
 def merge_label_keys(pod: Document) -> None:
-    """Turn keys into expressions."""
+    """Add `matchLabelKeys` to the selectors as expressions."""
     spec, labels = pod["spec"], pod["metadata"].get("labels") or {}
     for holder in _label_key_holders(spec):
         selector = holder.get("labelSelector")

@@ -195,7 +195,7 @@ def _validate_nomination(name: str, old: Document) -> list[FieldError]:
 
 
 def _validate_resurrection(status: Document, old_status: Document, spec: Document) -> list[FieldError]:
-    """Containers that are set to run again although they have ended for good."""
+    """Containers that have terminated for good must not be set to run again."""
     errors: list[FieldError] = []
     all_may_restart = any(
         rule.get("action") == "RestartAllContainers"

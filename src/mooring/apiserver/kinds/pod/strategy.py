@@ -73,7 +73,7 @@ class _Restarts:
 
 @dataclass(slots=True)
 class _PodState:
-    """What has been found out about a pod so far."""
+    """The state of a pod for its table row."""
 
     reason: str
     ready: int = 0
@@ -293,7 +293,7 @@ class PodStrategy(Strategy):
             self.count_generation(obj, old)
 
     def validate_body_update(self, obj: Document, old: Document, call: Call) -> list[FieldError]:
-        """Kubernetes looks at the metadata a second time, as it does for a new pod."""
+        """As in Kubernetes, the metadata is validated a second time, as for a new pod."""
         errors = self.validate_meta(obj, old)
         if leaves_spec(obj, old):
             return errors + validate_annotations_only(obj, old)
