@@ -240,7 +240,7 @@ class KindSchemas:
         kind = resource.kind
         found = self._known.get(kind)
         if found is None:
-            assert resource.struct is not None, f"{kind} has neither a schema nor a shape"
+            assert resource.struct is not None, f"{kind} has no schema"
             found = self._known[kind] = kind_schema_of_struct(resource.struct, kind.api_version, kind.kind)
         return found
 

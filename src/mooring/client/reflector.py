@@ -143,15 +143,15 @@ class Reflector(Generic[AnyView]):
         entropy: Entropy,
         selection: Selection = EVERYTHING,
         page_size: int = PAGE_SIZE,
-        is_filled_by_watching: bool = False,
+        uses_watch_list: bool = False,
         is_wanted: Callable[[WatchEvent], bool] | None = None,
     ) -> None:
-        """`is_filled_by_watching`: use a watch with initial events, if the client and the server support it.
+        """`uses_watch_list`: use a watch with initial events, if the client and the server support it.
         `is_wanted`: whether the sink needs a change, decided before it is decoded. It always gets deletions.
         """
         self._client = client
         self._outage = _Outage.of(client)
-        self._watches_all = client if is_filled_by_watching and isinstance(client, WatchListClient) else None
+        self._watches_all = client if uses_watch_list and isinstance(client, WatchListClient) else None
         self._kind = kind
         self._view = view
         self._sink = sink
@@ -185,7 +185,7 @@ class Reflector(Generic[AnyView]):
     async def run(self) -> None:
         """List, watch until the revision has expired, and again."""
         while True:
-            if not await self._fill_by_watching():
+            if not await self._fill_by_watch_list():
                 await self._list_until_it_works()
             await self._watch_until_expired()
 
@@ -201,7 +201,7 @@ class Reflector(Generic[AnyView]):
 
     # -------------------------------------------------------------------------------------- watch with initial events
 
-    async def _fill_by_watching(self) -> bool:
+    async def _fill_by_watch_list(self) -> bool:
         """Fill the sink by a watch, and apply its changes until it ends. False if it is not supported."""
         lists_before = self._counts["lists"]
         while self._watches_all is not None:

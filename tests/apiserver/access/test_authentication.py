@@ -237,9 +237,9 @@ def test_proof_of_requires_a_matching_audience() -> None:
     authenticator = _authenticator()
     anna = User("anna", "1", ("devs", "system:authenticated"))
     assert authenticator.audiences == (ISSUER, SHORT_AUDIENCE)
-    assert authenticator.proof_of("secret", (ISSUER, "vault")) == AuthenticationResult(anna, (ISSUER,))
+    assert authenticator.authenticate_token("secret", (ISSUER, "vault")) == AuthenticationResult(anna, (ISSUER,))
     with pytest.raises(InvalidTokenError, match=r"^invalid bearer token$"):
-        authenticator.proof_of("secret", ("vault",))
+        authenticator.authenticate_token("secret", ("vault",))
 
 
 def test_proof_of_reports_why_a_token_is_invalid() -> None:
@@ -247,7 +247,7 @@ def test_proof_of_reports_why_a_token_is_invalid() -> None:
     token = cluster.tokens.issue(cluster.account, lifetime_s=600, audiences=[ISSUER])
     cluster.clock.advance_to(10_000)
     with pytest.raises(InvalidTokenError) as rejected:
-        _authenticator(cluster).proof_of(token, (ISSUER,))
+        _authenticator(cluster).authenticate_token(token, (ISSUER,))
     assert str(rejected.value) == "[invalid bearer token, service account token has expired]"
 
 

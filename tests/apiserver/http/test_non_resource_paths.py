@@ -122,7 +122,7 @@ def openapi_of(path: str, accept: str = "application/json", **headers: str) -> R
 
 
 def hash_of_node_document() -> str:
-    written = openapi().third("apis/node.k8s.io/v1")
+    written = openapi().v3("apis/node.k8s.io/v1")
     assert written is not None
     return written.digest
 

@@ -202,7 +202,7 @@ def test_a_reflector_can_be_filled_by_a_watch_with_initial_events(
             informer,
             clock=setup.clock,
             entropy=Entropy(1),
-            is_filled_by_watching=True,
+            uses_watch_list=True,
         )
         async with TaskGroup("watch list") as group:
             group.start_background(reflector.run(), name="reflector")

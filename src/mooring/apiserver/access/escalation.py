@@ -55,11 +55,11 @@ def check_role(
         return
     if old is not None and _changes_only_ownership(role, old):
         return
-    lack = _lack(request, rules_of(role), roles)
-    if lack:
-        raise _forbidden(request, role, lack)
-    is_gathering = _gathers(role) or (old is not None and _gathers(old))
-    if is_gathering and _lack(request, EVERYTHING, roles):
+    missing_text = _missing_rules_text(request, rules_of(role), roles)
+    if missing_text:
+        raise _forbidden(request, role, missing_text)
+    is_aggregating = _aggregates(role) or (old is not None and _aggregates(old))
+    if is_aggregating and _missing_rules_text(request, EVERYTHING, roles):
         raise _forbidden(request, role, "must have cluster-admin privileges to use the aggregationRule")
 
 
@@ -80,9 +80,9 @@ def check_binding(
         raise _not_found(request.resource, reference.name) from None
     except UnknownReferenceKindError as error:
         raise ServerError(str(error), reason="") from None
-    lack = _lack(request, rules, roles)
-    if lack:
-        raise _forbidden(request, binding, lack)
+    missing_text = _missing_rules_text(request, rules, roles)
+    if missing_text:
+        raise _forbidden(request, binding, missing_text)
 
 
 def _may_escalate(request: Attributes, authorizer: Authorizer) -> bool:
@@ -113,7 +113,7 @@ def _may_bind(request: Attributes, binding: Document, reference: RoleReference, 
     return authorizer.authorize(question).is_allowed
 
 
-def _lack(request: Attributes, wanted: Iterable[Rule], roles: RoleAuthorizer) -> str:
+def _missing_rules_text(request: Attributes, wanted: Iterable[Rule], roles: RoleAuthorizer) -> str:
     """The rules that the user grants without holding them, as the 403 prints them; empty if there are none."""
     held = roles.rules_for(request.user, request.namespace)
     missing = uncovered(held.rules, wanted)
@@ -125,11 +125,11 @@ def _lack(request: Attributes, wanted: Iterable[Rule], roles: RoleAuthorizer) ->
         f"user {quoted(user.name)} (groups={listed(user.groups)}) "
         "is attempting to grant RBAC permissions not currently held:\n" + "\n".join(lines)
     )
-    errors = [_as_storage_says(error, request.resource) for error in held.errors]
+    errors = [_as_storage_error(error, request.resource) for error in held.errors]
     return f"{text}; resolution errors: [{aggregated(errors)}]" if errors else text
 
 
-def _as_storage_says(error: str, resource: str) -> str:
+def _as_storage_error(error: str, resource: str) -> str:
     """Authorizers report a missing `role.rbac…`; storage reports the resource of the request."""
     kind, dot, rest = error.partition(".")
     return f"{resource}{dot}{rest}" if kind in ("role", "clusterrole") else error
@@ -145,7 +145,7 @@ def _without_ownership(document: Document) -> Document:
     return {**{key: value for key, value in document.items() if value}, "metadata": kept}
 
 
-def _gathers(role: Document) -> bool:
+def _aggregates(role: Document) -> bool:
     return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
 
 

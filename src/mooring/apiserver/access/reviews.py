@@ -209,7 +209,7 @@ def token_review(review: Document, authenticator: Authenticator) -> Document:
     if not token:
         raise BadRequestError("token is required for TokenReview in authentication")
     try:
-        proof = authenticator.proof_of(token, spec.get("audiences") or authenticator.audiences)
+        proof = authenticator.authenticate_token(token, spec.get("audiences") or authenticator.audiences)
     except InvalidTokenError as error:
         return {**review, "status": {"user": {}, "error": str(error)}}
     status = {"authenticated": True, "user": user_info(proof.user), "audiences": list(proof.audiences)}

@@ -1,14 +1,14 @@
-"""Shapes: how finely the fields of a kind are owned, from the schema of built-in and custom kinds.
+"""Ownership schemas: how finely the fields of a kind are owned, from the schema of built-in and custom kinds.
 
-1. A grain says what a value may be: a scalar, a list, a map. Only a value of unknown type may be several of these; then
-   the value decides.
-2. Grains refer to each other in cycles (a JSON schema contains JSON schemas). They are created empty, then filled, and
+1. A schema says what a value may be: a scalar, a list, a map. Only a value of unknown type may be several of these;
+   then the value decides.
+2. Schemas refer to each other in cycles (a JSON schema contains JSON schemas). They are created empty, then filled, and
    immutable afterwards.
 3. An atomic value is owned as a whole, whatever it contains.
 
 Built-in kinds: from a struct of `mooring.api.schema` to its `KindSchema`.
 
-1. A struct has one grain, or two if a field holds it atomically although the struct is granular, or the other way
+1. A struct has one schema, or two if a field holds it atomically although the struct is granular, or the other way
    round. Both share their fields.
 2. The empty object has the fields that Go always writes: structs, and everything without omitempty. It decides what a
    creator owns: `spec` exists before the creator, `metadata.labels` does not.

@@ -1,6 +1,6 @@
 """Merge an applied document into a live one, remove fields, and prune fields that are no longer applied.
 
-Input: documents, their grain, and the managers. Output: new documents, which share parts with the given ones.
+Input: documents, their schema, and the managers. Output: new documents, which share parts with the given ones.
 
 1. Merging removes nothing: null for a map or for a list with keys keeps the live value.
 2. Items that both lists have are in the applied order; the others keep their place among their neighbours. An applied

@@ -15,7 +15,7 @@ managedFields; or a `StatusError`.
 
 Errors of an applied document, before it is merged.
 
-Input: a document as the client sent it, and its grain. Output: messages, each with a path.
+Input: a document as the client sent it, and its schema. Output: messages, each with a path.
 
 1. Unlike in updates, two items of a list with the same keys are an error.
 2. Checking of a list stops at its first item without keys, of a map at its first unknown field.

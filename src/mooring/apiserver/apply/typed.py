@@ -1,6 +1,6 @@
 """From documents to field sets: all fields, applied fields, changed fields.
 
-Input: grains, and values that fit them. Output: field sets.
+Input: schemas, and values that match them. Output: field sets.
 
 1. `all_fields` is what the creator of a value owns: every level of it.
 2. `claimed_fields` is what the applier of a value owns: leaves, items and entries. Named fields on the way (`spec`,

@@ -6,7 +6,7 @@ Input: the stored object, the wanted object, and the call. Output: `metadata.man
 2. managedFields of the client count, unless they are invalid or the write is to a subresource. An empty list, or one
    empty entry, clears them.
 3. An object without managers stays without: only create and apply add the first one.
-4. No errors: an object that does not fit its shape loses its managers and is rejected later, by validation.
+4. No errors: an object that does not match its schema loses its managers and is rejected later, by validation.
 5. A creator owns all fields. Which fields exist depends on the names in an object, not on their values, so that the
    field set is cached by this outline. Custom kinds, objects with managers and very large objects are not cached.
 6. The Scale of an object shows the managers of its replicas only, in the version of Scale. An updater that writes the

@@ -148,7 +148,7 @@ class CustomStrategy(Strategy):
         fill_defaults(obj, self.version.schema)
 
     def canonicalize(self, obj: Document) -> None:
-        settle(obj, self._stored)
+        to_stored_form(obj, self._stored)
 
     def prepare_for_create(self, obj: Document, call: Call) -> None:
         if self._is_terminating:
@@ -219,7 +219,7 @@ class CustomStatusStrategy(Strategy):
         fill_defaults(obj, self.version.schema)
 
     def canonicalize(self, obj: Document) -> None:
-        settle(obj, self._stored)
+        to_stored_form(obj, self._stored)
 
     def prepare_for_update(self, obj: Document, old: Document, call: Call) -> None:
         managed, has_status, status = obj["metadata"].get("managedFields"), "status" in obj, obj.get("status")
@@ -248,7 +248,7 @@ class CustomStatusStrategy(Strategy):
         return errors + validate_rule(version, errors, obj, old, pair, call)
 
 
-def settle(obj: Document, stored: Stored | None) -> None:
+def to_stored_form(obj: Document, stored: Stored | None) -> None:
     """Change a validated object to the form in which it is stored.
 
     Validation distinguishes 1.0 from 1; both are stored as 1. An object that is stored in another version loses the

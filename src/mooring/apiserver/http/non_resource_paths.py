@@ -134,12 +134,12 @@ def openapi_reply(openapi: OpenApi, path: str, incoming: IncomingRequest) -> Rep
     if path == "/openapi/v2":
         if _only_protobuf(incoming):
             return Reply(200, _NO_SCHEMAS, _PROTOBUF_ANSWERED, [("Vary", "Accept")])
-        return _document(openapi.second(), incoming)
+        return _document(openapi.v2(), incoming)
     if path == "/openapi/v3":
         return Reply(200, msgspec.json.encode(openapi.index()), TEXT)
     if not path.startswith("/openapi/v3/"):
         return page_not_found()
-    written = openapi.third(path.removeprefix("/openapi/v3/"))
+    written = openapi.v3(path.removeprefix("/openapi/v3/"))
     return Reply(404, b"", "") if written is None else _at_its_hash(written, path, incoming)
 
 

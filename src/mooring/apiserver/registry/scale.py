@@ -85,8 +85,8 @@ async def _scale(
         _check_uid(resource, call, scale, old)
         if wanted is None or wanted.form is not PatchForm.APPLY:
             writer = manager_id(call.field_manager, UPDATE, SCALE_VERSION, call.subresource)
-            shape = kind_schema_of_struct(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale")
-            write_managed_fields(shape, have, scale, writer, call.now, (("status",),))
+            kind_schema = kind_schema_of_struct(struct_named("autoscaling", "Scale"), SCALE_VERSION, "Scale")
+            write_managed_fields(kind_schema, have, scale, writer, call.now, (("status",),))
         errors = rules.validate(scale)
         if errors:
             raise invalid_object("Scale", "autoscaling", call.name, errors)

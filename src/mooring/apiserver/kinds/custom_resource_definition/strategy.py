@@ -27,7 +27,7 @@ class DefinitionStatusStrategy(StatusStrategy):
 
 
 class CustomResourceDefinitionStrategy(Strategy):
-    """Writing definitions. Whether their names are accepted is decided afterwards, by `custom.establishing`."""
+    """Writing definitions. `custom.definition_controller` decides afterwards whether their names are accepted."""
 
     allows_unconditional_update = False
     is_costly = True

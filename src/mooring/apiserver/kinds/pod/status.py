@@ -163,7 +163,7 @@ def validate_pod_status(pod: Document, old: Document, options: PodOptions) -> li
     if status.get("observedGeneration", 0) < 0:
         errors.append(invalid("status.observedGeneration", status["observedGeneration"], _NOT_COUNTED))
     errors += validate_immutable(status.get("qosClass", ""), old_status.get("qosClass", ""), "status.qosClass")
-    errors += _validate_resurrection(status, old_status, old["spec"])
+    errors += _validate_no_restart(status, old_status, old["spec"])
     errors += validate_claim_statuses(status, pod["spec"])
     errors += validate_extended_claim(status.get("extendedResourceClaimStatus"), pod["spec"])
     errors += _validate_pod_status_addresses(status, old_status, "podIPs")
@@ -194,7 +194,7 @@ def _validate_nomination(name: str, old: Document) -> list[FieldError]:
     return errors
 
 
-def _validate_resurrection(status: Document, old_status: Document, spec: Document) -> list[FieldError]:
+def _validate_no_restart(status: Document, old_status: Document, spec: Document) -> list[FieldError]:
     """Containers that have terminated for good must not be set to run again."""
     errors: list[FieldError] = []
     all_may_restart = any(

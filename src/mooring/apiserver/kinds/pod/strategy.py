@@ -88,7 +88,7 @@ def _pod_cells(pod: Document, now_s: float) -> list[Cell]:
         found.reason = "SchedulingGated"
     init_containers = spec.get("initContainers") or ()
     sidecars = {each["name"] for each in init_containers if each.get("restartPolicy") == "Always"}
-    restarts, sidecar_restarts = _look_at_init(status, len(init_containers), sidecars, found)
+    restarts, sidecar_restarts = _init_state(status, len(init_containers), sidecars, found)
     if not found.is_initializing or _holds(conditions, "Initialized"):
         restarts = sidecar_restarts
         _look_at_containers(status, conditions, found, restarts)
@@ -106,7 +106,7 @@ def _pod_cells(pod: Document, now_s: float) -> list[Cell]:
     ]
 
 
-def _look_at_init(status: Document, count: int, sidecars: set[str], found: _PodState) -> tuple[_Restarts, _Restarts]:
+def _init_state(status: Document, count: int, sidecars: set[str], found: _PodState) -> tuple[_Restarts, _Restarts]:
     """Up to the first init container that is not done; the restarts of all, and of sidecars alone."""
     restarts, sidecar_restarts = _Restarts(), _Restarts()
     for index, container in enumerate(status.get("initContainerStatuses") or ()):
