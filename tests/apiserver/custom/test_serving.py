@@ -10,10 +10,9 @@ import pytest
 from mooring.api.document import Document
 from mooring.api.kinds import Kind
 from mooring.apiserver.call import Call, FieldValidation
-from mooring.apiserver.custom.scaling import scale_rules, validate_actual, validate_wanted
+from mooring.apiserver.custom.scaling import ScalePaths, scale_rules, validate_actual, validate_wanted
 from mooring.apiserver.custom.schema import read_schema
 from mooring.apiserver.custom.serving import CustomBodies, deprecation_warning, resources_of, stored_resource
-from mooring.apiserver.custom.version import ScalePaths
 from mooring.apiserver.wire.examine import DecodingError
 from mooring.client.errors import BadRequestError, ServerError
 from mooring.serving.users import User

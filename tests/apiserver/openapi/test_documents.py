@@ -141,7 +141,7 @@ def spec_of(schema: Document) -> Document:
 
 
 @pytest.mark.parametrize(
-    ("given", "of_third", "of_second"),
+    ("given", "of_v3", "of_v2"),
     [
         pytest.param(
             {"type": "integer", "default": 3, "minimum": 1},

@@ -136,7 +136,7 @@ def test_openapi_v2_schemas_have_no_defaults_and_no_all_of() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "of_third", "of_second"),
+    ("name", "of_v3", "of_v2"),
     [
         (
             "io.k8s.apimachinery.pkg.api.resource.Quantity",

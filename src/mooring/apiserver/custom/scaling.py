@@ -8,12 +8,12 @@ Scale; field errors of its replicas.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from mooring.api.document import Document
 from mooring.api.field_errors import go_json
 from mooring.api.kinds import Kind
-from mooring.apiserver.custom.version import ScalePaths
 from mooring.apiserver.errors import internal, plain_error
 from mooring.apiserver.kinds.scale import scale_document
 from mooring.apiserver.resources import ScaleRules
@@ -23,6 +23,15 @@ from mooring.client.errors import BadRequestError
 REPLICAS_MAX = 2**31 - 1
 _UNSAID = -(2**31)
 """The replicas of an object without replicas, as a patch sees them: no valid value."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """The paths of replicas and selector in an object, from its definition."""
+
+    wanted: str
+    actual: str
+    selector: str = ""
 
 
 def scale_rules(paths: ScalePaths) -> ScaleRules:

@@ -35,8 +35,7 @@ from mooring.apiserver.custom.pruning import (
 )
 from mooring.apiserver.custom.scaling import scale_rules
 from mooring.apiserver.custom.schema import Schema
-from mooring.apiserver.custom.strategy import CustomStrategy
-from mooring.apiserver.custom.version import CustomVersion, read_version
+from mooring.apiserver.custom.strategy import CustomStrategy, CustomVersion, read_version
 from mooring.apiserver.discovery import versions_in_order
 from mooring.apiserver.errors import internal
 from mooring.apiserver.resources import DecodedDocument, Resource
