@@ -245,7 +245,8 @@ def _renamed(selector: NodeSelector | None, old_key: str, new_key: str) -> NodeS
             replace(
                 term,
                 match_expressions=tuple(
-                    replace(each, key=new_key) if each.key == old_key else each for each in term.match_expressions
+                    replace(match_expression, key=new_key) if match_expression.key == old_key else match_expression
+                    for match_expression in term.match_expressions
                 ),
             )
             for term in _terms(selector)

@@ -132,8 +132,10 @@ class LabelMatcher:
     def __init__(self, requirements: Iterable[Requirement] = (), *, matches_nothing: bool = False) -> None:
         self.requirements = tuple(sorted(set(requirements)))
         self.matches_nothing = matches_nothing
-        self.equality_pairs = tuple((each.key, each.values[0]) for each in self.requirements if each.is_equality)
-        self._others = tuple(each for each in self.requirements if not each.is_equality)
+        self.equality_pairs = tuple(
+            (requirement.key, requirement.values[0]) for requirement in self.requirements if requirement.is_equality
+        )
+        self._others = tuple(requirement for requirement in self.requirements if not requirement.is_equality)
         self._hash = hash((self.requirements, matches_nothing))
 
     @property

@@ -342,8 +342,10 @@ def _status_key(pod: Pod) -> tuple[object, ...]:
     return (
         is_resize_infeasible(pod),
         tuple([container.name for container in (*spec.containers, *spec.init_containers)]),
-        tuple([_container_status_key(each) for each in status.container_statuses]),
-        tuple([_container_status_key(each) for each in status.init_container_statuses]),
+        tuple([_container_status_key(container_status) for container_status in status.container_statuses]),
+        tuple(
+            [_container_status_key(init_container_status) for init_container_status in status.init_container_statuses]
+        ),
         tuple(status.resources.requests.items()) if status.resources is not None else None,
         tuple(status.allocated_resources.items()),
     )

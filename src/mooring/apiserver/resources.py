@@ -158,7 +158,9 @@ def built_in_resources() -> Iterator[Resource]:
             short_names=kind.short_names,
             categories=kind.categories,
             verbs=kind.verbs,
-            subresources={each.name: each for each in sorted(subresources, key=lambda each: each.name)},
+            subresources={
+                subresource.name: subresource for subresource in sorted(subresources, key=lambda each: each.name)
+            },
             returns_deleted=kind.returns_deleted,
             scale=ScaleRules(scale_of, scaled) if SCALE in subresources else None,
         )

@@ -167,7 +167,10 @@ def bare_selector_text(selector: Document | None) -> str:
     if not selector:
         return ""
     requirements = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
-    requirements += [(each["key"], _expression_text(each)) for each in selector.get("matchExpressions") or ()]
+    requirements += [
+        (match_expression["key"], _expression_text(match_expression))
+        for match_expression in selector.get("matchExpressions") or ()
+    ]
     return ",".join(text for _, text in sorted(requirements, key=lambda requirement: requirement[0]))
 
 
@@ -184,7 +187,9 @@ def _expression_text(expression: Document) -> str:
 
 def containers_and_images(pod_spec: Document | None) -> tuple[str, str]:
     containers = (pod_spec or {}).get("containers") or ()
-    return ",".join(each["name"] for each in containers), ",".join(each.get("image", "") for each in containers)
+    return ",".join(container["name"] for container in containers), ",".join(
+        container.get("image", "") for container in containers
+    )
 
 
 def template_spec(template: Document | None) -> Document | None:

@@ -305,7 +305,11 @@ def _fields(selector: Document) -> tuple[tuple[tuple[str, str], ...], str]:
             return parse_field_equalities(selector.get("rawSelector") or ""), ""
         except FieldSelectorError:
             return (), "ignored due to parse error"
-    kept = [each for each in requirements if each.get("operator") in ("In", "NotIn") and len(each["values"]) == 1]
+    kept = [
+        requirement
+        for requirement in requirements
+        if requirement.get("operator") in ("In", "NotIn") and len(requirement["values"]) == 1
+    ]
     equal = tuple((each["key"], each["values"][0]) for each in kept if each["operator"] == "In")
     return equal, _error(len(kept), len(requirements))
 
@@ -319,9 +323,11 @@ def _labels_error(selector: Document) -> str:
             return "ignored due to parse error"
         return ""
     understood = 0
-    for each in requirements:
-        operator = LABEL_SELECTOR_OPERATORS.get(each.get("operator") or "")
-        understood += operator is not None and is_sound(each.get("key") or "", operator, each.get("values") or ())
+    for requirement in requirements:
+        operator = LABEL_SELECTOR_OPERATORS.get(requirement.get("operator") or "")
+        understood += operator is not None and is_sound(
+            requirement.get("key") or "", operator, requirement.get("values") or ()
+        )
     return _error(understood, len(requirements))
 
 

@@ -161,7 +161,9 @@ def violations_of(level: PodSecurityLevel, metadata: Document, spec: Document) -
 
 
 def text_of(violations: Sequence[PodSecurityViolation]) -> str:
-    return ", ".join(f"{each.reason} ({each.detail})" if each.detail else each.reason for each in violations)
+    return ", ".join(
+        f"{violation.reason} ({violation.detail})" if violation.detail else violation.reason for violation in violations
+    )
 
 
 @lru_cache(maxsize=256)
@@ -349,7 +351,9 @@ def _warnings_about(pods: Sequence[Document], namespace: str, level: PodSecurity
     for pod in _one_of_each_owner_first(pods)[:PODS_CHECKED_MAX]:
         violations = violations_of(level, pod["metadata"], pod["spec"])
         if violations:
-            by_errors.setdefault(", ".join(each.reason for each in violations), []).append(pod["metadata"]["name"])
+            by_errors.setdefault(", ".join(violation.reason for violation in violations), []).append(
+                pod["metadata"]["name"]
+            )
     warnings = []
     if len(pods) > PODS_CHECKED_MAX:
         checked = f"the first {PODS_CHECKED_MAX} of {len(pods)} existing pods"

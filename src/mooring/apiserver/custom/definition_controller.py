@@ -148,7 +148,7 @@ class DefinitionController:
                 await self._write_progress(definition)
                 self._enqueue_later(name)
                 return
-        finalizers = [each for each in definition["metadata"]["finalizers"] if each != CLEANUP_FINALIZER]
+        finalizers = [finalizer for finalizer in definition["metadata"]["finalizers"] if finalizer != CLEANUP_FINALIZER]
         object_storage, revision = self._context.object_storage, int(definition["metadata"]["resourceVersion"])
         if not finalizers:
             await object_storage.delete(CUSTOM_RESOURCE_DEFINITION, "", name, if_revision=revision)

@@ -191,7 +191,7 @@ def _text_type(raw: dict[str, Any]) -> DeclaredType:
     choices = raw.get("enum")
     if raw.get("maxLength") is None and choices:
         return DeclaredType(
-            types.STRING, max((len(each.encode()) for each in choices if isinstance(each, str)), default=0)
+            types.STRING, max((len(choice.encode()) for choice in choices if isinstance(choice, str)), default=0)
         )
     return DeclaredType(types.STRING, _length_max(raw, request))
 

@@ -95,10 +95,10 @@ def noted(node: Schema) -> Schema:
     parts = list(node.parts)
     node.default_bytes = len(msgspec.json.encode(node.default))
     node.defaulted = tuple(name for name, each in node.properties.items() if each.default is not None)
-    node.has_defaults_below = any(each.default is not None or each.has_defaults_below for each in parts)
-    node.has_embedded_below = any(each.is_embedded or each.has_embedded_below for each in parts)
-    node.has_list_types_below = any(each.list_type in ("set", "map") or each.has_list_types_below for each in parts)
-    node.has_rules_below = any(each.rules or each.has_rules_below for each in parts)
+    node.has_defaults_below = any(part.default is not None or part.has_defaults_below for part in parts)
+    node.has_embedded_below = any(part.is_embedded or part.has_embedded_below for part in parts)
+    node.has_list_types_below = any(part.list_type in ("set", "map") or part.has_list_types_below for part in parts)
+    node.has_rules_below = any(part.rules or part.has_rules_below for part in parts)
     return node
 
 

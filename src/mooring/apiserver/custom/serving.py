@@ -113,7 +113,9 @@ def deprecation_warning(spec: Document, entry: Document) -> str:
         return str(own)
     group, kind, name = spec["group"], spec["names"]["kind"], entry["name"]
     text = f"{group}/{name} {kind} is deprecated"
-    others = [each["name"] for each in spec["versions"] if each.get("served") and not each.get("deprecated")]
+    others = [
+        version["name"] for version in spec["versions"] if version.get("served") and not version.get("deprecated")
+    ]
     better, *_ = versions_in_order([*others, name])
     return f"{text}; use {group}/{better} {kind}" if better != name else text
 

@@ -71,7 +71,9 @@ def read_version(entry: Document) -> CustomVersion:
         else ScalePaths(
             scale.get("specReplicasPath", ""), scale.get("statusReplicasPath", ""), scale.get("labelSelectorPath", "")
         ),
-        selectable_paths=tuple(each["jsonPath"] for each in entry.get("selectableFields") or ()),
+        selectable_paths=tuple(
+            selectable_field["jsonPath"] for selectable_field in entry.get("selectableFields") or ()
+        ),
     )
 
 

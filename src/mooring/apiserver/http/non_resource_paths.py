@@ -186,7 +186,7 @@ def health_reply(health: Health, path: str, name: str, query: Query) -> Reply:
         if name not in checks:
             return page_not_found()
         return text_reply(200, "ok") if checks[name]() else text_reply(500, "internal server error: check failed\n")
-    excluded = [each for each in query.texts("exclude") if each in checks]
+    excluded = [text for text in query.texts("exclude") if text in checks]
     lines: list[str] = []
     failed: list[str] = []
     for each, check in checks.items():

@@ -80,7 +80,7 @@ class VirtualResources:
         plan = await self._api_server.read_other(call, data, incoming.content_type, PLAN.api_version, PLAN.kind)
         worker = self._api_server.context.worker
         request = await worker.run(len(data), _plan_request, plan)
-        nodes = [each["node"] for each in request.get("nodeTypes") or () if each.get("node")]
+        nodes = [node_type["node"] for node_type in request.get("nodeTypes") or () if node_type.get("node")]
         await worker.run(len(data), _default_all, self._resource(NODE).strategy, nodes)
         await self._check_namespaces(request.get("pods") or [], plan, user)
         await self._admit_pods(request.get("pods") or [], call, len(data))

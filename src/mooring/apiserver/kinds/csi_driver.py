@@ -89,7 +89,7 @@ def _csi_driver_cells(obj: Document, now_s: float) -> list[Cell]:
         spec.get("attachRequired") is not False,
         bool(spec.get("podInfoOnMount")),
         bool(spec.get("storageCapacity")),
-        UNSET if requests is None else ",".join(each.get("audience", "") for each in requests),
+        UNSET if requests is None else ",".join(request.get("audience", "") for request in requests),
         bool(spec.get("requiresRepublish")),
         ",".join(spec.get("volumeLifecycleModes") or ()) or NONE,
         age(obj, now_s),

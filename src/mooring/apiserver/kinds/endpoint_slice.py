@@ -159,7 +159,7 @@ def _validate_hints(hints: Document, path: str) -> list[FieldError]:
 
 def _endpoint_slice_cells(piece: Document, now_s: float) -> list[Cell]:
     ports = [_slice_port(port) for port in piece.get("ports") or ()]
-    addresses = [text for each in piece.get("endpoints") or () for text in each.get("addresses") or ()]
+    addresses = [text for endpoint in piece.get("endpoints") or () for text in endpoint.get("addresses") or ()]
     return [
         piece["metadata"]["name"],
         piece.get("addressType", ""),

@@ -297,7 +297,7 @@ def _node_cells(node: Document, now_s: float) -> list[Cell]:
 
 
 def _node_status_cell(node: Document, status: Document) -> str:
-    ready = [each for each in status.get("conditions") or () if each["type"] == "Ready"]
+    ready = [condition for condition in status.get("conditions") or () if condition["type"] == "Ready"]
     text = "Unknown"
     if ready:
         text = "Ready" if ready[-1].get("status") == "True" else "NotReady"

@@ -65,9 +65,11 @@ def _role_binding_cells(obj: Document, now_s: float) -> list[Cell]:
         obj["metadata"]["name"],
         f"{role.get('kind', '')}/{role.get('name', '')}",
         age(obj, now_s),
-        ", ".join(each["name"] for each in subjects if each["kind"] == "User"),
-        ", ".join(each["name"] for each in subjects if each["kind"] == "Group"),
-        ", ".join(f"{each.get('namespace', '')}/{each['name']}" for each in subjects if each["kind"] == _ACCOUNT),
+        ", ".join(subject["name"] for subject in subjects if subject["kind"] == "User"),
+        ", ".join(subject["name"] for subject in subjects if subject["kind"] == "Group"),
+        ", ".join(
+            f"{subject.get('namespace', '')}/{subject['name']}" for subject in subjects if subject["kind"] == _ACCOUNT
+        ),
     ]
 
 

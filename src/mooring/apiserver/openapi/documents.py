@@ -300,7 +300,7 @@ def _path(name: str, operation: str, drawer: str, answer: str, schemas: Schemas)
         types = ("application/jwk-set+json",)
     get: Document = {"tags": [drawer], "operationId": operation}
     if version.is_v3:
-        reply: Document = {"description": "OK", "content": {each: {"schema": schema} for each in sorted(types)}}
+        reply: Document = {"description": "OK", "content": {type_: {"schema": schema} for type_ in sorted(types)}}
     else:
         if answer:
             get["consumes"] = list(types)
@@ -403,7 +403,9 @@ class _Writer:
         found[schema_name(resource, resource.list_kind)] = custom_list_schema(resource, self._version)
 
     def _add_path(self, path: Path, api_version: str, resource: Resource | None) -> None:
-        item: Document = {each.method: self._operation(each, api_version, resource) for each in path.operations}
+        item: Document = {
+            operation.method: self._operation(operation, api_version, resource) for operation in path.operations
+        }
         item["parameters"] = [self._parameter(name) for name in path.parameters]
         self.paths[path.path] = item
 

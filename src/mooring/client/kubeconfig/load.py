@@ -322,7 +322,7 @@ def _cluster_info(entry: ClusterEntry, connection: Connection) -> Mapping[str, A
         "disable-compression": entry.disable_compression,
     }
     info = {name: value for name, value in info.items() if value}
-    info["config"] = next((each.extension for each in entry.extensions if each.name == EXTENSION), None)
+    info["config"] = next((extension.extension for extension in entry.extensions if extension.name == EXTENSION), None)
     return info
 
 

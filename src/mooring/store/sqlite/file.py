@@ -213,7 +213,7 @@ class StoreFile:
             self._roll_back()
             raise error_of_sqlite(error, self._path, f"writing revision {changes[-1].revision}") from error
         self.note_acknowledged(changes[-1].revision)
-        added_bytes = sum(len(each.key) + len(each.value or b"") + _ROW_OVERHEAD_BYTES for each in changes)
+        added_bytes = sum(len(change.key) + len(change.value or b"") + _ROW_OVERHEAD_BYTES for change in changes)
         self.log_bytes += added_bytes + PAGE_BYTES
         self.used_bytes += added_bytes
         self._measure_disk()

@@ -137,7 +137,7 @@ def _validate_keys(raw: Document, path: str) -> Iterator[FieldError]:
     elif not isinstance(items, dict):
         shown = {
             "Schema": None,
-            "JSONSchemas": [internal_value(each, "JSONSchemaProps", "apiextensions") for each in items],
+            "JSONSchemas": [internal_value(item, "JSONSchemaProps", "apiextensions") for item in items],
         }
         yield invalid(f"{path}.items", shown, f"must only have a single schema if {_LIST} is map")
     elif items.get("type", "") != "object":

@@ -18,7 +18,10 @@ _TERMINAL = ("Failed", "Complete", "FailureTarget")
 
 
 def is_condition_true(status: Document, kind: str, wanted: str = "True") -> bool:
-    return any(each.get("type") == kind and each.get("status") == wanted for each in status.get("conditions") or ())
+    return any(
+        condition.get("type") == kind and condition.get("status") == wanted
+        for condition in status.get("conditions") or ()
+    )
 
 
 class _Change:

@@ -123,7 +123,9 @@ def split_label_keys(pod: Document) -> None:
         made = _expressions(holder.get("matchLabelKeys") or (), "In", labels)
         made += _expressions(holder.get("mismatchLabelKeys") or (), "NotIn", labels)
         if made:
-            selector["matchExpressions"] = [each for each in selector["matchExpressions"] if each not in made]
+            selector["matchExpressions"] = [
+                match_expression for match_expression in selector["matchExpressions"] if match_expression not in made
+            ]
 
 
 def move_apparmor_annotations(pod: Document, call: Call) -> None:

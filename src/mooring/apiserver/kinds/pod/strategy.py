@@ -84,10 +84,14 @@ def _pod_cells(pod: Document, now_s: float) -> list[Cell]:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     conditions = status.get("conditions") or ()
     found = _PodState(status.get("reason") or status.get("phase", ""))
-    if any(each["type"] == "PodScheduled" and each.get("reason") == "SchedulingGated" for each in conditions):
+    if any(
+        condition["type"] == "PodScheduled" and condition.get("reason") == "SchedulingGated" for condition in conditions
+    ):
         found.reason = "SchedulingGated"
     init_containers = spec.get("initContainers") or ()
-    sidecars = {each["name"] for each in init_containers if each.get("restartPolicy") == "Always"}
+    sidecars = {
+        init_container["name"] for init_container in init_containers if init_container.get("restartPolicy") == "Always"
+    }
     restarts, sidecar_restarts = _init_state(status, len(init_containers), sidecars, found)
     if not found.is_initializing or _holds(conditions, "Initialized"):
         restarts = sidecar_restarts
@@ -184,7 +188,7 @@ def _readiness_gates(spec: Document, conditions: list[Document] | tuple[()]) -> 
 
 def _holds(conditions: list[Document] | tuple[()], name: str, *, any_of_them: bool = False) -> bool:
     """Whether the first condition of this name is true, or any of that name."""
-    found = [each.get("status") == "True" for each in conditions if each["type"] == name]
+    found = [condition.get("status") == "True" for condition in conditions if condition["type"] == name]
     return any(found if any_of_them else found[:1])
 
 
