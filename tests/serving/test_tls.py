@@ -123,8 +123,8 @@ def test_authorities_are_read_from_the_config_map() -> None:
     )
     run(authorities.read_config_map(), clock)
     trust = authorities.trust
-    assert [each.subject for each in trust.client_authorities] == [CLIENTS.certificate.subject]
-    assert [each.subject for each in trust.proxy_authorities] == [PROXIES.certificate.subject]
+    assert [client_authority.subject for client_authority in trust.client_authorities] == [CLIENTS.certificate.subject]
+    assert [proxy_authority.subject for proxy_authority in trust.proxy_authorities] == [PROXIES.certificate.subject]
     assert trust.proxy == ProxyRules(
         ("front-proxy",), ("x-remote-user",), ("x-remote-uid",), ("x-remote-group",), ("x-remote-extra-",)
     )
@@ -138,7 +138,9 @@ def test_authority_files_take_precedence_over_the_config_map(tmp_path: Path) -> 
     files = AuthorityFiles(str(tmp_path / "ca"), str(tmp_path / "ca"))
     authorities = Authorities(files, cast(Client, reviewer), clock, trust_in_tls=lambda pem: None)
     run(authorities.read_config_map(), clock)
-    assert [each.subject for each in authorities.trust.client_authorities] == [other.certificate.subject]
+    assert [client_authority.subject for client_authority in authorities.trust.client_authorities] == [
+        other.certificate.subject
+    ]
     assert reviewer.requests == []
 
 

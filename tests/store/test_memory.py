@@ -318,7 +318,7 @@ class StoreMachine(RuleBasedStateMachine):
     def read_watches(self) -> None:
         open_watches = []
         for watch, folder, since in self.watches:
-            wanted = [each for each in self.changes if each.revision > since and each.key.startswith(folder)]
+            wanted = [change for change in self.changes if change.revision > since and change.key.startswith(folder)]
             watch.interrupt()
             try:
                 found = step(watch.next_batch())
@@ -339,7 +339,7 @@ class StoreMachine(RuleBasedStateMachine):
     def the_present_is_right(self) -> None:
         if hasattr(self, "store"):
             assert step(self.store.revision()) == len(self.states) - 1
-            assert {each.key: each for each in step(self.store.list("/")).records} == self.now
+            assert {record.key: record for record in step(self.store.list("/")).records} == self.now
 
     def _expect(self, key: str, value: bytes | None, revision: int) -> None:
         self.changes.append(StoreChange(key, revision, value, self.now.get(key)))

@@ -106,7 +106,7 @@ def test_objects_of_an_added_kind_are_defaulted_validated_and_stored() -> None:
         made = read(await client.create(ANCHOR, "", anchor("heavy", 500)))
         assert (at(made, "kindOfAnchor"), at(made, "metadata.generation")) == ("Bower", 1)
         listing = await client.list(ANCHOR)
-        assert [at(read(each), "metadata.name") for each in listing.items] == ["heavy"]
+        assert [at(read(item), "metadata.name") for item in listing.items] == ["heavy"]
         with pytest.raises(
             InvalidError, match=r'Anchor\.scheduling\.k8s\.io "light" is invalid: weight: Invalid value: 0'
         ):
@@ -118,7 +118,7 @@ def test_objects_of_an_added_kind_are_defaulted_validated_and_stored() -> None:
 def test_an_added_kind_is_discovered_and_printed() -> None:
     async def scenario(api_server: ApiServer, client: LoopbackClient) -> None:
         resource = api_server.resources.of_kind(ANCHOR)
-        assert [each["name"] for each in resource.table.columns] == ["Name", "Weight", "Age"]
+        assert [column["name"] for column in resource.table.columns] == ["Name", "Weight", "Age"]
         made = read(await client.create(ANCHOR, "", anchor("heavy", 500)))
         assert resource.table.row(made, api_server.clock.wall_s())["cells"][:2] == ["heavy", 500]
         document = json.dumps(api_server.discovery.resource_list("scheduling.k8s.io/v1"))

@@ -78,7 +78,7 @@ def test_the_openapi_v2_document_contains_everything_it_references() -> None:
 
 def test_operations_in_openapi_v3() -> None:
     item = v3("api/v1")["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]
-    assert [each["name"] for each in item["parameters"]] == ["name", "namespace", "pretty"]
+    assert [parameter["name"] for parameter in item["parameters"]] == ["name", "namespace", "pretty"]
     patch = item["patch"]
     assert sorted(patch["requestBody"]["content"]) == [
         "application/apply-patch+yaml",

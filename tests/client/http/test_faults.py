@@ -212,9 +212,11 @@ def test_a_reflector_can_be_filled_by_a_watch_with_initial_events(
                 await create_and_bind(setup.local, number)
             while len(informer.lister.list()) < 4 or setup.server.faults or len(setup.server.requests) < len(asked):
                 await setup.clock.wait(1.0)
-        kinds = [each.partition(" ")[0] + " all" * ("sendInitialEvents" in each) for each in setup.server.requests]
+        kinds = [
+            request.partition(" ")[0] + " all" * ("sendInitialEvents" in request) for request in setup.server.requests
+        ]
         assert kinds == asked
         wanted = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-        assert all(wanted in each for each in setup.server.requests if "sendInitialEvents" in each)
+        assert all(wanted in request for request in setup.server.requests if "sendInitialEvents" in request)
 
     run_over_http(scenario, can_watch_all=can_watch_all)

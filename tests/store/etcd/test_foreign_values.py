@@ -155,7 +155,7 @@ def test_recorded_objects_are_served_and_a_label_patch_changes_only_the_label(et
                 await EtcdStore.open(etcd.url, SystemClock(), QUICK, read_stored_value) as store,
                 served(store=store) as server,
             ):
-                await until(lambda: {each.kind.plural for each in server.api_server.resources} >= CUSTOM_KINDS)
+                await until(lambda: {resource.kind.plural for resource in server.api_server.resources} >= CUSTOM_KINDS)
                 for path, document in expected.items():
                     assert _comparable(await _get_recorded(server, path)) == _comparable(document), path
                 for path, document in expected.items():

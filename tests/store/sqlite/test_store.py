@@ -125,7 +125,7 @@ def test_an_old_revision_is_read_after_a_restart(tmp_path: Path) -> None:
 
     async def look(store: SqliteStore) -> None:
         page = await store.list(PODS, at=3)
-        assert [(each.key, each.value) for each in page.records] == [(DATABASE, b"database"), (WEB, b"web")]
+        assert [(record.key, record.value) for record in page.records] == [(DATABASE, b"database"), (WEB, b"web")]
 
     play(tmp_path, write)
     play(tmp_path, look)
@@ -384,7 +384,7 @@ class SqliteMachine(RuleBasedStateMachine):
         state = self.states[at]
         page = self.do(self.store.list(folder, at=at))
         assert [*page.records] == [state[key] for key in sorted(state) if key.startswith(folder)]
-        missed = [each for each in self.changes if each.revision > at and each.key.startswith(folder)]
+        missed = [change for change in self.changes if change.revision > at and change.key.startswith(folder)]
         assert self.do(self._watch(folder, at)) == missed
 
     async def _watch(self, folder: str, since: int) -> list[StoreChange]:
@@ -396,7 +396,7 @@ class SqliteMachine(RuleBasedStateMachine):
     def the_present_is_right(self) -> None:
         if hasattr(self, "store"):
             assert self.do(self.store.revision()) == len(self.states) - 1
-            assert {each.key: each for each in self.do(self.store.list("/")).records} == self.now
+            assert {record.key: record for record in self.do(self.store.list("/")).records} == self.now
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
