@@ -289,8 +289,8 @@ def _pod_level_requests(pod: Pod, rules: RequestRules) -> Nanos:
     return {name: effective.get(name, 0) for name in requests}
 
 
-def _while_resizing(pod: Pod, wanted: Nanos, actual: ResourceList, allocated: ResourceList) -> Nanos:
-    effective = {} if is_resize_infeasible(pod) else dict(wanted)
+def _while_resizing(pod: Pod, desired: Nanos, actual: ResourceList, allocated: ResourceList) -> Nanos:
+    effective = {} if is_resize_infeasible(pod) else dict(desired)
     _raise_to(effective, _nanos(actual))
     _raise_to(effective, _nanos(allocated))
     return effective

@@ -78,14 +78,14 @@ class _ObjectCreator:
         except WriteConflict:
             return  # another server on the same store created it first
 
-    async def ensure_role(self, wanted: Document) -> None:
-        kind = kinds.kind_named(wanted["apiVersion"], wanted["kind"])
-        metadata = wanted["metadata"]
+    async def ensure_role(self, default_role: Document) -> None:
+        kind = kinds.kind_named(default_role["apiVersion"], default_role["kind"])
+        metadata = default_role["metadata"]
         found = await self._object_storage.find(kind, metadata.get("namespace", ""), metadata["name"])
         if found is None:
-            await self.ensure(kind, wanted)
+            await self.ensure(kind, default_role)
             return
-        changed = reconciled(found.document, wanted)
+        changed = reconciled(found.document, default_role)
         if changed is None:
             return
         try:

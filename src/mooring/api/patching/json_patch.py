@@ -64,13 +64,13 @@ def unknown_directive(directive: object, where: JsonDict) -> PatchError:
     return PatchError(f"unknown patch type: {go_text(directive)} in map: {go_text(where)}")
 
 
-def wrong_type(wanted: str, found: object) -> PatchError:
-    return PatchError(f"expected a {wanted}, but received a {_go_type(found)}")
+def wrong_type(expected: str, found: object) -> PatchError:
+    return PatchError(f"expected a {expected}, but received a {_go_type(found)}")
 
 
-def cannot_decode(found: object, wanted: str) -> PatchError:
+def cannot_decode(found: object, expected: str) -> PatchError:
     """The message of Go's JSON decoder for a value of the wrong type."""
-    return PatchError(f"json: cannot unmarshal {_json_type(found)} into Go value of type {wanted}", BAD_REQUEST)
+    return PatchError(f"json: cannot unmarshal {_json_type(found)} into Go value of type {expected}", BAD_REQUEST)
 
 
 def go_text(value: object) -> str:

@@ -443,9 +443,9 @@ def places_of(items: list[JsonDict], merge_key: str) -> dict[Name, int]:
     return places
 
 
-def in_order(items: list[object], wanted: list[object], before: list[object], merge_key: str) -> list[object]:
-    """The items without repeated scalars, in the order of `wanted` (the patch) and `before` (the object)."""
-    wanted_places = _places(wanted, merge_key)
+def in_order(items: list[object], patch_order: list[object], before: list[object], merge_key: str) -> list[object]:
+    """The items without repeated scalars, in the order of `patch_order` (the patch) and `before` (the object)."""
+    patch_places = _places(patch_order, merge_key)
     places_before = _places(before, merge_key)
     of_patch: list[tuple[int, int, object]] = []
     others: list[tuple[int, object]] = []
@@ -457,8 +457,8 @@ def in_order(items: list[object], wanted: list[object], before: list[object], me
                 continue
             seen.add(name)
         place_before = places_before.get(name, -1)
-        if name in wanted_places:
-            of_patch.append((wanted_places[name], place_before, item))
+        if name in patch_places:
+            of_patch.append((patch_places[name], place_before, item))
         else:
             others.append((place_before, item))
     # Sorted by place alone, and stably: equal places are repeated items, which keep their order.

@@ -195,22 +195,22 @@ COMPARISONS_MAX = 100_000
 verbs has a billion parts."""
 
 
-def uncovered(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+def uncovered(existing: Sequence[Rule], requested: Iterable[Rule]) -> list[Rule]:
     """The parts of the requested rules that no existing rule covers.
 
     Beyond `COMPARISONS_MAX` comparisons, a rule that no single existing rule covers is not split into parts.
     """
     missing: list[Rule] = []
     left = COMPARISONS_MAX
-    for rule in wanted:
-        left -= len(held)
-        if left >= 0 and any(own.covers(rule) for own in held):
+    for rule in requested:
+        left -= len(existing)
+        if left >= 0 and any(own.covers(rule) for own in existing):
             continue
-        left -= rule.parts_count() * len(held)
+        left -= rule.parts_count() * len(existing)
         if left < 0:
             missing.append(rule)
         else:
-            missing += [part for part in rule.parts() if not any(own.covers(part) for own in held)]
+            missing += [part for part in rule.parts() if not any(own.covers(part) for own in existing)]
     return missing
 
 

@@ -113,10 +113,10 @@ def _may_bind(request: Attributes, binding: Document, reference: RoleReference, 
     return authorizer.authorize(question).is_allowed
 
 
-def _missing_rules_text(request: Attributes, wanted: Iterable[Rule], roles: RoleAuthorizer) -> str:
+def _missing_rules_text(request: Attributes, requested: Iterable[Rule], roles: RoleAuthorizer) -> str:
     """The rules that the user grants without holding them, as the 403 prints them; empty if there are none."""
     held = roles.rules_for(request.user, request.namespace)
-    missing = uncovered(held.rules, wanted)
+    missing = uncovered(held.rules, requested)
     if not missing:
         return ""
     user = request.user

@@ -252,16 +252,16 @@ def _reviewed(review: Document, user: User, authorizer: Authorizer) -> Document:
     return {**review, "status": status}
 
 
-def _resource_attributes(user: User, given: Document, fields_equal: tuple[tuple[str, str], ...]) -> Attributes:
+def _resource_attributes(user: User, raw: Document, fields_equal: tuple[tuple[str, str], ...]) -> Attributes:
     return Attributes(
         user,
-        given.get("verb") or "",
-        namespace=given.get("namespace") or "",
-        api_group=given.get("group") or "",
-        api_version=given.get("version") or "*",
-        resource=given.get("resource") or "",
-        subresource=given.get("subresource") or "",
-        name=given.get("name") or "",
+        raw.get("verb") or "",
+        namespace=raw.get("namespace") or "",
+        api_group=raw.get("group") or "",
+        api_version=raw.get("version") or "*",
+        resource=raw.get("resource") or "",
+        subresource=raw.get("subresource") or "",
+        name=raw.get("name") or "",
         fields_equal=fields_equal,
     )
 

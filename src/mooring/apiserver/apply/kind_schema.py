@@ -262,29 +262,36 @@ def _fill(struct: Struct, fields: dict[str, ValueSchema], defaults: dict[str, ob
             defaults[name] = default
 
 
-def _zero_key(known: Field) -> object:
+def _zero_key(struct_field: Field) -> object:
     """A value that Go writes for an absent key counts as given: OpenAPI has the zero as the default of such a field."""
-    if known.omits_empty or known.omits_zero or known.is_pointer or not isinstance(known.type, Scalar):
+    if (
+        struct_field.omits_empty
+        or struct_field.omits_zero
+        or struct_field.is_pointer
+        or not isinstance(struct_field.type, Scalar)
+    ):
         return None
-    return None if known.type.basic in _GO_STRUCTS else _ZEROS.get(known.type.basic)
+    return None if struct_field.type.basic in _GO_STRUCTS else _ZEROS.get(struct_field.type.basic)
 
 
-def _schema_of_field(known: Field) -> ValueSchema:
-    match known.type:
+def _schema_of_field(struct_field: Field) -> ValueSchema:
+    match struct_field.type:
         case ListOf(item):
             return ValueSchema(
-                list=ListSchema(known.list_kind or ListKind.ATOMIC, _schema_of_type(item), known.list_keys)
+                list=ListSchema(
+                    struct_field.list_kind or ListKind.ATOMIC, _schema_of_type(item), struct_field.list_keys
+                )
             )
         case MapOf(value):
-            return ValueSchema(map=MapSchema(bool(known.is_atomic), item=_schema_of_type(value)))
+            return ValueSchema(map=MapSchema(bool(struct_field.is_atomic), item=_schema_of_type(value)))
         case Struct() as struct:
-            return schema_of_struct(struct, known.is_atomic)
+            return schema_of_struct(struct, struct_field.is_atomic)
         case scalar:
             return _SCALARS[scalar.basic]
 
 
-def _schema_of_type(held: Type) -> ValueSchema:
-    match held:
+def _schema_of_type(type_: Type) -> ValueSchema:
+    match type_:
         case ListOf(item):
             return ValueSchema(list=ListSchema(ListKind.ATOMIC, _schema_of_type(item)))
         case MapOf(value):
@@ -309,8 +316,8 @@ def _empty(struct: Struct) -> Document:
     return empty
 
 
-def _is_go_struct(held: Type) -> bool:
-    return isinstance(held, Struct) or (isinstance(held, Scalar) and held.basic in _GO_STRUCTS)
+def _is_go_struct(type_: Type) -> bool:
+    return isinstance(type_, Struct) or (isinstance(type_, Scalar) and type_.basic in _GO_STRUCTS)
 
 
 # --- custom kinds ---------------------------------------------------------------------------------------------

@@ -144,14 +144,14 @@ def _removed(value_schema: ValueSchema, value: Any, fields: FieldSet) -> Any:
     return value if value_schema.scalar is not None else None
 
 
-def _without_entries(known: MapSchema, value: Document, fields: FieldSet) -> Document | None:
+def _without_entries(schema: MapSchema, value: Document, fields: FieldSet) -> Document | None:
     result: Document = {}
     for name, held in value.items():
         below = fields.get(FIELD + name)
         if below is None:
             result[name] = held
         elif not ends_here(below):
-            value_schema = known.fields.get(name, known.item)
+            value_schema = schema.fields.get(name, schema.item)
             result[name] = held if value_schema is None else _removed(value_schema, held, below)
     return result or None
 

@@ -205,16 +205,16 @@ def keep_unchanged_times(new: Document, old: Document) -> None:
         new["metadata"]["managedFields"] = before
 
 
-def _is_stored(live: Document | None, given: list[Any]) -> bool:
+def _is_stored(live: Document | None, managed_fields: list[Any]) -> bool:
     """Whether a client sends managedFields back unchanged, as most do."""
-    return live is not None and bool(given) and bool(live["metadata"].get("managedFields") == given)
+    return live is not None and bool(managed_fields) and bool(live["metadata"].get("managedFields") == managed_fields)
 
 
-def _given_or_stored(given: list[Any], live: Document | None) -> Managers:
-    if not given or given == [{}]:
+def _given_or_stored(managed_fields: list[Any], live: Document | None) -> Managers:
+    if not managed_fields or managed_fields == [{}]:
         return {}
     try:
-        return given_managers(given) or stored_managers(live)
+        return given_managers(managed_fields) or stored_managers(live)
     except EntryError:
         return stored_managers(live)
 

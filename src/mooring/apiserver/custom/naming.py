@@ -37,14 +37,14 @@ def condition(type_name: str, *, is_met: bool, reason: str, message: str) -> Doc
     return {"type": type_name, "status": "True" if is_met else "False", "reason": reason, "message": message}
 
 
-def with_condition(status: Document, wanted: Document, now: str) -> Document:
+def with_condition(status: Document, new_condition: Document, now: str) -> Document:
     """A copy of the status with a condition, whose time changes only with its status."""
-    changed = {"type": wanted["type"], "status": wanted["status"], "lastTransitionTime": now}
-    changed |= {name: wanted[name] for name in ("reason", "message") if wanted.get(name)}
+    changed = {"type": new_condition["type"], "status": new_condition["status"], "lastTransitionTime": now}
+    changed |= {name: new_condition[name] for name in ("reason", "message") if new_condition.get(name)}
     conditions: list[Document] = list(status.get("conditions") or ())
     for index, have in enumerate(conditions):
-        if have["type"] == wanted["type"]:
-            if have["status"] == wanted["status"] and have.get("lastTransitionTime"):
+        if have["type"] == new_condition["type"]:
+            if have["status"] == new_condition["status"] and have.get("lastTransitionTime"):
                 changed["lastTransitionTime"] = have["lastTransitionTime"]
             conditions[index] = changed
             break
@@ -105,7 +105,7 @@ def established_status(definition: Document, now: str) -> Document | None:
     return with_condition(definition["status"], wanted, now)
 
 
-def _decided(wanted: Document, accepted: Document, taken: NamesInUse) -> tuple[Document, Document | None]:
+def _decided(requested: Document, accepted: Document, taken: NamesInUse) -> tuple[Document, Document | None]:
     names = dict(accepted)
     conflict: Document | None = None
 
@@ -114,26 +114,26 @@ def _decided(wanted: Document, accepted: Document, taken: NamesInUse) -> tuple[D
         conflict = condition("NamesAccepted", is_met=False, reason=reason, message=message)
 
     for name, used in (("plural", taken.resources), ("singular", taken.resources)):
-        error = _in_use(wanted.get(name, ""), accepted.get(name, ""), used)
+        error = _in_use(requested.get(name, ""), accepted.get(name, ""), used)
         if error:
             reject(f"{name.capitalize()}Conflict", error)
         else:
-            _set(names, name, wanted.get(name))
-    if wanted.get("shortNames") != accepted.get("shortNames"):
+            _set(names, name, requested.get(name))
+    if requested.get("shortNames") != accepted.get("shortNames"):
         own = accepted.get("shortNames") or ()
-        errors = [_in_use(name, "", taken.resources) for name in wanted.get("shortNames") or () if name not in own]
+        errors = [_in_use(name, "", taken.resources) for name in requested.get("shortNames") or () if name not in own]
         errors = list(dict.fromkeys(error for error in errors if error))
         if errors:
             reject("ShortNamesConflict", errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
         else:
-            _set(names, "shortNames", wanted.get("shortNames"))
+            _set(names, "shortNames", requested.get("shortNames"))
     for name, reason in (("kind", "KindConflict"), ("listKind", "ListKindConflict")):
-        error = _in_use(wanted.get(name, ""), accepted.get(name, ""), taken.kinds)
+        error = _in_use(requested.get(name, ""), accepted.get(name, ""), taken.kinds)
         if error:
             reject(reason, error)
         else:
-            _set(names, name, wanted.get(name))
-    _set(names, "categories", wanted.get("categories"))
+            _set(names, name, requested.get(name))
+    _set(names, "categories", requested.get("categories"))
     order = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
     return {name: names[name] for name in order if name in names}, conflict
 
@@ -147,8 +147,8 @@ def _set(names: Document, name: str, value: object) -> None:
         names.pop(name, None)
 
 
-def _in_use(wanted: str, accepted: str, used: set[str]) -> str:
-    return f"{quoted(wanted)} is already in use" if wanted != accepted and wanted in used else ""
+def _in_use(requested: str, accepted: str, used: set[str]) -> str:
+    return f"{quoted(requested)} is already in use" if requested != accepted and requested in used else ""
 
 
 def _is_equivalent(one: Document, other: Document | None) -> bool:

@@ -323,7 +323,7 @@ def _raise_invalid(obj: Document, errors: list[FieldError]) -> NoReturn:
 
 def validate_rule(
     version: CustomVersion,
-    known: list[FieldError],
+    other_errors: list[FieldError],
     obj: Document,
     old: Document | None,
     pair: CorrelatedValue | None,
@@ -332,7 +332,7 @@ def validate_rule(
     """Errors of the CEL rules, if there are no other errors that prevent their evaluation."""
     if version.rules is None:
         return []
-    if any(error.kind in _BLOCKING for error in known):
+    if any(error.kind in _BLOCKING for error in other_errors):
         return [FieldError(FieldErrorType.INVALID, NO_PATH, _UNCHECKED, None)]
     result = version.rules.check(obj, old, pair)
     for text in result.warnings:

@@ -505,8 +505,8 @@ def _is_choice(value: Any, choice: Any) -> bool:
             return False
 
 
-def _wrong_type(path: str, wanted: str, found: str) -> SchemaViolation:
-    message = f"{path} in body must be of type {wanted}: {quoted(found)}"
+def _wrong_type(path: str, expected: str, found: str) -> SchemaViolation:
+    message = f"{path} in body must be of type {expected}: {quoted(found)}"
     return SchemaViolation(message, path, lambda field: type_invalid(field, found, message))
 
 

@@ -45,17 +45,17 @@ def scale_of(kind: Kind, obj: Document) -> Document:
     return scale_document(obj, spec.get("replicas", 0), actual, _selector_text(kind, spec))
 
 
-def scale_document(obj: Document, wanted: int, actual: int, selector: str) -> Document:
+def scale_document(obj: Document, replicas: int, actual_replicas: int, selector: str) -> Document:
     """The Scale of an object with these replicas."""
     metadata = obj["metadata"]
-    status: Document = {"replicas": actual}
+    status: Document = {"replicas": actual_replicas}
     if selector:
         status["selector"] = selector
     return {
         "kind": "Scale",
         "apiVersion": SCALE_VERSION,
         "metadata": {name: metadata[name] for name in _SHARED if name in metadata},
-        "spec": {"replicas": wanted} if wanted else {},
+        "spec": {"replicas": replicas} if replicas else {},
         "status": status,
     }
 

@@ -161,10 +161,12 @@ def _value(value: object, kind: Type, is_pointer: bool) -> object:
 _TYPE_NAMES = {"{": "object", "[": "array", '"': "string", "t": "bool", "f": "bool", "n": "null"}
 
 
-def json_error(data: bytes, wanted: str = "") -> str:
-    """The first error with Go's message, or an empty text. `wanted` is the expected Go type."""
+def json_error(data: bytes, expected_type: str = "") -> str:
+    """The first error with Go's message, or an empty text. `expected_type` is the expected Go type."""
     error = json_syntax_error(data)
-    if error is not None or not wanted:
+    if error is not None or not expected_type:
         return error or ""
     found = _TYPE_NAMES.get(chr(data.lstrip()[0]), "number")
-    return "" if found in ("object", "null") else f"json: cannot unmarshal {found} into Go value of type {wanted}"
+    return (
+        "" if found in ("object", "null") else f"json: cannot unmarshal {found} into Go value of type {expected_type}"
+    )

@@ -136,10 +136,12 @@ def decode_options(data: bytes, content_type: str, struct: Struct) -> Document:
         raise BadRequestError(str(error)) from error
 
 
-def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[str, Any] = NOTHING_KNOWN) -> DecodedBody:
+def canonical_object(
+    struct: Struct, raw: Any, kind: BodyKind, canonical_parts: Mapping[str, Any] = NOTHING_KNOWN
+) -> DecodedBody:
     """The canonical document of an object that is decoded already: of a patched one.
 
-    Parts of `known` are canonical already.
+    Parts of `canonical_parts` are canonical already.
     Raises `DecodingError`; its text is the detail of a 422.
     """
     wanted = TypeMeta(kind.api_version, kind.kind)
@@ -151,7 +153,7 @@ def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[st
         _check_conversion(_Body(raw, raw, identity, []), kind)
     dropped: list[str] = []
     try:
-        document = canonical(struct, raw, dropped, known)
+        document = canonical(struct, raw, dropped, canonical_parts)
         found = examine(struct, sorted_keys(raw)) if dropped else []
     except (UnexpectedJsonType, ScalarError):
         found = examine(struct, sorted_keys(raw))  # Go patches maps, and writes them with their keys in order
@@ -160,12 +162,12 @@ def canonical_object(struct: Struct, raw: Any, kind: BodyKind, known: Mapping[st
 
 
 def patched_strategically(
-    struct: Struct, raw: Any, kind: BodyKind, known: Mapping[str, Any] = NOTHING_KNOWN
+    struct: Struct, raw: Any, kind: BodyKind, canonical_parts: Mapping[str, Any] = NOTHING_KNOWN
 ) -> DecodedBody:
     """The same for the result of a strategic merge patch or of server-side apply, which Go decodes from maps."""
     dropped: list[str] = []
     try:
-        document = canonical(struct, raw, dropped, known)
+        document = canonical(struct, raw, dropped, canonical_parts)
         found = examine_unstructured(struct, raw) if dropped else []
     except (UnexpectedJsonType, ScalarError):
         found = examine_unstructured(struct, raw)
@@ -348,9 +350,9 @@ def wrong_version(api_version: str, kind: BodyKind) -> str:
     return f"the API version in the data ({api_version}) does not match the expected API version ({kind.api_version})"
 
 
-def _not_the_options(identity: TypeMeta, wanted: str) -> str:
+def _not_the_options(identity: TypeMeta, expected: str) -> str:
     if identity.api_version == "v1" and (identity.kind in OPTION_KINDS or identity.kind in UNVERSIONED):
-        return f"converting (v1.{identity.kind}) to (v1.{wanted}): unknown conversion"
+        return f"converting (v1.{identity.kind}) to (v1.{expected}): unknown conversion"
     return not_registered(identity.api_version, identity.kind, OPTIONS_SCHEME)
 
 

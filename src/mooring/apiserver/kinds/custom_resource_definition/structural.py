@@ -103,9 +103,9 @@ def _validate_list(raw: Document, path: str, needs_atomic_sets: bool) -> Iterato
         yield not_supported(f"{path}.{_LIST}", kind, ("atomic", "set", "map"))
 
 
-def _validate_list_or_map_type(raw: Document, path: str, wanted: str, extension: str) -> Iterator[FieldError]:
-    type_name, why = raw.get("type", ""), f"must be {wanted} if {extension} is specified"
-    if type_name != wanted:
+def _validate_list_or_map_type(raw: Document, path: str, expected: str, extension: str) -> Iterator[FieldError]:
+    type_name, why = raw.get("type", ""), f"must be {expected} if {extension} is specified"
+    if type_name != expected:
         yield invalid(f"{path}.type", type_name, why) if type_name else required(f"{path}.type", why)
 
 

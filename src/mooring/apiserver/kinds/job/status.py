@@ -17,9 +17,9 @@ _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 _TERMINAL = ("Failed", "Complete", "FailureTarget")
 
 
-def is_condition_true(status: Document, kind: str, wanted: str = "True") -> bool:
+def is_condition_true(status: Document, kind: str, condition_type: str = "True") -> bool:
     return any(
-        condition.get("type") == kind and condition.get("status") == wanted
+        condition.get("type") == kind and condition.get("status") == condition_type
         for condition in status.get("conditions") or ()
     )
 
