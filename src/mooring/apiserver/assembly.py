@@ -67,16 +67,16 @@ async def deliver_objects(
 ) -> None:
     """Deliver all objects of these kinds to a follower, then changes in the background."""
     for kind in kinds:
-        known: dict[str, Document] = {}
-        revision = await _deliver_state(store, kind, handler, known, worker)
-        changes = _deliver_changes(store, kind, handler, known, revision, worker)
+        delivered: dict[str, Document] = {}
+        revision = await _deliver_state(store, kind, handler, delivered, worker)
+        changes = _deliver_changes(store, kind, handler, delivered, revision, worker)
         group.start_background(changes, name=f"follow {kind.plural}")
 
 
 async def _deliver_state(
-    store: Store, kind: Kind, handler: ChangeHandler, known: dict[str, Document], worker: WorkerThread
+    store: Store, kind: Kind, handler: ChangeHandler, delivered: dict[str, Document], worker: WorkerThread
 ) -> int:
-    """Deliver the difference between the store and `known`, and update `known`. Returns the revision."""
+    """Deliver the difference between the store and `delivered`, and update `delivered`. Returns the revision."""
     page = await store.list(kind.key_prefix)
     found: dict[str, Document] = {}
     for record in page.records:
@@ -84,16 +84,21 @@ async def _deliver_state(
         found[record.key] = document
         if (taken := handler.put(kind, document)) is not None:
             await taken
-    for key, document in known.items():
+    for key, document in delivered.items():
         if key not in found:
             handler.remove(kind, document)
-    known.clear()
-    known.update(found)
+    delivered.clear()
+    delivered.update(found)
     return page.revision
 
 
 async def _deliver_changes(
-    store: Store, kind: Kind, handler: ChangeHandler, known: dict[str, Document], revision: int, worker: WorkerThread
+    store: Store,
+    kind: Kind,
+    handler: ChangeHandler,
+    delivered: dict[str, Document],
+    revision: int,
+    worker: WorkerThread,
 ) -> None:
     since = revision
     while True:
@@ -103,16 +108,16 @@ async def _deliver_changes(
                     for change in await watch.next_batch():
                         since = change.revision
                         if change.value is None:
-                            gone = known.pop(change.key, None)
+                            gone = delivered.pop(change.key, None)
                             if gone is not None:
                                 handler.remove(kind, gone)
                             continue
                         document = await worker.run(len(change.value), document_of, kind, change.value, change.revision)
-                        known[change.key] = document
+                        delivered[change.key] = document
                         if (taken := handler.put(kind, document)) is not None:
                             await taken
         except RevisionGone:
-            since = await _deliver_state(store, kind, handler, known, worker)
+            since = await _deliver_state(store, kind, handler, delivered, worker)
 
 
 RULE_BYTES = 50

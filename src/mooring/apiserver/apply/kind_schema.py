@@ -255,9 +255,9 @@ def _made_schema(struct: Struct, whole: bool) -> ValueSchema:
 def _fill(struct: Struct, fields: dict[str, ValueSchema], defaults: dict[str, object]) -> None:
     if struct.is_object:
         fields |= {"apiVersion": TEXT, "kind": TEXT}
-    for name, known in struct.fields.items():
-        fields[name] = _schema_of_field(known)
-        default = known.default if known.default is not None else _zero_key(known)
+    for name, go_field in struct.fields.items():
+        fields[name] = _schema_of_field(go_field)
+        default = go_field.default if go_field.default is not None else _zero_key(go_field)
         if default is not None:
             defaults[name] = default
 
@@ -304,15 +304,15 @@ def _schema_of_type(type_: Type) -> ValueSchema:
 
 def _empty(struct: Struct) -> Document:
     empty: Document = {}
-    for name, known in struct.fields.items():
-        if known.omits_zero or (known.omits_empty and (known.is_pointer or not _is_go_struct(known.type))):
+    for name, go_field in struct.fields.items():
+        if go_field.omits_zero or (go_field.omits_empty and (go_field.is_pointer or not _is_go_struct(go_field.type))):
             continue
-        if known.is_pointer:
+        if go_field.is_pointer:
             empty[name] = None
-        elif isinstance(known.type, Struct):
-            empty[name] = _empty(known.type)
+        elif isinstance(go_field.type, Struct):
+            empty[name] = _empty(go_field.type)
         else:
-            empty[name] = _ZEROS.get(known.type.basic) if isinstance(known.type, Scalar) else None
+            empty[name] = _ZEROS.get(go_field.type.basic) if isinstance(go_field.type, Scalar) else None
     return empty
 
 
@@ -372,16 +372,16 @@ def _map_schema(schema: Schema, preserves_unknown: bool) -> MapSchema:
     properties: Mapping[str, Schema] = schema.get("properties") or {}
     value_schema = MapSchema(
         is_atomic=schema.get("x-kubernetes-map-type") == "atomic",
-        fields={name: _value_schema(held, preserves_unknown) for name, held in properties.items()},
-        defaults={name: held["default"] for name, held in properties.items() if held.get("default") is not None},
+        fields={name: _value_schema(nested, preserves_unknown) for name, nested in properties.items()},
+        defaults={name: nested["default"] for name, nested in properties.items() if nested.get("default") is not None},
     )
     match schema.get("additionalProperties"):
         case None:
             value_schema.item = DEDUCED if preserves_unknown or not properties else None
         case bool(is_allowed):
             value_schema.item = DEDUCED if is_allowed else None
-        case held:
-            value_schema.item = _value_schema(held, preserves_unknown)
+        case nested:
+            value_schema.item = _value_schema(nested, preserves_unknown)
     if schema.get("x-kubernetes-embedded-resource"):
         metadata = schema_of_struct(struct_named("meta", "ObjectMeta"))
         value_schema.fields = {"apiVersion": TEXT, "kind": TEXT, "metadata": metadata} | value_schema.fields
@@ -389,8 +389,8 @@ def _map_schema(schema: Schema, preserves_unknown: bool) -> MapSchema:
 
 
 def _list_schema(schema: Schema, preserves_unknown: bool) -> ListSchema:
-    held = schema.get("items")
-    item = WHOLE if held is None else _value_schema(held, preserves_unknown)
+    nested = schema.get("items")
+    item = WHOLE if nested is None else _value_schema(nested, preserves_unknown)
     kind = ListKind(schema.get("x-kubernetes-list-type") or ListKind.ATOMIC.value)
     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ()) if kind is ListKind.MAP else ()
     return ListSchema(kind, item, keys)

@@ -1,6 +1,6 @@
 """Server-side apply.
 
-Input: the live object, and the applied document as the client sent it. Output: the wanted object with its
+Input: the live object, and the applied document as the client sent it. Output: the object to store, with its
 managedFields; or a `StatusError`.
 
 1. The applied document is merged in. Fields that the applier applied before and does not apply now are removed,
@@ -194,10 +194,10 @@ def apply_as(
         except SchemaMismatchError as error:
             raise ServerError(str(error), reason="") from None
     applier = _Applier(kind_schema, manager_id(manager, APPLY, api_version, subresource), api_version, now, ignored)
-    wanted = applier.apply(before, applied, managers, is_forced)
+    patched = applier.apply(before, applied, managers, is_forced)
     if manager == KUBECTL:
-        update_last_applied_annotation(wanted, applied)
-    return wanted
+        update_last_applied_annotation(patched, applied)
+    return patched
 
 
 def check_type(applied: Document, api_version: str, kind: str) -> None:
@@ -238,19 +238,19 @@ class _Applier:
         last = managers.get(self._key)
         fields = without_ignored(claimed_fields(self._shape.root, applied), self._ignored)
         managers[self._key] = Entry(self._api_version, fields, last.time if last is not None else None)
-        wanted = applied if live is None else self._wanted(live, applied, managers, last)
-        changes = VersionedChanges(self._shape, self._api_version, live or self._shape.empty, wanted, self._ignored)
+        patched = applied if live is None else self._merged(live, applied, managers, last)
+        changes = VersionedChanges(self._shape, self._api_version, live or self._shape.empty, patched, self._ignored)
         if not is_forced:
             self._raise_conflicts(live, managers, changes)
         take_from_other_managers(managers, changes, self._key)
-        if live is None or live != wanted or (self._shape.may_change and not is_same(live, wanted)):
+        if live is None or live != patched or (self._shape.may_change and not is_same(live, patched)):
             if self._key in managers:
                 managers[self._key].time = self._now
         else:
-            wanted = live
-        return self._stamped(wanted, managers)
+            patched = live
+        return self._stamped(patched, managers)
 
-    def _wanted(self, live: Document, applied: Document, managers: Managers, last: Entry | None) -> Document:
+    def _merged(self, live: Document, applied: Document, managers: Managers, last: Entry | None) -> Document:
         try:
             together = merged(self._shape.root, live, applied)
         except SchemaMismatchError as error:
@@ -266,17 +266,17 @@ class _Applier:
         if found:
             raise conflict_error(found)
 
-    def _stamped(self, wanted: Document, managers: Managers) -> Document:
+    def _stamped(self, document: Document, managers: Managers) -> Document:
         mine = managers.get(self._key)
         if mine is not None:
             mine.fields = manageable(mine.fields)
             if not mine.fields:
                 del managers[self._key]
-        metadata = dict(wanted.get("metadata") or {})
+        metadata = dict(document.get("metadata") or {})
         metadata.pop("managedFields", None)
         if managers:
             metadata["managedFields"] = written(managers)
-        return {**wanted, "metadata": metadata}
+        return {**document, "metadata": metadata}
 
 
 def _without(found: dict[ManagerId, FieldSet], allowed: FieldSet) -> dict[ManagerId, FieldSet]:

@@ -66,17 +66,17 @@ def all_fields(value_schema: ValueSchema, value: Any) -> FieldSet:
         if plan.__class__ is dict:
             return plan
         branch: FieldSet = {SELF: LEAF}
-        for element, name, held in plan:
-            branch[element] = LEAF if held is None else all_fields(held, value[name])
+        for element, name, nested in plan:
+            branch[element] = LEAF if nested is None else all_fields(nested, value[name])
         return branch
     if isinstance(value, list):
         items = value_schema.list
         if not value or items is None or items.kind is ListKind.ATOMIC:
             return LEAF
-        held = items.item
+        nested = items.item
         branch = {SELF: LEAF}
         for element, item in by_element(items, value).items():
-            branch[element] = LEAF if held.is_leaf or item.__class__ is DuplicateItems else all_fields(held, item)
+            branch[element] = LEAF if nested.is_leaf or item.__class__ is DuplicateItems else all_fields(nested, item)
         return ordered(branch) if len(branch) > 2 else branch
     return LEAF
 
@@ -89,10 +89,10 @@ def _plan(fields: MapSchema, value: Document) -> Any:
     known, item = fields.fields, fields.item
     steps: list[tuple[str, str, ValueSchema | None]] = []
     for name in sorted(value):
-        held = known.get(name, item)
-        steps.append((FIELD + name, name, None if held is None or held.is_leaf else held))
+        nested = known.get(name, item)
+        steps.append((FIELD + name, name, None if nested is None or nested.is_leaf else nested))
     plan: object = steps
-    if all(held is None for _, _, held in steps):
+    if all(nested is None for _, _, nested in steps):
         plan = {SELF: LEAF, **{element: LEAF for element, _, _ in steps}}
     return plan if item is not None else fields.plans.put(tuple(value), plan)
 
@@ -121,11 +121,11 @@ def _claimed(value_schema: ValueSchema, value: Any) -> Part:
 def _claimed_entries(fields: MapSchema, value: Document) -> Part:
     branch: FieldSet = {}
     for name in sorted(value):
-        held, value_schema = value[name], fields.fields.get(name)
+        field_value, value_schema = value[name], fields.fields.get(name)
         is_entry = value_schema is None
         value_schema = value_schema or fields.item
-        below = _claimed(value_schema, held) if value_schema is not None else LEAF
-        if is_entry or held is None or held == {}:
+        below = _claimed(value_schema, field_value) if value_schema is not None else LEAF
+        if is_entry or field_value is None or field_value == {}:
             below = _joined_self(below)
         if below is not None:
             branch[FIELD + name] = below
@@ -179,21 +179,21 @@ def _compare_maps(fields: MapSchema, old: Document, new: Document, is_strict: bo
     modified: FieldSet = {}
     removed: FieldSet = {}
     for name, value in new.items():
-        held = known.get(name, item)
+        nested = known.get(name, item)
         if name not in old:
-            added[FIELD + name] = LEAF if held is None or held.is_leaf else all_fields(held, value)
+            added[FIELD + name] = LEAF if nested is None or nested.is_leaf else all_fields(nested, value)
             continue
         before = old[name]
         if value is before or (value == before and (not is_strict or is_same(before, value))):
             continue
-        if held is None or held.is_leaf:
+        if nested is None or nested.is_leaf:
             modified[FIELD + name] = LEAF
         else:
-            _attach(FIELD + name, _compare(held, before, value, is_strict), added, modified, removed)
+            _attach(FIELD + name, _compare(nested, before, value, is_strict), added, modified, removed)
     for name, value in old.items():
         if name not in new:
-            held = known.get(name, item)
-            removed[FIELD + name] = LEAF if held is None or held.is_leaf else all_fields(held, value)
+            nested = known.get(name, item)
+            removed[FIELD + name] = LEAF if nested is None or nested.is_leaf else all_fields(nested, value)
     return _parts(added, modified, removed)
 
 

@@ -77,11 +77,11 @@ def names_in_use(definitions: Iterable[Document]) -> NamesInUse:
 
 def named_status(definition: Document, taken: NamesInUse, now: str) -> Document | None:
     """The status with the names decided; None if nothing is to be decided."""
-    status, wanted = definition["status"], definition["spec"]["names"]
+    status, requested = definition["status"], definition["spec"]["names"]
     accepted: Document = status.get("acceptedNames") or {}
-    if wanted == accepted:
+    if requested == accepted:
         return None
-    names, conflict = _decided(wanted, accepted, taken)
+    names, conflict = _decided(requested, accepted, taken)
     verdict = conflict or condition("NamesAccepted", is_met=True, reason="NoConflicts", message="no conflicts found")
     if names == accepted and _is_equivalent(verdict, condition_of(definition, "NamesAccepted")):
         return None
@@ -101,8 +101,8 @@ def established_status(definition: Document, now: str) -> Document | None:
     if not is_true(definition, "NamesAccepted") or is_true(definition, "Established"):
         return None
     text = "the initial names have been accepted"
-    wanted = condition("Established", is_met=True, reason="InitialNamesAccepted", message=text)
-    return with_condition(definition["status"], wanted, now)
+    established = condition("Established", is_met=True, reason="InitialNamesAccepted", message=text)
+    return with_condition(definition["status"], established, now)
 
 
 def _decided(requested: Document, accepted: Document, taken: NamesInUse) -> tuple[Document, Document | None]:
@@ -172,8 +172,8 @@ def approval_of(annotations: Document) -> tuple[str, str]:
     address = urlsplit(text)
     if address.scheme and address.netloc:
         return "Approved", f"approved in {text}"
-    wanted = f'with either a URL or a reason starting with "unapproved", {_RULES}'
-    return "Invalid", f'protected groups must have approval annotation "{APPROVED_ANNOTATION}" {wanted}'
+    requirement = f'with either a URL or a reason starting with "unapproved", {_RULES}'
+    return "Invalid", f'protected groups must have approval annotation "{APPROVED_ANNOTATION}" {requirement}'
 
 
 def approval_status(definition: Document, now: str) -> Document | None:
@@ -187,8 +187,8 @@ def approval_status(definition: Document, now: str) -> Document | None:
         "Approved": "ApprovedAnnotation",
         "Invalid": "InvalidAnnotation",
     }
-    wanted = condition(
+    approval = condition(
         "KubernetesAPIApprovalPolicyConformant", is_met=state == "Approved", reason=reasons[state], message=why
     )
-    have = condition_of(definition, wanted["type"])
-    return None if _is_equivalent(wanted, have) else with_condition(definition["status"], wanted, now)
+    have = condition_of(definition, approval["type"])
+    return None if _is_equivalent(approval, have) else with_condition(definition["status"], approval, now)

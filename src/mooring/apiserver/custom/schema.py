@@ -115,17 +115,17 @@ def any_schema(raw: Document, holds: Callable[[Document], bool]) -> bool:
 
 def _inner(raw: Document) -> Iterator[Document]:
     for name in ("items", "additionalProperties", "additionalItems", "not"):
-        held = raw.get(name)
-        if isinstance(held, dict):
-            yield held
-        elif isinstance(held, list):
-            yield from held
+        nested = raw.get(name)
+        if isinstance(nested, dict):
+            yield nested
+        elif isinstance(nested, list):
+            yield from nested
     for name in ("allOf", "anyOf", "oneOf"):
         yield from raw.get(name) or ()
     for name in ("properties", "patternProperties", "definitions", "dependencies"):
-        for held in (raw.get(name) or {}).values():
-            if isinstance(held, dict):
-                yield held
+        for nested in (raw.get(name) or {}).values():
+            if isinstance(nested, dict):
+                yield nested
 
 
 class CorrelatedValue:
@@ -151,8 +151,8 @@ class CorrelatedValue:
             return None
         if name not in self.old or name not in self.new:
             return None
-        held = self.schema.properties.get(name) or self.schema.additional
-        return CorrelatedValue(self.new[name], self.old[name], held) if held is not None else None
+        nested = self.schema.properties.get(name) or self.schema.additional
+        return CorrelatedValue(self.new[name], self.old[name], nested) if nested is not None else None
 
     def item(self, index: int) -> CorrelatedValue | None:
         if self.schema.items is None or not isinstance(self.old, list) or self.schema.list_type != "map":

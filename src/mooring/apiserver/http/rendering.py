@@ -371,32 +371,32 @@ def negotiated(
     """The form that the client requests. Raises a 406."""
     accept = incoming.header(b"accept")
     check_producible(accept, PRODUCED_WATCHABLE if is_watch or is_list else PRODUCED)
-    wanted = negotiate(accept, is_watch=is_watch)
+    negotiated = negotiate(accept, is_watch=is_watch)
     form = ObjectForm.OBJECT
     included = IncludeObject.METADATA
-    if wanted.conversion is not None:
-        form = ObjectForm.TABLE if wanted.is_table else ObjectForm.METADATA
+    if negotiated.conversion is not None:
+        form = ObjectForm.TABLE if negotiated.is_table else ObjectForm.METADATA
         if form is ObjectForm.TABLE:
             included = _included(incoming.query.text("includeObject"))
     pretty = incoming.query.texts("pretty")
     return Rendering(
         now_s=api_server.clock.wall_s(),
         form=form,
-        version=wanted.conversion.api_version if wanted.conversion is not None else "meta.k8s.io/v1",
-        is_yaml=wanted.content_type == YAML,
-        is_pretty=wanted.is_pretty or is_pretty(pretty[0] if pretty else None, incoming.header(b"user-agent")),
+        version=negotiated.conversion.api_version if negotiated.conversion is not None else "meta.k8s.io/v1",
+        is_yaml=negotiated.content_type == YAML,
+        is_pretty=negotiated.is_pretty or is_pretty(pretty[0] if pretty else None, incoming.header(b"user-agent")),
         included=included,
-        is_for_lists=wanted.conversion is not None and wanted.conversion.kind.endswith("List"),
+        is_for_lists=negotiated.conversion is not None and negotiated.conversion.kind.endswith("List"),
     )
 
 
 def negotiated_error(incoming: IncomingRequest, error: StatusError) -> Reply:
     """An error in the representation that the client accepts."""
-    wanted = negotiate_error(incoming.header(b"accept"))
+    negotiated = negotiate_error(incoming.header(b"accept"))
     reply = error_reply(error)
-    if wanted.content_type == YAML:
+    if negotiated.content_type == YAML:
         return replace(reply, body=written_yaml(status_document(error)), content_type=YAML)
-    if wanted.is_pretty or is_pretty(incoming.query.text("pretty"), incoming.header(b"user-agent")):
+    if negotiated.is_pretty or is_pretty(incoming.query.text("pretty"), incoming.header(b"user-agent")):
         return replace(reply, body=msgspec.json.format(reply.body, indent=2))
     return reply
 

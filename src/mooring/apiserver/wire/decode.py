@@ -123,9 +123,9 @@ def decode_body(
 
 def decode_options(data: bytes, content_type: str, struct: Struct) -> Document:
     """Options in the body of a DELETE, in the version of any group. Unknown fields are ignored."""
-    wanted = NamedKind("v1", struct.name)
+    expected = NamedKind("v1", struct.name)
     try:
-        body = _read_body(data, body_form(content_type), wanted, struct)
+        body = _read_body(data, body_form(content_type), expected, struct)
         identity = body.identity
         if identity.kind != struct.name:
             raise DecodingError(_not_the_options(identity, struct.name))
@@ -144,12 +144,12 @@ def canonical_object(
     Parts of `canonical_parts` are canonical already.
     Raises `DecodingError`; its text is the detail of a 422.
     """
-    wanted = TypeMeta(kind.api_version, kind.kind)
+    expected = TypeMeta(kind.api_version, kind.kind)
     try:
         identity = identity_of(raw, kind.api_version, kind.kind, b"")
     except IdentityError as error:
         raise DecodingError(str(error)) from error
-    if identity != wanted:
+    if identity != expected:
         _check_conversion(_Body(raw, raw, identity, []), kind)
     dropped: list[str] = []
     try:
@@ -157,8 +157,8 @@ def canonical_object(
         found = examine(struct, sorted_keys(raw)) if dropped else []
     except (UnexpectedJsonType, ScalarError):
         found = examine(struct, sorted_keys(raw))  # Go patches maps, and writes them with their keys in order
-        document = _with_numbers_as_written(_Body(raw, raw, wanted, []), struct)
-    return DecodedBody(_with_identity(document, wanted), found)
+        document = _with_numbers_as_written(_Body(raw, raw, expected, []), struct)
+    return DecodedBody(_with_identity(document, expected), found)
 
 
 def patched_strategically(
@@ -370,13 +370,13 @@ def read_patch(data: bytes, form: PatchForm, call: Call) -> Patch:
         content, errors = _read_json_patch(data)
     except BodySyntaxError as error:
         raise BadRequestError(str(error) if is_strategic else f"error decoding patch: {error}") from None
-    wanted = list if form is PatchForm.JSON else dict
+    expected_type = list if form is PatchForm.JSON else dict
     if content is None:
         if form is PatchForm.MERGE:
             raise BadRequestError("Invalid JSON Patch")
-        content = wanted()
-    if not isinstance(content, wanted):
-        name = _STEPS if wanted is list else _OBJECT
+        content = expected_type()
+    if not isinstance(content, expected_type):
+        name = _STEPS if expected_type is list else _OBJECT
         text = f"json: cannot unmarshal {json_type(content)} into Go value of type {name}"
         raise BadRequestError(text if is_strategic else f"error decoding patch: {text}")
     if form is PatchForm.JSON:

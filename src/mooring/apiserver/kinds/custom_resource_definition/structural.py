@@ -60,14 +60,14 @@ def validate_map_set(raw: Document, path: str) -> list[FieldError]:
         errors.append(forbidden(f"{path}.items.nullable", f"cannot be nullable when {_LIST} is {kind}"))
     properties: Document = items.get("properties") or {}
     for name in (raw.get(_KEYS) or ()) if kind == "map" else ():
-        held = properties.get(name)
-        if held is None:
+        nested = properties.get(name)
+        if nested is None:
             continue
         place = f"{path}.items.properties[{name}]"
-        if name not in (items.get("required") or ()) and held.get("default") is None:
+        if name not in (items.get("required") or ()) and nested.get("default") is None:
             why = f"this property is in {_KEYS}, so it must have a default or be a required property"
             errors.append(required(f"{place}.default", why))
-        if held.get("nullable"):
+        if nested.get("nullable"):
             errors.append(forbidden(f"{place}.nullable", f"this property is in {_KEYS}, so it cannot be nullable"))
     return errors
 
@@ -191,8 +191,8 @@ def _invariants(raw: Document, level: _Level, path: str) -> Iterator[FieldError]
         yield required(f"{path}.items", "must be specified")
     if isinstance(items, dict):
         yield from _invariants(items, _Level.ITEM, f"{path}.items")
-    for name, held in (raw.get("properties") or {}).items():
-        yield from _invariants(held, _Level.FIELD, f"{path}.properties[{name}]")
+    for name, nested in (raw.get("properties") or {}).items():
+        yield from _invariants(nested, _Level.FIELD, f"{path}.properties[{name}]")
     if additional is not None and level is _Level.ROOT:
         yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
     if isinstance(additional, dict):
@@ -257,12 +257,12 @@ def _restricts_names_only(metadata: Document) -> bool:
 
 def _validate_restriction(raw: Document, path: str, *, skips_any: bool, skips_first: bool) -> Iterator[FieldError]:
     if not skips_any:
-        for index, held in enumerate(raw.get("anyOf") or ()):
-            yield from _validate_nested(held, f"{path}.anyOf[{index}]")
-    for index, held in enumerate(raw.get("allOf") or ()):
-        yield from _validate_nested(held, f"{path}.allOf[{index}]", skips_any=skips_first and index == 0)
-    for index, held in enumerate(raw.get("oneOf") or ()):
-        yield from _validate_nested(held, f"{path}.oneOf[{index}]")
+        for index, nested in enumerate(raw.get("anyOf") or ()):
+            yield from _validate_nested(nested, f"{path}.anyOf[{index}]")
+    for index, nested in enumerate(raw.get("allOf") or ()):
+        yield from _validate_nested(nested, f"{path}.allOf[{index}]", skips_any=skips_first and index == 0)
+    for index, nested in enumerate(raw.get("oneOf") or ()):
+        yield from _validate_nested(nested, f"{path}.oneOf[{index}]")
     if raw.get("not") is not None:
         yield from _validate_nested(raw["not"], f"{path}.not")
     if raw.get("pattern"):
@@ -294,8 +294,8 @@ def _incomplete(restriction: Document, schema: Document | None, path: str, at: s
     if restriction.get("not") is not None:
         yield from _nested_incomplete(restriction["not"], schema, path, f"{at}.not")
     for name in ("allOf", "anyOf", "oneOf"):
-        for index, held in enumerate(restriction.get(name) or ()):
-            yield from _nested_incomplete(held, schema, path, f"{at}.{name}[{index}]")
+        for index, nested in enumerate(restriction.get(name) or ()):
+            yield from _nested_incomplete(nested, schema, path, f"{at}.{name}[{index}]")
 
 
 def _nested_incomplete(restriction: Any, schema: Document | None, path: str, at: str) -> Iterator[FieldError]:
